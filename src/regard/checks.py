@@ -1,0 +1,47 @@
+"""Checks that say what is wrong, where, and how to mend it."""
+
+from regard.errors import SettingError
+
+
+def check_positive(name: str, value: float, *, cure: str = "") -> None:
+    """Raise unless ``value`` is above zero.
+
+    Example:
+        >>> check_positive("beam_size", 0, cure="Use 1 for greedy search.")
+        Traceback (most recent call last):
+        regard.errors.SettingError: beam_size must be above 0; got 0. Use 1 for greedy search.
+    """
+    if not value > 0:
+        raise SettingError(_sentence(f"{name} must be above 0; got {value}.", cure))
+
+
+def check_at_least(name: str, value: float, least: float, *, cure: str = "") -> None:
+    """Raise unless ``value >= least``."""
+    if not value >= least:
+        raise SettingError(_sentence(f"{name} must be at least {least}; got {value}.", cure))
+
+
+def check_fraction(name: str, value: float, *, cure: str = "") -> None:
+    """Raise unless ``0 <= value < 1``, the range of a dropout or smoothing rate."""
+    if not 0 <= value < 1:
+        raise SettingError(_sentence(f"{name} must be at least 0 and below 1; got {value}.", cure))
+
+
+def check_divides(name: str, value: int, whole_name: str, whole: int) -> None:
+    """Raise unless ``value`` divides ``whole``.
+
+    Example:
+        >>> check_divides("num_heads", 7, "model_dim", 512)
+        Traceback (most recent call last):
+        regard.errors.SettingError: model_dim must be divisible by num_heads; got model_dim=512, num_heads=7.
+    """  # noqa: E501
+    check_positive(name, value)
+    check_positive(whole_name, whole)
+    if whole % value:
+        raise SettingError(
+            f"{whole_name} must be divisible by {name}; got {whole_name}={whole}, {name}={value}."
+        )
+
+
+def _sentence(message: str, cure: str) -> str:
+    return f"{message} {cure}".rstrip()

@@ -1,0 +1,39 @@
+"""Picking from a literal table by name, with the nearest name offered when it is not there."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TypeVar
+
+from regard.errors import SettingError
+
+T = TypeVar("T")
+
+
+def choose(name: str, value: str, table: Mapping[str, T]) -> T:
+    """The entry of ``table`` called ``value``.
+
+    Args:
+        name: What is being chosen, as the user wrote it (``model.type``).
+        value: The name asked for.
+        table: Everything there is to choose from.
+
+    Raises:
+        SettingError: No such entry; the message lists all and offers the nearest.
+
+    Example:
+        >>> choose("score", "dott", {"dot": 1, "additive": 2})
+        Traceback (most recent call last):
+        regard.errors.SettingError: score must be one of additive, dot; got 'dott'. Did you mean 'dot'?
+    """  # noqa: E501
+    if value not in table:
+        known = ", ".join(sorted(table))
+        hint = nearest(value, table)
+        cure = f" Did you mean {hint!r}?" if hint else ""
+        raise SettingError(f"{name} must be one of {known}; got {value!r}.{cure}")
+    return table[value]
+
+
+def nearest(value: str, names: Iterable[str]) -> str | None:
+    """The most similar of ``names``, or None if nothing is close."""
+    found = get_close_matches(value, list(names), n=1, cutoff=0.6)
+    return found[0] if found else None

@@ -1,0 +1,162 @@
+"""Settings as frozen dataclasses: read from tables, checked, written back as TOML.
+
+Unknown keys are errors that name the nearest key; values of the wrong type name what was expected.
+"""
+
+import dataclasses
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tomli_w
+
+from regard.choices import nearest
+from regard.errors import SettingError
+
+ConfigT = TypeVar("ConfigT")
+
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table in a TOML file, with the place named when it does not parse."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} must be a TOML file; {error}.") from error
+
+
+def write_toml(table: Mapping[str, Any]) -> str:
+    """``table`` as TOML text; None is left out, since TOML has no such value."""
+    return tomli_w.dumps(_without_none(table))
+
+
+def build(config: type[ConfigT], table: Mapping[str, Any], *, where: str) -> ConfigT:
+    """An instance of the dataclass ``config`` from ``table``.
+
+    Args:
+        config: A dataclass whose fields are numbers, strings, flags, tuples of those, or None.
+        table: Keys and values as TOML or ``--set`` gave them.
+        where: Prefix of each key in messages (``model``).
+
+    Raises:
+        SettingError: A key is unknown, or a value has the wrong type or range.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Model:
+        ...     num_heads: int = 8
+        >>> build(Model, {"num_heads": 4}, where="model")
+        Model(num_heads=4)
+        >>> build(Model, {"num_head": 4}, where="model")
+        Traceback (most recent call last):
+        regard.errors.SettingError: model.num_head is not a setting. Did you mean model.num_heads?
+    """
+    hints = typing.get_type_hints(config)
+    names = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
+    values = {}
+    for key, value in table.items():
+        if key not in names:
+            raise SettingError(_unknown(where, key, names))
+        values[key] = _convert(f"{where}.{key}", value, hints[key])
+    try:
+        return config(**values)
+    except SettingError as error:
+        raise SettingError(f"[{where}] {error}") from error
+
+
+def as_table(config: Any) -> dict[str, Any]:
+    """The fields of a config as a plain table, ready for TOML."""
+    return {k: _plain(v) for k, v in dataclasses.asdict(config).items()}
+
+
+def assign(table: dict[str, Any], settings: Sequence[str]) -> None:
+    """Write ``key.path=value`` settings (as ``--set`` takes them) into a nested ``table``.
+
+    A value is read as TOML where it parses (``4``, ``true``, ``[1, 2]``), else as text.
+
+    Example:
+        >>> table = {"model": {"num_heads": 8}}
+        >>> assign(table, ["model.num_heads=4", "model.type=transformer"])
+        >>> table
+        {'model': {'num_heads': 4, 'type': 'transformer'}}
+    """
+    for setting in settings:
+        path, found, text = setting.partition("=")
+        if not found or not path.strip():
+            raise SettingError(f"--set must read key=value; got {setting!r}.")
+        *parents, last = path.strip().split(".")
+        inner = table
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                raise SettingError(f"--set {path.strip()}: {parent} is a value, not a table.")
+        inner[last] = _parse(text.strip())
+
+
+def _parse(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _unknown(where: str, key: str, names: Sequence[str]) -> str:
+    hint = nearest(key, names)
+    cure = f"Did you mean {where}.{hint}?" if hint else f"There are: {', '.join(sorted(names))}."
+    return f"{where}.{key} is not a setting. {cure}"
+
+
+def _convert(name: str, value: Any, hint: Any) -> Any:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _convert_union(name, value, typing.get_args(hint))
+    if origin is typing.Literal:
+        allowed = typing.get_args(hint)
+        if value not in allowed:
+            known = ", ".join(str(choice) for choice in allowed)
+            close = nearest(str(value), [str(choice) for choice in allowed])
+            cure = f" Did you mean {close!r}?" if close else ""
+            raise SettingError(f"{name} must be one of {known}; got {value!r}.{cure}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise SettingError(f"{name} must be a list; got {value!r}.")
+        item = typing.get_args(hint)[0]
+        return tuple(_convert(f"{name}[{i}]", v, item) for i, v in enumerate(value))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise SettingError(f"{name} must be {_TYPE_NAMES.get(hint, hint)}; got {value!r}.")
+    return value
+
+
+def _convert_union(name: str, value: Any, members: tuple[Any, ...]) -> Any:
+    errors = []
+    for member in members:
+        if member is type(None):
+            if value is None:
+                return None
+            continue
+        try:
+            return _convert(name, value, member)
+        except SettingError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _without_none(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(v) for v in value]
+    return value

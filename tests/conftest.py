@@ -1,0 +1,30 @@
+"""What every test may ask for: a seed, the corpora, the tolerance of a dtype."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+CORPORA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+# Largest error of a result of order one, by dtype: a few roundings of a sum of some ten terms.
+TOLERANCE = {
+    torch.float64: 1e-10,
+    torch.float32: 2e-5,
+    torch.bfloat16: 3e-2,
+    torch.float16: 4e-3,
+}
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def corpora() -> Path:
+    """The folder of real corpora; the test is skipped where it is absent."""
+    if not CORPORA.is_dir():
+        pytest.skip(f"no corpora at {CORPORA}; set REGARD_DATA to their folder")
+    return CORPORA
