@@ -1,0 +1,1 @@
+"""Scripts that measure, each with a JSON record; run one as ``python -m benchmarks.NAME``."""

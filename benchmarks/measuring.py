@@ -1,0 +1,249 @@
+"""What every benchmark shares: facts about the machine, alternation, medians, and the record.
+
+A record is ``benchmarks/records/NAME.json``: where and when it was measured, the samples of every
+side, and ``figures``, the lines that ``benchmarks.tables`` puts into the README. Nothing here needs
+torch, so a script can measure programs that live in other environments.
+"""
+
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDS = Path(__file__).resolve().parent / "records"
+FORMAT = 1
+
+# What decides how fast matrix products run on a CPU.
+_TELLING_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+SampleT = TypeVar("SampleT")
+
+
+def corpora() -> Path:
+    """The folder of corpora: ``REGARD_DATA``, or ``../shared/data`` beside the repository."""
+    return Path(os.environ.get("REGARD_DATA", ROOT.parent / "shared" / "data"))
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on, without anything that names the machine itself.
+
+    ``load_at_start`` is the one-minute load average: on an idle machine it is well below one.
+    """
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "flags": _cpu_flags(),
+        "memory_gib": _memory_gib(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "load_at_start": round(os.getloadavg()[0], 2),
+    }
+
+
+def versions(*packages: str) -> dict[str, str | None]:
+    """Python's version and those of packages; None for one that is not installed here."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def thread_environment(threads: int) -> dict[str, str]:
+    """This process's environment, with every thread pool of a child limited to ``threads``."""
+    return {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """Several measurements of one thing.
+
+    Attributes:
+        median: The middle one, which is the figure to quote.
+        low: The smallest.
+        high: The largest.
+        samples: All of them, in the order they were taken.
+    """
+
+    median: float
+    low: float
+    high: float
+    samples: tuple[float, ...]
+
+    @classmethod
+    def of(cls, samples: Iterable[float]) -> Self:
+        """Summarise samples, of which there must be at least one.
+
+        Example:
+            >>> spread = Spread.of([3.0, 1.0, 2.0])
+            >>> spread.median, spread.low, spread.high
+            (2.0, 1.0, 3.0)
+        """
+        taken = tuple(samples)
+        return cls(
+            median=statistics.median(taken), low=min(taken), high=max(taken), samples=taken
+        )
+
+    @property
+    def relative(self) -> float:
+        """Half the range over the median: 0.02 reads as ±2 %."""
+        return (self.high - self.low) / 2 / self.median if self.median else 0.0
+
+    def table(self) -> dict[str, Any]:
+        """The spread as JSON, with its relative width."""
+        return {**asdict(self), "relative": round(self.relative, 4)}
+
+
+def alternate(
+    sides: Mapping[str, Callable[[], SampleT]],
+    rounds: int,
+    *,
+    report: Callable[[str], None] = print,
+) -> dict[str, list[SampleT]]:
+    """Call every side once a round, in turn (A B C A B C …), so that all meet the same weather.
+
+    Args:
+        sides: Name and measurement of each side; the order is that of a round.
+        rounds: How often each side is measured.
+        report: Gets one line after each measurement.
+
+    Returns:
+        The samples of each side, in the order they were taken.
+    """
+    samples: dict[str, list[SampleT]] = {name: [] for name in sides}
+    for turn in range(1, rounds + 1):
+        for name, measure in sides.items():
+            start = time.perf_counter()
+            sample = measure()
+            samples[name].append(sample)
+            report(f"round {turn}/{rounds}  {name}: {sample}  ({time.perf_counter() - start:.1f} s)")
+    return samples
+
+
+def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
+    """The spread of ours/theirs, each round's pair divided before the median is taken."""
+    return Spread.of(mine / other for mine, other in zip(ours, theirs, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """One line of the README's table.
+
+    Attributes:
+        what: The task and the measure, in words.
+        ours: Our value with its unit.
+        beside: What it is to be read beside: a peer, a trivial baseline, or the bar.
+        note: How it was measured, where that is not plain from the rest.
+    """
+
+    what: str
+    ours: str
+    beside: str
+    note: str = ""
+
+
+def write_record(
+    name: str,
+    *,
+    title: str,
+    figures: Sequence[Figure],
+    details: Mapping[str, Any],
+    packages: Sequence[str] = ("torch",),
+    started_on: Mapping[str, Any] | None = None,
+    folder: Path = RECORDS,
+) -> Path:
+    """Write ``NAME.json``, complete or not at all.
+
+    Args:
+        name: The record's name, which is also the name of its script.
+        title: What was measured, in one line.
+        figures: The lines for the README; may be empty.
+        details: Settings and samples, as plain data.
+        packages: Whose versions matter to the figures.
+        started_on: What ``machine()`` said before the first measurement, so that the load is the
+            one the measurements met. None asks now.
+        folder: Where records lie.
+
+    Returns:
+        The path of the record.
+    """
+    record = {
+        "format": FORMAT,
+        "name": name,
+        "title": title,
+        "script": f"python -m benchmarks.{name}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": _commit(),
+        "machine": dict(started_on or machine()),
+        "versions": versions(*packages),
+        "figures": [asdict(figure) for figure in figures],
+        "details": dict(details),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    half_written = path.with_suffix(".json.part")
+    half_written.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    half_written.replace(path)
+    return path
+
+
+def read_records(folder: Path = RECORDS) -> list[dict[str, Any]]:
+    """Every record of a folder, by name."""
+    return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def _cpu_model() -> str:
+    found = re.search(r"^model name\s*:\s*(.+)$", _cpuinfo(), flags=re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def _cpu_flags() -> list[str]:
+    found = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", _cpuinfo(), flags=re.MULTILINE)
+    present = set(found[1].split()) if found else set()
+    return [flag for flag in _TELLING_FLAGS if flag in present]
+
+
+def _cpuinfo() -> str:
+    path = Path("/proc/cpuinfo")
+    return path.read_text("utf-8") if path.exists() else ""
+
+
+def _memory_gib() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (ValueError, OSError):
+        return None
+
+
+def _commit() -> str | None:
+    """The commit that was measured; a plus sign says that the code differed from it.
+
+    Records do not count as a difference: writing one would mark the next.
+    """
+    head = _git("rev-parse", "--short", "HEAD")
+    if head is None:
+        return None
+    changed = _git("status", "--porcelain", "--", "src", "benchmarks", ":!benchmarks/records")
+    return head + ("+" if changed else "")
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

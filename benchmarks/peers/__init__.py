@@ -1,0 +1,1 @@
+"""The programs regard is measured beside, and how each one is driven."""
