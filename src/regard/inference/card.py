@@ -1,0 +1,56 @@
+"""The card of a run folder, ``run.json``: its format, its task and how far it came."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from regard import __version__
+from regard.errors import RunError
+from regard.inference.files import read_file, unseal
+
+CARD_FILE = "run.json"
+FORMAT = 1
+
+
+def new_card(task: str) -> dict[str, Any]:
+    """What ``run.json`` says of a run that has only just been made."""
+    return {
+        "format": FORMAT,
+        "regard": __version__,
+        "task": task,
+        "finished": False,
+        "model": None,
+        "summary": None,
+    }
+
+
+def read_card(path: Path) -> dict[str, Any]:
+    """What ``run.json`` of the run folder ``path`` says.
+
+    Raises:
+        RunError: There is no run, a newer version of regard made it, or the file is damaged.
+    """
+    if not path.is_dir():
+        found = "a file" if path.exists() else "nothing there"
+        raise RunError(f"{path} must be a run folder; got {found}. Make one with `regard train`.")
+    card = path / CARD_FILE
+    if not card.exists():
+        raise RunError(
+            f"{path} must be a run folder; {CARD_FILE} is missing. Make a run with `regard train`."
+        )
+    content = read_file(card)
+    _check_format(path, content)
+    return unseal(content, where=card)
+
+
+def _check_format(path: Path, content: bytes) -> None:
+    """Before the checksum, since a newer version may compute another one."""
+    try:
+        made = int(json.loads(content)["format"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return  # damaged, and `unseal` says so
+    if made > FORMAT:
+        raise RunError(
+            f"{path} was made by a newer version of regard (format {made});"
+            f" this is {__version__}, which reads up to {FORMAT}. Upgrade regard."
+        )

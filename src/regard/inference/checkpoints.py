@@ -1,0 +1,245 @@
+"""Checkpoints: weights and training state at one step, each a folder that is whole or not there.
+
+A checkpoint is ``000001000/{model.safetensors, state.safetensors, state.json}``. ``state.json`` is
+written last and holds the checksums of the other two and its own, so one flipped bit is found.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from regard.errors import RunError
+from regard.inference.files import (
+    DamageError,
+    checksum,
+    fill_file,
+    new_folder,
+    read_checked,
+    read_file,
+    remove_folder,
+    seal,
+    unseal,
+)
+from regard.inference.state import join_state, pack_tensors, split_state, unpack_tensors
+
+MODEL_FILE = "model.safetensors"
+_TENSORS_FILE = "state.safetensors"
+_STATE_FILE = "state.json"
+
+
+class RunWarning(UserWarning):
+    """Something in a run folder is damaged or unfinished, and what is used in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One saved step of a run. Every reading is checked against the recorded checksums.
+
+    Attributes:
+        folder: Where it lies; the folder's name is the step.
+    """
+
+    folder: Path
+
+    @property
+    def step(self) -> int:
+        """The number of updates made before this was saved."""
+        return int(self.folder.name)
+
+    def check(self) -> None:
+        """Read everything once.
+
+        Raises:
+            DamageError: A file is missing or damaged; the message names it.
+        """
+        for name, expected in self._record()["files"].items():
+            read_checked(self.folder / name, expected)
+
+    def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
+        """The weights, on the CPU; tied weights share one tensor.
+
+        Raises:
+            DamageError: A file is missing or damaged; the message names it.
+        """
+        return self._tensors(MODEL_FILE)
+
+    def load_trainer(self) -> Any:
+        """The trainer's state exactly as it was saved, its tensors on the CPU.
+
+        Raises:
+            DamageError: A file is missing or damaged; the message names it.
+        """
+        return join_state(self._tensors(_TENSORS_FILE), self._record()["trainer"])
+
+    def delete(self) -> None:
+        """Remove it from the disk; at no moment is it there in part."""
+        remove_folder(self.folder)
+
+    @property
+    def metrics_length(self) -> int:
+        """The bytes ``metrics.jsonl`` had when this was saved."""
+        return int(self._record()["metrics_length"])
+
+    def _record(self) -> dict[str, Any]:
+        path = self.folder / _STATE_FILE
+        return unseal(read_file(path), where=path)
+
+    def _tensors(self, name: str) -> dict[str, Tensor]:
+        expected = self._record()["files"][name]
+        return unpack_tensors(read_checked(self.folder / name, expected))
+
+
+def save_checkpoint(
+    home: Path,
+    step: int,
+    model_state: Mapping[str, Shaped[Tensor, "..."]],
+    trainer_state: Any,
+    *,
+    metrics_length: int = 0,
+) -> Checkpoint:
+    """Write a checkpoint into the folder ``home``; it is visible when it is whole.
+
+    Saving a step again replaces it; if nothing changed, nothing is written.
+
+    Raises:
+        RunError: The disk is full or refuses, or the state holds something that cannot be saved.
+    """
+    if step < 0:
+        raise RunError(f"step must be at least 0 to be saved; got {step}.")
+    checkpoint = Checkpoint(home / f"{step:09d}")
+    tensors, plain = split_state(trainer_state)
+    files = {MODEL_FILE: pack_tensors(model_state), _TENSORS_FILE: pack_tensors(tensors)}
+    record = {
+        "step": step,
+        "files": {name: checksum(content) for name, content in files.items()},
+        "metrics_length": metrics_length,
+        "trainer": plain,
+    }
+    if _is_same(checkpoint, record):
+        return checkpoint
+    with new_folder(checkpoint.folder) as folder:
+        for name, content in files.items():
+            fill_file(folder / name, content)
+        fill_file(folder / _STATE_FILE, seal(record))
+    return checkpoint
+
+
+def checkpoints(home: Path) -> list[Checkpoint]:
+    """Every checkpoint in the folder ``home``, oldest first, damaged ones too."""
+    if not home.is_dir():
+        return []
+    named = [path for path in home.iterdir() if path.name.isdecimal() and path.is_dir()]
+    return [Checkpoint(path) for path in sorted(named, key=lambda path: int(path.name))]
+
+
+def newest_checkpoints(home: Path, count: int = 1) -> list[Checkpoint]:
+    """The last ``count`` undamaged checkpoints, oldest first; fewer if there are not so many.
+
+    A damaged one is passed over with a RunWarning.
+
+    Raises:
+        RunError: There are checkpoints and every one is damaged.
+    """
+    good: list[Checkpoint] = []
+    damage: list[str] = []
+    for checkpoint in reversed(checkpoints(home)):
+        if len(good) == count:
+            break
+        try:
+            checkpoint.check()
+        except DamageError as error:
+            damage.append(str(error))
+        else:
+            good.insert(0, checkpoint)
+    if damage and not good:
+        raise RunError(
+            f"{home} must hold an undamaged checkpoint; got {len(damage)}, all damaged"
+            f" ({damage[0]}) Restore the folder from a copy, or delete it to train from the start."
+        )
+    for message in damage:
+        warnings.warn(
+            f"A checkpoint is damaged and not used: {message}"
+            f" The one before it is used: step {good[-1].step}.",
+            RunWarning,
+            stacklevel=3,
+        )
+    return good
+
+
+def prune(home: Path, *, keep_last: int, best: int | None = None) -> None:
+    """Delete all checkpoints but the newest ``keep_last`` and the one of step ``best``.
+
+    Keep two at least, or a damaged one has none before it.
+    """
+    found = checkpoints(home)
+    for checkpoint in found[: max(0, len(found) - keep_last)]:
+        if checkpoint.step != best:
+            checkpoint.delete()
+
+
+def average(saved: Sequence[Checkpoint]) -> dict[str, Shaped[Tensor, "..."]]:
+    """The mean of the weights of several checkpoints, summed in float64 in the order given.
+
+    Averaging equal weights, or one checkpoint, gives them back exactly. Whole numbers and flags
+    are taken from the last. Tied weights stay tied.
+
+    Raises:
+        DamageError: One of them is damaged; ``newest_checkpoints`` gives undamaged ones.
+        RunError: None is given, or they are not of the same model.
+    """
+    if not saved:
+        raise RunError("average must be given at least one checkpoint; got none.")
+    last = saved[-1].load_model()
+    sums: dict[str, Tensor] = {}
+    for checkpoint in saved:
+        tensors = checkpoint.load_model() if checkpoint is not saved[-1] else last
+        _check_same_model(checkpoint, tensors, saved[-1], last)
+        for name in _inexact_names(last):
+            term = tensors[name].to(_wide(tensors[name]))
+            sums[name] = sums[name] + term if name in sums else term
+    means = {
+        id(last[name]): (total / len(saved)).to(last[name].dtype) for name, total in sums.items()
+    }
+    return {name: means.get(id(tensor), tensor) for name, tensor in last.items()}
+
+
+def _is_same(checkpoint: Checkpoint, record: Mapping[str, Any]) -> bool:
+    try:
+        checkpoint.check()
+        return read_file(checkpoint.folder / _STATE_FILE) == seal(record)
+    except RunError:
+        return False
+
+
+def _inexact_names(tensors: Mapping[str, Tensor]) -> list[str]:
+    """One name for each tensor that can be averaged."""
+    first = {id(tensors[name]): name for name in sorted(tensors, reverse=True)}
+    return [name for name in sorted(first.values()) if not _is_exact(tensors[name])]
+
+
+def _is_exact(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex())
+
+
+def _wide(tensor: Tensor) -> torch.dtype:
+    return torch.complex128 if tensor.is_complex() else torch.float64
+
+
+def _check_same_model(
+    one: Checkpoint,
+    tensors: Mapping[str, Tensor],
+    other: Checkpoint,
+    expected: Mapping[str, Tensor],
+) -> None:
+    shapes = {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+    if shapes != {name: (tensor.shape, tensor.dtype) for name, tensor in expected.items()}:
+        raise RunError(
+            f"{one.folder} and {other.folder} must be of one model to be averaged;"
+            " their weights differ in name, shape or dtype."
+        )

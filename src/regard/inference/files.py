@@ -1,0 +1,276 @@
+"""Files and folders that are whole or not there, at whatever moment the process or the disk stops.
+
+Everything is written beside its place under a temporary name, synced to the disk, and then renamed
+into its place; a rename is all or nothing. What a killed writer leaves behind starts with
+``.tmp-`` or ``.old-``, and ``tidy`` clears it away. One writer at a time is assumed: the lock of
+the run folder sees to that.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RunError
+
+_TEMPORARY = ".tmp-"
+_REPLACED = ".old-"
+# The disk is full, the user's share of it is, or the file is beyond the largest size allowed.
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_SEAL = "sha256"
+
+
+class DamageError(RunError):
+    """A file that is missing, or is not what was written: its checksum does not fit."""
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Put ``content`` at ``path``: a reader sees the old file or the whole new one.
+
+    Raises:
+        RunError: The disk is full or refuses; an old file at ``path`` is untouched.
+    """
+    temporary = path.with_name(_TEMPORARY + path.name)
+    with explain_refusal(path):
+        try:
+            fill_file(temporary, content)
+            sync_file(temporary)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+def fill_file(path: Path, content: bytes) -> None:
+    """Write a file of a folder that ``new_folder`` makes, and which syncs it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        _write_all(descriptor, content)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which appears at ``path`` when the block ends well, and else not at all.
+
+    A folder already at ``path`` is replaced.
+
+    Raises:
+        RunError: The disk is full or refuses; an old folder at ``path`` is untouched.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> with new_folder(home / "tokenizer") as folder:
+        ...     _ = (folder / "words.txt").write_text("love")
+        ...     print((home / "tokenizer").exists())
+        False
+        >>> (home / "tokenizer" / "words.txt").read_text()
+        'love'
+    """
+    temporary = path.with_name(_TEMPORARY + path.name)
+    with explain_refusal(path):
+        try:
+            if temporary.exists():
+                shutil.rmtree(temporary)
+            temporary.mkdir()
+            yield temporary
+            _sync_tree(temporary)
+            _replace_folder(temporary, path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a folder so that it is never seen half deleted."""
+    with explain_refusal(path):
+        doomed = path.with_name(_TEMPORARY + path.name)
+        path.rename(doomed)
+        shutil.rmtree(doomed)
+
+
+def tidy(folder: Path) -> None:
+    """Clear away what a killed writer left in ``folder``; only for who holds the lock."""
+    with explain_refusal(folder):
+        for left in sorted(folder.glob(f"{_REPLACED}*")):
+            place = left.with_name(left.name.removeprefix(_REPLACED))
+            if place.exists():
+                shutil.rmtree(left)
+            else:
+                left.rename(place)
+        for left in sorted(folder.glob(f"{_TEMPORARY}*")):
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink()
+
+
+def append(path: Path, content: bytes) -> None:
+    """Add ``content`` at the end of the file, or nothing of it if the disk is full.
+
+    Not synced: call ``sync_file`` when what was added must outlive a power cut.
+    """
+    with explain_refusal(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            before = os.fstat(descriptor).st_size
+            try:
+                _write_all(descriptor, content)
+            except BaseException:
+                os.ftruncate(descriptor, before)
+                raise
+        finally:
+            os.close(descriptor)
+
+
+def sync_file(path: Path) -> int:
+    """Push a file to the disk; its length in bytes, 0 if there is none."""
+    if not path.exists():
+        return 0
+    with explain_refusal(path):
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+            return os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+
+
+def cut(path: Path, length: int) -> None:
+    """Shorten a file to ``length`` bytes; a shorter or missing one is left alone."""
+    if path.exists() and path.stat().st_size > length:
+        with explain_refusal(path):
+            os.truncate(path, length)
+
+
+def sync_folder(folder: Path) -> None:
+    """Push the names in a folder to the disk, so that a rename outlives a power cut."""
+    if sys.platform == "win32":  # a folder cannot be opened there; renames are journaled
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def checksum(content: bytes) -> str:
+    """The sha256 of ``content`` in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """The checksum of every file below ``folder``, by its path from there."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): checksum(path.read_bytes()) for path in files}
+
+
+def read_checked(path: Path, expected: str) -> bytes:
+    """The content of a file whose checksum is known.
+
+    Raises:
+        DamageError: The file is missing, unreadable as the disk returns it, or another.
+        RunError: We may not read it.
+    """
+    content = read_file(path)
+    found = checksum(content)
+    if found != expected:
+        raise DamageError(
+            f"{path} must have the recorded sha256 {expected[:12]}…; got {found[:12]}…."
+            " The file is damaged."
+        )
+    return content
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a file; a missing one, or one the disk cannot return, counts as damaged."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        kind = DamageError if error.errno in (errno.ENOENT, errno.EIO) else RunError
+        raise kind(f"{path} must be readable; got {error.strerror!r}.") from error
+
+
+def seal(table: Mapping[str, Any]) -> bytes:
+    """``table`` as readable JSON that carries its own checksum as the last line.
+
+    Example:
+        >>> unseal(seal({"step": 3}), where=Path("state.json"))
+        {'step': 3}
+    """
+    return _dump({**table, _SEAL: checksum(_dump(table))})
+
+
+def unseal(content: bytes, *, where: Path) -> dict[str, Any]:
+    """The table ``seal`` wrote; ``where`` names the file in messages.
+
+    Raises:
+        DamageError: One bit or more differs from what was written.
+    """
+    try:
+        table = json.loads(content)
+        table.pop(_SEAL)
+        if seal(table) == content:
+            return dict(table)
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
+        pass
+    raise DamageError(f"{where} must carry the checksum of its content; it does not: damaged.")
+
+
+@contextmanager
+def explain_refusal(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write ``path`` into a RunError with the cure."""
+    try:
+        yield
+    except OSError as error:
+        refused = error.strerror or str(error)
+        if error.errno in _NO_ROOM:
+            raise RunError(
+                f"{path} must fit on its disk; got {refused!r}."
+                " What was saved before is kept. Free some space and run the same command again."
+            ) from error
+        raise RunError(f"{path} must be writable; got {refused!r}.") from error
+
+
+def _dump(table: Mapping[str, Any]) -> bytes:
+    return json.dumps(table, indent=1, allow_nan=False).encode() + b"\n"
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:  # the system may take less than it was given, and at most 2 GiB at once
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir():
+            sync_folder(path)
+        else:
+            sync_file(path)
+    sync_folder(folder)
+
+
+def _replace_folder(new: Path, path: Path) -> None:
+    """Rename ``new`` to ``path``; folders cannot be swapped, so an old one steps aside first."""
+    aside = path.with_name(_REPLACED + path.name)
+    if path.exists():
+        path.rename(aside)
+    try:
+        new.rename(path)
+    except OSError:
+        if aside.exists():
+            aside.rename(path)
+        raise
+    sync_folder(path.parent)
+    if aside.exists():
+        shutil.rmtree(aside)

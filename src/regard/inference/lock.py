@@ -1,0 +1,123 @@
+"""One writer for a run folder at a time."""
+
+import contextlib
+import errno
+import json
+import os
+import socket
+import sys
+import warnings
+import weakref
+from pathlib import Path
+
+from regard.errors import RunError
+from regard.inference.files import explain_refusal
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
+_FAR = 1 << 30  # the byte Windows locks: beyond the text, which others must be able to read
+
+
+class Lock:
+    """The right to write to a folder, held until ``release`` or the end of the process.
+
+    The file ``lock`` in the folder carries an advisory lock of the system (``flock``; on Windows
+    ``msvcrt.locking``), so it goes with a killed process and is never stale. The process and host
+    inside are for the message alone. Processes forked from the holder do not hold it.
+
+    Where the file system knows no locks (some network file systems), a warning says so and nothing
+    stops a second writer.
+
+    Args:
+        folder: An existing folder.
+
+    Raises:
+        RunError: Another process, or another Lock of this one, holds the folder.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> lock = Lock(home)
+        >>> Lock(home)
+        Traceback (most recent call last):
+        regard.errors.RunError: ... is already in use by process ... on host ...
+        >>> lock.release()
+        >>> Lock(home).release()
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "lock"
+        self._descriptor: int | None = None
+        with explain_refusal(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _take(descriptor)
+        except OSError as error:
+            if error.errno in _BUSY:
+                os.close(descriptor)
+                raise RunError(
+                    f"{folder} is already in use by {_holder(path)}."
+                    " Wait until it ends, or train into another folder."
+                ) from error
+            warnings.warn(
+                f"{folder} is on a file system without locks ({error.strerror});"
+                " see to it that only one process trains there.",
+                stacklevel=2,
+            )
+        self._descriptor = descriptor
+        _write_holder(descriptor)
+        _held.add(self)
+
+    def release(self) -> None:
+        """Let others write to the folder; a second call does nothing."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+            self._close()
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    """A forked child shares its parent's locks and would keep them after the parent is killed."""
+    for lock in list(_held):
+        lock._close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)
+
+
+def _take(descriptor: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _write_holder(descriptor: int) -> None:
+    """Who we are, for the message; a full disk must not stop a reader of the folder."""
+    holder = json.dumps({"process": os.getpid(), "host": socket.gethostname()})
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, holder.encode())
+
+
+def _holder(path: Path) -> str:
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+        return f"process {holder['process']} on host {holder['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"  # it has just come and not yet said who it is

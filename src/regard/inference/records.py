@@ -1,0 +1,54 @@
+"""Records as lines of JSON: what a training writes down as it goes, ``metrics.jsonl``."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RunError
+from regard.inference.files import append, read_file
+
+
+def append_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Add a line to ``path``, or nothing of it.
+
+    Raises:
+        RunError: The disk is full or refuses.
+    """
+    line = json.dumps(finite(record), ensure_ascii=False, allow_nan=False) + "\n"
+    append(path, line.encode(errors="replace"))
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The records of a file, none if it is missing; a last line that a kill tore is left out.
+
+    Raises:
+        RunError: A line before the last is not JSON; the message names it.
+    """
+    if not path.exists():
+        return []
+    records = []
+    *lines, _ = read_file(path).split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(json.loads(line))
+        except ValueError as error:
+            raise RunError(f"{path}:{number} must be a line of JSON; {error}.") from error
+    return records
+
+
+def finite(value: Any) -> Any:
+    """``value`` with null for infinities and NaN, which JSON does not have.
+
+    Example:
+        >>> finite({"loss": float("nan"), "best": [1.5]})
+        {'loss': None, 'best': [1.5]}
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value

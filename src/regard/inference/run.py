@@ -1,0 +1,411 @@
+"""The run folder: everything one training leaves, whole at every moment, and what reads it.
+
+::
+
+    run/recipe.toml          the resolved settings
+    run/run.json             format, version of regard, task, summary, checksum of the weights
+    run/tokenizer/           whatever the tokenizer saved, and checksums.json
+    run/checkpoints/         000001000/ and so on, see ``checkpoints``
+    run/model.safetensors    the weights to use, once training has finished
+    run/metrics.jsonl        one line a record
+    run/lock                 held by the process that trains
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from jaxtyping import Shaped
+from torch import Tensor
+
+from regard.config import read_toml, write_toml
+from regard.errors import RunError, SettingError
+from regard.inference.card import CARD_FILE, new_card, read_card
+from regard.inference.checkpoints import (
+    MODEL_FILE,
+    Checkpoint,
+    RunWarning,
+    checkpoints,
+    newest_checkpoints,
+    prune,
+    save_checkpoint,
+)
+from regard.inference.files import (
+    DamageError,
+    checksum,
+    checksums,
+    cut,
+    explain_refusal,
+    fill_file,
+    new_folder,
+    read_checked,
+    read_file,
+    seal,
+    sync_file,
+    tidy,
+    unseal,
+    write_file,
+)
+from regard.inference.lock import Lock
+from regard.inference.records import append_record, finite, read_records
+from regard.inference.state import pack_tensors, unpack_tensors
+
+_RECIPE = "recipe.toml"
+_TOKENIZER = "tokenizer"
+_CHECKPOINTS = "checkpoints"
+_METRICS = "metrics.jsonl"
+_CHECKSUMS = "checksums.json"
+# What a `create` that was killed may leave, and the next one may write over.
+_BEFORE_CARD = {"lock", _RECIPE}
+
+
+def is_run(path: str | Path) -> bool:
+    """Whether a run has been made at ``path``, of whatever version and however damaged."""
+    return (Path(path) / CARD_FILE).exists()
+
+
+class Run:
+    """A run folder, opened to train into it (one process at a time) or to read it (any number).
+
+    Training, the first time and again after a kill, is the same few lines::
+
+        with Run.open_for_training(path) if is_run(path) else Run.create(path, recipe, task) as run:
+            if not run.has_tokenizer:
+                with run.new_tokenizer_folder() as folder:
+                    tokenizer.save(folder)
+            checkpoint = run.resume()                # None: from the start
+            ...                                      # model, trainer from checkpoint.load_...()
+            run.append_metrics({"step": step, "loss": loss})
+            run.save_checkpoint(step, model.state_dict(), trainer_state)
+            run.prune(keep_last=3, best=best_step)
+            run.finish(average(run.newest_checkpoints(3)), {"steps": step})
+
+    Example:
+        >>> import tempfile, torch
+        >>> home = Path(tempfile.mkdtemp()) / "run"
+        >>> with Run.create(home, {"task": "translation"}, "translation") as run:
+        ...     _ = run.save_checkpoint(10, {"w": torch.ones(2)}, {"seed": 1})
+        ...     run.finish({"w": torch.ones(2)}, {"steps": 10})
+        >>> run = Run.open(home)
+        >>> run.task, run.summary, run.load_model()
+        ('translation', {'steps': 10}, {'w': tensor([1., 1.])})
+    """
+
+    def __init__(self, path: Path, *, card: dict[str, Any], lock: Lock | None) -> None:
+        """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
+        self.path = path
+        self.recipe = _read_recipe(path / _RECIPE)
+        self._card = card
+        self._lock = lock
+        self._tokenizer_checked = False
+
+    @classmethod
+    def create(cls, path: str | Path, recipe: Mapping[str, Any], task: str) -> "Run":
+        """A new run at ``path``, open for training.
+
+        Args:
+            path: A folder that does not exist or is empty, or that a killed ``create`` left.
+            recipe: The resolved settings as a table; None in it is left out.
+            task: The name of the task.
+
+        Raises:
+            RunError: The folder holds something, is in use, or cannot be written.
+        """
+        path = Path(path)
+        with explain_refusal(path):
+            path.mkdir(parents=True, exist_ok=True)
+        _check_empty(path)
+        lock = Lock(path)
+        try:
+            _check_empty(path)
+            tidy(path)
+            write_file(path / _RECIPE, write_toml(recipe).encode())
+            card = new_card(task)
+            write_file(path / CARD_FILE, seal(card))
+            return cls(path, card=card, lock=lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Run":
+        """The run at ``path``, to read; it may be in training meanwhile.
+
+        Raises:
+            RunError: There is no run, a newer version of regard made it, or it is damaged.
+        """
+        return cls(Path(path), card=read_card(Path(path)), lock=None)
+
+    @classmethod
+    def open_for_training(cls, path: str | Path) -> "Run":
+        """The run at ``path``, locked, to go on with; what a kill left half done is cleared away.
+
+        Raises:
+            RunError: As for ``open``; or another process trains into the folder.
+        """
+        path = Path(path)
+        read_card(path)
+        lock = Lock(path)
+        try:
+            tidy(path)
+            if (path / _CHECKPOINTS).exists():
+                tidy(path / _CHECKPOINTS)
+            run = cls(path, card=read_card(path), lock=lock)
+            run._distrust_damaged_model()
+            return run
+        except BaseException:
+            lock.release()
+            raise
+
+    def close(self) -> None:
+        """Give the folder free for others to train into; a second call does nothing."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def task(self) -> str:
+        """The name of the task, as given to ``create``."""
+        return str(self._card["task"])
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether ``finish`` was called, and no checkpoint was saved since."""
+        return bool(self._card["finished"])
+
+    @property
+    def summary(self) -> Any:
+        """What ``finish`` was given; None before."""
+        return self._card["summary"]
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether the tokenizer has been saved, whole or damaged."""
+        return (self.path / _TOKENIZER).is_dir()
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """Where the tokenizer is, its files checked once.
+
+        Raises:
+            RunError: It was not saved yet, or is damaged; the message names the file.
+        """
+        folder = self.path / _TOKENIZER
+        if not self.has_tokenizer:
+            raise RunError(
+                f"{folder} must hold the tokenizer; there is none."
+                " Training ended before it was saved: run it again."
+            )
+        if not self._tokenizer_checked:
+            listing = folder / _CHECKSUMS
+            for name, expected in unseal(read_file(listing), where=listing)["files"].items():
+                read_checked(folder / name, expected)
+            self._tokenizer_checked = True
+        return folder
+
+    @contextmanager
+    def new_tokenizer_folder(self) -> Iterator[Path]:
+        """A folder to save the tokenizer into, which counts when the block ends well."""
+        self._check_open_for_training()
+        with new_folder(self.path / _TOKENIZER) as folder:
+            yield folder
+            fill_file(folder / _CHECKSUMS, seal({"files": checksums(folder)}))
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Every checkpoint, oldest first, unchecked."""
+        return checkpoints(self.path / _CHECKPOINTS)
+
+    def newest_checkpoint(self) -> Checkpoint | None:
+        """The newest undamaged checkpoint, or None if none was ever saved.
+
+        A damaged one is passed over with a RunWarning.
+
+        Raises:
+            RunError: There are checkpoints and every one is damaged.
+        """
+        found = self.newest_checkpoints(1)
+        return found[0] if found else None
+
+    def newest_checkpoints(self, count: int) -> list[Checkpoint]:
+        """The last ``count`` undamaged checkpoints, oldest first, to ``average``.
+
+        Raises:
+            RunError: There are checkpoints and every one is damaged.
+        """
+        return newest_checkpoints(self.path / _CHECKPOINTS, count)
+
+    def resume(self) -> Checkpoint | None:
+        """The checkpoint to go on from, with the folder as it was when that was saved.
+
+        ``metrics.jsonl`` is cut back to its length then, and damaged checkpoints after it are
+        deleted, so that going on leaves the same files as a run that was never interrupted.
+
+        Returns:
+            The newest undamaged checkpoint; None to begin at the start.
+
+        Raises:
+            RunError: There are checkpoints and every one is damaged.
+        """
+        self._check_open_for_training()
+        newest = self.newest_checkpoint()
+        if newest is not None:
+            for saved in self.checkpoints():
+                if saved.step > newest.step:
+                    saved.delete()
+        cut(self.path / _METRICS, newest.metrics_length if newest else 0)
+        return newest
+
+    def save_checkpoint(
+        self,
+        step: int,
+        model_state: Mapping[str, Shaped[Tensor, "..."]],
+        trainer_state: Any,
+    ) -> Checkpoint:
+        """Save everything needed to go on from here; a kill at any moment leaves the one before.
+
+        Args:
+            step: Updates made so far; it names the checkpoint.
+            model_state: The model's ``state_dict``. Tied weights are stored once.
+            trainer_state: Optimizer, random generators, cursor: None, flags, numbers, text,
+                tensors, and lists, tuples and mappings of those, as deep as you like.
+
+        Raises:
+            RunError: The disk is full or refuses (the checkpoint before is kept), or the state
+                holds something that cannot be saved.
+        """
+        self._check_open_for_training()
+        home = self.path / _CHECKPOINTS
+        with explain_refusal(home):
+            home.mkdir(exist_ok=True)
+        before = {saved.step for saved in self.checkpoints()}
+        length = sync_file(self.path / _METRICS)
+        if self.is_finished and step not in before:
+            self._write_card(finished=False)
+        return save_checkpoint(home, step, model_state, trainer_state, metrics_length=length)
+
+    def prune(self, *, keep_last: int, best: int | None = None) -> None:
+        """Delete all checkpoints but the newest ``keep_last`` and the one of step ``best``."""
+        self._check_open_for_training()
+        prune(self.path / _CHECKPOINTS, keep_last=keep_last, best=best)
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        """Add a line to ``metrics.jsonl``; infinities and NaN become null, as JSON has none.
+
+        Keep the time of day out of ``record`` if two runs are to be compared byte by byte.
+
+        Raises:
+            RunError: The disk is full or refuses; no part of the line is left.
+        """
+        self._check_open_for_training()
+        append_record(self.path / _METRICS, record)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The records of ``metrics.jsonl``; a last line that a kill tore is left out.
+
+        Raises:
+            RunError: A line before the last is not JSON; the message names it.
+        """
+        return read_records(self.path / _METRICS)
+
+    def finish(self, model_state: Mapping[str, Shaped[Tensor, "..."]], summary: Any = None) -> None:
+        """Save the weights that everyone is to use from now on.
+
+        Args:
+            model_state: The final weights.
+            summary: What to remember of the training, as JSON can hold it.
+
+        Raises:
+            RunError: The disk is full or refuses; the checkpoints are kept.
+        """
+        self._check_open_for_training()
+        content = pack_tensors(model_state)
+        if self._card["model"] is not None:
+            self._write_card(finished=False, model=None, summary=None)
+        write_file(self.path / MODEL_FILE, content)
+        self._write_card(finished=True, model=checksum(content), summary=finite(summary))
+
+    def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
+        """The weights to use, on the CPU.
+
+        Before training has finished these are the newest checkpoint's, with a RunWarning.
+
+        Raises:
+            RunError: There are none yet, or they are damaged.
+        """
+        expected = self._card["model"]
+        if expected is not None:
+            return unpack_tensors(self._read_model(expected))
+        newest = self.newest_checkpoint()
+        if newest is None:
+            raise RunError(f"{self.path} must hold weights; there are none yet. Train it first.")
+        warnings.warn(
+            f"{self.path} has not finished training; the weights of step {newest.step} are used.",
+            RunWarning,
+            stacklevel=2,
+        )
+        return newest.load_model()
+
+    def _read_model(self, expected: str) -> bytes:
+        try:
+            return read_checked(self.path / MODEL_FILE, expected)
+        except DamageError as error:
+            raise DamageError(f"{error} Run its training again to make it anew.") from error
+
+    def _distrust_damaged_model(self) -> None:
+        """Training goes on from the checkpoints where the final weights are damaged."""
+        if self._card["model"] is None:
+            return
+        try:
+            self._read_model(self._card["model"])
+        except DamageError as error:
+            warnings.warn(f"{error} It is being made now.", RunWarning, stacklevel=3)
+            self._write_card(finished=False, model=None, summary=None)
+
+    def _write_card(self, **changes: Any) -> None:
+        card = self._card | changes
+        write_file(self.path / CARD_FILE, seal(card))
+        self._card = card
+
+    def _check_open_for_training(self) -> None:
+        if self._lock is None:
+            raise RunError(
+                f"{self.path} must be open for training to be written; it is open for reading."
+                " Open it with Run.open_for_training."
+            )
+
+
+def _read_recipe(path: Path) -> dict[str, Any]:
+    try:
+        return read_toml(path)
+    except OSError as error:
+        raise RunError(
+            f"{path} must be readable; got {error.strerror!r}. Restore it from a copy."
+        ) from error
+    except SettingError as error:
+        raise RunError(f"{error} The run folder is damaged; restore the file.") from error
+
+
+def _check_empty(path: Path) -> None:
+    if is_run(path):
+        raise RunError(
+            f"{path} must be a new folder; it already holds a run."
+            " Open it for training to go on with it, or choose another folder."
+        )
+    found = {item.name for item in path.iterdir() if not item.name.startswith(".tmp-")}
+    if found - _BEFORE_CARD:
+        names = ", ".join(sorted(found - _BEFORE_CARD)[:3])
+        raise RunError(f"{path} must be a new or empty folder; it holds {names}.")

@@ -1,0 +1,182 @@
+"""Weights and training state as bytes: safetensors and JSON, nothing that could run code.
+
+The same tensors give the same bytes, so that two runs can be compared file by file.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import safetensors.torch
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from regard.errors import RunError
+
+_ALIASES = "aliases"
+_PRECISE = 2**53  # larger whole numbers are not safe in every reader of JSON
+
+
+def pack_tensors(tensors: Mapping[str, Shaped[Tensor, "..."]]) -> bytes:
+    """Tensors as a safetensors file, the same bytes whatever their order and device.
+
+    A tensor under several names (tied weights) is stored once, under the name that sorts first;
+    the file's metadata maps the other names to it. Tensors that overlap only in part are stored
+    apart, each whole.
+
+    Raises:
+        RunError: Something is not a dense tensor.
+
+    Example:
+        >>> table = torch.ones(2, 3)
+        >>> tied = unpack_tensors(pack_tensors({"output": table, "embedding": table}))
+        >>> tied["output"] is tied["embedding"]
+        True
+    """
+    stored: dict[str, Tensor] = {}
+    first_name: dict[tuple[object, ...], str] = {}
+    aliases: dict[str, str] = {}
+    storages: set[int] = set()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        if not isinstance(tensor, Tensor) or tensor.layout != torch.strided or tensor.is_meta:
+            raise RunError(f"{name} must be a dense tensor to be saved; got {_kind(tensor)}.")
+        original = first_name.setdefault(_memory(name, tensor), name)
+        if original == name:
+            stored[name] = _own_copy(tensor, storages)
+        else:
+            aliases[name] = original
+    # One key at most: safetensors writes several in random order.
+    metadata = {_ALIASES: json.dumps(aliases)} if aliases else None
+    return safetensors.torch.save(stored, metadata)
+
+
+def unpack_tensors(content: bytes) -> dict[str, Shaped[Tensor, "..."]]:
+    """The tensors of ``pack_tensors``, in the order of their names; tied names share a tensor."""
+    tensors: dict[str, Tensor] = safetensors.torch.load(content)
+    (header_length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + header_length])
+    aliases = json.loads(header.get("__metadata__", {}).get(_ALIASES, "{}"))
+    tensors |= {name: tensors[original] for name, original in aliases.items()}
+    return {name: tensors[name] for name in sorted(tensors)}
+
+
+def split_state(state: Any) -> tuple[dict[str, Shaped[Tensor, "..."]], Any]:
+    """A nested state as its tensors and a JSON value that says where they belong.
+
+    Takes None, flags, whole numbers of any size, floats (infinite and NaN too), text, tensors, and
+    lists, tuples and mappings of those: the ``state_dict`` of an optimizer, a generator's state.
+    A subclass of these comes back as the plain type.
+
+    Raises:
+        RunError: Something else is inside; the message names its place.
+
+    Example:
+        >>> tensors, plain = split_state({"step": 3, "moments": {0: torch.zeros(2)}})
+        >>> tensors
+        {'moments.0': tensor([0., 0.])}
+        >>> plain
+        {'step': 3, 'moments': {'$items': [[0, {'$tensor': 'moments.0'}]]}}
+        >>> join_state(tensors, plain)
+        {'step': 3, 'moments': {0: tensor([0., 0.])}}
+    """
+    tensors: dict[str, Tensor] = {}
+    return tensors, _split(state, "", tensors)
+
+
+def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: Any) -> Any:
+    """The nested state that ``split_state`` took apart."""
+    if isinstance(plain, list):
+        return [join_state(tensors, item) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if len(plain) == 1:
+        ((tag, value),) = plain.items()
+        if tag in _JOINED:
+            return _JOINED[tag](tensors, value)
+    return {key: join_state(tensors, value) for key, value in plain.items()}
+
+
+_JOINED: dict[str, Callable[[Mapping[str, Tensor], Any], Any]] = {
+    "$tensor": lambda tensors, name: tensors[name],
+    "$int": lambda _, digits: int(digits, 16),
+    "$float": lambda _, name: float(name),
+    "$tuple": lambda tensors, items: tuple(join_state(tensors, item) for item in items),
+    "$items": lambda tensors, items: {
+        join_state(tensors, key): join_state(tensors, value) for key, value in items
+    },
+}
+
+
+def _split(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float):
+        return _split_number(value)
+    if isinstance(value, Tensor):
+        name = place
+        while name in tensors:  # {"a": {"b": x}, "a.b": y} would meet at one name
+            name += "'"
+        tensors[name] = value
+        return {"$tensor": name}
+    if isinstance(value, Mapping):
+        return _split_mapping(value, place, tensors)
+    if isinstance(value, list | tuple):
+        items = _split_items(value, place, tensors)
+        return {"$tuple": items} if isinstance(value, tuple) else items
+    raise RunError(
+        f"{place or 'state'} must be a number, text, tensor, None, or a list or mapping of those"
+        f" to be saved; got {_kind(value)}."
+    )
+
+
+def _split_number(value: int | float) -> Any:
+    if isinstance(value, int):
+        return int(value) if abs(value) <= _PRECISE else {"$int": hex(value)}
+    return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
+
+
+def _split_items(values: Sequence[Any], place: str, tensors: dict[str, Tensor]) -> list[Any]:
+    return [_split(item, _below(place, i), tensors) for i, item in enumerate(values)]
+
+
+def _split_mapping(value: Mapping[Any, Any], place: str, tensors: dict[str, Tensor]) -> Any:
+    if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return {key: _split(item, _below(place, key), tensors) for key, item in value.items()}
+    return {
+        "$items": [
+            [_split(key, place, tensors), _split(item, _below(place, key), tensors)]
+            for key, item in value.items()
+        ]
+    }
+
+
+def _below(place: str, key: object) -> str:
+    return f"{place}.{key}" if place else str(key)
+
+
+def _memory(name: str, tensor: Tensor) -> tuple[object, ...]:
+    """What two names must have in common to be one tensor; an empty tensor is like no other."""
+    if tensor.numel() == 0:
+        return (name,)
+    start = tensor.data_ptr()
+    return tensor.device, start, tensor.dtype, tuple(tensor.shape), tensor.stride()
+
+
+def _own_copy(tensor: Tensor, storages: set[int]) -> Tensor:
+    """Safetensors takes only contiguous tensors which share no memory with another."""
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    storage = plain.untyped_storage().data_ptr()
+    if storage in storages:
+        return plain.clone()
+    storages.add(storage)
+    return plain
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, Tensor):
+        return "a tensor without data" if value.is_meta else f"a {value.layout} tensor"
+    return type(value).__name__
