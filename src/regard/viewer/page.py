@@ -1,0 +1,101 @@
+"""A document as one HTML file that needs nothing else: no network, no framework, no fonts."""
+
+import base64
+import hashlib
+import html
+import re
+from importlib.resources import files
+
+from regard.viewer.document import Document
+
+_STATIC = files("regard.viewer") / "static"
+_ENTRY = "main.js"
+
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
+_LEFTOVER = re.compile(r"^(?:import|export)\b.*|\bimport\(|\bimport\.meta\b", re.MULTILINE)
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+# What may not stand in a script element as it is: markup, and the two line ends that older scripts
+# count as such.
+_UNSAFE = re.compile("[<>&\u2028\u2029]")
+
+
+def page(document: Document) -> str:
+    """The document as one self-contained HTML page.
+
+    It opens from a file, under a content security policy that lets nothing be fetched and runs
+    only the script and style it came with. Texts and tokens are data, never markup.
+
+    Args:
+        document: What to show.
+
+    Returns:
+        The whole file; write it as UTF-8.
+
+    Example:
+        >>> empty = Document(title="<b>", task="", model="", examples=())
+        >>> "<title>&lt;b&gt;</title>" in page(empty)
+        True
+    """
+    style = _read("style.css")
+    script = bundle(_ENTRY)
+    policy = (
+        "default-src 'none'; img-src data:; "
+        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "policy": policy,
+        "title": _text(document.title),
+        "style": style,
+        "data": _UNSAFE.sub(_escaped, document.to_json()),
+        "script": script,
+    }
+    return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
+
+
+def bundle(entry: str) -> str:
+    """The ES module ``entry`` and all it imports as one script.
+
+    Every module becomes a function that returns its exports, so that private names of two
+    modules may be the same. Understood are named imports from ``./name.js`` and exports of a
+    function, class or const where it is declared; the modules keep to these.
+
+    Args:
+        entry: Name of a file in ``static/``.
+    """
+    done: dict[str, str] = {}
+    _add_module(entry.removesuffix(".js"), done)
+    return "\n" + "\n".join(done.values())
+
+
+def _add_module(name: str, done: dict[str, str]) -> None:
+    source = _read(f"{name}.js")
+    for _, needed in _IMPORT.findall(source):
+        if needed not in done:
+            _add_module(needed, done)
+    exports = ", ".join(found for _, found in _EXPORT.findall(source))
+    body = _IMPORT.sub(r"const {\1} = $\2;\n", source)
+    body = _EXPORT.sub(r"\1 \2", body)
+    left = _LEFTOVER.search(body)
+    assert left is None, f"{name}.js: the bundler cannot read {left[0]!r}"
+    assert "</script" not in body, f"{name}.js would end its own script element"
+    done[name] = f"const ${name} = (() => {{\n{body}return {{ {exports} }};\n}})();\n"
+
+
+def _read(name: str) -> str:
+    return (_STATIC / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _text(text: str) -> str:
+    return html.escape(re.sub("[\ud800-\udfff]", "\ufffd", text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

@@ -1,0 +1,175 @@
+// The matrix: tokens looked at across, tokens that look down, one cell a weight.
+
+import { element, weigh } from "./dom.js";
+import { figure, nameOf } from "./maps.js";
+import { tokenLabel } from "./tokens.js";
+
+const SMALLEST = 15; // pixels a cell may shrink to before the matrix scrolls
+const LARGEST = 60;
+const WITH_FIGURES = 40;
+
+/**
+ * A matrix inside `host`. `point(place, isFirm)` is told where people point: `{row, column}`,
+ * either of them null; firmly by focus or click, else in passing.
+ */
+export function createMatrix(host, { point }) {
+  const table = element("table", { role: "grid", class: "matrix" });
+  const frame = element("div", { class: "frame" }, table);
+  host.append(frame);
+  let cells = [];
+  let heads = { rows: [], columns: [] };
+  let map = null;
+  let at = { row: 0, column: 0 };
+
+  table.addEventListener("pointerover", (event) => {
+    const place = placeOf(event.target);
+    if (place) point(place, false);
+  });
+  table.addEventListener("pointerleave", () => point(null, false));
+  table.addEventListener("focusin", (event) => settle(placeOf(event.target)));
+  table.addEventListener("click", (event) => settle(placeOf(event.target)));
+  table.addEventListener("keydown", (event) => {
+    const step = stepOf(event, map, at);
+    if (!step) return;
+    event.preventDefault();
+    focus(step);
+  });
+
+  function settle(place) {
+    if (!place) return;
+    if (place.row !== null && place.column !== null) move(place);
+    point(place, true);
+  }
+
+  function move(place) {
+    cells[at.row]?.[at.column]?.setAttribute("tabindex", "-1");
+    at = place;
+    cells[at.row][at.column].setAttribute("tabindex", "0");
+  }
+
+  function focus(place = at) {
+    if (cells[place.row]?.[place.column]) cells[place.row][place.column].focus();
+  }
+
+  /** Builds the cells anew, for another pair of token lists. */
+  function build(next, languages, sides) {
+    map = next;
+    at = { row: 0, column: 0 };
+    heads.columns = map.columns.map((token, column) =>
+      element(
+        "th",
+        { scope: "col", "data-column": column, title: nameOf(token) },
+        element("div", {}, tokenLabel(token, languages[sides.seen])),
+      ),
+    );
+    heads.rows = map.rows.map((token, row) =>
+      element(
+        "th",
+        { scope: "row", "data-row": row, title: nameOf(token) },
+        tokenLabel(token, languages[sides.looks]),
+      ),
+    );
+    cells = map.rows.map((_, row) =>
+      map.columns.map((_, column) =>
+        element("td", {
+          role: "gridcell",
+          "data-row": row,
+          "data-column": column,
+          "data-gold": map.gold.get(`${row},${column}`),
+          tabindex: row + column === 0 ? "0" : "-1",
+        }, element("span", { "aria-hidden": "true" })),
+      ),
+    );
+    const corner = element(
+      "td",
+      { class: "corner" },
+      element("span", { class: "across" }, `${sides.seen} →`),
+      element("span", { class: "down" }, `${sides.looks} ↓`),
+    );
+    const body = cells.map((row, at) => element("tr", {}, heads.rows[at], ...row));
+    table.setAttribute("aria-label", `Attention weights, ${sides.looks} by ${sides.seen}`);
+    table.replaceChildren(
+      element("thead", {}, element("tr", {}, corner, ...heads.columns)),
+      element("tbody", {}, ...body),
+    );
+    fit();
+  }
+
+  /** Puts the weights into the cells; `full` is the weight of the deepest colour. */
+  function paint(next, full) {
+    map = next;
+    const gold = { sure: ", a gold link", possible: ", a possible gold link" };
+    map.weights.forEach((weights, row) =>
+      weights.forEach((weight, column) => {
+        const cell = cells[row][column];
+        const isBest = map.best[row] === column;
+        weigh(cell, full > 0 ? Math.min(1, weight / full) : 0);
+        cell.dataset.weight = figure(weight);
+        cell.classList.toggle("best", isBest);
+        cell.firstChild.textContent = weight < 0.005 ? "" : short(weight);
+        cell.setAttribute(
+          "aria-label",
+          `${nameOf(map.rows[row])} looks at ${nameOf(map.columns[column])}: ${figure(weight)}` +
+            (isBest ? ", its most" : "") + (gold[cell.dataset.gold] ?? ""),
+        );
+      }),
+    );
+  }
+
+  /** Draws the cross-hairs; a null row or column has none. */
+  function mark({ row, column }) {
+    table.dataset.has = row !== null && column !== null ? "cell" : "";
+    heads.rows.forEach((head, at) => head.classList.toggle("marked", at === row));
+    heads.columns.forEach((head, at) => head.classList.toggle("marked", at === column));
+    cells.forEach((line, t) =>
+      line.forEach((cell, s) => {
+        cell.classList.toggle("in-row", t === row);
+        cell.classList.toggle("in-column", s === column);
+      }),
+    );
+  }
+
+  /** Chooses a size of cell at which all columns fit, if there is one that can be read. */
+  function fit() {
+    if (!map || !map.columns.length) return;
+    const longest = map.columns.reduce((most, token) => Math.max(most, widthOf(token.text)), 0);
+    const margin = Math.min(180, 30 + 9 * map.rows.reduce((most, token) => Math.max(most, widthOf(token.text)), 0));
+    const room = Math.floor((host.clientWidth - margin) / map.columns.length);
+    const size = Math.max(SMALLEST, Math.min(LARGEST, room));
+    table.style.setProperty("--cell", `${size}px`);
+    table.classList.toggle("figures", size >= WITH_FIGURES);
+    table.classList.toggle("upright", longest * 9 + 6 <= size);
+    table.classList.toggle("fine", size < 24);
+  }
+
+  return { build, paint, mark, fit, focus };
+}
+
+function placeOf(target) {
+  const found = target.closest("[data-row], [data-column]");
+  if (!found) return null;
+  const { row = null, column = null } = found.dataset;
+  return { row: row === null ? null : Number(row), column: column === null ? null : Number(column) };
+}
+
+function stepOf(event, map, at) {
+  const last = { row: map.rows.length - 1, column: map.columns.length - 1 };
+  const { row, column } = at;
+  switch (event.key) {
+    case "ArrowUp": return { row: Math.max(0, row - 1), column };
+    case "ArrowDown": return { row: Math.min(last.row, row + 1), column };
+    case "ArrowLeft": return { row, column: Math.max(0, column - 1) };
+    case "ArrowRight": return { row, column: Math.min(last.column, column + 1) };
+    case "Home": return event.ctrlKey ? { row: 0, column: 0 } : { row, column: 0 };
+    case "End": return event.ctrlKey ? last : { row, column: last.column };
+    default: return null;
+  }
+}
+
+function short(weight) {
+  return weight >= 0.995 ? "1" : weight.toFixed(2).slice(1);
+}
+
+function widthOf(text) {
+  return [...text].reduce((sum, character) => sum + (character > "\u2e80" ? 2 : 1), 0);
+}

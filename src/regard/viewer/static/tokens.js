@@ -1,0 +1,39 @@
+// How a token is written: its language, its space marks, and signs that are no text.
+
+import { element } from "./dom.js";
+
+const MARKS = { "▁": "▁", "Ġ": "▁", " ": "␣", "\u00a0": "␣", "\n": "↵", "\t": "⇥" };
+const SCRIPTS = [
+  ["ja", /[\p{Script=Hiragana}\p{Script=Katakana}]/u],
+  ["ko", /\p{Script=Hangul}/u],
+  ["zh", /\p{Script=Han}/u],
+];
+
+/** The language of a text: as declared, or by its script, or none. */
+export function languageOf(text, declared) {
+  const found = SCRIPTS.find(([, script]) => script.test(text));
+  return declared ?? (found ? found[0] : null);
+}
+
+/** Both sides' languages; a token shows in the language of its whole sentence. */
+export function languagesOf(example, data) {
+  const source = languageOf(example.source, data.source_language);
+  const output = languageOf(example.output, data.output_language);
+  return { source, output, "output so far": output };
+}
+
+/** A token as it is shown, spaces marked so gently that one may read over them. */
+export function tokenLabel(token, language) {
+  const isSign = token.start === token.end;
+  const label = element("bdi", { class: isSign ? "token sign" : "token", lang: isSign ? "en" : language });
+  for (const part of token.text.split(/([▁Ġ \u00a0\n\t]+)/)) {
+    if (part === "") continue;
+    if (!(part[0] in MARKS)) label.append(part);
+    else {
+      const marks = [...part].map((mark) => MARKS[mark]).join("");
+      label.append(element("span", { class: "space", "aria-hidden": "true" }, marks));
+    }
+  }
+  if (token.text === "") label.append(element("span", { class: "space" }, "∅"));
+  return label;
+}
