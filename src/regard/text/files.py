@@ -1,0 +1,56 @@
+"""The plain files a tokenizer is kept in: read with the file named when something is wrong."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RunError
+
+FORMAT = 1
+TABLE_FILE = "tokenizer.json"
+
+
+def write_plain(folder: Path, table: Mapping[str, Any], name: str = TABLE_FILE) -> None:
+    """Write ``table`` and the format's number as JSON into ``folder``."""
+    text = json.dumps({"format": FORMAT, **table}, ensure_ascii=False, indent=1)
+    (folder / name).write_text(text + "\n", encoding="utf-8")
+
+
+def read_plain(path: Path, *, digest: str | None = None) -> bytes:
+    """The bytes of ``path``.
+
+    Raises:
+        RunError: It is missing, cannot be read, or its SHA-256 is not ``digest``.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise RunError(f"{path} must exist; it does not. Is the folder complete?") from None
+    except OSError as error:
+        raise RunError(f"{path} must be readable; got: {error.strerror}.") from error
+    if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+        raise RunError(f"{path} must be as it was written; its checksum differs. It is damaged.")
+    return data
+
+
+def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, Any]:
+    """The table that ``write_plain`` wrote.
+
+    Raises:
+        RunError: It is missing, damaged, or of a newer format.
+    """
+    path = folder / name
+    try:
+        table = json.loads(read_plain(path).decode("utf-8"))
+    except ValueError as error:
+        raise RunError(f"{path} must hold JSON; {error}. It is damaged.") from error
+    if not isinstance(table, dict) or "format" not in table:
+        raise RunError(f"{path} must hold a table with a format; it does not. It is damaged.")
+    if table["format"] != FORMAT:
+        raise RunError(
+            f"{path} must have format {FORMAT}; got {table['format']}. "
+            f"A newer version of regard wrote it: install that version."
+        )
+    return table

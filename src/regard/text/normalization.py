@@ -1,0 +1,103 @@
+"""What every text goes through before it is counted or encoded; words and characters of it."""
+
+import re
+import unicodedata
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+# Scripts that put no space between words: Thai, Lao, Tibetan, Burmese, Khmer, kana, bopomofo, Han.
+_UNSPACED = re.compile(
+    "[\u0e01-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029"
+    "\u3040-\u30ff\u3100-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d"
+    "\U00020000-\U0003ffff]"
+)
+
+
+def normalize(text: str) -> str:
+    r"""``text`` without outer white space, every inner run of white space being one plain space.
+
+    White space is what Unicode calls so: a no-break space, a tab and the ideographic space too.
+    Nothing else changes, case and full-width punctuation least of all. Half a surrogate pair, which
+    only broken JSON holds, becomes U+FFFD. This is the text that tokenizers give back exactly.
+
+    Example:
+        >>> normalize("  I\u00a0 love\tChina. ")
+        'I love China.'
+        >>> normalize("我爱\u3000中国，真的！")
+        '我爱 中国，真的！'
+    """
+    collapsed = " ".join(text.split())
+    return collapsed if collapsed.isascii() else _LONE_SURROGATE.sub("\ufffd", collapsed)
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether any character belongs to a script written without spaces between words.
+
+    Example:
+        >>> has_unspaced("我爱中国"), has_unspaced("I love China.")
+        (True, False)
+    """
+    return not text.isascii() and _UNSPACED.search(text) is not None
+
+
+def opens_with_word(text: str) -> bool:
+    """Whether a first word would stand after a space, were it not the first.
+
+    True for a text that starts with a letter or a digit and holds no character of an unspaced
+    script; tokenizers then read it as if a space stood before it, so that a word is the same piece
+    at the start of a sentence and inside.
+
+    Example:
+        >>> opens_with_word("China"), opens_with_word("中国"), opens_with_word("3个人")
+        (True, False, False)
+    """
+    return bool(text) and text[0].isalnum() and not has_unspaced(text)
+
+
+class _Kinds(dict[int, str]):
+    def __missing__(self, code: int) -> str:
+        self[code] = _kind(chr(code))
+        return self[code]
+
+
+def _kind(char: str) -> str:
+    category = unicodedata.category(char)
+    if category.startswith("M"):
+        return "m"
+    if category.startswith("N") and not _UNSPACED.match(char):
+        return "d"
+    if category.startswith(("L", "N")):
+        return "c" if _UNSPACED.match(char) else "a"
+    return {" ": "s", "'": "q", "’": "q"}.get(char, "o")
+
+
+_KINDS = _Kinds()
+
+# A word, a number or one other mark, each with the space before it; or one unspaced character.
+_WORD = re.compile(r"s?(?:a[am]*(?:qa[am]*)*|d[dm]*|[oq]m*)|cm*|m+|s")
+
+
+def split_words(text: str) -> list[str]:
+    """The words, numbers and single punctuation marks of a normalised text, spaces kept in front.
+
+    Joined, they are the text. A character of an unspaced script is a word by itself, and a space
+    before it stands alone; an apostrophe between letters belongs to its word.
+
+    Example:
+        >>> split_words("I don't know 12 (or 13).")
+        ['I', " don't", ' know', ' 12', ' (', 'or', ' 13', ')', '.']
+        >>> split_words("我爱 中国！")
+        ['我', '爱', ' ', '中', '国', '！']
+    """
+    kinds = text.translate(_KINDS)
+    return [text[m.start() : m.end()] for m in _WORD.finditer(kinds)]
+
+
+def split_characters(text: str) -> list[str]:
+    """Every character by itself, a space too.
+
+    Example:
+        >>> split_characters("ab c")
+        ['a', 'b', ' ', 'c']
+    """
+    return list(text)

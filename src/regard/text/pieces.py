@@ -1,0 +1,109 @@
+"""Pieces of text: their reserved ids, how ids become text again, and where each piece stands."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+PAD_ID = 0
+UNK_ID = 1
+BOS_ID = 2
+EOS_ID = 3
+RESERVED = ("<pad>", "<unk>", "<s>", "</s>")
+
+# What an unknown piece reads as: the sign for "two questions", which hardly any text holds.
+UNKNOWN_TEXT = "⁇"
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece of an encoded text.
+
+    Attributes:
+        text: What to show people: the piece without the space before it, a space alone as ␣.
+        id: Its number in the vocabulary.
+        start: Place of its first character in the normalised text.
+        end: One past its last character. The bytes of one character all share its place.
+    """
+
+    text: str
+    id: int
+    start: int
+    end: int
+
+
+def surfaces_with_reserved(surfaces: Sequence[str]) -> list[str]:
+    """What every id reads as: the reserved ids first, then ``surfaces``.
+
+    Example:
+        >>> surfaces_with_reserved(["I", " love"])
+        ['', '⁇', '', '', 'I', ' love']
+    """
+    return ["", UNKNOWN_TEXT, "", "", *surfaces]
+
+
+def join(
+    ids: Sequence[int], surfaces: Sequence[str], byte_values: Mapping[int, int] | None = None
+) -> tuple[str, list[Span]]:
+    """The text of ``ids``, and the place of each id in it.
+
+    One space at the very front is dropped: it is the mark of a first word. A place leaves out the
+    space in front of a piece, unless the piece is nothing else. Bytes that are no UTF-8 read as
+    U+FFFD, and bytes that would break a line as a space.
+
+    Args:
+        ids: Ids of a vocabulary, reserved ones included.
+        surfaces: What each id reads as.
+        byte_values: The byte that an id stands for, where it stands for one.
+
+    Example:
+        >>> join([4, 5], ["", "⁇", "", "", " I", " love"])
+        ('I love', [(0, 1), (2, 6)])
+    """
+    texts: list[str] = []
+    spans: list[Span] = []
+    length, at_start = 0, True
+    for surface, count in _surfaces(ids, surfaces, byte_values or {}):
+        text = surface[1:] if at_start and surface.startswith(" ") else surface
+        at_start = at_start and not surface
+        start = length + (len(text) > 1 and text.startswith(" "))
+        length += len(text)
+        texts.append(text)
+        spans.extend([(start, length)] * count)
+    return "".join(texts), spans
+
+
+def _surfaces(
+    ids: Sequence[int], surfaces: Sequence[str], byte_values: Mapping[int, int]
+) -> Iterator[tuple[str, int]]:
+    """The text of each piece, or of each character spelled in bytes, and how many ids it took."""
+    place = 0
+    while place < len(ids):
+        if ids[place] not in byte_values:
+            yield surfaces[ids[place]], 1
+            place += 1
+            continue
+        spelled = takewhile(byte_values.__contains__, ids[place : place + 4])
+        char, count = _first_character(bytes(byte_values[i] for i in spelled))
+        yield " " if char.isspace() else char, count
+        place += count
+
+
+def _first_character(spelled: bytes) -> tuple[str, int]:
+    for count in range(1, len(spelled) + 1):
+        try:
+            return spelled[:count].decode("utf-8"), count
+        except UnicodeDecodeError:
+            continue
+    return "\ufffd", 1
+
+
+def shown(surface: str) -> str:
+    """A piece as people should see it.
+
+    Example:
+        >>> shown(" love"), shown(" ")
+        ('love', '␣')
+    """
+    return surface.strip(" ") or "␣"

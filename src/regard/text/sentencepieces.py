@@ -1,0 +1,287 @@
+"""Subword tokenizers, BPE and unigram, by sentencepiece; every text comes back exactly.
+
+Characters outside the vocabulary are spelled in bytes. Two things sentencepiece would lose are kept
+here: U+2581, its own sign for a space, is always spelled in bytes; and a space is too, where the
+corpus had none and so the sign is not in the vocabulary.
+"""
+
+import hashlib
+import io
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import sentencepiece
+
+from regard.errors import SettingError
+from regard.text.files import read_plain, write_plain
+from regard.text.normalization import normalize, opens_with_word
+from regard.text.pieces import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    UNK_ID,
+    UNKNOWN_TEXT,
+    Piece,
+    Span,
+    join,
+    shown,
+)
+
+_MARKER = "\u2581"  # how sentencepiece writes a space
+_MODEL_FILE = "tokenizer.model"
+_DEFAULT_VOCAB_SIZE = 8000
+_LONGEST_LINE = 1 << 24  # bytes; sentencepiece drops longer ones, by default those above 4192
+
+
+class SentencePieceTokenizer:
+    """A trained BPE or unigram model.
+
+    Example:
+        >>> tokenizer = train_sentencepiece(["low lower", "new newer"], kind="bpe", vocab_size=None)
+        >>> tokenizer.decode(tokenizer.encode("lower 🙂"))
+        'lower 🙂'
+    """
+
+    pad_id = PAD_ID
+    unk_id = UNK_ID
+    bos_id = BOS_ID
+    eos_id = EOS_ID
+
+    def __init__(self, model: bytes, *, kind: Literal["bpe", "unigram"], noise: float = 0.0):
+        """Wrap a serialised sentencepiece model.
+
+        Args:
+            model: What sentencepiece wrote when it was trained.
+            kind: Which algorithm made it.
+            noise: For sampled segmentations: the dropout of BPE, or the exponent of the
+                probabilities of unigram. 0 never samples.
+
+        Raises:
+            RuntimeError: The bytes are no sentencepiece model.
+        """
+        self._model = model
+        self._kind = kind
+        self._noise = noise
+        self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+        ids = range(self._processor.get_piece_size())
+        self._byte_values = {
+            i: int(self._processor.id_to_piece(i)[3:5], 16)
+            for i in ids
+            if self._processor.is_byte(i)
+        }
+        self._byte_ids = {value: i for i, value in self._byte_values.items()}
+        self._surfaces = [self._surface(i) for i in ids]
+        self._has_marker = self._processor.piece_to_id(_MARKER) != UNK_ID
+        self._spelled = re.compile(f"({_MARKER})" if self._has_marker else f"([{_MARKER} ])")
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are, reserved ones and bytes included."""
+        return len(self._surfaces)
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether a seed changes what ``encode_all`` gives."""
+        return self._noise > 0
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``normalize(text)``, without begin and end; the same text, the same ids."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
+        """The ids of many texts.
+
+        Args:
+            texts: What to encode.
+            seed: Draws another segmentation of every text, by BPE dropout (Provilkov et al. 2020,
+                https://arxiv.org/abs/1910.13267) or from the unigram model (Kudo 2018,
+                https://arxiv.org/abs/1804.10959). The same texts and seed give the same ids. None,
+                or a tokenizer without noise, gives the best segmentation.
+        """
+        marked = [self._marked(text) for text in texts]
+        odd = [i for i, text in enumerate(marked) if self._spelled.search(text)]
+        if seed is None or not self.is_sampling:
+            encoded: list[list[int]] = self._processor.encode(marked, num_threads=1)
+        else:
+            encoded = _in_seeded_thread(seed, lambda: self._sample(marked))
+        for i in odd:
+            encoded[i] = self._encode_odd(marked[i])
+        return encoded
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``; reserved ids read as nothing, an unknown one as ⁇."""
+        return self.decode_with_spans(ids)[0]
+
+    def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
+        """The text of ``ids`` and the place of each id in it."""
+        return join(ids, self._surfaces, self._byte_values)
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The pieces of ``normalize(text)``; a byte shows as ``<0xE2>``."""
+        ids = self.encode(text)
+        return [
+            Piece(self._shown(i), i, *span)
+            for i, span in zip(ids, self.decode_with_spans(ids)[1], strict=True)
+        ]
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.model`` and ``tokenizer.json`` into ``folder``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _MODEL_FILE).write_bytes(self._model)
+        digest = hashlib.sha256(self._model).hexdigest()
+        write_plain(folder, {"type": self._kind, "noise": self._noise, "model_sha256": digest})
+
+    def _marked(self, text: str) -> str:
+        text = normalize(text)
+        return f" {text}" if self._has_marker and opens_with_word(text) else text
+
+    def _sample(self, texts: Sequence[str]) -> list[list[int]]:
+        sampled: list[list[int]] = self._processor.encode(
+            texts, enable_sampling=True, alpha=self._noise, nbest_size=-1, num_threads=1
+        )
+        return sampled
+
+    def _encode_odd(self, text: str) -> list[int]:
+        ids: list[int] = []
+        for part in self._spelled.split(text):
+            if self._spelled.fullmatch(part):
+                ids.extend(self._byte_ids[byte] for byte in part.encode())
+            else:
+                ids.extend(self._processor.encode(part))
+        return ids
+
+    def _surface(self, i: int) -> str:
+        if i == UNK_ID:
+            return UNKNOWN_TEXT
+        if self._processor.is_control(i) or self._processor.is_byte(i):
+            return ""
+        surface: str = self._processor.id_to_piece(i).replace(_MARKER, " ")
+        return surface
+
+    def _shown(self, i: int) -> str:
+        if i in self._byte_values:
+            return f"<0x{self._byte_values[i]:02X}>"
+        return shown(self._surfaces[i])
+
+
+def train_sentencepiece(
+    lines: Iterable[str],
+    *,
+    kind: Literal["bpe", "unigram"],
+    vocab_size: int | None,
+    character_coverage: float = 1.0,
+    noise: float = 0.0,
+) -> SentencePieceTokenizer:
+    """A subword tokenizer of ``lines``.
+
+    Args:
+        lines: The sentences to learn from.
+        kind: The algorithm.
+        vocab_size: Ids in all, of which 260 are reserved ids and bytes. None takes 8000, or as many
+            as the corpus allows.
+        character_coverage: Share of all characters that get ids of their own; the rarest rest is
+            spelled in bytes.
+        noise: See ``SentencePieceTokenizer``.
+
+    Raises:
+        SettingError: The vocabulary is larger than the corpus allows, or too small for its
+            characters; the message names the bound.
+    """
+    texts = [_prepared(line) for line in lines]
+    if not any(texts):
+        raise SettingError("The text to train a tokenizer on must not be empty; got no words.")
+    size = _DEFAULT_VOCAB_SIZE if vocab_size is None else vocab_size
+    try:
+        model = _train(texts, kind, size, character_coverage)
+    except _WrongSizeError as bound:
+        if vocab_size is not None:
+            raise SettingError(bound.sentence(size)) from None
+        model = _train(texts, kind, bound.size, character_coverage)
+    return SentencePieceTokenizer(model, kind=kind, noise=noise)
+
+
+def load_sentencepiece(folder: Path, table: dict[str, Any]) -> SentencePieceTokenizer:
+    """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``.
+
+    Raises:
+        RunError: The model file is missing or damaged.
+    """
+    model = read_plain(folder / _MODEL_FILE, digest=table["model_sha256"])
+    return SentencePieceTokenizer(model, kind=table["type"], noise=table["noise"])
+
+
+class _WrongSizeError(Exception):
+    """The size asked for is out of bounds; ``size`` is the nearest that is possible."""
+
+    def __init__(self, size: int, *, is_largest: bool):
+        super().__init__(size)
+        self.size = size
+        self.is_largest = is_largest
+
+    def sentence(self, asked: int) -> str:
+        if self.is_largest:
+            return (
+                f"vocab_size must be at most {self.size}; got {asked}. The corpus allows no larger "
+                f"vocabulary: set vocab_size = {self.size} or less, or train on more text."
+            )
+        return (
+            f"vocab_size must be at least {self.size}; got {asked}. The corpus has that many "
+            f"characters, bytes and reserved ids: raise vocab_size, or lower character_coverage."
+        )
+
+
+def _train(texts: list[str], kind: str, vocab_size: int, coverage: float) -> bytes:
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_writer=model,
+            model_type=kind,
+            vocab_size=vocab_size,
+            character_coverage=coverage,
+            normalization_rule_name="identity",
+            add_dummy_prefix=False,
+            remove_extra_whitespaces=False,
+            byte_fallback=True,
+            pad_id=PAD_ID,
+            unk_id=UNK_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            max_sentence_length=_LONGEST_LINE,
+            # Fixed, so that sums of probabilities do not depend on the machine.
+            num_threads=2,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise _wrong_size(error) from error
+    return model.getvalue()
+
+
+def _wrong_size(error: RuntimeError) -> Exception:
+    if found := re.search(r"too high \(\d+\).*<= (\d+)", str(error)):
+        return _WrongSizeError(int(found[1]), is_largest=True)
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
+        return _WrongSizeError(int(found[1]), is_largest=False)
+    return error
+
+
+def _prepared(line: str) -> str:
+    text = normalize(line).replace(_MARKER, "")
+    return f" {text}" if opens_with_word(text) else text
+
+
+def _in_seeded_thread(seed: int, sample: Callable[[], list[list[int]]]) -> list[list[int]]:
+    """``sample()`` with sentencepiece's random numbers starting from ``seed``.
+
+    sentencepiece seeds the generator of a thread once, when that thread first draws: a new thread
+    is the only way to start it again.
+    """
+    result: list[list[list[int]]] = []
+    sentencepiece.set_random_generator_seed(seed % (1 << 32))
+    thread = threading.Thread(target=lambda: result.append(sample()))
+    thread.start()
+    thread.join()
+    return result[0]

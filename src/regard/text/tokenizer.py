@@ -1,0 +1,180 @@
+"""What a tokenizer is, and which ones there are."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from regard.checks import check_at_least, check_fraction
+from regard.choices import choose
+from regard.errors import RunError, SettingError
+from regard.text.files import TABLE_FILE, read_table
+from regard.text.pieces import Piece, Span
+from regard.text.sentencepieces import load_sentencepiece, train_sentencepiece
+from regard.text.words import load_list, train_list
+
+TokenizerType = Literal["bpe", "unigram", "words", "characters"]
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Text to ids and back: ``decode(encode(text)) == normalize(text)`` for known characters.
+
+    Ids 0 to 3 are ``pad_id``, ``unk_id``, ``bos_id`` and ``eos_id`` of every tokenizer.
+    """
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are."""
+
+    @property
+    def pad_id(self) -> int:
+        """Fills a batch up."""
+
+    @property
+    def unk_id(self) -> int:
+        """Stands for what is not in the vocabulary."""
+
+    @property
+    def bos_id(self) -> int:
+        """Begins a sentence."""
+
+    @property
+    def eos_id(self) -> int:
+        """Ends a sentence."""
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether a seed changes what ``encode_all`` gives."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``normalize(text)``, without begin and end."""
+
+    def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
+        """The ids of many texts; a seed draws other segmentations, for training only."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``."""
+
+    def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
+        """The text of ``ids`` and the place of each id in it, in characters."""
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The pieces of ``normalize(text)`` with their places in it."""
+
+    def save(self, folder: Path) -> None:
+        """Write plain files into ``folder``, for ``load_tokenizer``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizerConfig:
+    """How text is cut into pieces.
+
+    Attributes:
+        type: Subwords (bpe, unigram), words, or characters.
+        vocab_size: Ids in all. None takes 8000 subwords, or as many as the corpus allows; or every
+            word or character.
+        shared: One vocabulary for both languages, instead of one each.
+        dropout: BPE only, in training only: the probability that a merge is left out, so that the
+            model sees words cut in several ways. 0 always cuts the same way.
+        alpha: Unigram only, in training only: segmentations are drawn with their probability to
+            this power; 0.1 is usual. 0 always takes the best.
+        character_coverage: BPE and unigram only: share of all characters that get ids of their own.
+        min_count: Words and characters only: how often a piece must occur to get an id.
+    """
+
+    type: TokenizerType = "bpe"
+    vocab_size: int | None = None
+    shared: bool = True
+    dropout: float = 0.0
+    alpha: float = 0.0
+    character_coverage: float = 1.0
+    min_count: int = 1
+
+    def __post_init__(self) -> None:
+        choose("type", self.type, TOKENIZERS)
+        if self.vocab_size is not None:
+            check_at_least("vocab_size", self.vocab_size, 5)
+        check_fraction("dropout", self.dropout)
+        check_at_least("alpha", self.alpha, 0)
+        check_at_least("min_count", self.min_count, 1)
+        if not 0 < self.character_coverage <= 1:
+            raise SettingError(
+                f"character_coverage must be above 0 and at most 1; got {self.character_coverage}."
+            )
+        self._check_use("dropout", self.dropout > 0, ["bpe"])
+        self._check_use("alpha", self.alpha > 0, ["unigram"])
+        self._check_use("character_coverage", self.character_coverage < 1, ["bpe", "unigram"])
+        self._check_use("min_count", self.min_count > 1, ["characters", "words"])
+
+    def _check_use(self, name: str, is_set: bool, types: Sequence[str]) -> None:
+        if is_set and self.type not in types:
+            raise SettingError(
+                f"{name} must be left out unless type is {' or '.join(types)}; "
+                f"got type = {self.type!r}."
+            )
+
+
+def train_tokenizer(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:
+    """A tokenizer of the kind that ``settings`` name, learned from ``lines``.
+
+    Raises:
+        SettingError: There is no text, or the vocabulary does not fit the corpus; the message
+            names the size that would.
+
+    Example:
+        >>> tokenizer = train_tokenizer(["我爱中国。"], TokenizerConfig(type="characters"))
+        >>> tokenizer.encode("中国")
+        [6, 7]
+    """
+    train, _ = TOKENIZERS[settings.type]
+    return train(lines, settings)
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer saved in ``folder``.
+
+    Raises:
+        RunError: A file is missing, damaged or of a newer format.
+    """
+    table = read_table(folder)
+    try:
+        _, load = TOKENIZERS[table["type"]]
+        return load(folder, table)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, RunError):
+            raise
+        raise RunError(
+            f"{folder / TABLE_FILE} does not describe a tokenizer. It is damaged."
+        ) from error
+
+
+def _train_subwords(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:
+    kind: Literal["bpe", "unigram"] = "bpe" if settings.type == "bpe" else "unigram"
+    return train_sentencepiece(
+        lines,
+        kind=kind,
+        vocab_size=settings.vocab_size,
+        character_coverage=settings.character_coverage,
+        noise=settings.dropout if kind == "bpe" else settings.alpha,
+    )
+
+
+def _train_list(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:
+    return train_list(
+        lines,
+        kind="words" if settings.type == "words" else "characters",
+        vocab_size=settings.vocab_size,
+        min_count=settings.min_count,
+    )
+
+
+_Train = Callable[[Iterable[str], TokenizerConfig], Tokenizer]
+_Load = Callable[[Path, dict[str, Any]], Tokenizer]
+
+TOKENIZERS: dict[str, tuple[_Train, _Load]] = {
+    "bpe": (_train_subwords, load_sentencepiece),
+    "characters": (_train_list, lambda _, table: load_list(table)),
+    "unigram": (_train_subwords, load_sentencepiece),
+    "words": (_train_list, lambda _, table: load_list(table)),
+}

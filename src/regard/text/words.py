@@ -1,0 +1,171 @@
+"""Tokenizers with a plain list of pieces: words, or characters."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.choices import choose
+from regard.errors import SettingError
+from regard.text.files import write_plain
+from regard.text.normalization import (
+    normalize,
+    opens_with_word,
+    split_characters,
+    split_words,
+)
+from regard.text.pieces import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    RESERVED,
+    UNK_ID,
+    Piece,
+    Span,
+    join,
+    shown,
+    surfaces_with_reserved,
+)
+
+SPLITTERS: dict[str, Callable[[str], list[str]]] = {
+    "characters": split_characters,
+    "words": split_words,
+}
+
+
+class ListTokenizer:
+    """Pieces looked up in a list; a word that is not there is spelled in characters.
+
+    Spaces belong to the word after them. Every text whose characters are in the list comes back
+    exactly; a character that is not becomes ``unk_id``.
+
+    Example:
+        >>> tokenizer = train_list(["I love China.", "我爱中国。"], kind="words", vocab_size=None)
+        >>> [piece.text for piece in tokenizer.pieces("I love 中国.")]
+        ['I', 'love', '␣', '中', '国', '.']
+        >>> tokenizer.decode(tokenizer.encode("I love 中国."))
+        'I love 中国.'
+    """
+
+    pad_id = PAD_ID
+    unk_id = UNK_ID
+    bos_id = BOS_ID
+    eos_id = EOS_ID
+    is_sampling = False
+
+    def __init__(self, pieces: Sequence[str], *, kind: Literal["words", "characters"]):
+        """Number the pieces.
+
+        Args:
+            pieces: Every piece once, with the space before it, in the order of their ids.
+            kind: How a text is split.
+        """
+        self._kind = kind
+        self._split = choose("tokenizer.type", kind, SPLITTERS)
+        self._surfaces = surfaces_with_reserved(pieces)
+        self._ids = {piece: i for i, piece in enumerate(pieces, start=len(RESERVED))}
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are, reserved ones included."""
+        return len(self._surfaces)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``normalize(text)``, without begin and end."""
+        return [i for i, _ in self._encode(text)]
+
+    def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
+        """The ids of many texts; there is one way to split each, whatever the seed."""
+        del seed
+        return [self.encode(text) for text in texts]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``; reserved ids read as nothing, an unknown one as ⁇."""
+        return self.decode_with_spans(ids)[0]
+
+    def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
+        """The text of ``ids`` and the place of each id in it."""
+        return join(ids, self._surfaces)
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The pieces of ``normalize(text)``; an unknown one shows the character it stands for."""
+        found = self._encode(text)
+        known = [""] * len(RESERVED) + [surface for _, surface in found]
+        _, spans = join(range(len(RESERVED), len(known)), known)
+        return [
+            Piece(shown(surface), i, *span) for (i, surface), span in zip(found, spans, strict=True)
+        ]
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` into ``folder``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_plain(folder, {"type": self._kind, "pieces": self._surfaces[len(RESERVED) :]})
+
+    def _encode(self, text: str) -> list[tuple[int, str]]:
+        return [
+            (self._ids.get(part, UNK_ID), part)
+            for word in self._split(_marked(normalize(text), self._kind))
+            for part in self._parts(word)
+        ]
+
+    def _parts(self, word: str) -> Sequence[str]:
+        """The word, or the space and the word, or its characters: the first that is known."""
+        if word in self._ids:
+            return (word,)
+        if word.startswith(" ") and word[1:] in self._ids:
+            return (" ", word[1:])
+        return word
+
+
+def train_list(
+    lines: Iterable[str],
+    *,
+    kind: Literal["words", "characters"],
+    vocab_size: int | None,
+    min_count: int = 1,
+) -> ListTokenizer:
+    """A tokenizer of the most frequent words, or of the characters, of ``lines``.
+
+    Args:
+        lines: The sentences to learn from.
+        kind: What a piece is.
+        vocab_size: Ids in all, four reserved ones included. None takes every piece. A words
+            tokenizer holds the characters too, to spell the words it does not hold.
+        min_count: How often a piece must occur to get an id.
+
+    Raises:
+        SettingError: The vocabulary is larger than the corpus allows; the message says how large
+            it may be.
+    """
+    split = choose("tokenizer.type", kind, SPLITTERS)
+    texts = [_marked(normalize(line), kind) for line in lines]
+    characters = _frequent(Counter(chain.from_iterable(texts)), min_count)
+    words = _frequent(Counter(chain.from_iterable(map(split, texts))), min_count)
+    if not characters:
+        raise SettingError("The text to train a tokenizer on must not be empty; got no words.")
+    # A space is always there, to stand before a word known only at the start of a sentence.
+    pieces = list(dict.fromkeys([" ", *characters, *words]))
+    largest = len(pieces) + len(RESERVED)
+    if vocab_size is not None and vocab_size > largest:
+        raise SettingError(
+            f"vocab_size must be at most {largest}; got {vocab_size}. The corpus allows no larger "
+            f"vocabulary: set vocab_size = {largest} or less, or train on more text."
+        )
+    kept = None if vocab_size is None else max(vocab_size - len(RESERVED), 1)
+    return ListTokenizer(pieces[:kept], kind=kind)
+
+
+def load_list(table: dict[str, Any]) -> ListTokenizer:
+    """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``."""
+    return ListTokenizer(table["pieces"], kind=table["type"])
+
+
+def _marked(text: str, kind: str) -> str:
+    return f" {text}" if kind == "words" and opens_with_word(text) else text
+
+
+def _frequent(counts: Counter[str], min_count: int) -> list[str]:
+    """The frequent ones, most frequent first; equals in the order of their characters."""
+    kept = [(count, piece) for piece, count in counts.items() if count >= min_count]
+    return [piece for _, piece in sorted(kept, key=lambda item: (-item[0], item[1]))]
