@@ -3,7 +3,7 @@
 from regard.errors import SettingError
 
 
-def check_positive(name: str, value: float, *, cure: str = "") -> None:
+def check_positive(name: str, value: int | float, *, cure: str = "") -> None:
     """Raise unless ``value`` is above zero.
 
     Example:
@@ -15,13 +15,13 @@ def check_positive(name: str, value: float, *, cure: str = "") -> None:
         raise SettingError(_sentence(f"{name} must be above 0; got {value}.", cure))
 
 
-def check_at_least(name: str, value: float, least: float, *, cure: str = "") -> None:
+def check_at_least(name: str, value: int | float, least: int | float, *, cure: str = "") -> None:
     """Raise unless ``value >= least``."""
     if not value >= least:
         raise SettingError(_sentence(f"{name} must be at least {least}; got {value}.", cure))
 
 
-def check_fraction(name: str, value: float, *, cure: str = "") -> None:
+def check_fraction(name: str, value: int | float, *, cure: str = "") -> None:
     """Raise unless ``0 <= value < 1``, the range of a dropout or smoothing rate."""
     if not 0 <= value < 1:
         raise SettingError(_sentence(f"{name} must be at least 0 and below 1; got {value}.", cure))
