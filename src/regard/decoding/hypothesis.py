@@ -1,0 +1,102 @@
+"""One answer of a search, and the penalties that let short and long answers compete."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.checks import check_at_least
+from regard.errors import RunError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hypothesis:
+    """One answer, and how likely the model holds it.
+
+    Attributes:
+        tokens: Its token ids, without the begin and the end.
+        score: What answers are ranked by: ``log_prob`` over the length penalty.
+        log_prob: Sum of the log-probabilities of its tokens, and of the end if it has one.
+        finished: Whether the model ended it; False if it was cut at the longest length allowed.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    log_prob: float
+    finished: bool
+
+
+# What a sum of log-probabilities is divided by, for the number of choices it sums (the end of the
+# sentence is one of them): above zero, and never falling with that number.
+LengthPenalty = Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Gnmt:
+    """``((5 + length) / 6) ** alpha``: equation 14 of Wu et al. (2016), without coverage.
+
+    See https://arxiv.org/abs/1609.08144. Zero compares plain log-probabilities, which favours
+    short answers; Vaswani et al. (2017) use 0.6.
+
+    Attributes:
+        alpha: How far the penalty evens out lengths; at least zero.
+
+    Example:
+        >>> Gnmt(0.6)(1), round(Gnmt(0.6)(13), 4)
+        (1.0, 1.9332)
+    """
+
+    alpha: int | float = 0.6
+
+    def __post_init__(self) -> None:
+        check_at_least("alpha", self.alpha, 0)
+
+    def __call__(self, length: int) -> float:
+        """The divisor for ``length`` choices."""
+        return float(((5 + length) / 6) ** self.alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """``length ** alpha``; with one, the score is the mean log-probability of a choice.
+
+    Attributes:
+        alpha: How far the penalty evens out lengths; at least zero.
+
+    Example:
+        >>> Average()(4)
+        4.0
+    """
+
+    alpha: int | float = 1.0
+
+    def __post_init__(self) -> None:
+        check_at_least("alpha", self.alpha, 0)
+
+    def __call__(self, length: int) -> float:
+        """The divisor for ``length`` choices."""
+        return float(length**self.alpha)
+
+
+LENGTH_PENALTIES = {"average": Average, "gnmt": Gnmt}
+
+
+def divisors(penalty: int | float | LengthPenalty, longest: int) -> list[float]:
+    """The penalty of every length up to ``longest``; a number stands for `Gnmt`.
+
+    Example:
+        >>> divisors(Average(), 3)
+        [1.0, 1.0, 2.0, 3.0]
+    """
+    chosen = Gnmt(penalty) if isinstance(penalty, int | float) else penalty
+    return [chosen(max(length, 1)) for length in range(longest + 1)]
+
+
+def check_numbers(log_probs: Float[Tensor, "*any"]) -> None:
+    """Raise if the model's log-probabilities led to something that is not a number."""
+    if bool(log_probs.isnan().any()):
+        raise RunError(
+            "log_probs must be numbers; got NaN. The model's weights are damaged, or its "
+            "training diverged: use an earlier checkpoint."
+        )

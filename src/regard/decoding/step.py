@@ -1,0 +1,97 @@
+"""What a search drives: one function of the last token and a state, the same for every model."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.checks import check_at_least
+from regard.errors import SettingError, ShapeError
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class State(Protocol):
+    """What a decoder carries from one token to the next: a tree of batch-first tensors."""
+
+    def select(self: T, rows: Int[Tensor, " K"]) -> T:
+        """The state of these rows of the batch, in this order.
+
+        A row may be named twice, or not at all. Nothing of the old state is changed.
+        """
+        ...
+
+
+StateT = TypeVar("StateT", bound=State)
+
+# (last token, state) -> (log-probabilities of the next token, state after it).
+Step = Callable[[Int[Tensor, " B"], StateT], tuple[Float[Tensor, "B V"], StateT]]
+
+Limits = int | Int[Tensor, " B"]
+
+
+def bind_limits(
+    max_lengths: Limits, batch_size: int, device: torch.device | None
+) -> Int[Tensor, " B"]:
+    """The longest answer allowed to each sentence, one number a row.
+
+    Args:
+        max_lengths: One number for all sentences, or one for each.
+        batch_size: Sentences in the batch, B.
+        device: Where the search runs; None asks ``max_lengths``.
+
+    Raises:
+        ShapeError: There is not one length per sentence.
+        SettingError: A length is below one.
+
+    Example:
+        >>> bind_limits(7, 2, None)
+        tensor([7, 7])
+    """
+    check_at_least("batch_size", batch_size, 0)
+    limits = torch.as_tensor(max_lengths, dtype=torch.long, device=device)
+    if limits.ndim == 0:
+        limits = limits.expand(batch_size)
+    if limits.shape != (batch_size,):
+        raise ShapeError(
+            f"max_lengths must be one number, or one per sentence: ({batch_size},); "
+            f"got {tuple(limits.shape)}."
+        )
+    if batch_size:
+        check_at_least("max_lengths", int(limits.min()), 1)
+    return limits
+
+
+class Allowed:
+    """The tokens a search may choose at each length.
+
+    Args:
+        eos_id: The token that ends an answer.
+        min_length: Tokens an answer has at least, its end not counted.
+        forbidden: Tokens that are never chosen.
+
+    Raises:
+        SettingError: The end is forbidden, or ``min_length`` is negative.
+    """
+
+    def __init__(
+        self, eos_id: int, min_length: int, forbidden: Iterable[int], device: torch.device
+    ) -> None:
+        check_at_least("min_length", min_length, 0)
+        always = sorted(set(forbidden))
+        if eos_id in always:
+            raise SettingError(
+                f"forbidden must not hold eos_id; got eos_id={eos_id}, forbidden={always}. "
+                "An answer could never end."
+            )
+        self._min_length = min_length
+        self._always = torch.tensor(always, dtype=torch.long, device=device)
+        self._early = torch.tensor([*always, eos_id], dtype=torch.long, device=device)
+
+    def keep(self, log_probs: Float[Tensor, "B V"], length: int) -> Float[Tensor, "B V"]:
+        """The log-probabilities of the ``length``-th token, −inf where it may not be chosen."""
+        hidden = self._early if length <= self._min_length else self._always
+        return log_probs.index_fill(1, hidden, -torch.inf) if len(hidden) else log_probs
