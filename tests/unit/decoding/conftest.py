@@ -1,0 +1,54 @@
+"""A model small enough to look through: a table of the next token given the last two."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+BOS, EOS = 4, 0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a sentence is: its own table, (B, V, V, V)."""
+
+    tables: torch.Tensor
+
+    def select(self, rows):
+        return Memory(self.tables[rows])
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A tree: the memory, and the token before the last one."""
+
+    memory: Memory
+    previous: torch.Tensor
+
+    def select(self, rows):
+        return Carried(self.memory.select(rows), self.previous[rows])
+
+
+def step(token, state):
+    rows = torch.arange(len(token))
+    log_probs = state.memory.tables[rows, state.previous, token]
+    return log_probs, Carried(state.memory, token)
+
+
+def start(tables):
+    return Carried(Memory(tables), torch.full((len(tables),), BOS))
+
+
+def random_tables(batch_size, vocab_size=5, seed=0, sharpness=2.0):
+    generator = torch.Generator().manual_seed(seed)
+    shape = (batch_size, vocab_size, vocab_size, vocab_size)
+    logits = torch.randn(shape, generator=generator) * sharpness
+    logits[..., BOS] = -torch.inf
+    return logits.log_softmax(-1)
+
+
+@pytest.fixture
+def markov():
+    """The model, its start and its ids."""
+    return SimpleNamespace(step=step, start=start, random_tables=random_tables, bos=BOS, eos=EOS)

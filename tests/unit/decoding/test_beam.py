@@ -1,0 +1,243 @@
+import itertools
+import math
+
+import pytest
+import torch
+
+from regard.decoding import Average, Gnmt, beam, greedy
+from regard.errors import RunError, SettingError
+
+PENALTIES = [0.0, 0.6, Average(), lambda length: float(1 + length // 3)]
+
+
+def search(markov, tables, *, max_lengths=6, step=None, **settings):
+    return beam(
+        step or markov.step,
+        markov.start(tables),
+        batch_size=len(tables),
+        bos_id=markov.bos,
+        eos_id=markov.eos,
+        max_lengths=max_lengths,
+        **settings,
+    )
+
+
+def scorer(penalty):
+    return Gnmt(penalty) if isinstance(penalty, float) else penalty
+
+
+def all_answers(table, markov, max_length, penalty):
+    """Every finished answer with its score, by trying them all."""
+    words = [token for token in range(table.shape[0]) if token not in (markov.eos, markov.bos)]
+    for length in range(max_length):
+        for tokens in itertools.product(words, repeat=length):
+            log_prob, previous, last = 0.0, markov.bos, markov.bos
+            for token in (*tokens, markov.eos):
+                log_prob += table[previous, last, token].item()
+                previous, last = last, token
+            yield tokens, log_prob / scorer(penalty)(length + 1)
+
+
+def beam_by_hand(table, markov, *, beam_size, n_best, max_length, penalty):
+    """Beam search of one sentence in plain loops; stops only at K answers or the longest length."""
+    table = table.tolist()
+    live, finished = [((), 0.0)], []
+    for length in range(1, max_length + 1):
+        candidates = []
+        for tokens, log_prob in live:
+            previous, last = (markov.bos, markov.bos, *tokens)[-2:]
+            for token, value in enumerate(table[previous][last]):
+                if value > -math.inf:
+                    candidates.append((*tokens, token, log_prob + value))
+        candidates.sort(key=lambda one: -one[-1])
+        finished += [
+            (one[:-2], one[-1] / scorer(penalty)(length))
+            for one in candidates[:beam_size]
+            if one[-2] == markov.eos
+        ]
+        live = [(one[:-1], one[-1]) for one in candidates if one[-2] != markov.eos][:beam_size]
+        if len(finished) >= beam_size or not live:
+            live = live if len(finished) < n_best else []
+            break
+    finished.sort(key=lambda one: -one[1])
+    rest = [(tokens, log_prob / scorer(penalty)(max_length)) for tokens, log_prob in live]
+    return ([(*one, True) for one in finished] + [(*one, False) for one in rest])[:n_best]
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_a_wide_beam_finds_what_trying_all_answers_finds(markov, penalty):
+    tables = markov.random_tables(7, seed=3)
+    for table, found in zip(
+        tables,
+        search(markov, tables, max_lengths=5, beam_size=250, n_best=13, length_penalty=penalty),
+        strict=True,
+    ):
+        best = sorted(all_answers(table, markov, 5, penalty), key=lambda one: -one[1])[:13]
+        assert [one.tokens for one in found] == [tokens for tokens, _ in best]
+        assert [one.score for one in found] == pytest.approx([score for _, score in best], abs=1e-5)
+        assert all(one.finished for one in found)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (2, 1), (3, 3), (5, 2), (7, 7)])
+def test_agrees_with_plain_loops_that_stop_later(markov, beam_size, n_best, penalty):
+    tables = markov.random_tables(31, seed=beam_size)
+    limits = torch.randint(1, 11, (31,))
+    found = search(
+        markov,
+        tables,
+        max_lengths=limits,
+        beam_size=beam_size,
+        n_best=n_best,
+        length_penalty=penalty,
+    )
+    for table, limit, answers in zip(tables, limits.tolist(), found, strict=True):
+        expected = beam_by_hand(
+            table,
+            markov,
+            beam_size=beam_size,
+            n_best=n_best,
+            max_length=limit,
+            penalty=penalty,
+        )
+        assert [(one.tokens, one.finished) for one in answers] == [
+            (tokens, finished) for tokens, _, finished in expected
+        ]
+        scores = [score for _, score, _ in expected]
+        assert [one.score for one in answers] == pytest.approx(scores, abs=1e-5)
+
+
+def test_a_beam_of_one_is_greedy(markov):
+    tables = markov.random_tables(37)
+    limits = torch.randint(1, 15, (37,))
+    settings = {"forbidden": [2], "min_length": 1, "length_penalty": 1.0}
+    wide = search(markov, tables, max_lengths=limits, beam_size=1, **settings)
+    plain = greedy(
+        markov.step,
+        markov.start(tables),
+        batch_size=37,
+        bos_id=markov.bos,
+        eos_id=markov.eos,
+        max_lengths=limits,
+        **settings,
+    )
+    assert [answers[0] for answers in wide] == plain
+
+
+def test_answers_are_sorted_and_distinct(markov):
+    for found in search(markov, markov.random_tables(23), beam_size=6, n_best=6):
+        order = [(not one.finished, -one.score) for one in found]
+        assert order == sorted(order)
+        assert len({(one.tokens, one.finished) for one in found}) == len(found)
+
+
+def test_more_answers_begin_with_the_fewer(markov):
+    tables = markov.random_tables(23)
+    many = search(markov, tables, beam_size=5, n_best=5, max_lengths=20)
+    few = search(markov, tables, beam_size=5, n_best=2, max_lengths=20)
+    assert [found[:2] for found in many] == few
+
+
+def test_equal_candidates_go_to_the_earlier_beginning_then_the_lower_id(markov):
+    tables = torch.full((1, 5, 5, 5), 0.2).log()
+    found = search(
+        markov, tables, beam_size=4, n_best=4, max_lengths=2, min_length=1, forbidden=[markov.bos]
+    )[0]
+    assert [one.tokens for one in found] == [(1,), (1, 1), (1, 2), (1, 3)]
+
+
+def test_ties_at_the_edge_of_the_beam_take_the_lowest_ids(markov):
+    tables = torch.full((1, 997, 997), 1 / 997).log().unsqueeze(1).expand(-1, 997, -1, -1)
+    found = search(markov, tables, beam_size=3, n_best=3, max_lengths=1, min_length=1)[0]
+    assert [one.tokens for one in found] == [(1,), (2,), (3,)]
+
+
+def test_stops_as_soon_as_nothing_can_catch_up(markov):
+    tables = torch.full((1, 5, 5, 5), 0.001).log()
+    tables[..., markov.eos] = math.log(0.99)
+    steps = []
+
+    def counting(token, state):
+        steps.append(len(token))
+        return markov.step(token, state)
+
+    found = search(markov, tables, step=counting, max_lengths=50, beam_size=4)[0]
+    assert steps == [1]
+    assert found[0].tokens == ()
+    steps.clear()
+    search(markov, tables, step=counting, max_lengths=50, beam_size=4, n_best=4)
+    assert len(steps) > 1
+
+
+def test_sentences_that_stop_leave_the_batch(markov):
+    tables = markov.random_tables(3)
+    tables[1] = torch.full((5, 5, 5), 0.001).log()
+    tables[1, ..., markov.eos] = math.log(0.99)
+    tables[0, ..., markov.eos] = tables[2, ..., markov.eos] = -30.0
+    sizes = []
+
+    def counting(token, state):
+        sizes.append(len(token))
+        return markov.step(token, state)
+
+    found = search(markov, tables, step=counting, max_lengths=4, beam_size=2)
+    assert sizes == [3, 4, 4, 4]
+    assert [answers[0].finished for answers in found] == [False, True, False]
+
+
+def test_unfinished_beginnings_fill_up_after_the_finished(markov):
+    tables = markov.random_tables(1)
+    tables[..., markov.eos] = -30.0
+    tables[0, markov.bos, 1, markov.eos] = 0.0
+    tables[0, markov.bos, markov.bos, 1] = 0.0
+    found = search(markov, tables, max_lengths=4, beam_size=3, n_best=3)[0]
+    assert [one.finished for one in found] == [True, False, False]
+    assert found[0].tokens == (1,)
+    assert all(len(one.tokens) == 4 for one in found[1:])
+
+
+def test_fewer_answers_where_there_are_no_more(markov):
+    tables = torch.full((1, 5, 5, 5), -torch.inf)
+    tables[0, :, :, markov.eos] = 0.0
+    found = search(markov, tables, beam_size=4, n_best=4)[0]
+    assert [one.tokens for one in found] == [()]
+
+
+def test_a_sentence_without_a_possible_token_ends_there(markov):
+    tables = markov.random_tables(2)
+    tables[0, :, markov.bos] = tables[0, :, markov.bos].masked_fill(torch.arange(5) != 1, -math.inf)
+    tables[0, :, 1] = -math.inf
+    found = search(markov, tables, beam_size=3, n_best=2)[0]
+    assert [(one.tokens, one.finished) for one in found] == [((1,), False)]
+
+
+def test_a_beam_may_be_wider_than_the_vocabulary(markov):
+    found = search(markov, markov.random_tables(2), beam_size=40, n_best=40, max_lengths=2)
+    assert all(len(answers) == 1 + 3 + 9 for answers in found)
+
+
+def test_no_sentences_give_no_answers(markov):
+    assert search(markov, markov.random_tables(0), max_lengths=torch.zeros(0).long()) == []
+
+
+def test_nan_is_named(markov):
+    tables = markov.random_tables(2)
+    tables[1] = torch.nan
+    with pytest.raises(RunError, match="log_probs must be numbers; got NaN"):
+        search(markov, tables)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beam_size": 0}, r"beam_size must be at least 1; got 0\. Use 1 for greedy search\."),
+        ({"n_best": 0}, "n_best must be at least 1; got 0"),
+        (
+            {"n_best": 3, "beam_size": 2},
+            "n_best must be at most beam_size; got n_best=3, beam_size=2. A wider beam",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused(markov, settings, message):
+    with pytest.raises(SettingError, match=message):
+        search(markov, markov.random_tables(2), **settings)
