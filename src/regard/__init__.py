@@ -1,3 +1,72 @@
-"""Attention on PyTorch: use it, train it, look inside it."""
+"""Attention on PyTorch: use it, train it, look inside it.
+
+Names are looked up when they are first used, so that ``import regard`` alone is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from regard.attention import (
+        Additive,
+        Dot,
+        KeyValueCache,
+        Plan,
+        ScaledDot,
+        Softmax,
+        at,
+        attend,
+        causal,
+        dense,
+        explain,
+        lengths,
+        observe,
+        weights,
+    )
+
+# Where each public name lives.
+_HOMES = {
+    "Additive": "regard.attention",
+    "Dot": "regard.attention",
+    "KeyValueCache": "regard.attention",
+    "Plan": "regard.attention",
+    "ScaledDot": "regard.attention",
+    "Softmax": "regard.attention",
+    "at": "regard.attention",
+    "attend": "regard.attention",
+    "causal": "regard.attention",
+    "dense": "regard.attention",
+    "explain": "regard.attention",
+    "lengths": "regard.attention",
+    "observe": "regard.attention",
+    "weights": "regard.attention",
+}
+
+__all__ = [
+    "Additive",
+    "Dot",
+    "KeyValueCache",
+    "Plan",
+    "ScaledDot",
+    "Softmax",
+    "at",
+    "attend",
+    "causal",
+    "dense",
+    "explain",
+    "lengths",
+    "observe",
+    "weights",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,1 +1,33 @@
-"""TODO"""
+"""The engine: attention of any score and mask, exact, with gradients."""
+
+from regard.attention.attend import attend, explain, weights
+from regard.attention.cache import KeyValueCache
+from regard.attention.masks import BoundMask, Cover, Mask, causal, dense, lengths
+from regard.attention.observing import Seen, at, observe
+from regard.attention.plan import Plan
+from regard.attention.scores import Additive, Dot, DotForm, ScaledDot, Score
+from regard.attention.weighting import Softmax, Weighting
+
+__all__ = [
+    "Additive",
+    "BoundMask",
+    "Cover",
+    "Dot",
+    "DotForm",
+    "KeyValueCache",
+    "Mask",
+    "Plan",
+    "ScaledDot",
+    "Score",
+    "Seen",
+    "Softmax",
+    "Weighting",
+    "at",
+    "attend",
+    "causal",
+    "dense",
+    "explain",
+    "lengths",
+    "observe",
+    "weights",
+]

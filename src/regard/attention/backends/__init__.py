@@ -1,1 +1,1 @@
-"""TODO"""
+"""The ways attention is computed, each with what it refuses; ``plan.py`` chooses."""

@@ -1,0 +1,229 @@
+"""The call: attention of queries over keys, mixing values."""
+
+from typing import Literal, overload
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from regard.attention.masks import Mask, as_mask
+from regard.attention.observing import Seen, current_observer, current_place
+from regard.attention.plan import Plan, make_plan, pick_backend
+from regard.attention.request import Request, make_request
+from regard.attention.scores import ScaledDot, Score
+from regard.attention.weighting import Softmax, Weighting
+from regard.errors import SettingError
+
+_SCALED_DOT = ScaledDot()
+_SOFTMAX = Softmax()
+
+
+@overload
+def attend(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    value: Float[Tensor, "*v M E"] | None = None,
+    *,
+    score: Score = ...,
+    mask: Mask | Bool[Tensor, "..."] | None = ...,
+    bias: Float[Tensor, "..."] | None = ...,
+    weighting: Weighting = ...,
+    dropout: float = ...,
+    generator: torch.Generator | None = ...,
+    backend: str | None = ...,
+    return_lse: Literal[False] = ...,
+) -> Float[Tensor, "*b N E"]: ...
+
+
+@overload
+def attend(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    value: Float[Tensor, "*v M E"] | None = None,
+    *,
+    score: Score = ...,
+    mask: Mask | Bool[Tensor, "..."] | None = ...,
+    bias: Float[Tensor, "..."] | None = ...,
+    weighting: Weighting = ...,
+    dropout: float = ...,
+    generator: torch.Generator | None = ...,
+    backend: str | None = ...,
+    return_lse: Literal[True],
+) -> tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]: ...
+
+
+def attend(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    value: Float[Tensor, "*v M E"] | None = None,
+    *,
+    score: Score = _SCALED_DOT,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    weighting: Weighting = _SOFTMAX,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+    backend: str | None = None,
+    return_lse: bool = False,
+) -> Float[Tensor, "*b N E"] | tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]:
+    """The values mixed for each query, weighted by how well its key matches.
+
+    ``softmax(score(query, key) + bias) · value`` over the keys the mask leaves visible: equation
+    1 of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762, for any score.
+
+    A query with nothing to see, because the mask says so or every score is −inf, gets zeros, a
+    log-sum-exp of −inf and zero gradients. NaN in a key that no query sees never reaches the
+    answer. Heads are axis −3 and may share keys (H a multiple of G) only where query and key both
+    have four axes or more; with fewer, leading axes broadcast.
+
+    Args:
+        query: What is looked for, one vector per query.
+        key: What each position is matched on.
+        value: What each position gives. None gives the keys themselves.
+        score: How a query and a key match.
+        mask: Which keys a query may look at. None lets every query see every key.
+        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
+        weighting: How scores become weights.
+        dropout: The fraction of weights set to zero; the others grow by 1 / (1 − dropout).
+        generator: Where the dropout's seed is drawn. None is torch's own generator.
+        backend: "sdpa", "additive_cpu" or "tiled". None takes the fastest that serves.
+        return_lse: Whether to return log Σ exp(score) of each query as well; differentiable.
+
+    Returns:
+        The mixed values; with ``return_lse`` also the log-sum-exp, of float32 at least.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together.
+        SettingError: An option is unknown or out of range, or the pinned backend cannot serve.
+
+    Example:
+        >>> keys = torch.tensor([[10.0, 0.0], [0.0, 10.0]])
+        >>> attend(torch.tensor([[10.0, 0.0]]), keys, torch.tensor([[1.0], [2.0]]))
+        tensor([[1.]])
+    """
+    if value is None:
+        value = key
+    observer = current_observer()
+    if observer is not None:
+        kept_mask = None if mask is None else as_mask(mask)
+        observer(Seen(*current_place(), query, key, score, kept_mask, bias, weighting))
+    if return_lse and not isinstance(weighting, Softmax):
+        raise SettingError(f"return_lse must go with Softmax(); got {weighting!r}.")
+    request = make_request(
+        query,
+        key,
+        value,
+        score=score,
+        mask=mask,
+        bias=bias,
+        weighting=weighting,
+        dropout=dropout,
+        generator=generator,
+        return_lse=return_lse,
+    )
+    out, lse = _run(request, backend)
+    shape = request.leading
+    if out.shape[:2] != shape:
+        out = out.reshape(*shape, *out.shape[2:])
+        lse = None if lse is None else lse.reshape(*shape, lse.shape[-1])
+    return out if lse is None else (out, lse)
+
+
+def weights(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    *,
+    score: Score = _SCALED_DOT,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    weighting: Weighting = _SOFTMAX,
+) -> Float[Tensor, "*b N M"]:
+    """The attention weights of every query over every key: the whole matrix, when it is wanted.
+
+    A query that may see no key at all gets zero weights.
+
+    Args:
+        query: What is looked for, one vector per query.
+        key: What each position is matched on.
+        score: How a query and a key match.
+        mask: Which keys a query may look at. None lets every query see every key.
+        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
+        weighting: How scores become weights.
+
+    Returns:
+        One row of weights per query; a row sums to one, or to zero if nothing is visible.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together.
+
+    Example:
+        >>> weights(torch.zeros(1, 4), torch.zeros(2, 4))
+        tensor([[0.5000, 0.5000]])
+    """
+    request = make_request(query, key, key, score=score, mask=mask, bias=bias, weighting=weighting)
+    wide = torch.promote_types(query.dtype, torch.float32)
+    queries, keys = request.query.to(wide), request.key.to(wide)
+    keys = keys.repeat_interleave(queries.shape[1] // keys.shape[1], dim=1)
+    scores = score.tile(queries, keys, *score.tensors())
+    if request.bias is not None:
+        scores = scores + request.bias
+    if request.mask is not None:
+        scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
+    rows = weighting.rows(scores).to(query.dtype)
+    return rows.reshape(*request.leading, *rows.shape[2:])
+
+
+def explain(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    value: Float[Tensor, "*v M E"] | None = None,
+    *,
+    score: Score = _SCALED_DOT,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    weighting: Weighting = _SOFTMAX,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+    backend: str | None = None,
+    return_lse: bool = False,
+) -> Plan:
+    """How ``attend`` would serve this call: which backend, why, bytes and operations.
+
+    Takes what ``attend`` takes, checks it alike, and computes nothing.
+
+    Example:
+        >>> print(explain(torch.zeros(2, 8, 5, 64), torch.zeros(2, 8, 7, 64)))
+        sdpa: the fastest path that serves it
+          about 143 k operations
+          about 320 B beyond inputs and output
+    """
+    request = make_request(
+        query,
+        key,
+        key if value is None else value,
+        score=score,
+        mask=mask,
+        bias=bias,
+        weighting=weighting,
+        dropout=dropout,
+        generator=generator,
+        return_lse=return_lse,
+    )
+    return make_plan(request, backend)
+
+
+def _run(request: Request, backend: str | None) -> tuple[Tensor, Tensor | None]:
+    module = pick_backend(request, backend)
+    if not request.key.shape[2]:
+        # No keys at all: zeros that keep their place in the graph.
+        empty = request.query.new_zeros(*request.query.shape[:3], 0)
+        value = request.value.repeat_interleave(
+            request.query.shape[1] // request.value.shape[1], dim=1
+        )
+        lse = request.query.new_full(request.query.shape[:3], float("-inf"))
+        return empty @ value, lse if request.return_lse else None
+    kind = request.query.device.type
+    if torch.is_autocast_enabled(kind):
+        with torch.autocast(kind, enabled=False):
+            return module.run(request)  # type: ignore[no-any-return]
+    return module.run(request)  # type: ignore[no-any-return]

@@ -1,0 +1,112 @@
+"""Dot products over short sequences on a CPU, as batched matrix products.
+
+torch's flash kernel works row by row and spends most of its time on overhead where sentences are
+short: at 16 queries and keys its backward pass is about seven times slower than this. A row of
+weights is kept for the backward pass; it is no longer than its key and value together, so memory
+still grows with N.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.attention.request import Request
+from regard.attention.weighting import Softmax
+
+# From here on the fused kernel is as fast (2 cores with AVX-512, D = 32 and 64).
+_MOST_KEYS = 128
+_FASTER = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def refuse(request: Request) -> str | None:
+    """Why this backend cannot serve, or None if it can."""
+    most = min(_MOST_KEYS, request.key.shape[-1] + request.value.shape[-1])
+    reason = None
+    if request.query.device.type != "cpu":
+        reason = "it is for CPUs"
+    elif request.query.dtype not in _FASTER:
+        reason = "float64 gradients may be differentiated again"
+    elif request.key.shape[2] > most:
+        reason = f"there are more than {most} keys"
+    elif request.score.as_dot(request.query, request.key) is None:
+        reason = "the score is not a dot product"
+    elif type(request.weighting) is not Softmax:
+        reason = "the weighting is not softmax"
+    elif request.return_lse:
+        reason = "the log-sum-exp is wanted, with its gradient"
+    elif request.dropout:
+        reason = "dropout must not depend on tile sizes"
+    elif request.bias is not None:
+        reason = "there is a bias"
+    elif request.key.shape[1] != request.query.shape[1]:
+        reason = "heads are grouped"
+    return reason
+
+
+def notes(request: Request) -> tuple[str, ...]:
+    """What is done on the way, in words."""
+    return ("in float32, with every row of weights kept: rows are short",)
+
+
+def bytes_beyond(request: Request) -> int:
+    """Memory taken beyond inputs and output."""
+    B, H, N, _ = request.query.shape
+    copies = sum(t.numel() for t in (request.query, request.key, request.value))
+    return 4 * (B * H * N * request.key.shape[2] + copies)
+
+
+def run(request: Request) -> tuple[Tensor, Tensor | None]:
+    """The mixed values (B, H, N, E), and no log-sum-exp."""
+    key, value = request.key, request.value
+    penalty = None
+    if request.mask is not None:
+        if (hidden := request.mask.hidden) is not None:
+            # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
+            key, value = key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
+        penalty = request.mask.penalty(torch.float32)
+    form = request.score.as_dot(request.query, key)
+    assert form is not None
+    out: Tensor = _Short.apply(form.query, form.key, value, penalty, form.scale)
+    return out, None
+
+
+class _Short(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, penalty: Tensor | None, scale: float
+    ) -> Tensor:
+        B, H, N, _ = query.shape
+        M = key.shape[2]
+        with torch.autocast("cpu", enabled=False):
+            q, k, v = (t.float().reshape(B * H, t.shape[2], t.shape[3]) for t in (query, key, value))
+            weights = torch.bmm(q, k.transpose(1, 2)).mul_(scale)  # (B·H, N, M)
+            if penalty is not None:
+                weights.view(B, H, N, M).add_(penalty)
+            # By hand: torch's softmax is ten times slower where M is no multiple of 16.
+            top = weights.amax(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).min)
+            weights.sub_(top).exp_()
+            weights.div_(weights.sum(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).tiny))
+            out = torch.bmm(weights, v)
+        ctx.save_for_backward(q, k, v, weights)
+        ctx.scale = scale
+        ctx.dtypes = (query.dtype, key.dtype, value.dtype)
+        return out.view(B, H, N, -1).to(query.dtype)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        q, k, v, weights = ctx.saved_tensors
+        B, H = grad.shape[:2]
+        with torch.autocast("cpu", enabled=False):
+            g = grad.float().reshape(B * H, grad.shape[2], grad.shape[3])
+            d_value = torch.bmm(weights.transpose(1, 2), g)
+            d_scores = torch.bmm(g, v.transpose(1, 2)).mul_(weights)
+            d_scores.addcmul_(weights, d_scores.sum(-1, keepdim=True), value=-1).mul_(ctx.scale)
+            d_query = torch.bmm(d_scores, k)
+            d_key = torch.bmm(d_scores.transpose(1, 2), q)
+        grads = (
+            t.view(B, H, -1, t.shape[-1]).to(dtype)
+            for t, dtype in zip((d_query, d_key, d_value), ctx.dtypes, strict=True)
+        )
+        return (*grads, None, None)

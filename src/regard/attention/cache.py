@@ -1,0 +1,44 @@
+"""Keys and values kept from one decoding step to the next."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyValueCache:
+    """The keys and values of the positions so far, batch first.
+
+    Attributes:
+        key: One vector per position and key head.
+        value: What each position gives.
+
+    Example:
+        >>> cache = KeyValueCache(torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 3, 8))
+        >>> cache.append(torch.zeros(2, 4, 1, 8), torch.zeros(2, 4, 1, 8)).length
+        4
+        >>> cache.select(torch.tensor([1, 1, 0])).key.shape
+        torch.Size([3, 4, 3, 8])
+    """
+
+    key: Float[Tensor, "B G T D"]
+    value: Float[Tensor, "B G T E"]
+
+    @property
+    def length(self) -> int:
+        """How many positions are kept, T."""
+        return self.key.shape[-2]
+
+    def append(
+        self, key: Float[Tensor, "B G N D"], value: Float[Tensor, "B G N E"]
+    ) -> "KeyValueCache":
+        """A cache with these positions after the old ones."""
+        return KeyValueCache(
+            torch.cat([self.key, key], dim=-2), torch.cat([self.value, value], dim=-2)
+        )
+
+    def select(self, rows: Int[Tensor, " K"]) -> "KeyValueCache":
+        """The cache of these batch rows; a row may be taken more than once, or not at all."""
+        return KeyValueCache(self.key.index_select(0, rows), self.value.index_select(0, rows))

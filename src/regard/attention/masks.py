@@ -1,0 +1,477 @@
+"""Masks: which keys a query may look at. True means it may.
+
+A mask is a small object that knows a rule, not a matrix. ``bind`` fixes the sizes; the bound mask
+answers for any tile of the N×M grid whether all of it is visible, none of it, or which part.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from math import prod
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.errors import ShapeError
+
+_BOUNDS_KEPT = 8
+
+
+class Cover(Enum):
+    """What a whole tile looks like, where that is known without looking at every pair."""
+
+    ALL = "all visible"
+    NONE = "all hidden"
+
+
+Tile = Cover | Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The sizes a mask is applied to.
+
+    Attributes:
+        batch: Sizes of the batch axes; their product is B.
+        heads: H, or None where the tensors have no axis of heads.
+        queries: N.
+        keys: M.
+        device: Where tiles are made.
+    """
+
+    batch: tuple[int, ...]
+    heads: int | None
+    queries: int
+    keys: int
+    device: torch.device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What a dense mask must broadcast to: (*batch, heads, N, M)."""
+        heads = () if self.heads is None else (self.heads,)
+        return (*self.batch, *heads, self.queries, self.keys)
+
+    def accepts(self, shape: tuple[int, ...]) -> bool:
+        """Whether a tensor of this shape broadcasts to the grid."""
+        pairs = zip(reversed(shape), reversed(self.shape), strict=False)
+        return len(shape) <= len(self.shape) and all(have in (1, want) for have, want in pairs)
+
+
+class Mask(ABC):
+    """Which keys a query may look at; join masks with ``&``, ``|`` and ``~``.
+
+    A mask belongs to one batch and never changes: use the same object in every layer, since it
+    keeps what it worked out for the sizes it met.
+
+    Example:
+        >>> print((causal() & lengths([3])).draw(4, 4))
+        1 . . .
+        1 1 . .
+        1 1 1 .
+        1 1 1 .
+    """
+
+    def __init__(self) -> None:
+        self._bounds: dict[tuple[object, ...], BoundMask] = {}
+
+    @abstractmethod
+    def check(self, grid: Grid) -> None:
+        """Raise ShapeError if the mask cannot be applied to this grid."""
+
+    @abstractmethod
+    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+        """What queries ``rows`` see of ``keys``: all, nothing, or a tensor.
+
+        The tensor is boolean and broadcasts to (B, H, len(rows), len(keys)).
+        """
+
+    @abstractmethod
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        """The shape of the dense mask at most: one on the axes of (B, H, N, M) it ignores."""
+
+    @final
+    def bind(
+        self,
+        batch: int | tuple[int, ...],
+        heads: int | None,
+        queries: int,
+        keys: int,
+        device: torch.device | str = "cpu",
+    ) -> "BoundMask":
+        """The mask at fixed sizes.
+
+        Args:
+            batch: B, or the sizes of several batch axes.
+            heads: H, or None where the tensors have no axis of heads.
+            queries: N.
+            keys: M.
+            device: Where its tensors are wanted.
+
+        Raises:
+            ShapeError: The mask does not fit these sizes, or lives on another device.
+        """
+        sizes = (batch, heads, queries, keys, device)
+        bound = self._bounds.get(sizes)
+        if bound is None:
+            axes = (batch,) if isinstance(batch, int) else batch
+            grid = Grid(axes, heads, queries, keys, torch.device(device))
+            self.check(grid)
+            if len(self._bounds) >= _BOUNDS_KEPT:
+                self._bounds.pop(next(iter(self._bounds)))
+            bound = self._bounds[sizes] = BoundMask(self, grid)
+        return bound
+
+    @final
+    def draw(self, queries: int, keys: int) -> str:
+        """The mask as text: a line per query, ``1`` where it sees a key and ``.`` where not.
+
+        A mask that differs between batch rows or heads is drawn once for each, an empty line
+        between.
+
+        Example:
+            >>> print(causal().draw(2, 4))
+            1 1 1 .
+            1 1 1 1
+        """
+        grid = Grid((), None, queries, keys, torch.device("cpu"))
+        seen = as_tensor(self.tile(grid, range(queries), range(keys)), grid).cpu()
+        blocks = seen.expand(*seen.shape[:-2], queries, keys).reshape(-1, queries, keys)
+        return "\n\n".join(
+            "\n".join(" ".join("1" if see else "." for see in row) for row in block)
+            for block in blocks.tolist()
+        )
+
+    @final
+    def __and__(self, other: "Mask") -> "Mask":
+        """Visible where both are."""
+        return _Both(self, _as_mask_operand(other))
+
+    @final
+    def __or__(self, other: "Mask") -> "Mask":
+        """Visible where either is."""
+        return ~_Both(~self, ~_as_mask_operand(other))
+
+    @final
+    def __invert__(self) -> "Mask":
+        """Visible where this mask hides."""
+        return _Opposite(self) if not isinstance(self, _Opposite) else self.mask
+
+
+@final
+@dataclass(frozen=True)
+class BoundMask:
+    """A mask at fixed sizes, and the forms that backends ask for.
+
+    Attributes:
+        mask: The rule.
+        grid: The sizes.
+    """
+
+    mask: Mask
+    grid: Grid
+    _floats: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    def tile(self, rows: range, keys: range) -> Tile:
+        """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
+        return self.mask.tile(self.grid, rows, keys)
+
+    def span(self, rows: range, *, step: int = 256) -> range:
+        """The keys from the first to the last that some query of ``rows`` may see.
+
+        Found in whole steps, from tiles that are known to be hidden altogether.
+        """
+        keys = self.grid.keys
+        starts = range(0, keys, step)
+        seen = [s for s in starts if self.tile(rows, range(s, min(s + step, keys))) != Cover.NONE]
+        return range(seen[0], min(seen[-1] + step, keys)) if seen else range(0)
+
+    @cached_property
+    def whole(self) -> Tile:
+        """The tile of all queries and keys."""
+        return self.tile(range(self.grid.queries), range(self.grid.keys))
+
+    @property
+    def size(self) -> int:
+        """How many elements the dense mask has at most; known without making it."""
+        return prod(self.mask.extent(self.grid))
+
+    @cached_property
+    def is_causal(self) -> bool:
+        """Whether query i sees exactly the keys up to i, so that a flag says it all."""
+        return isinstance(self.mask, _Causal) and self.mask.place(self.grid) == 0
+
+    def dense(self) -> Bool[Tensor, "..."]:
+        """The boolean tensor; broadcasts to (B, H, N, M), with size one where nothing differs."""
+        return as_tensor(self.whole, self.grid)
+
+    def penalty(self, dtype: torch.dtype) -> Float[Tensor, "..."]:
+        """Zero where a key is visible and −inf where it is hidden; broadcasts to (B, H, N, M)."""
+        if dtype not in self._floats:
+            seen = self.dense()
+            zeros = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
+            self._floats[dtype] = zeros.masked_fill_(~seen, float("-inf"))
+        return self._floats[dtype]
+
+    @cached_property
+    def hidden(self) -> Bool[Tensor, "b h M 1"] | None:
+        """Keys that no query sees, or None if it is known that there are none."""
+        if self.is_causal and self.grid.queries >= self.grid.keys:
+            return None
+        if self.whole is Cover.ALL:
+            return None
+        hidden = ~self.dense().any(dim=-2, keepdim=True).transpose(-1, -2)
+        if not hidden.is_cuda and not bool(hidden.any()):
+            return None
+        return hidden.expand(*hidden.shape[:-2], self.grid.keys, 1)
+
+
+def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
+    """Only the first ``n`` keys: what padding at the end asks for.
+
+    Args:
+        n: How many keys are real: one number, one per batch row (B,), or one per batch row and
+            query (B, N). Where there are several batch axes, B counts them flattened.
+
+    Raises:
+        ShapeError: ``n`` is not of integers or has more than two axes.
+
+    Example:
+        >>> print(lengths([2, 3]).draw(2, 4))
+        1 1 . .
+        1 1 . .
+        <BLANKLINE>
+        1 1 1 .
+        1 1 1 .
+    """
+    return _Lengths(torch.as_tensor(n))
+
+
+def causal(first: int | None = None) -> Mask:
+    """Keys up to the query's own place: no looking ahead.
+
+    Args:
+        first: The place of query 0 among the keys. None lines the last query up with the last
+            key, so that a decoding step over cached keys needs no special case.
+
+    Example:
+        >>> print(causal().draw(2, 4))
+        1 1 1 .
+        1 1 1 1
+        >>> print(causal(first=0).draw(2, 4))
+        1 . . .
+        1 1 . .
+    """
+    return _Causal(first)
+
+
+def dense(tensor: Bool[Tensor, "..."]) -> Mask:
+    """A boolean tensor as a mask, True where a query may look.
+
+    Args:
+        tensor: Broadcasts to (*batch, heads, N, M).
+
+    Raises:
+        ShapeError: The tensor is not boolean.
+
+    Example:
+        >>> print(dense(torch.eye(3, dtype=torch.bool)).draw(3, 3))
+        1 . .
+        . 1 .
+        . . 1
+    """
+    return _Dense(tensor)
+
+
+def as_mask(mask: Mask | Bool[Tensor, "..."]) -> Mask:
+    """The mask itself, or a boolean tensor made into one.
+
+    Raises:
+        ShapeError: It is neither.
+    """
+    if isinstance(mask, Mask):
+        return mask
+    if isinstance(mask, Tensor):
+        return _Dense(mask)
+    raise ShapeError(
+        f"mask must be a Mask or a boolean tensor; got {type(mask).__name__}. "
+        "Use lengths(), causal() or dense()."
+    )
+
+
+def as_tensor(tile: Tile, grid: Grid) -> Bool[Tensor, "..."]:
+    """A tile as a boolean tensor, of size one where it is all the same."""
+    if isinstance(tile, Tensor):
+        return tile
+    return torch.full((1, 1, 1, 1), tile is Cover.ALL, device=grid.device)
+
+
+@final
+class _Lengths(Mask):
+    def __init__(self, n: Tensor) -> None:
+        super().__init__()
+        if n.is_floating_point() or n.is_complex() or n.dtype == torch.bool:
+            raise ShapeError(f"lengths must be integers; got {n.dtype}.")
+        if n.dim() > 2:
+            raise ShapeError(f"lengths must have shape (), (B,) or (B, N); got {tuple(n.shape)}.")
+        # A copy, so that what was worked out stays true when the caller's tensor changes.
+        self.n = n.detach().clone()
+        known = not n.is_cuda and n.numel() > 0
+        self.least = int(n.min()) if known else None
+        self.most = int(n.max()) if known else None
+
+    def check(self, grid: Grid) -> None:
+        B, N = prod(grid.batch), grid.queries
+        if self.n.shape not in ((), (B,), (B, N)):
+            raise ShapeError(
+                f"lengths must have shape (B,) = ({B},) or (B, N) = ({B}, {N}); "
+                f"got {tuple(self.n.shape)}."
+            )
+        _check_device("lengths", self.n, grid)
+        if self.least is not None and self.least < 0:
+            raise ShapeError(f"lengths must be at least 0; got {self.least}.")
+        if self.most is not None and self.most > grid.keys:
+            raise ShapeError(f"lengths must be at most M = {grid.keys}; got {self.most}.")
+
+    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+        if self.least is not None and keys.stop <= self.least:
+            return Cover.ALL
+        if self.most is not None and keys.start >= self.most:
+            return Cover.NONE
+        n = self.n[:, rows.start : rows.stop] if self.n.dim() == 2 else self.n.reshape(-1, 1)
+        places = torch.arange(keys.start, keys.stop, device=self.n.device)
+        return places < n[:, None, :, None]
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        N = self.n.shape[1] if self.n.dim() == 2 else 1
+        return (self.n.shape[0] if self.n.dim() else 1, 1, N, grid.keys)
+
+
+@final
+class _Causal(Mask):
+    def __init__(self, first: int | None) -> None:
+        super().__init__()
+        self.first = first
+
+    def place(self, grid: Grid) -> int:
+        """The place of query 0 among the keys."""
+        return grid.keys - grid.queries if self.first is None else self.first
+
+    def check(self, grid: Grid) -> None:
+        pass
+
+    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+        first = self.place(grid)
+        if keys.stop - 1 <= first + rows.start:
+            return Cover.ALL
+        if keys.start > first + rows.stop - 1:
+            return Cover.NONE
+        place = torch.arange(first + rows.start, first + rows.stop, device=grid.device)
+        return torch.arange(keys.start, keys.stop, device=grid.device) <= place[:, None]
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        return (1, 1, grid.queries, grid.keys)
+
+
+@final
+class _Dense(Mask):
+    def __init__(self, tensor: Tensor) -> None:
+        super().__init__()
+        if tensor.dtype != torch.bool:
+            raise ShapeError(
+                f"mask must be boolean, True where a query may look; got {tensor.dtype}. "
+                "Numbers to add to the scores are a bias: pass bias=."
+            )
+        self.tensor = tensor
+
+    def check(self, grid: Grid) -> None:
+        if not grid.accepts(self.tensor.shape):
+            raise ShapeError(
+                f"mask must broadcast to (*batch, N, M) = {grid.shape}; "
+                f"got {tuple(self.tensor.shape)}."
+            )
+        _check_device("mask", self.tensor, grid)
+
+    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+        return cut(lift(self.tensor, grid), rows, keys)
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        B, H, N, M = (1, 1, 1, 1, *lift(self.tensor, grid).shape)[-4:]
+        return (B, H, N, M)
+
+
+@final
+class _Both(Mask):
+    def __init__(self, one: Mask, other: Mask) -> None:
+        super().__init__()
+        self.one, self.other = one, other
+
+    def check(self, grid: Grid) -> None:
+        self.one.check(grid)
+        self.other.check(grid)
+
+    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+        one = self.one.tile(grid, rows, keys)
+        if one is Cover.NONE:
+            return one
+        other = self.other.tile(grid, rows, keys)
+        if one is Cover.ALL or other is Cover.NONE:
+            return other
+        if other is Cover.ALL:
+            return one
+        return one & other
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        B, H, N, M = map(max, self.one.extent(grid), self.other.extent(grid))
+        return (B, H, N, M)
+
+
+@final
+class _Opposite(Mask):
+    def __init__(self, mask: Mask) -> None:
+        super().__init__()
+        self.mask = mask
+
+    def check(self, grid: Grid) -> None:
+        self.mask.check(grid)
+
+    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+        tile = self.mask.tile(grid, rows, keys)
+        if isinstance(tile, Tensor):
+            return ~tile
+        return Cover.NONE if tile is Cover.ALL else Cover.ALL
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        return self.mask.extent(grid)
+
+
+def lift(tensor: Tensor, grid: Grid) -> Tensor:
+    """A tensor that broadcasts to ``grid.shape`` as one that broadcasts to (B, H, N, M)."""
+    if grid.heads is None and tensor.dim() > 2:
+        tensor = tensor.unsqueeze(-3)
+    if len(grid.batch) > 1 and tensor.dim() > 3:
+        tensor = tensor.expand(*grid.batch, *tensor.shape[-3:])
+    return tensor.flatten(0, -4) if tensor.dim() > 4 else tensor
+
+
+def cut(tensor: Tensor, rows: range, keys: range) -> Tensor:
+    """The tile of a tensor that broadcasts to (..., N, M)."""
+    if tensor.dim() > 1 and tensor.shape[-2] > 1:
+        tensor = tensor[..., rows.start : rows.stop, :]
+    if tensor.dim() > 0 and tensor.shape[-1] > 1:
+        tensor = tensor[..., keys.start : keys.stop]
+    return tensor
+
+
+def _check_device(name: str, tensor: Tensor, grid: Grid) -> None:
+    if tensor.device != grid.device:
+        raise ShapeError(
+            f"{name} must be on the device of the query, {grid.device}; got {tensor.device}."
+        )
+
+
+def _as_mask_operand(other: object) -> Mask:
+    return as_mask(other)  # type: ignore[arg-type]

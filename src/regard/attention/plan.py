@@ -1,0 +1,94 @@
+"""Which backend serves a call, and why."""
+
+from dataclasses import dataclass
+from types import ModuleType
+
+from regard.attention.backends import sdpa, tiled
+from regard.attention.request import Request
+from regard.choices import choose
+from regard.errors import SettingError
+
+# In the order they are tried; the last serves everything.
+BACKENDS: dict[str, ModuleType] = {
+    "sdpa": sdpa,
+    "tiled": tiled,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a call of ``attend`` would be served: a value to print or to test.
+
+    Attributes:
+        backend: The name of the path.
+        reason: Why this one: what each faster path refused.
+        notes: What is done on the way.
+        bytes: Memory taken beyond inputs and output, an estimate.
+        operations: Multiplications and additions of the forward pass if every key is visible.
+    """
+
+    backend: str
+    reason: str
+    notes: tuple[str, ...]
+    bytes: int
+    operations: int
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        lines = [f"{self.backend}: {self.reason}", *(f"  {note}" for note in self.notes)]
+        lines.append(f"  about {_metric(self.operations)} operations")
+        lines.append(f"  about {_metric(self.bytes)}B beyond inputs and output")
+        return "\n".join(lines)
+
+
+def pick_backend(request: Request, pinned: str | None) -> ModuleType:
+    """The module that serves a request.
+
+    Raises:
+        SettingError: There is no backend called ``pinned``, or it refuses.
+    """
+    if pinned is not None:
+        module = choose("backend", pinned, BACKENDS)
+        if (refusal := module.refuse(request)) is not None:
+            raise SettingError(
+                f"backend must be able to serve the call; got {pinned!r}, but {refusal}. "
+                "Leave backend=None to have one chosen."
+            )
+        return module
+    for module in BACKENDS.values():
+        if module.refuse(request) is None:
+            return module
+    raise AssertionError("the last backend serves everything")
+
+
+def make_plan(request: Request, pinned: str | None) -> Plan:
+    """What ``pick_backend`` chooses, with the reason and the cost."""
+    module = pick_backend(request, pinned)
+    refusals = []
+    name = ""
+    for name, other in BACKENDS.items():
+        if other is module:
+            break
+        refusals.append(f"not {name}, since {other.refuse(request)}")
+    if pinned is not None:
+        reason = "asked for"
+    else:
+        reason = "; ".join(refusals) or "the fastest path that serves it"
+    return Plan(
+        name, reason, module.notes(request), module.bytes_beyond(request), _operations(request)
+    )
+
+
+def _operations(request: Request) -> int:
+    B, H, N, D = request.query.shape
+    M, E = request.value.shape[-2:]
+    return 2 * B * H * N * M * (D + E)
+
+
+def _metric(number: int) -> str:
+    size = float(number)
+    for prefix in ("", "k", "M", "G"):
+        if size < 1000:
+            return f"{size:.3g} {prefix}"
+        size /= 1000
+    return f"{size:.3g} T"

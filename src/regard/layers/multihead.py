@@ -1,0 +1,142 @@
+"""Multi-head attention of Vaswani et al. (2017), section 3.2.2."""
+
+from math import sqrt
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from regard.attention.attend import attend
+from regard.attention.cache import KeyValueCache
+from regard.attention.masks import Mask
+from regard.checks import check_divides, check_fraction
+from regard.errors import SettingError
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention in several heads, each on its own projection of the states.
+
+    ``concat(head_1, ..., head_H) W^O`` with ``head_i = attend(x W_i^Q, m W_i^K, m W_i^V)``. Over
+    its own states queries, keys and values come out of one matrix product; over a memory, keys
+    and values do.
+
+    Args:
+        model_dim: Width of the states and of the answer, C.
+        num_heads: Attention heads, H; divides model_dim.
+        bias: Whether the projections have biases.
+        key_value_dim: Width of the memory. None is for attention over the states themselves.
+        dropout: The fraction of attention weights set to zero in training.
+
+    Raises:
+        SettingError: ``num_heads`` does not divide ``model_dim``, or dropout is not below 1.
+    """
+
+    def __init__(
+        self,
+        model_dim: int,
+        num_heads: int,
+        *,
+        bias: bool = True,
+        key_value_dim: int | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_divides("num_heads", num_heads, "model_dim", model_dim)
+        check_fraction("dropout", dropout)
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.query_key_value: nn.Linear | None = None
+        if key_value_dim is None:
+            self.query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=bias)
+        else:
+            self.query = nn.Linear(model_dim, model_dim, bias=bias)
+            self.key_value = nn.Linear(key_value_dim, 2 * model_dim, bias=bias)
+        self.output = nn.Linear(model_dim, model_dim, bias=bias)
+        self._initialise()
+
+    def forward(
+        self,
+        states: Float[Tensor, "B N C"],
+        memory: Float[Tensor, "B M K"] | KeyValueCache | None = None,
+        *,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> tuple[Float[Tensor, "B N C"], KeyValueCache | None]:
+        """What each state gathers from the others, or from the memory.
+
+        Args:
+            states: What asks.
+            memory: What is looked at, or its keys and values from ``project_memory``. None looks
+                at the states themselves.
+            mask: Which keys a state may look at. With a cache, keys count from its beginning.
+            cache: Keys and values of earlier positions, put before those of ``states``.
+
+        Returns:
+            The gathered states, and the cache with these positions added, or None if there was
+            no cache.
+
+        Raises:
+            SettingError: A cache was given together with a memory, or a memory to a layer made
+                without ``key_value_dim``.
+        """
+        if memory is not None:
+            query, kept = self._over_memory(states, memory, cache)
+        elif self.query_key_value is None:
+            raise SettingError("memory must be given to a layer made with key_value_dim; got None.")
+        else:
+            query, key, value = self._split(self.query_key_value(states), 3)
+            kept = KeyValueCache(key, value)
+            if cache is not None:
+                kept = cache = cache.append(key, value)
+        mixed = attend(
+            query,
+            kept.key,
+            kept.value,
+            mask=mask,
+            dropout=self.dropout if self.training else 0.0,
+        )
+        return self.output(mixed.transpose(1, 2).flatten(2)), cache
+
+    def project_memory(self, memory: Float[Tensor, "B M K"]) -> KeyValueCache:
+        """The keys and values of a memory: compute them once, look at them in every step."""
+        if self.query_key_value is not None:
+            raise SettingError(
+                "memory must go to a layer made for one; got a layer without key_value_dim. "
+                "Pass key_value_dim= the memory's width."
+            )
+        key, value = self._split(self.key_value(memory), 2)
+        return KeyValueCache(key, value)
+
+    def empty_cache(self, batch: int) -> KeyValueCache:
+        """A cache of no positions yet, for ``batch`` rows."""
+        weight = self.output.weight
+        nothing = weight.new_empty(batch, self.num_heads, 0, weight.shape[0] // self.num_heads)
+        return KeyValueCache(nothing, nothing)
+
+    def _over_memory(
+        self, states: Tensor, memory: Tensor | KeyValueCache, cache: KeyValueCache | None
+    ) -> tuple[Tensor, KeyValueCache]:
+        if cache is not None:
+            raise SettingError(
+                "cache must be left out where there is a memory; got both. "
+                "Pass project_memory(memory) as the memory to keep its keys and values."
+            )
+        kept = memory if isinstance(memory, KeyValueCache) else self.project_memory(memory)
+        (query,) = self._split(self.query(states), 1)
+        return query, kept
+
+    def _split(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """(B, N, parts · C) as ``parts`` tensors (B, H, N, D)."""
+        B, N, _ = projected.shape
+        heads = projected.view(B, N, parts, self.num_heads, -1)
+        return heads.permute(2, 0, 3, 1, 4).unbind(0)
+
+    def _initialise(self) -> None:
+        """Xavier as if queries, keys and values were one matrix; biases zero."""
+        for name, layer in self.named_children():
+            assert isinstance(layer, nn.Linear)
+            C = self.output.weight.shape[0]
+            # fan_in + fan_out of the joint matrix is 4 C whichever way it is cut.
+            joint = sum(layer.weight.shape) if name == "output" else layer.in_features + 3 * C
+            nn.init.uniform_(layer.weight, -sqrt(6 / joint), sqrt(6 / joint))
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
