@@ -92,9 +92,7 @@ class Spread:
             (2.0, 1.0, 3.0)
         """
         taken = tuple(samples)
-        return cls(
-            median=statistics.median(taken), low=min(taken), high=max(taken), samples=taken
-        )
+        return cls(median=statistics.median(taken), low=min(taken), high=max(taken), samples=taken)
 
     @property
     def relative(self) -> float:
@@ -128,7 +126,9 @@ def alternate(
             start = time.perf_counter()
             sample = measure()
             samples[name].append(sample)
-            report(f"round {turn}/{rounds}  {name}: {sample}  ({time.perf_counter() - start:.1f} s)")
+            report(
+                f"round {turn}/{rounds}  {name}: {sample}  ({time.perf_counter() - start:.1f} s)"
+            )
     return samples
 
 

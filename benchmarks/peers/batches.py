@@ -1,0 +1,146 @@
+"""The same Multi30k batches for every program that is measured.
+
+A batches file is JSONL, one batch a line: ``{"source": [[ids]], "target": [[ids]]}``, the ids of the
+prepared ``spm.model`` (0 unknown, 1 padding, 2 begin, 3 end) without begin and end. A program adds
+those itself: the source ends with 3; the decoder reads 2 and the target, and is to predict the
+target and 3. Target tokens are therefore ``len(target) + 1`` a sentence; padding never counts.
+
+Sentences fill a batch until the longest, ended, times their number reaches the budget, padding
+included. That is how Joey NMT counts a ``token`` batch, so a text file with the sentences in this
+order, read by it without shuffling, gives it the very same batches.
+"""
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+UNK, PAD, BOS, EOS = 0, 1, 2, 3
+BUDGET = 4096
+# Sentences that are sorted by length together, where a program sorts at all.
+WINDOW = 8192
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdBatch:
+    """One batch of sentence pairs as ids, without begin, end and padding."""
+
+    source: list[list[int]]
+    target: list[list[int]]
+
+    @property
+    def target_tokens(self) -> int:
+        """What the loss is computed on: every target token, and the end of each sentence."""
+        return sum(len(ids) + 1 for ids in self.target)
+
+
+def fill(lengths: Iterable[tuple[int, int]], budget: int = BUDGET) -> Iterator[list[int]]:
+    """Cut numbered pairs, in the order given, into batches of a token budget.
+
+    Args:
+        lengths: Source and target length of each pair, in tokens without begin and end.
+        budget: The batch is full once its longest side times its pairs reaches this.
+
+    Yields:
+        The numbers of the pairs of one batch. A last batch that is not full is left out.
+
+    Example:
+        >>> list(fill([(3, 1), (1, 1), (1, 1), (5, 5)], budget=8))
+        [[0, 1], [2, 3]]
+    """
+    batch: list[int] = []
+    longest = 0
+    for number, pair in enumerate(lengths):
+        batch.append(number)
+        longest = max(longest, max(pair) + 1)
+        if longest * len(batch) >= budget:
+            yield batch
+            batch, longest = [], 0
+
+
+def shuffled(pairs: int, *, updates: int, seed: int, pairs_per_update: int = 450) -> list[int]:
+    """Numbers of pairs, one random permutation after another, enough for so many updates."""
+    order: list[int] = []
+    epoch = 0
+    while len(order) < updates * pairs_per_update:
+        numbers = list(range(pairs))
+        random.Random(seed + epoch).shuffle(numbers)
+        order += numbers
+        epoch += 1
+    return order
+
+
+def by_length(
+    order: Sequence[int], lengths: Sequence[tuple[int, int]], *, window: int = WINDOW
+) -> list[int]:
+    """Sort windows of an order by length, so that sentences of one batch are about equally long."""
+    return [
+        number
+        for start in range(0, len(order), window)
+        for number in sorted(
+            order[start : start + window], key=lambda n: (max(lengths[n]), *lengths[n])
+        )
+    ]
+
+
+def draw(
+    source: Sequence[list[int]],
+    target: Sequence[list[int]],
+    *,
+    updates: int,
+    seed: int = 42,
+    budget: int = BUDGET,
+    sort: bool = False,
+) -> list[list[int]]:
+    """The pairs of each of the first ``updates`` batches.
+
+    Args:
+        source: Source sentences as ids.
+        target: Target sentences as ids.
+        updates: How many batches to draw.
+        seed: Of the shuffles, and of which sorted batches are taken.
+        budget: Tokens of a batch, padding included.
+        sort: Whether windows of the shuffled order are sorted by length first, and the batches
+            then shuffled.
+    """
+    lengths = [(len(s), len(t)) for s, t in zip(source, target, strict=True)]
+    order = shuffled(len(lengths), updates=updates, seed=seed)
+    if sort:
+        order = by_length(order, lengths)
+    batches = [[order[n] for n in batch] for batch in fill((lengths[n] for n in order), budget)]
+    if sort:
+        random.Random(seed).shuffle(batches)
+    return batches[:updates]
+
+
+def write(
+    path: Path,
+    drawn: Iterable[Sequence[int]],
+    source: Sequence[list[int]],
+    target: Sequence[list[int]],
+) -> None:
+    """Write a batches file, complete or not at all."""
+    half_written = path.with_suffix(".part")
+    with half_written.open("w", encoding="utf-8") as file:
+        for batch in drawn:
+            pairs = {"source": [source[n] for n in batch], "target": [target[n] for n in batch]}
+            file.write(json.dumps(pairs, separators=(",", ":")) + "\n")
+    half_written.replace(path)
+
+
+def read(path: Path) -> list[IdBatch]:
+    """Read a batches file."""
+    with path.open(encoding="utf-8") as file:
+        return [IdBatch(**json.loads(line)) for line in file]
+
+
+def padded(rows: Sequence[list[int]], *, pad_id: int = PAD) -> list[list[int]]:
+    """Rows filled up on the right to the longest.
+
+    Example:
+        >>> padded([[5], [6, 7]])
+        [[5, 1], [6, 7]]
+    """
+    longest = max(map(len, rows))
+    return [row + [pad_id] * (longest - len(row)) for row in rows]

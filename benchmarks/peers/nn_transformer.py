@@ -1,0 +1,145 @@
+"""The plain torch baseline: ``nn.Transformer`` as its documentation shows it, timed on given batches.
+
+Run in a process of its own, ``python -m benchmarks.peers.nn_transformer BATCHES --updates 12``; it
+prints one JSON line (see ``regard_speed``). 4+4 layers, model_dim 128, ffn_dim 256, 4 heads, one
+embedding shared three ways and scaled by √d, sinusoidal positions, dropout 0.3, post-norm, float
+masks, logits for every position, ``F.cross_entropy`` with label smoothing 0.1, Adam.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from benchmarks.peers import batches
+
+VOCAB_SIZE, MODEL_DIM, FFN_DIM, NUM_HEADS, NUM_LAYERS = 9712, 128, 256, 4, 4
+DROPOUT, SMOOTHING = 0.3, 0.1
+PEAK_RATE, WARMUP = 0.005, 2000
+
+
+class PlainTransformer(nn.Module):
+    """Embedding, sinusoidal positions, ``nn.Transformer``, and a projection tied to the embedding."""
+
+    def __init__(self, *, max_length: int = 256) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCAB_SIZE, MODEL_DIM, padding_idx=batches.PAD)
+        self.dropout = nn.Dropout(DROPOUT)
+        self.transformer = nn.Transformer(
+            d_model=MODEL_DIM,
+            nhead=NUM_HEADS,
+            num_encoder_layers=NUM_LAYERS,
+            num_decoder_layers=NUM_LAYERS,
+            dim_feedforward=FFN_DIM,
+            dropout=DROPOUT,
+            batch_first=True,
+        )
+        self.register_buffer("positions", sinusoids(max_length), persistent=False)
+        nn.init.xavier_uniform_(self.embedding.weight)
+
+    def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
+        """Logits for every target position, padding included: (B, T, V)."""
+        source_pad, target_pad = float_padding(source), float_padding(target_in)
+        causal = nn.Transformer.generate_square_subsequent_mask(target_in.shape[1])
+        states = self.transformer(
+            self.embed(source),
+            self.embed(target_in),
+            tgt_mask=causal,
+            src_key_padding_mask=source_pad,
+            tgt_key_padding_mask=target_pad,
+            memory_key_padding_mask=source_pad,
+        )
+        return F.linear(states, self.embedding.weight)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Scaled embeddings plus positions: (B, N) to (B, N, C)."""
+        assert isinstance(self.positions, Tensor)
+        scaled = self.embedding(ids) * math.sqrt(MODEL_DIM)
+        return self.dropout(scaled + self.positions[: ids.shape[1]])
+
+
+def sinusoids(length: int) -> Tensor:
+    """Sines in the even columns and cosines in the odd ones: (length, C)."""
+    place = torch.arange(length).unsqueeze(1)
+    rate = torch.exp(torch.arange(0, MODEL_DIM, 2) * (-math.log(10000.0) / MODEL_DIM))
+    table = torch.zeros(length, MODEL_DIM)
+    table[:, 0::2] = torch.sin(place * rate)
+    table[:, 1::2] = torch.cos(place * rate)
+    return table
+
+
+def float_padding(ids: Tensor) -> Tensor:
+    """Minus infinity at padding, zero elsewhere: (B, N)."""
+    return torch.zeros(ids.shape).masked_fill_(ids == batches.PAD, -torch.inf)
+
+
+def tensors(batch: batches.IdBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """Source, decoder input and labels of a batch, padded on the right."""
+    source = [[*ids, batches.EOS] for ids in batch.source]
+    target_in = [[batches.BOS, *ids] for ids in batch.target]
+    labels = [[*ids, batches.EOS] for ids in batch.target]
+    given = (torch.tensor(batches.padded(rows)) for rows in (source, target_in, labels))
+    return tuple(given)  # type: ignore[return-value]
+
+
+def measure(given: list[batches.IdBatch], *, warmup: int) -> dict[str, float]:
+    """Train on the batches in order and time all but the first ``warmup``."""
+    torch.manual_seed(42)
+    model = PlainTransformer().train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate_factor)
+    losses: list[float] = []
+    start = time.perf_counter()
+    for number, batch in enumerate(given):
+        if number == warmup:
+            start = time.perf_counter()
+        source, target_in, labels = tensors(batch)
+        optimizer.zero_grad()
+        logits = model(source, target_in)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1),
+            labels.flatten(),
+            ignore_index=batches.PAD,
+            label_smoothing=SMOOTHING,
+        )
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+    seconds = time.perf_counter() - start
+    timed = given[warmup:]
+    return {
+        "updates": len(timed),
+        "tokens": sum(batch.target_tokens for batch in timed),
+        "seconds": round(seconds, 4),
+        "loss": round(statistics.fmean(losses[warmup:]), 4),
+    }
+
+
+def rate_factor(update: int) -> float:
+    """Linear warm-up, then the inverse square root, as a fraction of the peak."""
+    step = update + 1
+    return min(step / WARMUP, math.sqrt(WARMUP / step))
+
+
+def main() -> None:
+    """Read the arguments, measure, and print the JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("batches", type=Path, help="a batches file")
+    parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
+    parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    given = batches.read(arguments.batches)[: arguments.updates]
+    print(json.dumps(measure(given, warmup=arguments.warmup)))
+
+
+if __name__ == "__main__":
+    main()
