@@ -1,13 +1,14 @@
-"""Joey NMT and regard after the same 1,000 updates: BLEU, and the time to translate 1,014 sentences.
+"""Joey NMT and regard after the same 1,000 updates: BLEU, and the time to translate.
 
     python -m benchmarks.joey_side_by_side --work FOLDER --joey VENV/bin/python >> LOG 2>&1 &
 
 Both train Transformer-tiny on the same 1,000 batches of Multi30k in the same order, with the same
-schedule; then both translate the validation and test sentences greedily, in turn. BLEU is computed
-here, cased and on detokenised text, for both alike.
+schedule; then both translate the validation and test sentences greedily, in turn. BLEU is
+computed here, cased and on detokenised text, for both alike.
 
-Joey NMT alone needs about an hour. Each finished stage leaves a file in ``FOLDER/side_by_side``; run
-again, the script goes on with the first stage that has none. Delete the file to measure a stage anew.
+Joey NMT alone needs about an hour. Each finished stage leaves a file in ``FOLDER/side_by_side``;
+run again, the script goes on with the first stage that has none. Delete the file to measure a
+stage anew.
 """
 
 import argparse

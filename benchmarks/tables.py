@@ -46,8 +46,8 @@ def render(records: Sequence[Mapping[str, Any]]) -> str:
     Example:
         >>> figure = {"what": "Speed", "ours": "2 ×", "beside": "peer: 1", "note": "±1 %"}
         >>> machine = {"cpu": "a CPU", "cores": 2}
-        >>> record = {"name": "speed", "date": "2026-01-31", "machine": machine, "figures": [figure]}
-        >>> print(render([record]))
+        >>> record = {"name": "speed", "date": "2026-01-31", "machine": machine}
+        >>> print(render([{**record, "figures": [figure]}]))
         | measured | regard | beside it | how | script |
         |---|---:|---|---|---|
         | Speed | 2 × | peer: 1 | ±1 % | [`speed`](benchmarks/speed.py) |
@@ -67,10 +67,10 @@ def render(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def insert(text: str, table: str, *, name: str) -> str:
-    """The text with the table between its two markers, in the place of what was there.
+    r"""The text with the table between its two markers, in the place of what was there.
 
     Example:
-        >>> insert(f"a\\n{BEGIN}\\nold\\n{END}\\nb", "new", name="README.md").splitlines()
+        >>> insert(f"a\n{BEGIN}\nold\n{END}\nb", "new", name="README.md").splitlines()
         ['a', '<!-- figures:begin -->', 'new', '<!-- figures:end -->', 'b']
     """
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
@@ -85,7 +85,8 @@ def _where(records: Sequence[Mapping[str, Any]]) -> str:
     machines = sorted({_machine(record["machine"]) for record in records})
     dates = sorted({record["date"] for record in records})
     span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return f"Measured on {' and '.join(machines)}, {span}. Samples and versions: `benchmarks/records/`."
+    where = " and ".join(machines)
+    return f"Measured on {where}, {span}. Samples and versions: `benchmarks/records/`."
 
 
 def _machine(machine: Mapping[str, Any]) -> str:

@@ -2,12 +2,12 @@
 
     python -m benchmarks.training_speed --work FOLDER --joey VENV/bin/python
 
-All sides train Transformer-tiny on the very same Multi30k batches, in processes of their own, with the
-same number of threads; start-up and the first updates are not timed. There are two sets of batches of
-4,096 tokens, padding included: *drawn*, sentences in random order, which is how Joey NMT makes its own
-batches (more than half is padding), and *sorted*, windows sorted by length, which is how regard does.
-So there are two ratios to Joey NMT: each program with its own way of batching, and both on identical
-batches.
+All sides train Transformer-tiny on the very same Multi30k batches, in processes of their own,
+with the same number of threads; start-up and the first updates are not timed. There are two sets
+of batches of 4,096 tokens, padding included: *drawn*, sentences in random order, which is how
+Joey NMT makes its own batches (more than half is padding), and *sorted*, windows sorted by
+length, which is how regard does. So there are two ratios to Joey NMT: each program with its own
+way of batching, and both on identical batches.
 """
 
 import argparse

@@ -1,9 +1,10 @@
 """The same Multi30k batches for every program that is measured.
 
-A batches file is JSONL, one batch a line: ``{"source": [[ids]], "target": [[ids]]}``, the ids of the
-prepared ``spm.model`` (0 unknown, 1 padding, 2 begin, 3 end) without begin and end. A program adds
-those itself: the source ends with 3; the decoder reads 2 and the target, and is to predict the
-target and 3. Target tokens are therefore ``len(target) + 1`` a sentence; padding never counts.
+A batches file is JSONL, one batch a line: ``{"source": [[ids]], "target": [[ids]]}``, the ids of
+the prepared ``spm.model`` (0 unknown, 1 padding, 2 begin, 3 end) without begin and end. A program
+adds those itself: the source ends with 3; the decoder reads 2 and the target, and is to predict
+the target and 3. Target tokens are therefore ``len(target) + 1`` a sentence; padding never
+counts.
 
 Sentences fill a batch until the longest, ended, times their number reaches the budget, padding
 included. That is how Joey NMT counts a ``token`` batch, so a text file with the sentences in this

@@ -1,4 +1,4 @@
-"""The plain torch baseline: ``nn.Transformer`` as its documentation shows it, timed on given batches.
+"""The plain torch baseline: ``nn.Transformer`` as its documentation shows it, timed.
 
 Run in a process of its own, ``python -m benchmarks.peers.nn_transformer BATCHES --updates 12``; it
 prints one JSON line (see ``regard_speed``). 4+4 layers, model_dim 128, ffn_dim 256, 4 heads, one
@@ -25,7 +25,7 @@ PEAK_RATE, WARMUP = 0.005, 2000
 
 
 class PlainTransformer(nn.Module):
-    """Embedding, sinusoidal positions, ``nn.Transformer``, and a projection tied to the embedding."""
+    """Scaled embedding, sinusoidal positions, ``nn.Transformer``, and a tied projection."""
 
     def __init__(self, *, max_length: int = 256) -> None:
         super().__init__()
@@ -55,13 +55,15 @@ class PlainTransformer(nn.Module):
             tgt_key_padding_mask=target_pad,
             memory_key_padding_mask=source_pad,
         )
-        return F.linear(states, self.embedding.weight)
+        logits: Tensor = F.linear(states, self.embedding.weight)
+        return logits
 
     def embed(self, ids: Tensor) -> Tensor:
         """Scaled embeddings plus positions: (B, N) to (B, N, C)."""
         assert isinstance(self.positions, Tensor)
         scaled = self.embedding(ids) * math.sqrt(MODEL_DIM)
-        return self.dropout(scaled + self.positions[: ids.shape[1]])
+        embedded: Tensor = self.dropout(scaled + self.positions[: ids.shape[1]])
+        return embedded
 
 
 def sinusoids(length: int) -> Tensor:
@@ -108,7 +110,7 @@ def measure(given: list[batches.IdBatch], *, warmup: int) -> dict[str, float]:
             ignore_index=batches.PAD,
             label_smoothing=SMOOTHING,
         )
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
         losses.append(loss.item())

@@ -1,8 +1,8 @@
 """Multi30k en-de as all sides read it: ``python -m benchmarks.peers.prepare_multi30k CORPORA OUT``.
 
-Writes into OUT: ``train val test_2016_flickr test_2017_flickr`` as ``.en`` and ``.de`` (spaces made
-single, nothing else changed), one sentencepiece BPE model of 9,712 pieces learned from both sides of
-``train``, and its pieces in ``vocab.txt``. What is there already is kept.
+Writes into OUT: ``train val test_2016_flickr test_2017_flickr`` as ``.en`` and ``.de`` (spaces
+made single, nothing else changed), one sentencepiece BPE model of 9,712 pieces learned from both
+sides of ``train``, and its pieces in ``vocab.txt``. What is there already is kept.
 """
 
 import argparse

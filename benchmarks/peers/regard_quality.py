@@ -1,17 +1,17 @@
 """regard's own side of the comparison by quality: train on given batches, translate given lines.
 
-``… regard_quality train BATCHES RUN --threads 2`` trains Transformer-tiny on every batch of a batches
-file, in order, with the schedule of ``joey.settings`` (Adam 0.9/0.98, peak 0.005 after 2,000 updates of
-linear warm-up, then the inverse square root, label smoothing 0.1), keeps the result in the folder RUN,
-and prints one JSON line as ``regard_speed`` does, without a warm-up.
+``… regard_quality train BATCHES RUN --threads 2`` trains Transformer-tiny on every batch of a
+batches file, in order, with the schedule of ``joey.settings`` (Adam 0.9/0.98, peak 0.005 after
+2,000 updates of linear warm-up, then the inverse square root, label smoothing 0.1), keeps the
+result in the folder RUN, and prints one JSON line as ``regard_speed`` does, without a warm-up.
 
-``… regard_quality translate RUN FOLDER --threads 2`` translates ``val`` and ``test_2016_flickr`` of the
-prepared FOLDER greedily, at most 60 tokens a sentence, and prints one JSON line::
+``… regard_quality translate RUN FOLDER --threads 2`` translates ``val`` and ``test_2016_flickr``
+of the prepared FOLDER greedily, at most 60 tokens a sentence, and prints one JSON line::
 
     {"val": {"seconds": 9.1, "lines": ["…"]}, "test_2016_flickr": {"seconds": 8.9, "lines": ["…"]}}
 
-``seconds`` starts with the lines in memory and the model loaded, and ends with text. Exit status 3 says
-that this side cannot be measured here.
+``seconds`` starts with the lines in memory and the model loaded, and ends with text. Exit status
+3 says that this side cannot be measured here.
 """
 
 import argparse

@@ -1,18 +1,18 @@
 """regard's own side of the speed measurement, with the interface all sides share.
 
 ``python -m benchmarks.peers.regard_speed BATCHES --updates 12 --warmup 2 --threads 2`` trains
-Transformer-tiny on the first batches of a batches file (``batches.py`` says what is in it) and prints
-one JSON line::
+Transformer-tiny on the first batches of a batches file (``batches.py`` says what is in it) and
+prints one JSON line::
 
     {"updates": 10, "tokens": 18011, "seconds": 5.2, "loss": 7.71}
 
-``updates``, ``tokens`` (target tokens and sentence ends, no padding) and ``seconds`` are of what comes
-after the warm-up: padding the ids, forward, loss, backward and the optimizer. ``loss`` is their mean
-training loss, smoothed, per token: it shows that the work was done. Exit status 3 says that this side
-cannot be measured here.
+``updates``, ``tokens`` (target tokens and sentence ends, no padding) and ``seconds`` are of what
+comes after the warm-up: padding the ids, forward, loss, backward and the optimizer. ``loss`` is
+their mean training loss, smoothed, per token: it shows that the work was done. Exit status 3 says
+that this side cannot be measured here.
 
-The ids of regard's own vocabularies have padding at 0 and unknown at 1, those of the file the other
-way round: swap the two.
+The ids of regard's own vocabularies have padding at 0 and unknown at 1, those of the file the
+other way round: swap the two.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Make the virtual environment in which Joey NMT runs: ``python -m benchmarks.peers.setup_joey VENV``.
+"""Make the environment of Joey NMT: ``python -m benchmarks.peers.setup_joey VENV``.
 
 Joey NMT 2.3.0 needs three things to run beside today's torch: torch installed first, so that no
-other build of it is drawn in; ``importlib_metadata``, which it imports and does not ask for; and one
-line of its tokenizer taken out, which calls a method that sentencepiece no longer has. What that
-line did, limiting the pieces to those of the vocabulary, changes nothing here: the vocabulary is
-the model's own list of pieces. Running the script again changes nothing.
+other build of it is drawn in; ``importlib_metadata``, which it imports and does not ask for; and
+one line of its tokenizer taken out, which calls a method that sentencepiece no longer has. What
+that line did, limiting the pieces to those of the vocabulary, changes nothing here: the
+vocabulary is the model's own list of pieces. Running the script again changes nothing.
 """
 
 import argparse
