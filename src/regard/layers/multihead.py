@@ -4,6 +4,7 @@ from math import sqrt
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from regard.attention.attend import attend
 from regard.attention.cache import KeyValueCache
@@ -96,14 +97,28 @@ class MultiHeadAttention(nn.Module):
         )
         return self.output(mixed.transpose(1, 2).flatten(2)), cache
 
-    def project_memory(self, memory: Float[Tensor, "B M K"]) -> KeyValueCache:
-        """The keys and values of a memory: compute them once, look at them in every step."""
+    def project_memory(
+        self, memory: Float[Tensor, "B M K"], values: Float[Tensor, "B M K"] | None = None
+    ) -> KeyValueCache:
+        """The keys and values of a memory: compute them once, look at them in every step.
+
+        Args:
+            memory: What keys are made of, and values too unless they are given.
+            values: What values are made of instead, position for position.
+        """
         if self.query_key_value is not None:
             raise SettingError(
                 "memory must go to a layer made for one; got a layer without key_value_dim. "
                 "Pass key_value_dim= the memory's width."
             )
-        key, value = self._split(self.key_value(memory), 2)
+        if values is None:
+            key, value = self._split(self.key_value(memory), 2)
+            return KeyValueCache(key, value)
+        weight, bias = self.key_value.weight.chunk(2), (None, None)
+        if self.key_value.bias is not None:
+            bias = self.key_value.bias.chunk(2)
+        (key,) = self._split(F.linear(memory, weight[0], bias[0]), 1)
+        (value,) = self._split(F.linear(values, weight[1], bias[1]), 1)
         return KeyValueCache(key, value)
 
     def empty_cache(self, batch: int) -> KeyValueCache:
