@@ -1,8 +1,12 @@
 """Text to numbers and back: readers, tokenizers, corpora, batches."""
 
+from regard.text.batches import Batch, Batches, BatchPlan, collate, permutation
+from regard.text.corpus import Corpus, Sequences, encode_corpus, resample
+from regard.text.lines import BadLines, Line, decode_lines, open_text, read_lines
 from regard.text.normalization import normalize
 from regard.text.pair_tokenizer import PairTokenizer, load_pair_tokenizer, train_pair_tokenizer
 from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece
+from regard.text.readers import Pair, PairLayout, read_pairs
 from regard.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
 
 __all__ = [
@@ -10,13 +14,30 @@ __all__ = [
     "EOS_ID",
     "PAD_ID",
     "UNK_ID",
+    "BadLines",
+    "Batch",
+    "BatchPlan",
+    "Batches",
+    "Corpus",
+    "Line",
+    "Pair",
+    "PairLayout",
     "PairTokenizer",
     "Piece",
+    "Sequences",
     "Tokenizer",
     "TokenizerConfig",
+    "collate",
+    "decode_lines",
+    "encode_corpus",
     "load_pair_tokenizer",
     "load_tokenizer",
     "normalize",
+    "open_text",
+    "permutation",
+    "read_lines",
+    "read_pairs",
+    "resample",
     "train_pair_tokenizer",
     "train_tokenizer",
 ]

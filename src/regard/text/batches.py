@@ -1,0 +1,195 @@
+"""Batches of about equal length, in an order that a later run can take up anywhere."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int, Int64
+from torch import Tensor
+
+from regard.checks import check_at_least, check_positive
+from regard.errors import SettingError
+from regard.text.corpus import Corpus, Sequences
+from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID
+
+Indices = Int64[np.ndarray, " _"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchPlan:
+    """Which samples make a batch.
+
+    Attributes:
+        indices: Their places in the corpus.
+        cursor: How many samples of the epoch are used up when this batch is.
+    """
+
+    indices: Indices
+    cursor: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Padded sentence pairs, batch first.
+
+    Attributes:
+        source: Ids of the sources.
+        source_lengths: How many of each row are real.
+        target_in: What the decoder reads: begin, then the target.
+        labels: What it should say: the target, then end.
+        target_lengths: How many of each row of ``target_in`` and of ``labels`` are real.
+    """
+
+    source: Int[Tensor, "B S"]
+    source_lengths: Int[Tensor, " B"]
+    target_in: Int[Tensor, "B T"]
+    labels: Int[Tensor, "B T"]
+    target_lengths: Int[Tensor, " B"]
+
+
+class Batches:
+    """The batches of every epoch, under a token budget.
+
+    The order of an epoch is a permutation drawn from seed and epoch alone. Windows of it are sorted
+    by length, cut into batches, and the batches of a window shuffled: little padding, and still
+    another order and other company each epoch.
+
+    Example:
+        >>> batches = Batches(np.array([3, 9, 4, 8]), np.array([3, 9, 4, 8]), max_tokens=20, seed=0)
+        >>> [(sorted(plan.indices.tolist()), plan.cursor) for plan in batches.epoch(0)]
+        [([1, 3], 2), ([0, 2], 4)]
+        >>> [(sorted(plan.indices.tolist()), plan.cursor) for plan in batches.epoch(0, cursor=2)]
+        [([0, 2], 4)]
+    """
+
+    def __init__(
+        self,
+        source_lengths: Int64[np.ndarray, " n"],
+        target_lengths: Int64[np.ndarray, " n"],
+        *,
+        max_tokens: int,
+        seed: int,
+        window: int = 32_768,
+    ):
+        """Take the lengths; nothing is drawn yet.
+
+        Args:
+            source_lengths: Ids per source as the model reads it, begin and end included.
+            target_lengths: Ids per target likewise.
+            max_tokens: The most ids of a padded batch, on either side; a sentence that is longer is
+                a batch by itself.
+            seed: Draws the order.
+            window: Samples sorted together; more of them means less padding and less chance.
+        """
+        check_positive("max_tokens", max_tokens)
+        check_positive("window", window)
+        check_at_least("seed", seed, 0)
+        self._lengths = np.stack([source_lengths, target_lengths])  # (2, n)
+        self._max_tokens = max_tokens
+        self._seed = seed
+        self._window = window
+
+    def __len__(self) -> int:
+        """Samples in an epoch."""
+        return int(self._lengths.shape[1])
+
+    def epoch(self, epoch: int, cursor: int = 0) -> Iterator[BatchPlan]:
+        """The batches of ``epoch`` after its first ``cursor`` samples.
+
+        Raises:
+            SettingError: No batch ends at ``cursor``: it was written with other lengths, another
+                seed, budget or window.
+        """
+        if not 0 <= cursor <= len(self):
+            raise SettingError(self._wrong_cursor(cursor, epoch))
+        order = permutation(len(self), seed=self._seed, epoch=epoch)
+        first_window = cursor // self._window
+        reached = first_window * self._window
+        for number, start in enumerate(range(reached, len(self), self._window), first_window):
+            for indices in self._window_batches(order[start : start + self._window], epoch, number):
+                if reached >= cursor:
+                    yield BatchPlan(indices, reached + len(indices))
+                reached += len(indices)
+                if reached - len(indices) < cursor < reached:
+                    raise SettingError(self._wrong_cursor(cursor, epoch))
+
+    def padding(self, epoch: int = 0) -> float:
+        """The share of padding among the ids of an epoch, both sides together."""
+        padded = sum(
+            len(plan.indices) * int(self._lengths[:, plan.indices].max(axis=1).sum())
+            for plan in self.epoch(epoch)
+        )
+        return 1 - int(self._lengths.sum()) / padded if padded else 0.0
+
+    def _window_batches(self, indices: Indices, epoch: int, number: int) -> list[Indices]:
+        lengths = self._lengths[:, indices]
+        # By target, then source; equals stay in their drawn order.
+        by_length = indices[np.lexsort((lengths[0], lengths[1]))]
+        batches = self._cut(by_length)
+        shuffled = permutation(len(batches), seed=self._seed, epoch=epoch, stream=number + 1)
+        return [batches[i] for i in shuffled]
+
+    def _cut(self, indices: Indices) -> list[Indices]:
+        cuts, start, longest = [], 0, 0
+        for place, length in enumerate(self._lengths[:, indices].max(axis=0).tolist()):
+            longest = max(longest, length)
+            if (place + 1 - start) * longest > self._max_tokens and place > start:
+                cuts.append(place)
+                start, longest = place, length
+        return np.split(indices, cuts)
+
+    def _wrong_cursor(self, cursor: int, epoch: int) -> str:
+        return (
+            f"cursor must be where a batch of epoch {epoch} ends; got {cursor} of {len(self)} "
+            f"samples. Were the data, the seed, max_tokens or the window changed since?"
+        )
+
+
+def permutation(n: int, *, seed: int, epoch: int, stream: int = 0) -> Indices:
+    """The numbers below ``n`` in an order drawn from seed, epoch and stream.
+
+    It sorts raw bits of PCG64, which NumPy promises never to change, unlike its own permutation.
+
+    Example:
+        >>> permutation(5, seed=0, epoch=1).tolist()
+        [4, 1, 2, 0, 3]
+    """
+    seeds = np.random.SeedSequence([seed, epoch, stream])
+    return np.argsort(np.random.PCG64(seeds).random_raw(n), kind="stable").astype(np.int64)
+
+
+def collate(corpus: Corpus, indices: Indices, *, source_end: bool = True) -> Batch:
+    """The pairs at ``indices`` as padded tensors.
+
+    Args:
+        corpus: Where they are.
+        indices: Which ones, in the order of the rows.
+        source_end: Whether sources end with the end id.
+
+    Example:
+        >>> corpus = Corpus(Sequences.of([[7], [8, 9]]), Sequences.of([[5, 6], [4]]))
+        >>> batch = collate(corpus, np.array([0, 1]))
+        >>> batch.source.tolist(), batch.target_in.tolist(), batch.labels.tolist()
+        ([[7, 3, 0], [8, 9, 3]], [[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]])
+    """
+    source, source_lengths = _padded(corpus.source, indices, after=[EOS_ID] * source_end)
+    target_in, target_lengths = _padded(corpus.target, indices, before=[BOS_ID])
+    labels, _ = _padded(corpus.target, indices, after=[EOS_ID])
+    return Batch(source, source_lengths, target_in, labels, target_lengths)
+
+
+def _padded(
+    sequences: Sequences,
+    indices: Indices,
+    *,
+    before: Sequence[int] = (),
+    after: Sequence[int] = (),
+) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
+    """Rows of ids padded on the right, and their lengths."""
+    starts, ends = sequences.offsets[indices], sequences.offsets[indices + 1]
+    lengths = ends - starts + len(before) + len(after)
+    rows = np.full((len(indices), int(lengths.max())), PAD_ID, dtype=np.int64)
+    for row, start, end, length in zip(rows, starts, ends, lengths, strict=True):
+        row[:length] = [*before, *sequences.ids[start:end], *after]
+    return torch.from_numpy(rows), torch.from_numpy(lengths)

@@ -1,0 +1,201 @@
+"""Encoded sentence pairs in memory, as flat arrays of ids."""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int32, Int64
+
+from regard.checks import check_at_least
+from regard.choices import choose
+from regard.errors import DataError
+from regard.text.lines import BadLines
+from regard.text.pair_tokenizer import PairTokenizer
+from regard.text.readers import Pair
+
+_CHUNK = 8192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequences:
+    """Sentences of ids, one after the other in one array.
+
+    Attributes:
+        ids: All ids.
+        offsets: Where each sentence starts, and where the last one ends.
+
+    Example:
+        >>> sentences = Sequences.of([[5, 6], [], [7]])
+        >>> sentences[0].tolist(), sentences.lengths.tolist()
+        ([5, 6], [2, 0, 1])
+    """
+
+    ids: Int32[np.ndarray, " ids"]
+    offsets: Int64[np.ndarray, " ends"]
+
+    @staticmethod
+    def of(sentences: Iterable[Sequence[int]]) -> "Sequences":
+        """Lay ``sentences`` end to end."""
+        growing = _Growing()
+        for sentence in sentences:
+            growing.add(sentence)
+        return growing.finished()
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Int32[np.ndarray, " length"]:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, " sentences"]:
+        """How many ids each sentence has."""
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """Sentence pairs, encoded; without begin and end.
+
+    Attributes:
+        source: The sources.
+        target: The targets, in the same order.
+        texts: The pairs as text, kept only where ``resample`` will need them.
+    """
+
+    source: Sequences
+    target: Sequences
+    texts: tuple[Sequence[str], Sequence[str]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def encode_corpus(
+    pairs: Iterable[Pair],
+    tokenizer: PairTokenizer,
+    *,
+    max_length: int | None = None,
+    on_long: Literal["error", "skip"] = "error",
+    too_long: BadLines | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Corpus:
+    """All ``pairs`` as ids.
+
+    Args:
+        pairs: What to encode, in the order the corpus will have.
+        tokenizer: Encodes each side.
+        max_length: The most ids a side may have, begin and end not counted. None allows any number.
+        on_long: Whether a longer one is an error, or its pair is left out.
+        too_long: Where pairs left out are counted.
+        progress: Called now and then with the number of pairs encoded so far.
+
+    Raises:
+        DataError: A sentence is too long and ``on_long`` is ``"error"``; or no pair is left.
+
+    Example:
+        >>> from regard.text import TokenizerConfig, train_pair_tokenizer
+        >>> pairs = [Pair("我爱中国", "I love China", ("I love China",), "a.tsv:1")]
+        >>> tokenizer = train_pair_tokenizer(
+        ...     ["我爱中国"], ["I love China"], TokenizerConfig(type="words", shared=False)
+        ... )
+        >>> corpus = encode_corpus(pairs, tokenizer)
+        >>> corpus.source.lengths.tolist(), corpus.target.lengths.tolist()
+        ([4], [3])
+    """
+    choose("on_long", on_long, {"error": None, "skip": None})
+    check_at_least("max_length", 1 if max_length is None else max_length, 1)
+    limit = _Limit(max_length, on_long, BadLines() if too_long is None else too_long)
+    sources, targets = _Growing(), _Growing()
+    texts: tuple[list[str], list[str]] = ([], [])
+    done = 0
+    for chunk in _chunks(pairs):
+        source_ids = tokenizer.source.encode_all([pair.source for pair in chunk])
+        target_ids = tokenizer.target.encode_all([pair.target for pair in chunk])
+        for pair, source, target in zip(chunk, source_ids, target_ids, strict=True):
+            if limit.allows(pair, source, target):
+                sources.add(source)
+                targets.add(target)
+                texts[0].append(pair.source)
+                texts[1].append(pair.target)
+        done += len(chunk)
+        if progress is not None:
+            progress(done)
+    if not len(sources):
+        raise DataError(
+            f"The corpus must hold at least one pair; got none of {done} after filters."
+        )
+    kept = texts if tokenizer.is_sampling else None
+    return Corpus(sources.finished(), targets.finished(), kept)
+
+
+def resample(corpus: Corpus, tokenizer: PairTokenizer, *, seed: int, epoch: int) -> Corpus:
+    """The same pairs, cut into pieces anew; for one epoch of training.
+
+    The same seed and epoch give the same ids. Pairs keep their places, so the order of an epoch
+    may be drawn before or after.
+
+    Args:
+        corpus: As ``encode_corpus`` made it with this tokenizer.
+        tokenizer: One whose ``is_sampling`` is true; any other gives ``corpus`` back.
+        seed: The seed of the training run.
+        epoch: Which epoch it is for.
+    """
+    if corpus.texts is None or not tokenizer.is_sampling:
+        return corpus
+    seeds = np.random.SeedSequence([seed, epoch]).generate_state(2)
+    source, target = (
+        Sequences.of(side.encode_all(texts, seed=int(side_seed)))
+        for side, texts, side_seed in zip(
+            (tokenizer.source, tokenizer.target), corpus.texts, seeds, strict=True
+        )
+    )
+    return replace(corpus, source=source, target=target)
+
+
+class _Growing:
+    """Sequences to which sentences are being added."""
+
+    def __init__(self) -> None:
+        self._ids, self._offsets = array("i"), array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def add(self, ids: Sequence[int]) -> None:
+        self._ids.extend(ids)
+        self._offsets.append(len(self._ids))
+
+    def finished(self) -> Sequences:
+        return Sequences(
+            np.array(self._ids, dtype=np.int32), np.array(self._offsets, dtype=np.int64)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    max_length: int | None
+    on_long: str
+    too_long: BadLines
+
+    def allows(self, pair: Pair, source: Sequence[int], target: Sequence[int]) -> bool:
+        if self.max_length is None or max(len(source), len(target)) <= self.max_length:
+            return True
+        side, ids = ("source", source) if len(source) > self.max_length else ("target", target)
+        message = (
+            f"{pair.where}: the {side} must be at most {self.max_length} tokens long; "
+            f"got {len(ids)}. Raise max_length, split the sentence, or leave such pairs out."
+        )
+        if self.on_long == "error":
+            raise DataError(message)
+        self.too_long.add(f"{side} too long", message)
+        return False
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    iterator = iter(pairs)
+    while chunk := list(islice(iterator, _CHUNK)):
+        yield chunk

@@ -1,0 +1,165 @@
+"""Lines of text files, plain or compressed; what is wrong with one is named as ``file:line``."""
+
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from regard.errors import DataError
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a file.
+
+    Attributes:
+        text: The line without its end; what is not UTF-8 in it reads as U+FFFD.
+        where: ``file:line``, counted from 1.
+        problem: What is not UTF-8 in it; None if all is.
+    """
+
+    text: str
+    where: str
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class BadLines:
+    """What reading with ``on_bad_line="skip"`` left out.
+
+    Attributes:
+        counts: Lines left out, by reason.
+        examples: The first messages of each reason.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, message: str) -> None:
+        """Count one more line; its message is kept if it is among the first three."""
+        self.counts[reason] += 1
+        kept = self.examples.setdefault(reason, [])
+        if len(kept) < 3:
+            kept.append(message)
+
+    @property
+    def total(self) -> int:
+        """Lines left out, for whatever reason."""
+        return self.counts.total()
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
+
+    Lines end with LF or CR LF, and with nothing else that Unicode calls a line's end. A byte-order
+    mark at the start of the file is dropped.
+
+    Raises:
+        DataError: The file is missing, unreadable or damaged.
+    """
+    with open_text(path) as file:
+        yield from decode_lines(file, str(path))
+
+
+def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[Line]:
+    r"""``lines``, as binary files give them, decoded; ``name`` is the file's, for messages.
+
+    Example:
+        >>> for line in decode_lines([b"\xef\xbb\xbfa\r\n", b"caf\xe9\n"], "x.txt"):
+        ...     print(line.where, line.text, line.problem)
+        x.txt:1 a None
+        x.txt:2 caf� byte 0xE9 at place 4
+    """
+    for number, raw in enumerate(lines, start=1):
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        if number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        try:
+            yield Line(line.decode("utf-8"), f"{name}:{number}")
+        except UnicodeDecodeError as error:
+            problem = f"byte 0x{line[error.start]:02X} at place {error.start + 1}"
+            yield Line(line.decode("utf-8", "replace"), f"{name}:{number}", problem)
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[Iterable[bytes]]:
+    """The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
+
+    Raises:
+        DataError: The file is missing, unreadable or damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            if path.suffix == ".gz":
+                yield gzip.GzipFile(fileobj=file)
+            elif path.suffix == ".zst":
+                yield _split(_decompressed(file))
+            else:
+                yield file
+    except FileNotFoundError:
+        raise DataError(f"{path} must exist; it does not.{_similar(path)}") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise DataError(
+            f"{path} must be a whole compressed file; got: {str(error).rstrip('.')}. "
+            f"It is damaged or cut short."
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path} must be a readable file; got: {error.strerror}.") from error
+
+
+def text_suffix(path: Path) -> str:
+    """The ending that says the format, compression put aside.
+
+    Example:
+        >>> text_suffix(Path("pairs.tsv.gz"))
+        '.tsv'
+    """
+    plain = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
+    return plain.suffix.lower()
+
+
+def _decompressed(file: BinaryIO) -> Iterator[bytes]:
+    """The bytes of all frames of a zstd file; an unfinished last frame is an error."""
+    decompressor = zstandard.ZstdDecompressor()
+    frame = decompressor.decompressobj()
+    is_open = False
+    while chunk := file.read(_CHUNK):
+        while chunk:
+            is_open = True
+            yield frame.decompress(chunk)
+            chunk = frame.unused_data if frame.eof else b""
+            if frame.eof:
+                frame = decompressor.decompressobj()
+                is_open = False
+    if is_open:
+        raise EOFError("the last frame is not finished")
+
+
+def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines, with their LF, from pieces of a file."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+    if rest:
+        yield rest
+
+
+def _similar(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f" There is no folder {path.parent}."
+    names = [other.name for other in path.parent.iterdir()]
+    found = [f"{path.name}{end}" for end in (".gz", ".zst") if f"{path.name}{end}" in names]
+    found = found or get_close_matches(path.name, names, n=1, cutoff=0.6)
+    return f" Did you mean {path.parent / found[0]}?" if found else ""

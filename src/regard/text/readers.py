@@ -1,0 +1,257 @@
+"""Sentence pairs from files: two files of lines, TSV, JSONL."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from regard.choices import choose
+from regard.errors import DataError, SettingError
+from regard.text.lines import BadLines, Line, read_lines, text_suffix
+from regard.text.normalization import normalize
+
+T = TypeVar("T")
+OnBadLine = Literal["error", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sentence and its translation, both normalised.
+
+    Attributes:
+        source: What is translated.
+        target: A right translation.
+        references: Every right translation, ``target`` first.
+        where: ``file:line`` it was read at.
+    """
+
+    source: str
+    target: str
+    references: tuple[str, ...]
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairLayout:
+    """Where a file keeps the sides of a pair.
+
+    Attributes:
+        columns: TSV: columns of source, target and further references, counted from 1. Empty means
+            a file of exactly two columns.
+        source_key: JSONL: where the source is.
+        target_key: JSONL: where the target is; may be absent where references are.
+        references_key: JSONL: where a list of all right translations may be.
+        merge_references: Whether all pairs with one source become one pair with several
+            references, as for evaluation. Off, each is a pair of its own, as for training.
+    """
+
+    columns: tuple[int, ...] = ()
+    source_key: str = "source"
+    target_key: str = "target"
+    references_key: str = "references"
+    merge_references: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.columns) == 1:
+            raise SettingError(
+                f"columns must name the source's and the target's column; got {self.columns[0]} "
+                f"alone. Write columns = [1, 2]."
+            )
+        if any(column < 1 for column in self.columns):
+            raise SettingError(
+                f"columns must be at least 1; got {list(self.columns)}. The first column is 1."
+            )
+
+
+class _BadLineError(DataError):
+    def __init__(self, reason: str, message: str):
+        super().__init__(message)
+        self.reason = reason
+
+
+def read_pairs(
+    source: Path,
+    target: Path | None = None,
+    *,
+    layout: PairLayout | None = None,
+    on_bad_line: OnBadLine = "error",
+    bad_lines: BadLines | None = None,
+) -> Iterator[Pair]:
+    r"""The sentence pairs of one file, or of two whose lines belong together.
+
+    They are read as they are asked for, so a message about line 118 comes when it is reached.
+
+    Args:
+        source: A ``.tsv`` or ``.jsonl`` file; or, with ``target``, the sentences of one side. Each
+            may be compressed: ``.gz``, ``.zst``.
+        target: The translations of the lines of ``source``, line by line.
+        layout: Where each side is. None reads two columns, or the usual keys.
+        on_bad_line: Whether a line that cannot be used is an error, or is left out.
+        bad_lines: Where lines left out are counted.
+
+    Raises:
+        DataError: A file is missing, empty or damaged; the two have different numbers of lines; or
+            a line cannot be used and ``on_bad_line`` is ``"error"``.
+        SettingError: The ending of ``source`` does not say how to read it.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "pairs.tsv"
+        >>> _ = path.write_text("我爱中国。\tI love China.\n", encoding="utf-8")
+        >>> [(pair.source, pair.target) for pair in read_pairs(path)]
+        [('我爱中国。', 'I love China.')]
+    """
+    choose("on_bad_line", on_bad_line, {"error": None, "skip": None})
+    layout = layout or PairLayout()
+    bad = BadLines() if bad_lines is None else bad_lines
+    if target is not None:
+        pairs = _usable(_side_by_side(source, target), _from_lines, on_bad_line, bad)
+    else:
+        parse = choose(f"the ending of {source}", text_suffix(source), _PARSERS)(layout)
+        pairs = _usable(read_lines(source), parse, on_bad_line, bad)
+    if layout.merge_references:
+        pairs = iter(_merged(pairs))
+    is_empty = True
+    for pair in pairs:
+        is_empty = False
+        yield pair
+    if is_empty:
+        raise DataError(_nothing_usable(source, bad))
+
+
+def _usable(
+    units: Iterable[T], parse: Callable[[T], Pair], on_bad_line: OnBadLine, bad_lines: BadLines
+) -> Iterator[Pair]:
+    for unit in units:
+        try:
+            pair = parse(unit)
+        except _BadLineError as error:
+            if on_bad_line == "error":
+                raise
+            bad_lines.add(error.reason, str(error))
+        else:
+            yield pair
+
+
+def _nothing_usable(path: Path, bad_lines: BadLines) -> str:
+    if not bad_lines.total:
+        return f"{path} must hold sentence pairs; got an empty file."
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in bad_lines.counts.items())
+    return f"{path} must hold sentence pairs; got only lines that cannot be used ({reasons})."
+
+
+def _merged(pairs: Iterable[Pair]) -> Iterable[Pair]:
+    by_source: dict[str, Pair] = {}
+    for pair in pairs:
+        first = by_source.setdefault(pair.source, pair)
+        references = tuple(dict.fromkeys([*first.references, *pair.references]))
+        by_source[pair.source] = replace(first, references=references)
+    return by_source.values()
+
+
+def _side_by_side(source: Path, target: Path) -> Iterator[tuple[Line, Line]]:
+    pairs = zip_longest(read_lines(source), read_lines(target))
+    for number, (source_line, target_line) in enumerate(pairs):
+        if source_line is None or target_line is None:
+            longer = number + 1 + sum(1 for _ in pairs)
+            counts = (number, longer) if source_line is None else (longer, number)
+            raise DataError(
+                f"{source} and {target} must have as many lines as each other; got {counts[0]} "
+                f"and {counts[1]}. Line n of one must translate line n of the other."
+            )
+        yield source_line, target_line
+
+
+def _from_lines(lines: tuple[Line, Line]) -> Pair:
+    source, target = (_readable(line) for line in lines)
+    return _pair(source, [target], lines[0].where, target_where=lines[1].where)
+
+
+def _tsv(layout: PairLayout) -> Callable[[Line], Pair]:
+    """Reads a line of columns; if they were chosen, the first line says how many there are."""
+    columns = layout.columns or (1, 2)
+    expected = None if layout.columns else 2
+
+    def parse(line: Line) -> Pair:
+        nonlocal expected
+        cells = _readable(line).split("\t")
+        if expected is None:
+            expected = max(len(cells), *columns)
+        if len(cells) != expected:
+            raise _BadLineError("columns", _wrong_columns(line, len(cells), expected))
+        source, *targets = (cells[column - 1] for column in columns)
+        return _pair(source, targets, line.where)
+
+    return parse
+
+
+def _wrong_columns(line: Line, found: int, expected: int) -> str:
+    message = f"{line.where}: expected {expected} columns, found {found}."
+    if not line.text.strip():
+        return f"{message} The line is empty."
+    if found < expected:
+        return f"{message} A tab must stand between the sentences."
+    if line.where.endswith(":1"):
+        return f"{message} Say which to read: columns = [1, 2] takes the first two."
+    return f"{message} Is there a tab inside a sentence?"
+
+
+def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
+    def parse(line: Line) -> Pair:
+        try:
+            record = json.loads(_readable(line))
+        except (ValueError, RecursionError) as error:
+            raise _BadLineError("JSON", f"{line.where}: not JSON: {error}.") from None
+        if not isinstance(record, dict):
+            raise _BadLineError("JSON", f"{line.where}: expected a JSON object, found {record!r}.")
+        references = _texts(record, layout.references_key, line)
+        targets = _texts(record, layout.target_key, line) or references[:1]
+        sources = _texts(record, layout.source_key, line)
+        for key, texts in ((layout.source_key, sources), (layout.target_key, targets)):
+            if not texts:
+                raise _BadLineError("missing key", _missing_key(line, key, record))
+        return _pair(sources[0], [*targets, *references], line.where)
+
+    return parse
+
+
+def _texts(record: dict[str, Any], key: str, line: Line) -> list[str]:
+    """The text, or list of texts, at ``key``; empty if there is no such key."""
+    value = record.get(key)
+    texts = [] if value is None else value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        raise _BadLineError("not text", f"{line.where}: {key} must be text; got {value!r}.")
+    return texts
+
+
+def _missing_key(line: Line, key: str, record: dict[str, Any]) -> str:
+    keys = ", ".join(repr(found) for found in record) or "none"
+    return f"{line.where}: expected the key {key!r}; found {keys}. Set source_key and target_key."
+
+
+def _readable(line: Line) -> str:
+    if line.problem is not None:
+        raise _BadLineError(
+            "not UTF-8",
+            f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
+            f"iconv -f ITS-ENCODING -t UTF-8.",
+        )
+    return line.text
+
+
+def _pair(source: str, targets: list[str], where: str, target_where: str | None = None) -> Pair:
+    source = normalize(source)
+    references = tuple(dict.fromkeys(text for target in targets if (text := normalize(target))))
+    if not source:
+        raise _BadLineError("empty source", f"{where}: the source is empty.")
+    if not normalize(targets[0]):
+        raise _BadLineError("empty target", f"{target_where or where}: the target is empty.")
+    return Pair(source, references[0], references, where)
+
+
+_PARSERS: dict[str, Callable[[PairLayout], Callable[[Line], Pair]]] = {
+    ".jsonl": _jsonl,
+    ".tsv": _tsv,
+}
