@@ -1,0 +1,62 @@
+"""All programs are given the same batches, and count the same tokens."""
+
+import random
+from pathlib import Path
+
+from benchmarks.peers import batches, joey
+
+
+def make_pairs(count: int = 400) -> tuple[list[list[int]], list[list[int]]]:
+    rng = random.Random(5)
+    sides = ([[9] * rng.randint(1, 30) for _ in range(count)] for _ in range(2))
+    return next(sides), next(sides)
+
+
+def test_reading_a_drawn_order_again_gives_the_same_batches():
+    # Joey NMT reads the sentences in file order and cuts them by the same rule.
+    source, target = make_pairs()
+    for sort in (False, True):
+        drawn = batches.draw(source, target, updates=20, budget=256, sort=sort)
+        order = [n for batch in drawn for n in batch]
+        lengths = [(len(source[n]), len(target[n])) for n in order]
+        again = [[order[n] for n in batch] for batch in batches.fill(lengths, budget=256)]
+        assert again == drawn
+
+
+def test_every_batch_reaches_the_budget_and_would_not_without_its_last_pair():
+    source, target = make_pairs()
+    for batch in batches.draw(source, target, updates=20, budget=256):
+        longest = [max(len(source[n]), len(target[n])) + 1 for n in batch]
+        assert max(longest) * len(batch) >= 256
+        assert max(longest[:-1], default=0) * (len(batch) - 1) < 256
+
+
+def test_sorted_batches_hold_less_padding():
+    source, target = make_pairs()
+
+    def share(*, sort: bool) -> float:
+        drawn = batches.draw(source, target, updates=10, budget=256, sort=sort)
+        real = sum(len(target[n]) + 1 for batch in drawn for n in batch)
+        return real / (256 * len(drawn))
+
+    assert share(sort=True) > 1.3 * share(sort=False)
+
+
+def test_a_batches_file_gives_back_its_pairs_and_counts_the_ends(tmp_path: Path):
+    source, target = [[4, 5], [6]], [[7], [8, 9, 10]]
+    batches.write(tmp_path / "b.jsonl", [[1, 0]], source, target)
+    (batch,) = batches.read(tmp_path / "b.jsonl")
+    assert batch.source == [[6], [4, 5]]
+    assert batch.target == [[8, 9, 10], [7]]
+    assert batch.target_tokens == 4 + 2
+
+
+def test_joeys_rate_is_turned_into_the_seconds_after_the_warmup():
+    log = "\n".join(
+        f"Epoch   1, Step: {step:8d}, Batch Loss: {loss:12.6f}, Batch Acc: 0.1, "
+        f"Tokens per Sec: {rate:8.0f}, Lr: 0.000002"
+        for step, loss, rate in ((1, 8.0, 1), (2, 7.0, 10), (3, 6.0, 20))
+    )
+    given = [batches.IdBatch(source=[[4]], target=[[4] * length]) for length in (9, 19, 39)]
+    line = joey.speed(joey.read_updates(log), given, warmup=1)
+    assert line == {"updates": 2, "tokens": 60, "seconds": 4.0, "loss": 6.5}
