@@ -19,6 +19,7 @@ from regard.inference.files import (
     DamageError,
     checksum,
     fill_file,
+    make_folder,
     new_folder,
     read_checked,
     read_file,
@@ -123,6 +124,7 @@ def save_checkpoint(
     }
     if _is_same(checkpoint, record):
         return checkpoint
+    make_folder(home)
     with new_folder(checkpoint.folder) as folder:
         for name, content in files.items():
             fill_file(folder / name, content)

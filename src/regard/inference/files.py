@@ -57,6 +57,16 @@ def fill_file(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: Path) -> None:
+    """Make an empty folder and those above it, so that they outlive a power cut."""
+    with explain_refusal(path):
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        if missing:
+            path.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            sync_folder(folder.parent)
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A folder to fill, which appears at ``path`` when the block ends well, and else not at all.
@@ -156,11 +166,12 @@ def sync_folder(folder: Path) -> None:
     """Push the names in a folder to the disk, so that a rename outlives a power cut."""
     if sys.platform == "win32":  # a folder cannot be opened there; renames are journaled
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with explain_refusal(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def checksum(content: bytes) -> str:

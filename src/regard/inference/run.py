@@ -38,13 +38,14 @@ from regard.inference.files import (
     checksum,
     checksums,
     cut,
-    explain_refusal,
     fill_file,
+    make_folder,
     new_folder,
     read_checked,
     read_file,
     seal,
     sync_file,
+    sync_folder,
     tidy,
     unseal,
     write_file,
@@ -115,8 +116,7 @@ class Run:
             RunError: The folder holds something, is in use, or cannot be written.
         """
         path = Path(path)
-        with explain_refusal(path):
-            path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         _check_empty(path)
         lock = Lock(path)
         try:
@@ -289,10 +289,9 @@ class Run:
         """
         self._check_open_for_training()
         home = self.path / _CHECKPOINTS
-        with explain_refusal(home):
-            home.mkdir(exist_ok=True)
         before = {saved.step for saved in self.checkpoints()}
         length = sync_file(self.path / _METRICS)
+        sync_folder(self.path)  # where metrics.jsonl may be new
         if self.is_finished and step not in before:
             self._write_card(finished=False)
         return save_checkpoint(home, step, model_state, trainer_state, metrics_length=length)

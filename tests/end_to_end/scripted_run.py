@@ -1,0 +1,175 @@
+"""A tiny training through the run folder, struck at every dealing with the disk; prints a report.
+
+``python scripted_run.py FOLDER`` runs as a process of its own, because it forks one process for
+each blow and forking is safe only from a process with one thread.
+"""
+
+import errno
+import gc
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.errors import RunError
+from regard.inference import Run, average, is_run
+
+STEPS, SAVE_EVERY, KEEP = 4, 2, 1
+
+
+def train(path: Path) -> None:
+    """Begin or go on; whatever happened before, the folder ends with the same bytes."""
+    recipe = {"task": "translation", "training": {"steps": STEPS}}
+    with Run.open_for_training(path) if is_run(path) else Run.create(path, recipe, "tr") as run:
+        if not run.has_tokenizer:
+            with run.new_tokenizer_folder() as folder:
+                (folder / "words.txt").write_text("爱\nlove\n")
+        model, optimizer, generator, start = _restore(run.resume())
+        for step in range(start + 1, STEPS + 1):
+            loss = _update(model, optimizer, generator)
+            run.append_metrics({"step": step, "loss": loss})
+            if step % SAVE_EVERY == 0:
+                _save(run, step, model, optimizer, generator)
+        _save(run, STEPS, model, optimizer, generator, note="last")  # takes the place of another
+        if not run.is_finished:
+            run.finish(average(run.newest_checkpoints(KEEP)), {"steps": STEPS})
+
+
+def _restore(checkpoint: Any) -> tuple[Any, Any, torch.Generator, int]:
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    generator = torch.Generator().manual_seed(1)
+    if checkpoint is None:
+        return model, optimizer, generator, 0
+    state = checkpoint.load_trainer()
+    model.load_state_dict(checkpoint.load_model())
+    optimizer.load_state_dict(state["optimizer"])
+    generator.set_state(state["generator"])
+    return model, optimizer, generator, checkpoint.step
+
+
+def _update(model: Any, optimizer: Any, generator: torch.Generator) -> float:
+    loss = model(torch.randn(5, 3, generator=generator)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return float(loss.detach())
+
+
+def _save(
+    run: Run, step: int, model: Any, optimizer: Any, generator: torch.Generator, note: str = ""
+) -> None:
+    state = {"optimizer": optimizer.state_dict(), "generator": generator.get_state(), "note": note}
+    run.save_checkpoint(step, model.state_dict(), state)
+    run.prune(keep_last=KEEP)
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    files = [file for file in sorted(path.rglob("*")) if file.is_file() and file.name != "lock"]
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+class Report:
+    """What went wrong, blow by blow, compared with the files of an undisturbed run."""
+
+    def __init__(self, whole: Path) -> None:
+        self.whole = contents(whole)
+        self.kills = 0
+        self.failures: list[str] = []
+
+    def kill(self, path: Path, at: int, moment: str) -> bool:
+        """Train in a process of its own that is killed; False if it ended before that."""
+        child = os.fork()
+        if child == 0:
+            with Fault(at, moment):
+                train(path)
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        self.kills += status == -signal.SIGKILL
+        return status == -signal.SIGKILL
+
+    def expect_recovery(self, path: Path, what: str) -> None:
+        """The folder can be read as it is, and going on makes it whole."""
+        try:
+            if is_run(path):
+                read(path)
+            train(path)
+            if contents(path) != self.whole:
+                self.failures.append(f"{what}: other bytes")
+        except Exception as error:
+            self.failures.append(f"{what}: {type(error).__name__}: {error}")
+        shutil.rmtree(path)
+
+
+def read(path: Path) -> None:
+    run = Run.open(path)
+    run.metrics()
+    checkpoint = run.newest_checkpoint()
+    if checkpoint is not None:
+        checkpoint.load_model()
+        checkpoint.load_trainer()
+    if run.is_finished:
+        run.load_model()
+
+
+def kill_at_every_call(report: Report, path: Path, calls: list[str]) -> None:
+    for at, name in enumerate(calls, start=1):
+        for moment in ("before", "inside") if name == "write" else ("before",):
+            if not report.kill(path, at, moment):
+                report.failures.append(f"{moment} {name} {at}: was not killed")
+            report.expect_recovery(path, f"kill {moment} {name} {at}")
+
+
+def kill_fifty_times(report: Report, path: Path) -> None:
+    """One training that is killed at random calls, again and again."""
+    dice = random.Random(0)
+    before = report.kills
+    while report.kills < before + 50:
+        report.kill(path, dice.randint(1, 60), dice.choice(["before", "inside", "after"]))
+    report.expect_recovery(path, "fifty kills")
+
+
+def fill_the_disk_at_every_call(report: Report, path: Path, calls: list[str]) -> None:
+    def refuse() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for at, name in enumerate(calls, start=1):
+        try:
+            with Fault(at, "before", refuse):
+                train(path)
+        except RunError as error:
+            if "Free some space" not in str(error):
+                report.failures.append(f"full disk at {name} {at}: {error}")
+        except OSError:
+            report.failures.append(f"full disk at {name} {at}: not explained")
+        report.expect_recovery(path, f"full disk at {name} {at}")
+
+
+def main(home: Path) -> None:
+    torch.set_num_threads(1)
+    gc.freeze()  # or every fork copies the memory that its collector walks over
+    gc.disable()
+    warnings.simplefilter("error")
+    train(home / "warm")  # torch writes files of its own the first time
+    with Fault() as fault:
+        train(home / "whole")
+    report = Report(home / "whole")
+    kill_at_every_call(report, home / "run", fault.calls)
+    kill_fifty_times(report, home / "run")
+    fill_the_disk_at_every_call(report, home / "run", fault.calls)
+    found = {"calls": fault.calls, "kills": report.kills, "failures": report.failures}
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    from killing import Fault
+
+    main(Path(sys.argv[1]))

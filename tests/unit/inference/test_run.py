@@ -1,0 +1,306 @@
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regard.errors import RunError
+from regard.inference import DamageError, Run, RunWarning, is_run
+from regard.inference.files import fill_file, seal
+
+WEIGHTS = {"w": torch.tensor([1.0, 2.0])}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def trained(home: Path) -> Path:
+    """A finished run with two checkpoints."""
+    with Run.create(home, {"task": "translation", "seed": None}, "translation") as run:
+        with run.new_tokenizer_folder() as folder:
+            (folder / "source").mkdir()
+            (folder / "source" / "words.txt").write_text("爱\n")
+        for step in (1, 2):
+            run.append_metrics({"step": step})
+            run.save_checkpoint(step, WEIGHTS, {"step": step})
+        run.finish(WEIGHTS, {"steps": 2, "loss": float("nan")})
+    return home
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_finished_run_reads_back(trained: Path) -> None:
+    run = Run.open(str(trained))
+    assert (run.task, run.recipe, run.is_finished) == ("translation", {"task": "translation"}, True)
+    assert run.summary == {"steps": 2, "loss": None}
+    assert torch.equal(run.load_model()["w"], WEIGHTS["w"])
+    assert (run.tokenizer_folder / "source" / "words.txt").read_text() == "爱\n"
+    assert run.metrics() == [{"step": 1}, {"step": 2}]
+    assert [saved.step for saved in run.checkpoints()] == [1, 2]
+    assert [saved.step for saved in run.newest_checkpoints(5)] == [1, 2]
+
+
+def test_the_folder_is_laid_out_as_documented(trained: Path) -> None:
+    assert sorted(path.name for path in trained.iterdir()) == [
+        "checkpoints",
+        "lock",
+        "metrics.jsonl",
+        "model.safetensors",
+        "recipe.toml",
+        "run.json",
+        "tokenizer",
+    ]
+    card = json.loads((trained / "run.json").read_text())
+    assert (card["format"], card["regard"], card["task"]) == (1, "0.1.0", "translation")
+
+
+def test_create_refuses_a_folder_that_holds_something(home: Path, trained: Path) -> None:
+    with pytest.raises(RunError, match="must be a new folder; it already holds a run"):
+        Run.create(home, {}, "translation")
+    other = home.with_name("other")
+    other.mkdir()
+    (other / "thesis.doc").touch()
+    with pytest.raises(RunError, match=r"must be a new or empty folder; it holds thesis\.doc"):
+        Run.create(other, {}, "translation")
+
+
+def test_create_takes_over_what_a_killed_create_left(home: Path) -> None:
+    home.mkdir()
+    for name in ("lock", "recipe.toml", ".tmp-run.json"):
+        (home / name).touch()
+    assert not is_run(home)
+    Run.create(home, {"a": 1}, "translation").close()
+    assert is_run(home)
+    assert Run.open(home).recipe == {"a": 1}
+    assert not (home / ".tmp-run.json").exists()
+
+
+def test_only_one_may_train_and_all_may_read(home: Path) -> None:
+    run = Run.create(home, {}, "translation")
+    with pytest.raises(RunError, match=f"already in use by process {os.getpid()} on host"):
+        Run.open_for_training(home)
+    assert Run.open(home).task == "translation"
+    run.close()
+    run.close()
+    Run.open_for_training(home).close()
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="absent must be a run folder; got nothing there"):
+        Run.open(tmp_path / "absent")
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="file must be a run folder; got a file"):
+        Run.open(tmp_path / "file")
+    with pytest.raises(RunError, match=r"must be a run folder; run\.json is missing"):
+        Run.open_for_training(tmp_path)
+
+
+def test_a_newer_version_is_named_even_if_it_seals_otherwise(trained: Path) -> None:
+    (trained / "run.json").write_text('{"format": 2, "news": true}')
+    expected = (
+        r"run was made by a newer version of regard \(format 2\);"
+        r" this is 0\.1\.0, which reads up to 1\. Upgrade regard\."
+    )
+    for opening in (Run.open, Run.open_for_training):
+        with pytest.raises(RunError, match=expected):
+            opening(trained)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"format": 1}', b"[1]"])
+def test_a_damaged_card_is_named(trained: Path, content: bytes) -> None:
+    (trained / "run.json").write_bytes(content)
+    with pytest.raises(DamageError, match=r"run\.json must carry the checksum of its content"):
+        Run.open(trained)
+
+
+def test_a_missing_or_broken_recipe_is_named(trained: Path) -> None:
+    (trained / "recipe.toml").write_text("a = = 1")
+    with pytest.raises(RunError, match=r"recipe\.toml must be a TOML file; .* restore the file"):
+        Run.open(trained)
+    (trained / "recipe.toml").unlink()
+    with pytest.raises(RunError, match=r"recipe\.toml must be readable; got 'No such file"):
+        Run.open(trained)
+
+
+def test_a_tokenizer_that_is_absent_or_damaged_is_named(trained: Path) -> None:
+    flip(trained / "tokenizer" / "source" / "words.txt")
+    with pytest.raises(DamageError, match=r"source/words\.txt must have the recorded sha256"):
+        _ = Run.open(trained).tokenizer_folder
+    (trained / "tokenizer" / "checksums.json").unlink()
+    with pytest.raises(DamageError, match=r"checksums\.json must be readable"):
+        _ = Run.open(trained).tokenizer_folder
+    shutil.rmtree(trained / "tokenizer")
+    assert not Run.open(trained).has_tokenizer
+    with pytest.raises(RunError, match="tokenizer must hold the tokenizer; there is none"):
+        _ = Run.open(trained).tokenizer_folder
+
+
+def test_damaged_final_weights_are_refused_and_training_makes_them_anew(trained: Path) -> None:
+    flip(trained / "model.safetensors")
+    with pytest.raises(DamageError, match=r"model\.safetensors .* Run its training again"):
+        Run.open(trained).load_model()
+    with pytest.warns(RunWarning, match="It is being made now"):
+        run = Run.open_for_training(trained)
+    with run:
+        assert not run.is_finished
+        run.finish(WEIGHTS)
+    assert torch.equal(Run.open(trained).load_model()["w"], WEIGHTS["w"])
+
+
+def test_before_the_end_the_newest_checkpoint_is_used_and_said(home: Path) -> None:
+    with Run.create(home, {}, "translation") as run:
+        with pytest.raises(RunError, match="must hold weights; there are none yet"):
+            run.load_model()
+        run.save_checkpoint(7, WEIGHTS, None)
+        with pytest.warns(RunWarning, match="has not finished training; the weights of step 7"):
+            assert torch.equal(run.load_model()["w"], WEIGHTS["w"])
+        assert run.summary is None
+
+
+def test_training_on_after_the_end_is_unfinished_until_it_ends(trained: Path) -> None:
+    with Run.open_for_training(trained) as run:
+        run.save_checkpoint(2, WEIGHTS, {"step": 2})
+        assert run.is_finished
+        run.save_checkpoint(3, WEIGHTS, None)
+        assert not run.is_finished
+        assert torch.equal(run.load_model()["w"], WEIGHTS["w"])
+        run.finish({"w": torch.zeros(2)})
+    assert Run.open(trained).is_finished
+    assert Run.open(trained).load_model()["w"].tolist() == [0, 0]
+
+
+def test_resume_brings_the_folder_back_to_the_checkpoint(trained: Path) -> None:
+    with Run.open_for_training(trained) as run:
+        run.append_metrics({"step": 3})
+        flip(trained / "checkpoints" / "000000002" / "model.safetensors")
+        with pytest.warns(RunWarning, match="damaged and not used"):
+            checkpoint = run.resume()
+        assert checkpoint is not None
+        assert checkpoint.step == 1
+        assert run.metrics() == [{"step": 1}]
+        assert [saved.step for saved in run.checkpoints()] == [1]
+        assert checkpoint == run.resume()
+
+
+def test_resume_of_a_run_without_checkpoints_begins_at_the_start(home: Path) -> None:
+    with Run.create(home, {}, "translation") as run:
+        run.append_metrics({"step": 1})
+        assert run.resume() is None
+        assert run.metrics() == []
+
+
+def test_opening_for_training_clears_what_a_kill_left(trained: Path) -> None:
+    for place in (trained, trained / "checkpoints"):
+        (place / ".tmp-x").mkdir()
+        (place / ".tmp-x" / "f").touch()
+    Run.open(trained)
+    assert (trained / ".tmp-x").exists()
+    Run.open_for_training(trained).close()
+    assert not list(trained.rglob(".tmp-*"))
+
+
+def test_a_torn_last_record_is_left_out_and_a_broken_one_before_is_named(trained: Path) -> None:
+    path = trained / "metrics.jsonl"
+    with path.open("ab") as file:
+        file.write('{"text": "爱'.encode()[:-1])
+    assert Run.open(trained).metrics() == [{"step": 1}, {"step": 2}]
+    path.write_text('{"step": 1}\n{"step"\n{"step": 3}\n')
+    with pytest.raises(RunError, match=r"metrics\.jsonl:2 must be a line of JSON"):
+        Run.open(trained).metrics()
+    path.unlink()
+    assert Run.open(trained).metrics() == []
+
+
+def test_a_run_open_for_reading_cannot_be_written(trained: Path) -> None:
+    run = Run.open(trained)
+    writes: list[Any] = [
+        lambda: run.save_checkpoint(3, WEIGHTS, None),
+        lambda: run.append_metrics({}),
+        lambda: run.finish(WEIGHTS),
+        lambda: run.prune(keep_last=1),
+        run.resume,
+        lambda: run.new_tokenizer_folder().__enter__(),
+    ]
+    for write in writes:
+        with pytest.raises(
+            RunError, match=r"it is open for reading\. Open it with Run\.open_for_t"
+        ):
+            write()
+
+
+def test_a_card_without_seal_of_its_content_is_not_read(trained: Path) -> None:
+    card = json.loads((trained / "run.json").read_text())
+    (trained / "run.json").write_bytes(seal(card | {"sha256": "0"}).replace(b"translation", b"x"))
+    with pytest.raises(DamageError):
+        Run.open(trained)
+
+
+class PowerWatch:
+    """What a power cut now could lose: bytes not synced, and names in folders not synced.
+
+    Asserts at each rename that the bytes below the renamed were synced before.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.paths: dict[int, Path] = {}
+        self.unsynced_bytes: set[Path] = set()
+        self.unsynced_names: set[Path] = set()
+        for name in ("open", "write", "fsync", "replace", "rename", "mkdir"):
+            monkeypatch.setattr(os, name, self._watched(getattr(os, name), getattr(self, name)))
+
+    def _watched(self, original: Any, note: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            note(*args[:2], **({"result": result} if note == self.open else {}))
+            return result
+
+        return call
+
+    def open(self, path: Any, _: int, result: int) -> None:
+        self.paths[result] = Path(path)
+
+    def write(self, descriptor: int, _: Any) -> None:
+        self.unsynced_bytes.add(self.paths[descriptor])
+
+    def fsync(self, descriptor: int) -> None:
+        self.unsynced_bytes.discard(self.paths[descriptor])
+        self.unsynced_names.discard(self.paths[descriptor])
+
+    def replace(self, old: Any, new: Any) -> None:
+        if ".tmp-" not in Path(new).name:  # a name nobody looks for: it is being deleted
+            assert not [path for path in self.unsynced_bytes if path.is_relative_to(old)], new
+            self.unsynced_names.add(Path(new).parent)
+
+    rename = replace
+
+    def mkdir(self, path: Any, _: int) -> None:
+        if ".tmp-" not in Path(path).name:
+            self.unsynced_names.add(Path(path).parent)
+
+
+def test_everything_is_synced_before_the_rename_that_shows_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    power = PowerWatch(monkeypatch)
+    with Run.create(home, {}, "translation") as run:
+        with run.new_tokenizer_folder() as folder:
+            fill_file(folder / "words", b"love")
+        assert not power.unsynced_names
+        for step in (1, 2, 2):
+            run.append_metrics({"step": step})
+            run.save_checkpoint(step, WEIGHTS, step)
+            assert not power.unsynced_names
+            assert home / "metrics.jsonl" not in power.unsynced_bytes
+        run.finish(WEIGHTS)
+        assert not power.unsynced_names
+    assert power.unsynced_bytes <= {home / "lock"}

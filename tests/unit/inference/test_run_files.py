@@ -1,0 +1,215 @@
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from regard.errors import RunError
+from regard.inference import DamageError
+from regard.inference.files import (
+    append,
+    checksum,
+    cut,
+    fill_file,
+    make_folder,
+    new_folder,
+    read_checked,
+    read_file,
+    remove_folder,
+    seal,
+    sync_file,
+    tidy,
+    unseal,
+    write_file,
+)
+
+resource = pytest.importorskip("resource", reason="limits of the system are set here")
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may grow beyond 1,000 bytes, as on a disk with that much room."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_write_file_replaces_the_whole_file(tmp_path: Path) -> None:
+    write_file(tmp_path / "a", b"first, long")
+    write_file(tmp_path / "a", b"second")
+    assert (tmp_path / "a").read_bytes() == b"second"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.usefixtures("small_files")
+def test_without_room_the_old_file_stays_and_nothing_else(tmp_path: Path) -> None:
+    write_file(tmp_path / "a", b"old")
+    with pytest.raises(RunError, match=r"/a must fit on its disk; got 'File too large'.*Free some"):
+        write_file(tmp_path / "a", b"x" * 1500)
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.usefixtures("small_files")
+def test_without_room_no_part_of_an_addition_is_left(tmp_path: Path) -> None:
+    append(tmp_path / "a", b"x" * 800 + b"\n")
+    with pytest.raises(RunError, match="must fit on its disk"):
+        append(tmp_path / "a", b"y" * 800 + b"\n")
+    assert (tmp_path / "a").read_bytes() == b"x" * 800 + b"\n"
+
+
+@pytest.mark.usefixtures("small_files")
+def test_without_room_the_old_folder_stays_and_nothing_else(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "a") as folder:
+        fill_file(folder / "f", b"old")
+    with pytest.raises(RunError, match="/a must fit on its disk"), new_folder(tmp_path / "a") as f:
+        fill_file(f / "f", b"x" * 1500)
+    assert (tmp_path / "a" / "f").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_room_that_ends_only_at_the_sync_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(RunError, match="must fit on its disk"):
+        write_file(tmp_path / "a", b"new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_refusal_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="must be writable; got 'No such file or directory'"):
+        write_file(tmp_path / "absent" / "a", b"")
+
+
+def test_an_exception_in_the_block_leaves_no_folder(tmp_path: Path) -> None:
+    def fill_and_fail() -> None:
+        with new_folder(tmp_path / "a") as folder:
+            fill_file(folder / "f", b"")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fill_and_fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tidy_takes_away_the_unfinished_and_brings_back_the_replaced(tmp_path: Path) -> None:
+    for name in (".tmp-a", ".old-b", ".old-c", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_text(name)
+    (tmp_path / ".tmp-file").write_text("")
+    tidy(tmp_path)
+    assert {p.name: (p / "f").read_text() for p in tmp_path.iterdir()} == {"b": ".old-b", "c": "c"}
+
+
+def test_a_removed_folder_is_gone(tmp_path: Path) -> None:
+    make_folder(tmp_path / "a" / "b")
+    fill_file(tmp_path / "a" / "b" / "f", b"")
+    remove_folder(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cut_shortens_and_never_lengthens(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    cut(path, 0)
+    assert not path.exists()
+    append(path, b"12345")
+    assert sync_file(path) == 5
+    cut(path, 9)
+    assert path.read_bytes() == b"12345"
+    cut(path, 2)
+    assert path.read_bytes() == b"12"
+
+
+def test_a_checksum_that_does_not_fit_is_damage(tmp_path: Path) -> None:
+    append(tmp_path / "a", b"1")
+    assert read_checked(tmp_path / "a", checksum(b"1")) == b"1"
+    with pytest.raises(
+        DamageError, match=r"/a must have the recorded sha256 d4735e3a265e…; got 6b"
+    ):
+        read_checked(tmp_path / "a", checksum(b"2"))
+
+
+def test_a_missing_file_is_damage_and_a_folder_in_its_place_is_not(tmp_path: Path) -> None:
+    with pytest.raises(DamageError, match="got 'No such file or directory'"):
+        read_file(tmp_path / "a")
+    with pytest.raises(RunError, match="got 'Is a directory'") as caught:
+        read_file(tmp_path)
+    assert not isinstance(caught.value, DamageError)
+
+
+def test_any_flipped_bit_of_a_sealed_table_is_found() -> None:
+    content = seal({"lr": 0.001, "name": "爱", "steps": [1, 2], "none": None})
+    assert unseal(content, where=Path("x"))["name"] == "爱"
+    for place in range(len(content)):
+        for bit in range(8):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << bit
+            with pytest.raises(DamageError, match="x must carry the checksum of its content"):
+                unseal(bytes(flipped), where=Path("x"))
+
+
+_FULL_DISK = """
+import subprocess, sys, warnings
+from pathlib import Path
+home = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", home], check=True)
+print("mounted")
+import torch
+from regard.errors import RunError
+from regard.inference import Run
+warnings.simplefilter("error")
+
+def refused(work):
+    try:
+        work()
+    except RunError as error:
+        assert "No space left on device" in str(error) and "Free some space" in str(error), error
+        assert str(home) in str(error), error
+        assert not [p for p in home.rglob("*") if p.name.startswith(".")], list(home.rglob("*"))
+        return
+    raise SystemExit("the disk was not full")
+
+weights = {"w": torch.ones(20_000)}
+run = Run.create(home / "run", {}, "translation")
+run.append_metrics({"step": 1})
+run.save_checkpoint(1, weights, {})
+filler = home / "filler"
+with filler.open("wb", buffering=0) as file:
+    try:
+        while file.write(bytes(4096)):
+            pass
+    except OSError:
+        pass
+refused(lambda: run.save_checkpoint(2, weights, {}))
+refused(lambda: run.append_metrics({"text": "x" * 9000}))
+refused(lambda: run.finish(weights))
+assert run.metrics() == [{"step": 1}]
+assert run.newest_checkpoint().step == 1 and not run.is_finished
+filler.unlink()
+run.save_checkpoint(2, weights, {})
+run.finish(weights)
+run.close()
+assert Run.open(home / "run").load_model()["w"].sum() == 20_000
+print("passed")
+"""
+
+
+def test_a_full_disk_is_named_and_what_was_saved_is_kept(tmp_path: Path) -> None:
+    # The mount is in a namespace of the child alone and goes with it.
+    command = ["unshare", "--mount", "--map-root-user", sys.executable, "-c", _FULL_DISK, tmp_path]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("no unshare here, which mounts a small disk")
+    if "mounted" not in done.stdout:
+        pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()[-200:]}")
+    assert "passed" in done.stdout, done.stdout + done.stderr

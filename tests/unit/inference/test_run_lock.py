@@ -1,0 +1,75 @@
+import errno
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from regard.errors import RunError
+from regard.inference import lock as lock_module
+from regard.inference.lock import Lock
+
+# Holds the lock, and has a forked child that outlives it.
+_HOLDER = """
+import os, sys, time
+from pathlib import Path
+from regard.inference.lock import Lock
+lock = Lock(Path(sys.argv[1]))
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+print(child, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _HOLDER, tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        grandchild = int(holder.stdout.readline())
+        try:
+            expected = (
+                f"is already in use by process {holder.pid} on host {socket.gethostname()}."
+                " Wait until it ends"
+            )
+            with pytest.raises(RunError, match=expected):
+                Lock(tmp_path)
+            holder.kill()
+            holder.wait()
+            Lock(tmp_path).release()
+        finally:
+            holder.kill()
+            os.kill(grandchild, 9)
+
+
+def test_a_second_lock_of_one_process_is_refused(tmp_path: Path) -> None:
+    first = Lock(tmp_path)
+    with pytest.raises(RunError, match=f"already in use by process {os.getpid()} on host"):
+        Lock(tmp_path)
+    first.release()
+    first.release()
+    Lock(tmp_path).release()
+
+
+def test_a_holder_who_has_not_said_who_it_is(tmp_path: Path) -> None:
+    first = Lock(tmp_path)
+    (tmp_path / "lock").write_text("{")
+    with pytest.raises(RunError, match="already in use by another process"):
+        Lock(tmp_path)
+    first.release()
+
+
+def test_a_file_system_without_locks_is_warned_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(lock_module, "_take", refuse)
+    with pytest.warns(UserWarning, match="on a file system without locks"):
+        Lock(tmp_path).release()

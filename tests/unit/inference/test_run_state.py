@@ -1,0 +1,148 @@
+import math
+import random
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.errors import RunError
+from regard.inference.state import join_state, pack_tensors, split_state, unpack_tensors
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32]
+DTYPES += [torch.int16, torch.int8, torch.uint8, torch.bool]
+
+
+def through_bytes(state: Any) -> Any:
+    tensors, plain = split_state(state)
+    return join_state(unpack_tensors(pack_tensors(tensors)), plain)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal in value, type and, for tensors, in every bit and in dtype and shape."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, torch.Tensor):
+        return left.dtype == right.dtype and left.shape == right.shape and bits(left) == bits(right)
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, float):
+        return repr(left) == repr(right)
+    return bool(left == right)
+
+
+def bits(tensor: torch.Tensor) -> bytes:
+    return bytes(tensor.reshape(-1).view(torch.uint8).tolist())
+
+
+def test_every_dtype_comes_back_bit_for_bit() -> None:
+    tensors = {str(dtype): (torch.randn(2, 3) * 9).to(dtype) for dtype in DTYPES}
+    tensors |= {
+        "scalar": torch.tensor(3.5),
+        "empty": torch.zeros(0, 7),
+        "nan": torch.tensor([math.nan]),
+    }
+    assert same(
+        unpack_tensors(pack_tensors(tensors)), {name: tensors[name] for name in sorted(tensors)}
+    )
+
+
+def test_the_same_tensors_are_the_same_bytes() -> None:
+    shared = torch.randn(3, 2)
+    tensors = {"b": torch.ones(2), "a": shared, "c": shared, "d": shared, "e": shared}
+    shuffled = {name: tensors[name] for name in ("e", "c", "a", "d", "b")}
+    strided = tensors | {"b": torch.ones(2, 2)[:, 0]}
+    assert len({pack_tensors(each) for each in (tensors, shuffled, strided) for _ in range(9)}) == 1
+
+
+def test_tied_weights_are_stored_once_and_come_back_tied() -> None:
+    table = torch.nn.Parameter(torch.randn(5, 3))
+    content = pack_tensors({"decoder": table, "encoder": table.detach()})
+    assert set(safetensors.torch.load(content)) == {"decoder"}
+    loaded = unpack_tensors(content)
+    assert loaded["decoder"] is loaded["encoder"]
+    assert torch.equal(loaded["decoder"], table)
+
+
+def test_views_of_one_memory_are_stored_whole_and_apart() -> None:
+    table = torch.randn(4, 3)
+    views = {"all": table, "flat": table.view(-1), "part": table[1:], "turned": table.T}
+    loaded = unpack_tensors(pack_tensors(views))
+    assert all(torch.equal(loaded[name], view) for name, view in views.items())
+
+
+def test_tensors_without_data_or_dense_layout_are_refused_by_name() -> None:
+    with pytest.raises(
+        RunError, match=r"a\.b must be a dense tensor to be saved; got a torch.sparse"
+    ):
+        pack_tensors({"a.b": torch.eye(2).to_sparse()})
+    with pytest.raises(RunError, match=r"w must be a dense tensor .* got a tensor without data"):
+        pack_tensors({"w": torch.zeros(2, device="meta")})
+
+
+def test_adam_and_generators_go_on_exactly() -> None:
+    def updates(model: torch.nn.Linear, adam: torch.optim.Adam, dice: torch.Generator) -> None:
+        for _ in range(3):
+            adam.zero_grad()
+            model(torch.randn(7, 5, generator=dice)).square().sum().backward()
+            adam.step()
+
+    def make() -> tuple[torch.nn.Linear, torch.optim.Adam, torch.Generator]:
+        model = torch.nn.Linear(5, 3)
+        return model, torch.optim.Adam(model.parameters(), lr=0.1), torch.Generator()
+
+    model, adam, dice = make()
+    updates(model, adam, dice)
+    state = {
+        "model": model.state_dict(),
+        "adam": adam.state_dict(),
+        "dice": dice.get_state(),
+        "python": random.Random(5).getstate(),
+    }
+    loaded = through_bytes(state)
+    other, other_adam, other_dice = make()
+    other.load_state_dict(loaded["model"])
+    other_adam.load_state_dict(loaded["adam"])
+    other_dice.set_state(loaded["dice"])
+    assert same(loaded["adam"], adam.state_dict())
+    assert loaded["python"] == state["python"]
+    updates(model, adam, dice)
+    updates(other, other_adam, other_dice)
+    assert same(dict(other.state_dict()), dict(model.state_dict()))
+
+
+def test_names_that_would_meet_are_kept_apart() -> None:
+    state = {"a": {"b": torch.ones(1)}, "a.b": torch.zeros(1), "$int": 3, "": [torch.ones(2)]}
+    assert same(through_bytes(state), state)
+
+
+def test_a_value_that_cannot_be_saved_is_named() -> None:
+    with pytest.raises(RunError, match=r"^a\.0 must be a number, text, .*; got set\.$"):
+        split_state({"a": [{1, 2}]})
+
+
+_LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=2**200)
+    | st.floats()
+    | st.text()
+)
+_KEYS = st.text() | st.integers() | st.booleans() | st.sampled_from(["$int", "$items", "$tensor"])
+_STATES = st.recursive(
+    _LEAVES | st.sampled_from(DTYPES).map(lambda dtype: torch.ones(2, dtype=dtype)),
+    lambda inner: (
+        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(_KEYS, inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(_STATES)
+def test_any_state_comes_back_exactly(state: Any) -> None:
+    assert same(through_bytes(state), state)
