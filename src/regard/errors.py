@@ -27,3 +27,11 @@ class RunError(RegardError, RuntimeError):
 
 class TrainingError(RegardError, RuntimeError):
     """Training cannot go on: the loss is not finite, or the disk is full."""
+
+
+class Interrupted(RegardError, KeyboardInterrupt):  # noqa: N818  (not an error of anyone's)
+    """Work was asked to stop, and stopped where it can go on later."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("Stopped.")
+        self.signal_number = signal_number

@@ -1,1 +1,52 @@
-"""TODO"""
+"""Architectures, one a file: token ids in, tensors out."""
+
+from typing import Any, Protocol, TypeVar
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnSeq2SeqConfig, RnnState
+from regard.models.transformer import Transformer, TransformerConfig, TransformerState
+
+__all__ = [
+    "MODELS",
+    "RnnSeq2Seq",
+    "RnnSeq2SeqConfig",
+    "RnnState",
+    "Seq2Seq",
+    "Transformer",
+    "TransformerConfig",
+    "TransformerState",
+]
+
+StateT = TypeVar("StateT")
+
+
+class Seq2Seq(Protocol[StateT]):
+    """What a sequence-to-sequence model offers to training and to every search."""
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, " B"],
+        target: Int[Tensor, "B T"],
+    ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, ""] | None]:
+        """States for a whole target, and an auxiliary loss (summed over tokens) or None."""
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """Logits from states."""
+
+    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> StateT:
+        """The decoder's state before the first token."""
+
+    def step(
+        self, token: Int[Tensor, " B"], state: StateT
+    ) -> tuple[Float[Tensor, "B V"], StateT]:
+        """Log-probabilities of the next token, and the state after ``token``."""
+
+
+# name in a recipe -> (its settings, its class)
+MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
+    "rnn_seq2seq": (RnnSeq2SeqConfig, RnnSeq2Seq),
+    "transformer": (TransformerConfig, Transformer),
+}

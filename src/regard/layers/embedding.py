@@ -1,0 +1,43 @@
+"""Token embeddings: a table of vectors, one per id."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class TokenEmbedding(nn.Module):
+    """A vector for every token id, optionally scaled by the square root of its width.
+
+    The Transformer multiplies by sqrt(C) (Vaswani et al., 2017, section 3.4), and draws the table
+    with deviation 1/sqrt(C), so that embeddings have unit size next to the positions while the
+    same table, used as the last layer, gives logits of unit size.
+
+    Args:
+        vocab_size: Number of ids, V.
+        model_dim: Width, C.
+        pad_id: The id that embeds to zeros and gets no gradient.
+        scaled: Whether embeddings are multiplied by sqrt(C).
+    """
+
+    def __init__(
+        self, vocab_size: int, model_dim: int, *, pad_id: int = 0, scaled: bool = True
+    ) -> None:
+        super().__init__()
+        self.scale = model_dim**0.5 if scaled else 1.0
+        self.pad_id = pad_id
+        self.weight = nn.Parameter(torch.randn(vocab_size, model_dim) * model_dim**-0.5)
+        self.weight.data[pad_id] = 0
+
+    def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:
+        """The vectors of ``ids``."""
+        return F.embedding(ids, self.weight, padding_idx=self.pad_id) * self.scale
+
+    def logits(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """How well each state matches each token: the table used as the last layer."""
+        return F.linear(states, self.weight)
+
+    def extra_repr(self) -> str:
+        """Sizes, for ``print(model)``."""
+        return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:.4g}"
+

@@ -1,0 +1,136 @@
+"""Recurrent encoders and decoder cells, three kinds: plain, gated, long short-term memory."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from regard.choices import choose
+
+CellName = Literal["rnn", "gru", "lstm"]
+
+ENCODERS: dict[str, type[nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+
+class RecurrentEncoder(nn.Module):
+    """Reads a sequence in both directions; padding is never read.
+
+    Args:
+        cell: ``rnn`` (Elman), ``gru`` (Cho et al., 2014) or ``lstm`` (Hochreiter & Schmidhuber, 1997).
+        input_dim: Width of the inputs.
+        hidden_dim: Width of one direction's state; an output has twice that.
+        num_layers: Stacked bidirectional layers.
+        dropout: Share dropped between layers while training.
+    """  # noqa: E501
+
+    def __init__(
+        self,
+        cell: str,
+        input_dim: int,
+        hidden_dim: int,
+        *,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.recurrence = choose("cell", cell, ENCODERS)(
+            input_dim,
+            hidden_dim,
+            num_layers=num_layers,
+            batch_first=True,
+            bidirectional=True,
+            dropout=dropout if num_layers > 1 else 0.0,
+        )
+        for name, parameter in self.recurrence.named_parameters():
+            _initialise(name, parameter)
+
+    def forward(
+        self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
+    ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
+        """All outputs (zero on padding), and the two directions' last states side by side."""
+        packed = pack_padded_sequence(
+            inputs.float(), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        with torch.autocast(inputs.device.type, enabled=False):
+            packed_out, _ = self.recurrence(packed)
+        out, _ = pad_packed_sequence(packed_out, batch_first=True, total_length=inputs.shape[1])
+        forward_end = out[torch.arange(len(out), device=out.device), lengths - 1, : self.hidden_dim]
+        backward_end = out[:, 0, self.hidden_dim :]
+        return out, torch.cat([forward_end, backward_end], dim=-1)
+
+
+class RecurrentCell(nn.Module):
+    """One step of a recurrence whose inputs are projected ahead of time, all steps at once.
+
+    A state is one (B, h) tensor; an LSTM's holds hidden and cell side by side, (B, 2h).
+
+    Args:
+        cell: ``rnn``, ``gru`` or ``lstm``.
+        input_dim: Width of an input.
+        hidden_dim: Width of the output, h.
+    """
+
+    def __init__(self, cell: str, input_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.advance, self.num_gates = choose("cell", cell, CELLS)
+        self.hidden_dim = hidden_dim
+        self.state_dim = 2 * hidden_dim if cell == "lstm" else hidden_dim
+        self.input = nn.Linear(input_dim, self.num_gates * hidden_dim)
+        self.hidden = nn.Linear(hidden_dim, self.num_gates * hidden_dim)
+        for name, parameter in self.named_parameters():
+            _initialise(f"hh_{name}" if name.startswith("hidden") else name, parameter)
+
+    def project(self, inputs: Float[Tensor, "*batch X"]) -> Float[Tensor, "*batch G"]:
+        """The inputs' share of every gate."""
+        gates: Tensor = self.input(inputs)
+        return gates
+
+    def forward(
+        self, projected: Float[Tensor, "B G"], state: Float[Tensor, "B Y"]
+    ) -> Float[Tensor, "B Y"]:
+        """The state after one step."""
+        hidden_gates = self.hidden(state[:, : self.hidden_dim])
+        return self.advance(projected, hidden_gates, state)
+
+    def output(self, state: Float[Tensor, "B Y"]) -> Float[Tensor, "B h"]:
+        """What a state shows to the outside."""
+        return state[:, : self.hidden_dim]
+
+
+def _rnn(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
+    return torch.tanh(inputs + hidden)
+
+
+def _gru(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
+    h = state.shape[1]
+    reset, update = torch.sigmoid(inputs[:, : 2 * h] + hidden[:, : 2 * h]).chunk(2, dim=1)
+    new = torch.tanh(inputs[:, 2 * h :] + reset * hidden[:, 2 * h :])
+    return torch.lerp(new, state, update)
+
+
+def _lstm(inputs: Tensor, hidden: Tensor, state: Tensor) -> Tensor:
+    h = state.shape[1] // 2
+    gates = inputs + hidden
+    keep_in, forget, show = torch.sigmoid(gates[:, : 3 * h]).chunk(3, dim=1)
+    cell = forget * state[:, h:] + keep_in * torch.tanh(gates[:, 3 * h :])
+    return torch.cat([show * torch.tanh(cell), cell], dim=1)
+
+
+Advance = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+CELLS: dict[str, tuple[Advance, int]] = {"rnn": (_rnn, 1), "gru": (_gru, 3), "lstm": (_lstm, 4)}
+
+
+def _initialise(name: str, parameter: Tensor) -> None:
+    """Orthogonal recurrences (Bahdanau et al., 2015, B.1), Xavier inputs, zero biases, gate by gate."""  # noqa: E501
+    if parameter.dim() < 2:
+        nn.init.zeros_(parameter)
+    elif "hh_" in name:
+        for gate in parameter.data.split(parameter.shape[1]):
+            nn.init.orthogonal_(gate)
+    else:
+        nn.init.xavier_uniform_(parameter)

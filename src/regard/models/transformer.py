@@ -1,0 +1,273 @@
+"""The encoder-decoder Transformer of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.attention import KeyValueCache, Mask, at, causal, lengths
+from regard.checks import check_at_least, check_divides, check_fraction
+from regard.layers import (
+    Dropout,
+    FeedForward,
+    LearnedPositions,
+    MultiHeadAttention,
+    Residual,
+    SinusoidalPositions,
+    TokenEmbedding,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TransformerConfig:
+    """Sizes and options of an encoder-decoder Transformer; the defaults are the paper's base model.
+
+    Attributes:
+        model_dim: Width of every state, C.
+        num_heads: Attention heads per layer, H; divides model_dim.
+        num_encoder_layers: Layers that read the source.
+        num_decoder_layers: Layers that write the target.
+        ffn_dim: Width inside the feed-forward sublayer, F.
+        dropout: Share dropped of embeddings and of each sublayer's output while training.
+        norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
+        activation: ``relu`` as in the paper, or ``gelu``.
+        positions: ``sinusoidal`` as in the paper, or ``learned``.
+        max_length: Longest sequence, in tokens, that learned positions can take.
+        tie_embeddings: Which tables are one: ``all`` (source, target and last layer, which needs a
+            shared vocabulary), ``target`` (target and last layer) or ``none``.
+        values: What cross-attention mixes: the encoder's ``states`` as in the paper, or the source
+            ``embeddings``. With embeddings, a word's meaning reaches the output only through the
+            attention paid to that very word, so the weights can be read as an alignment.
+    """
+
+    model_dim: int = 512
+    num_heads: int = 8
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+    ffn_dim: int = 2048
+    dropout: float = 0.1
+    norm: Literal["post", "pre"] = "post"
+    activation: Literal["relu", "gelu"] = "relu"
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_length: int = 1024
+    tie_embeddings: Literal["all", "target", "none"] = "all"
+    values: Literal["states", "embeddings"] = "states"
+
+    def __post_init__(self) -> None:
+        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
+        check_at_least("num_encoder_layers", self.num_encoder_layers, 1)
+        check_at_least("num_decoder_layers", self.num_decoder_layers, 1)
+        check_at_least("ffn_dim", self.ffn_dim, 1)
+        check_at_least("max_length", self.max_length, 1)
+        check_fraction("dropout", self.dropout)
+
+
+@dataclass(frozen=True)
+class TransformerState:
+    """What decoding carries from one token to the next.
+
+    Attributes:
+        past: Keys and values of the tokens so far, one cache per decoder layer.
+        memory: Keys and values of the source, one cache per decoder layer.
+        source_lengths: Tokens of each source sentence, which bound what may be looked at.
+    """
+
+    past: tuple[KeyValueCache, ...]
+    memory: tuple[KeyValueCache, ...]
+    source_lengths: Int[Tensor, " B"]
+
+    def select(self, rows: Int[Tensor, " K"]) -> "TransformerState":
+        """The state of these rows, in this order; a row may come twice."""
+        return TransformerState(
+            past=tuple(cache.select(rows) for cache in self.past),
+            memory=tuple(cache.select(rows) for cache in self.memory),
+            source_lengths=self.source_lengths[rows],
+        )
+
+
+class Transformer(nn.Module):
+    """Reads a source sentence, writes a target sentence, attending to both.
+
+    Args:
+        config: Sizes and options.
+        source_vocab: Number of source ids.
+        target_vocab: Number of target ids, V.
+        shared_vocab: Whether both sides number the same tokens; without it, tying ``all`` tables
+            falls back to the target's two.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        *,
+        source_vocab: int,
+        target_vocab: int,
+        shared_vocab: bool = False,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        width = config.model_dim
+        self.target_embedding = TokenEmbedding(target_vocab, width)
+        one_table = config.tie_embeddings == "all" and shared_vocab
+        self.source_embedding = (
+            self.target_embedding if one_table else TokenEmbedding(source_vocab, width)
+        )
+        self.output = (
+            TokenEmbedding(target_vocab, width, scaled=False)
+            if config.tie_embeddings == "none"
+            else self.target_embedding
+        )
+        self.positions = (
+            SinusoidalPositions(width)
+            if config.positions == "sinusoidal"
+            else LearnedPositions(config.max_length, width)
+        )
+        self.dropout = Dropout(config.dropout)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        # Pre-norm leaves the sum of all sublayers unnormalised, so each stack ends in one norm.
+        final = nn.LayerNorm if config.norm == "pre" else nn.Identity
+        self.encoder_norm = final(width)
+        self.decoder_norm = final(width)
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, " B"],
+        target: Int[Tensor, "B T"],
+    ) -> tuple[Float[Tensor, "B T C"], None]:
+        """The decoder's states for a whole target at once (teacher forcing).
+
+        Args:
+            source: Token ids, padded on the right.
+            source_lengths: How many of them are real.
+            target: The target shifted right: begins with the start token.
+
+        Returns:
+            States for :meth:`project`, and None: no auxiliary loss.
+        """
+        source_mask = lengths(source_lengths)
+        memory, values = self._encode(source, source_mask)
+        states = self._embed(self.target_embedding, target, first=0)
+        past_only = causal()
+        for layer, block in enumerate(self.decoder):
+            known = block.look.project_memory(memory, values)
+            states, _ = block(states, known, source_mask, past_only, None, layer)
+        return self.decoder_norm(states), None
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """The logits of the next token from the decoder's states."""
+        return self.output.logits(states)
+
+    def start(
+        self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
+    ) -> TransformerState:
+        """The state before the first token: the source read, and projected for every layer."""
+        memory, values = self._encode(source, lengths(source_lengths))
+        return TransformerState(
+            past=tuple(block.attend.empty_cache(len(source)) for block in self.decoder),
+            memory=tuple(block.look.project_memory(memory, values) for block in self.decoder),
+            source_lengths=source_lengths,
+        )
+
+    def step(
+        self, token: Int[Tensor, " B"], state: TransformerState
+    ) -> tuple[Float[Tensor, "B V"], TransformerState]:
+        """Log-probabilities of the token after ``token``, and the state that includes it."""
+        first = state.past[0].length
+        states = self._embed(self.target_embedding, token[:, None], first=first)
+        source_mask = lengths(state.source_lengths)
+        past: list[KeyValueCache] = []
+        for layer, block in enumerate(self.decoder):
+            states, cache = block(
+                states, state.memory[layer], source_mask, None, state.past[layer], layer
+            )
+            assert cache is not None
+            past.append(cache)
+        logits = self.project(self.decoder_norm(states[:, 0]))
+        return torch.log_softmax(logits.float(), dim=-1), TransformerState(
+            past=tuple(past), memory=state.memory, source_lengths=state.source_lengths
+        )
+
+    def _encode(
+        self, source: Int[Tensor, "B S"], mask: Mask
+    ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B S C"] | None]:
+        """The encoder's states, and what cross-attention mixes if it is something else."""
+        states = self._embed(self.source_embedding, source, first=0)
+        for layer, block in enumerate(self.encoder):
+            states = block(states, mask, layer)
+        states = self.encoder_norm(states)
+        if self.config.values == "embeddings":
+            return states, self.source_embedding(source)
+        return states, None
+
+    def _embed(self, table: TokenEmbedding, ids: Tensor, *, first: int) -> Tensor:
+        return self.dropout(self.positions(table(ids), first=first))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each with its residual."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.attend = MultiHeadAttention(config.model_dim, config.num_heads)
+        self.feed = FeedForward(config.model_dim, config.ffn_dim, activation=config.activation)
+        self.attend_residual = _residual(config)
+        self.feed_residual = _residual(config)
+
+    def forward(self, states: Tensor, mask: Mask, layer: int) -> Tensor:
+        """The states one layer further on."""
+
+        def look_around(inputs: Tensor) -> Tensor:
+            with at("encoder", layer):
+                return self.attend(inputs, mask=mask)[0]
+
+        states = self.attend_residual(states, look_around)
+        return self.feed_residual(states, self.feed)
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the source, and feed-forward, each with its residual."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.attend = MultiHeadAttention(config.model_dim, config.num_heads)
+        self.look = MultiHeadAttention(
+            config.model_dim, config.num_heads, key_value_dim=config.model_dim
+        )
+        self.feed = FeedForward(config.model_dim, config.ffn_dim, activation=config.activation)
+        self.attend_residual = _residual(config)
+        self.look_residual = _residual(config)
+        self.feed_residual = _residual(config)
+
+    def forward(
+        self,
+        states: Tensor,
+        memory: KeyValueCache,
+        source_mask: Mask,
+        mask: Mask | None,
+        past: KeyValueCache | None,
+        layer: int,
+    ) -> tuple[Tensor, KeyValueCache | None]:
+        """The states one layer further on, and the cache that includes them, if there was one."""
+        cache: KeyValueCache | None = None
+
+        def look_back(inputs: Tensor) -> Tensor:
+            nonlocal cache
+            with at("decoder", layer):
+                out, cache = self.attend(inputs, mask=mask, cache=past)
+            return out
+
+        def look_at_source(inputs: Tensor) -> Tensor:
+            with at("cross", layer):
+                return self.look(inputs, memory, mask=source_mask)[0]
+
+        states = self.attend_residual(states, look_back)
+        states = self.look_residual(states, look_at_source)
+        return self.feed_residual(states, self.feed), cache
+
+
+def _residual(config: TransformerConfig) -> Residual:
+    return Residual(config.model_dim, dropout=config.dropout, norm=config.norm)

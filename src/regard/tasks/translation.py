@@ -1,0 +1,148 @@
+"""Translation: what sentence pairs mean to a sequence-to-sequence model."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.errors import DataError, SettingError
+from regard.models import MODELS
+from regard.tasks.recipe import Recipe
+from regard.text import (
+    BadLines,
+    Batch,
+    Pair,
+    PairLayout,
+    PairTokenizer,
+    read_pairs,
+    train_pair_tokenizer,
+)
+from regard.text.phrasebook import phrases
+
+# What validation takes from the training text where the recipe names no validation file.
+HELD_OUT_SHARE, HELD_OUT_MOST = 0.02, 1000
+
+
+def read_split(
+    recipe: Recipe, split: str, *, bad_lines: BadLines | None = None, merge: bool = False
+) -> list[Pair]:
+    """The sentence pairs of ``train``, ``valid`` or ``test``; none if the recipe names no file.
+
+    Args:
+        recipe: Whose ``[data]`` is read.
+        split: Which part.
+        bad_lines: Where lines left out are counted.
+        merge: Whether pairs with one source become one with several references.
+
+    Raises:
+        DataError: A file or line cannot be used.
+        SettingError: Three or more files are named.
+    """
+    if recipe.uses_phrasebook:
+        return [
+            Pair(phrase.source, phrase.target, phrase.references, f"phrasebook:{number}")
+            for number, phrase in enumerate(phrases(split), 1)
+        ]
+    files = recipe.files(split)
+    if not files:
+        return []
+    if len(files) > 2:
+        raise SettingError(
+            f"data.{split} must be one file of pairs, or a source and a target file; "
+            f"got {len(files)} files."
+        )
+    layout = PairLayout(columns=recipe.data.columns, merge_references=merge)
+    source, target = files[0], files[1] if len(files) == 2 else None
+    return list(
+        read_pairs(
+            source,
+            target,
+            layout=layout,
+            on_bad_line=recipe.data.on_bad_line,
+            bad_lines=bad_lines,
+        )
+    )
+
+
+def read_training(
+    recipe: Recipe, *, bad_lines: BadLines | None = None
+) -> tuple[list[Pair], list[Pair]]:
+    """The pairs to train on, and those to validate on, which may be held out from the first.
+
+    Held-out pairs are spread evenly over the text, and no training pair shares a side with them.
+    """
+    train = read_split(recipe, "train", bad_lines=bad_lines)
+    if not train:
+        raise DataError("data.train must name the training text; got nothing.")
+    valid = read_split(recipe, "valid", bad_lines=bad_lines, merge=True)
+    if valid:
+        return train, valid
+    wanted = min(HELD_OUT_MOST, max(1, round(len(train) * HELD_OUT_SHARE)))
+    if len(train) < 10:
+        raise DataError(
+            f"data.train must hold at least 10 pairs where data.valid is not set; got {len(train)}."
+        )
+    held_out = train[:: len(train) // wanted][:wanted]
+    sources = {pair.source for pair in held_out}
+    targets = {pair.target for pair in held_out}
+    rest = [pair for pair in train if pair.source not in sources and pair.target not in targets]
+    if not rest:
+        raise DataError("data.train must hold different sentences; got the same ones throughout.")
+    return rest, held_out
+
+
+def learn_tokenizer(recipe: Recipe, pairs: Iterable[Pair]) -> PairTokenizer:
+    """The tokenizer of the recipe, learned from the training pairs."""
+    pairs = list(pairs)
+    return train_pair_tokenizer(
+        (pair.source for pair in pairs), (pair.target for pair in pairs), recipe.tokenizer
+    )
+
+
+def build_model(recipe: Recipe, tokenizer: PairTokenizer) -> Any:
+    """The recipe's model with new weights, sized for the tokenizer."""
+    _, architecture = MODELS[recipe.model_type]
+    return architecture(
+        recipe.model,
+        source_vocab=tokenizer.source.vocab_size,
+        target_vocab=tokenizer.target.vocab_size,
+        shared_vocab=tokenizer.is_shared,
+    )
+
+
+def states_and_labels(
+    model: nn.Module, batch: Batch
+) -> tuple[Float[Tensor, "R C"], Int[Tensor, " R"], Float[Tensor, ""] | None]:
+    """What the model says of every real target token, and what it should say.
+
+    Returns:
+        One state and one label per token that is no padding, and the model's auxiliary loss.
+    """
+    states, auxiliary = model(batch.source, batch.source_lengths, batch.target_in)
+    places = torch.arange(batch.labels.shape[1], device=batch.labels.device)
+    is_real = places < batch.target_lengths[:, None]
+    return states[is_real], batch.labels[is_real], auxiliary
+
+
+def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:
+    """The most tokens an output may have: a multiple of its source's, and ten more."""
+    return (source_lengths * max_ratio).long() + 10
+
+
+def batched(lengths: list[int], max_tokens: int) -> Iterator[list[int]]:
+    """Places of sentences, shortest first, in groups of at most ``max_tokens`` padded tokens.
+
+    Example:
+        >>> list(batched([5, 2, 3], max_tokens=6))
+        [[1, 2], [0]]
+    """
+    group: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if group and (len(group) + 1) * lengths[place] > max_tokens:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group

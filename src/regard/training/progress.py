@@ -1,0 +1,148 @@
+"""What people see of a training: a bar where there is a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+# Seconds between two plain lines.
+_LINE_EVERY = 10.0
+
+
+class Reporter(Protocol):
+    """Who is told how training goes."""
+
+    def training(self, share: Callable[[], float]) -> Any:
+        """A context around the loop; ``share`` says how much is behind us."""
+
+    def updated(
+        self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]
+    ) -> None:
+        """After each update."""
+
+    def validated(
+        self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
+    ) -> None:
+        """After each validation."""
+
+    def resumed(self, update: int) -> None:
+        """Training goes on from a checkpoint."""
+
+    def interrupted(self, path: Path, update: int) -> None:
+        """Training was asked to stop, and has saved."""
+
+    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
+        """The final weights are written."""
+
+
+class ConsoleReporter:
+    """Reports to a console.
+
+    Args:
+        console: Where to; a bar is drawn if it is a terminal.
+        quiet: Whether samples and notes are left out.
+    """
+
+    def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+        self.console = console or Console(stderr=True)
+        self.quiet = quiet
+        self._share: Callable[[], float] = lambda: 0.0
+        self._bar: Progress | None = None
+        self._bar_task: TaskID | None = None
+        self._speed = 0.0
+        self._clock = self._last_line = time.perf_counter()
+        self._started_at = (0.0, 0.0)
+
+    @contextmanager
+    def training(self, share: Callable[[], float]) -> Iterator[None]:
+        """Draw the bar, or print lines, inside the block."""
+        self._share = share
+        self._clock = self._last_line = time.perf_counter()
+        self._started_at = (self._clock, share())
+        if not self.console.is_terminal:
+            yield
+            return
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+            console=self.console,
+        )
+        self._bar_task = self._bar.add_task("training", total=1.0, figures="")
+        try:
+            with self._bar:
+                yield
+        finally:
+            self._bar = None
+
+    def updated(
+        self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]
+    ) -> None:
+        """Move the bar, or print a line now and then."""
+        now = time.perf_counter()
+        latest = tokens / max(now - self._clock, 1e-9)
+        self._speed = latest if self._speed == 0 else 0.95 * self._speed + 0.05 * latest
+        self._clock = now
+        text = f"update {update}  loss {figures['loss']:.3f}  {self._speed:,.0f} tokens/s"
+        if self._bar is not None and self._bar_task is not None:
+            self._bar.update(
+                self._bar_task, completed=self._share(), description=f"epoch {epoch + 1}", figures=text
+            )
+        elif now - self._last_line >= _LINE_EVERY:
+            self._last_line = now
+            self._print(f"epoch {epoch + 1}  {text}  {self._share():.0%}  {self._time_left()} left")
+
+    def validated(
+        self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
+    ) -> None:
+        """Print the figures, and sample outputs."""
+        said = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
+        self._print(f"validation at update {update}: {said}{'  (best so far)' if is_best else ''}")
+        if not self.quiet:
+            for sample in samples:
+                self._print(f"  {sample}")
+
+    def resumed(self, update: int) -> None:
+        """Say where training goes on."""
+        self._print(f"going on from update {update}")
+
+    def interrupted(self, path: Path, update: int) -> None:
+        """Say how to go on."""
+        self._print(f"stopped at update {update}, saved in {path}; run the same command to go on")
+
+    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
+        """Say what was made."""
+        figures = "  ".join(f"{k} {v:.4g}" for k, v in summary["validation"].items())
+        self._print(
+            f"done: {summary['updates']} updates in {_clock(seconds)}; weights: "
+            f"{summary['weights']}; validation: {figures}; in {path}"
+        )
+
+    def _time_left(self) -> str:
+        begun, share = self._started_at
+        done = self._share() - share
+        if done <= 0:
+            return "?"
+        return _clock((time.perf_counter() - begun) * (1 - self._share()) / done)
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,37 @@
+"""The learning rate over the course of training."""
+
+from regard.training.settings import TrainingConfig
+
+
+def peak_rate(config: TrainingConfig, model_dim: int) -> float:
+    """The highest learning rate: as set, or the paper's, (model_dim * warmup) ** -0.5."""
+    if config.learning_rate is not None:
+        return config.learning_rate
+    return float((model_dim * config.warmup) ** -0.5)
+
+
+def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -> float:
+    """The learning rate of one update.
+
+    With ``inverse_sqrt`` and the paper's peak this is equation 3 of Vaswani et al. (2017):
+    ``model_dim ** -0.5 * min(update ** -0.5, update * warmup ** -1.5)``.
+
+    Args:
+        update: Which update, from 1.
+        share: How much of training is behind us, 0 to 1.
+        peak: The learning rate at the end of warm-up.
+        config: Warm-up and schedule.
+
+    Example:
+        >>> config = TrainingConfig(updates=100_000, warmup=4000)
+        >>> peak = peak_rate(config, 512)
+        >>> round(rate_at(4000, 0.04, peak=peak, config=config), 8) == round(512**-0.5 * 4000**-0.5, 8)
+        True
+    """  # noqa: E501
+    if update < config.warmup:
+        return peak * update / config.warmup
+    if config.schedule == "inverse_sqrt":
+        return float(peak * (config.warmup / update) ** 0.5)
+    if config.schedule == "linear":
+        return peak * max(0.0, 1 - share)
+    return peak

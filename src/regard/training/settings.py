@@ -1,0 +1,88 @@
+"""The ``[training]`` settings of a recipe."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.checks import check_at_least, check_fraction, check_positive
+from regard.errors import SettingError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingConfig:
+    """How a model is trained.
+
+    Training ends at the first of ``updates``, ``epochs`` and ``minutes`` that is set, or when
+    validation has not improved for ``patience`` validations.
+
+    Attributes:
+        updates: Optimizer steps in all.
+        epochs: Times every pair is seen.
+        minutes: Time spent in training, pauses between resumed runs not counted.
+        batch_tokens: Tokens of a batch on its longer side, padding included.
+        accumulate: Batches whose gradients are summed into one update.
+        learning_rate: The peak; None is the paper's, (model_dim * warmup) ** -0.5.
+        warmup: Updates over which the learning rate rises to its peak.
+        schedule: After the peak: ``inverse_sqrt`` as in Vaswani et al. (2017, 5.3), ``linear`` to
+            zero at the end of training, or ``constant``.
+        betas: Adam's decay rates.
+        eps: Adam's epsilon.
+        weight_decay: Decoupled from the gradient (AdamW).
+        label_smoothing: Share of the probability spread over the vocabulary.
+        clip_norm: Largest norm of the gradient per token; None does not clip.
+        validate_every: Updates between validations, each of which saves a checkpoint.
+        validation_pairs: Pairs translated at each validation for BLEU and samples; 0 measures the
+            loss only. The loss is always over the whole validation set.
+        metric: What early stopping and the choice of the final weights go by.
+        patience: Validations without improvement before training stops; None goes to the end.
+        keep: Checkpoints kept, which are averaged at the end; the best is always kept.
+        ema: Decay per update of an exponential moving average of the weights; None keeps none.
+        precision: ``float32``, ``bfloat16`` (matrix products only), or ``auto``, which is bfloat16
+            where the processor multiplies it natively.
+        seed: Of everything random.
+    """
+
+    updates: int | None = None
+    epochs: int | None = None
+    minutes: float | None = None
+    batch_tokens: int = 4096
+    accumulate: int = 1
+    learning_rate: float | None = None
+    warmup: int = 4000
+    schedule: Literal["inverse_sqrt", "linear", "constant"] = "inverse_sqrt"
+    betas: tuple[float, ...] = (0.9, 0.98)
+    eps: float = 1e-9
+    weight_decay: float = 0.0
+    label_smoothing: float = 0.1
+    clip_norm: float | None = None
+    validate_every: int = 1000
+    validation_pairs: int = 200
+    metric: Literal["loss", "bleu"] = "loss"
+    patience: int | None = None
+    keep: int = 5
+    ema: float | None = None
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        limits = {"updates": self.updates, "epochs": self.epochs, "minutes": self.minutes}
+        for name, limit in limits.items():
+            if limit is not None:
+                check_positive(name, limit)
+        if all(limit is None for limit in limits.values()):
+            raise SettingError(
+                "one of updates, epochs, minutes must be set; got none. Training would never end."
+            )
+        for name in ("batch_tokens", "accumulate", "warmup", "validate_every", "keep"):
+            check_at_least(name, getattr(self, name), 1)
+        check_at_least("validation_pairs", self.validation_pairs, 0)
+        for name in ("learning_rate", "clip_norm", "patience", "eps"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        check_at_least("weight_decay", self.weight_decay, 0)
+        check_fraction("label_smoothing", self.label_smoothing)
+        if self.ema is not None:
+            check_fraction("ema", self.ema)
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise SettingError(
+                f"betas must be two numbers, each at least 0 and below 1; got {list(self.betas)}."
+            )
