@@ -1,0 +1,51 @@
+"""The words of the phrasebook, by part of speech."""
+
+from regard.text.phrasebook.lexicon.adjectives import (
+    COLORS,
+    MOODS,
+    PLACE_QUALITIES,
+    QUALITIES,
+    TRAITS,
+)
+from regard.text.phrasebook.lexicon.nouns import NOUNS
+from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
+from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES, ROOMS
+from regard.text.phrasebook.lexicon.times import (
+    FUTURE,
+    HABIT,
+    MONTHS,
+    OFTEN,
+    PAST,
+    SEASONS,
+    WEEKDAYS,
+)
+from regard.text.phrasebook.lexicon.verbs import (
+    ACTIONS,
+    ACTIVITIES,
+    DEALINGS,
+    DEEDS,
+    FEELINGS,
+    STATES,
+    TURNS,
+)
+
+
+def entries() -> frozenset[tuple[str, str]]:
+    """Every lexical entry: a Chinese word with its English word. Numbers and years do not count."""
+    found = {(noun.zh, noun.en) for noun in NOUNS.values()}
+    for named in (*NAMES, *PRONOUNS):
+        found.add((named.zh, " ".join(named.subject.en)))
+    for place in (*BUILDINGS, *ROOMS, *COUNTRIES, *CITIES):
+        found.add((place.zh, place.en))
+    for adjective in (*TRAITS, *MOODS, *QUALITIES, *PLACE_QUALITIES, *COLORS):
+        found.add((adjective.zh, adjective.en))
+    for verb in (*STATES, *FEELINGS, *ACTIONS, *DEEDS, *DEALINGS, *ACTIVITIES, *TURNS):
+        found.add((verb.zh, verb.en))
+    for unit in (*PAST, *FUTURE, *HABIT, *OFTEN, *WEEKDAYS, *MONTHS, *SEASONS):
+        found.add((unit.zh[0], " ".join(unit.en)))
+    return frozenset(found)
+
+
+def lexicon_size() -> int:
+    """How many lexical entries the phrasebook has."""
+    return len(entries())

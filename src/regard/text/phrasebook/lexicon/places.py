@@ -1,0 +1,127 @@
+"""Places: buildings and rooms one goes to, countries and cities."""
+
+from dataclasses import dataclass
+
+from regard.text.phrasebook.grammar import Unit, word
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place of both languages.
+
+    Attributes:
+        zh: The Chinese word.
+        en: The English word without an article.
+        preposition: What English says for being there: in or at.
+        has_article: Whether English says "the" before it.
+        is_room: Whether it is a room of a home, which one cleans and stands in.
+        bare: The word without an article, as a unit.
+    """
+
+    zh: str
+    en: str
+    preposition: str
+    has_article: bool
+    bare: Unit
+
+
+def _place(line: str) -> Place:
+    zh, preposition, en = line.split(maxsplit=2)
+    has_article = en.startswith("the ")
+    en = en.removeprefix("the ")
+    return Place(zh, en, preposition, has_article, word(zh, en))
+
+
+def _places(table: str) -> tuple[Place, ...]:
+    return tuple(_place(line) for line in table.strip().splitlines())
+
+
+BUILDINGS = _places("""
+    学校 at school
+    图书馆 in the library
+    医院 in the hospital
+    超市 in the supermarket
+    商店 in the store
+    书店 in the bookstore
+    饭馆 in the restaurant
+    咖啡馆 in the cafe
+    银行 at the bank
+    邮局 at the post office
+    火车站 at the train station
+    机场 at the airport
+    宾馆 at the hotel
+    办公室 in the office
+    公司 at the company
+    工厂 in the factory
+    博物馆 in the museum
+    电影院 in the movie theater
+    动物园 in the zoo
+    体育馆 in the gym
+    市场 in the market
+    教堂 in the church
+    公园 in the park
+    海边 at the beach
+    广场 in the square
+    游泳池 in the swimming pool
+    药店 at the pharmacy
+    实验室 in the laboratory
+""")
+
+ROOMS = _places("""
+    厨房 in the kitchen
+    客厅 in the living room
+    卧室 in the bedroom
+    浴室 in the bathroom
+    教室 in the classroom
+    花园 in the garden
+    院子 in the yard
+    阳台 on the balcony
+    宿舍 in the dormitory
+    书房 in the study
+""")
+
+COUNTRIES = _places("""
+    中国 in China
+    美国 in America
+    英国 in England
+    法国 in France
+    德国 in Germany
+    日本 in Japan
+    韩国 in South Korea
+    俄罗斯 in Russia
+    意大利 in Italy
+    西班牙 in Spain
+    加拿大 in Canada
+    澳大利亚 in Australia
+    印度 in India
+    巴西 in Brazil
+    泰国 in Thailand
+    埃及 in Egypt
+    墨西哥 in Mexico
+    瑞士 in Switzerland
+    希腊 in Greece
+    新西兰 in New Zealand
+""")
+
+CITIES = _places("""
+    北京 in Beijing
+    上海 in Shanghai
+    广州 in Guangzhou
+    成都 in Chengdu
+    南京 in Nanjing
+    香港 in Hong Kong
+    巴黎 in Paris
+    伦敦 in London
+    纽约 in New York
+    东京 in Tokyo
+    柏林 in Berlin
+    罗马 in Rome
+    莫斯科 in Moscow
+    悉尼 in Sydney
+    曼谷 in Bangkok
+    波士顿 in Boston
+""")
+
+BY_ZH: dict[str, Place] = {
+    place.zh: place for place in (*BUILDINGS, *ROOMS, *COUNTRIES, *CITIES)
+}

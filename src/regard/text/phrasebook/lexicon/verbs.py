@@ -1,0 +1,194 @@
+"""Verbs, with the objects that go with them."""
+
+from dataclasses import dataclass
+
+from regard.text.phrasebook.grammar import Unit, word
+from regard.text.phrasebook.lexicon.nouns import Noun, nouns
+from regard.text.phrasebook.morphology import Form, inflect
+
+_FORMS: tuple[Form, ...] = ("base", "third", "past", "participle", "ing")
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb of both languages, in all its English forms.
+
+    Attributes:
+        zh: The Chinese word.
+        en: The English base form.
+        forms: The verb as a unit, by English form.
+        objects: The nouns it can be done to; none if it takes no object.
+    """
+
+    zh: str
+    en: str
+    forms: dict[Form, Unit]
+    objects: tuple[Noun, ...]
+
+
+def _verb(line: str) -> Verb:
+    zh, en, objects = (part.strip() for part in f"{line}|".split("|")[:3])
+    forms = {form: word(zh, inflect(en, form)) for form in _FORMS}
+    return Verb(zh, en, forms, nouns(objects))
+
+
+def _verbs(table: str) -> tuple[Verb, ...]:
+    return tuple(_verb(line) for line in table.strip().splitlines())
+
+
+# Lasting: in the simple present without any word for time, and never with 正在 or 了.
+STATES = _verbs("""
+    喜欢 | like | pet fruit vegetable snack dish baked drink book flower subject sport taste language
+    爱 | love | taste sport drink baked dish pet flower
+    讨厌 | hate | 老鼠 蛇 vegetable 啤酒 猪肉 羊肉 奶酪 数学 物理 化学 作业
+    需要 | need | carried machine household 水 钱包 汽车 自行车 词典 大衣 手套 眼镜
+    想要 | want | carried household machine accessory clothing ridden instrument 狗 猫
+    有 | have | carried accessory clothing book ridden car instrument pet machine
+""")
+
+# States towards people.
+FEELINGS = _verbs("""
+    爱 | love
+    喜欢 | like
+    想念 | miss
+    相信 | trust
+    认识 | know
+    讨厌 | hate
+    羡慕 | envy
+    尊敬 | respect
+    关心 | care about
+    理解 | understand
+    支持 | support
+    佩服 | admire
+""")
+
+# Done again and again to things of a kind, or once to one of them.
+ACTIONS = _verbs("""
+    吃 | eat | fruit vegetable snack dish baked
+    喝 | drink | drink
+    看 | read | 小说 杂志 报纸
+    看 | watch | show
+    听 | listen to | 音乐 歌 故事 京剧
+    买 | buy | fruit vegetable dish baked drink clothing accessory carried flower book
+    卖 | sell | fruit vegetable drink clothing flower 汽车 自行车 book
+    写 | write | 信 小说 文章 诗 故事
+    画 | draw | flower wild 树 马 地图
+    学 | learn | language 网球 象棋
+    学习 | study | subject language
+    教 | teach | subject language
+    洗 | wash | tableware clothing 汽车 毛巾 fruit
+    修 | repair | machine ridden car furniture 钟 房子
+    用 | use | 电脑 手机 词典 地图 相机 刀
+    做 | make | baked snack 玩具 沙拉
+    打 | play | sport
+    喂 | feed | pet farm 猴子
+    种 | grow | fruit vegetable flower
+    收集 | collect | 邮票 明信片 玩具 书 地图
+    翻译 | translate | 文章 信 小说 诗 故事
+    借 | borrow | book 雨伞 自行车 相机
+    检查 | check | 作业 护照 票 箱子 自行车
+    参加 | attend | event
+""")
+
+# Done once to a particular thing.
+DEEDS = _verbs("""
+    找 | look for | carried pet 眼镜 手套 玩具
+    丢 | lose | carried 手表 手套 书包 戒指
+    收到 | receive | 信 礼物 明信片 包裹 花 票
+    寄 | mail | 信 包裹 明信片 礼物
+    带 | bring | 雨伞 护照 地图 礼物 书 词典 相机
+    打开 | open | opening container 冰箱 书 包裹
+    搬 | move | furniture 箱子 冰箱 洗衣机 钢琴
+    卖 | sell | 汽车 自行车 房子 相机 钢琴 电脑
+    买 | buy | machine clothing accessory carried book household ridden instrument furniture
+    看 | read | book 信 文章 报纸 诗
+    看 | watch | 电影 比赛 节目
+    写 | write | 信 小说 文章 诗 故事
+    画 | draw | flower wild 树 马 地图
+    修 | repair | machine ridden car 钟 椅子
+    洗 | wash | clothing 盘子 杯子 汽车 毛巾
+    戴 | wear | accessory
+    穿 | wear | clothing
+    选 | choose | clothing accessory 书 礼物 电影 歌 相机
+    藏 | hide | 礼物 钥匙 日记 信 戒指 照片
+""")
+
+# Done to people.
+DEALINGS = _verbs("""
+    帮助 | help
+    等 | wait for
+    问 | ask
+    找 | look for
+    看望 | visit
+    邀请 | invite
+    照顾 | take care of
+    表扬 | praise
+    批评 | criticize
+    感谢 | thank
+    原谅 | forgive
+    保护 | protect
+""")
+
+# Without an object in English, or with one that never changes.
+ACTIVITIES = _verbs("""
+    睡觉 | sleep
+    游泳 | swim
+    跑步 | run
+    跳舞 | dance
+    唱歌 | sing
+    工作 | work
+    休息 | rest
+    做饭 | cook
+    洗澡 | take a shower
+    散步 | take a walk
+    聊天 | chat
+    爬山 | climb mountains
+    拍照 | take photos
+    锻炼 | exercise
+    钓鱼 | fish
+    滑雪 | ski
+    滑冰 | skate
+    看书 | read
+    写作业 | do homework
+    购物 | shop
+    开会 | have a meeting
+    上课 | have class
+    画画 | paint
+    看电视 | watch TV
+    学习 | study
+    吃饭 | eat
+    骑马 | ride horses
+    骑自行车 | ride a bicycle
+    开车 | drive
+    弹钢琴 | play the piano
+    弹吉他 | play the guitar
+    拉小提琴 | play the violin
+    下棋 | play chess
+    踢足球 | play soccer
+    打扫房间 | clean the room
+    洗衣服 | do the laundry
+    洗碗 | wash the dishes
+""")
+
+# Bodily acts that have no place or length of their own.
+TURNS = _verbs("""
+    起床 | get up
+    睡觉 | go to bed
+    回家 | go home
+    上班 | go to work
+    出门 | go out
+    吃早饭 | eat breakfast
+    吃午饭 | eat lunch
+    吃晚饭 | eat dinner
+    下班 | get off work
+    搬家 | move house
+    哭 | cry
+    笑 | laugh
+    迟到 | be late
+    结婚 | get married
+    毕业 | graduate
+    退休 | retire
+""")
+
+SPEAK = _verb("说 | speak | language")
+GO = _verb("去 | go to")
