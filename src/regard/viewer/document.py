@@ -267,13 +267,14 @@ def _check_version(members: Mapping[str, Any]) -> None:
 def _example(value: object, where: str) -> Example:
     members = typed(value, dict, where)
     gold = members.get("gold")
+    score = optional(members, "score", Number, where)
     read = {
         "source": take(members, "source", str, where),
         "output": take(members, "output", str, where),
         "source_tokens": each(members, "source_tokens", _token, where),
         "output_tokens": each(members, "output_tokens", _token, where),
         "maps": each(members, "maps", _map, where),
-        "score": optional(members, "score", Number, where),
+        "score": None if score is None else float(score),
         "gold": None if gold is None else _gold(gold, f"{where}.gold"),
     }
     return built(where, Example, **read)
@@ -297,17 +298,18 @@ def _map(value: object, where: str) -> AttentionMap:
 def _view(value: object, where: str) -> View:
     members = typed(value, dict, where)
     head = members.get("head")
+    kind = take(members, "kind", str, where)
     return built(
         where,
         View,
-        kind=take(members, "kind", str, where),
+        kind=built(where, choose, name="kind", value=kind, table={name: name for name in _AXES}),
         layer=take(members, "layer", int, where),
         head=head if head == "mean" else take(members, "head", int, where),
     )
 
 
 def _weights(value: object, where: str) -> tuple[float, ...]:
-    return tuple(typed(weight, Number, where) for weight in typed(value, list, where))
+    return tuple(float(typed(weight, Number, where)) for weight in typed(value, list, where))
 
 
 def _gold(value: object, where: str) -> GoldLinks:

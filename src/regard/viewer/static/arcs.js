@@ -116,6 +116,15 @@ export function createArcs(host, { point }) {
     [...lower.children].forEach((token, at) => shade(token, at === row, row === null ? weightAt(at, column) : 0));
   }
 
+  /** Scrolls to a row or column, if it is out of sight. */
+  function reveal({ row, column }) {
+    const token = row === null ? upper.children[column] : lower.children[row];
+    if (!token) return;
+    const middle = middleOf(token);
+    const isSeen = middle > frame.scrollLeft && middle < frame.scrollLeft + frame.clientWidth;
+    if (!isSeen) frame.scrollLeft = middle - frame.clientWidth / 2;
+  }
+
   function weightAt(row, column) {
     return row === null || column === null || row === undefined ? 0 : map.weights[row][column];
   }
@@ -127,7 +136,7 @@ export function createArcs(host, { point }) {
     token.title = weight > 0 ? `${nameOf({ text: token.textContent })}: ${figure(weight)}` : "";
   }
 
-  return { build, paint, mark, fit };
+  return { build, paint, mark, fit, reveal };
 }
 
 function middleOf(token) {

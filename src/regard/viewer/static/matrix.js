@@ -5,8 +5,9 @@ import { figure, nameOf } from "./maps.js";
 import { tokenLabel } from "./tokens.js";
 
 const SMALLEST = 15; // pixels a cell may shrink to before the matrix scrolls
-const LARGEST = 60;
-const WITH_FIGURES = 40;
+const LARGEST = 72;
+const WITH_FIGURES = 34;
+const READOUT = 320; // pixels the figures beside the matrix take, at least
 
 /**
  * A matrix inside `host`. `point(place, isFirm)` is told where people point: `{row, column}`,
@@ -59,7 +60,7 @@ export function createMatrix(host, { point }) {
       element(
         "th",
         { scope: "col", "data-column": column, title: nameOf(token) },
-        element("div", {}, tokenLabel(token, languages[sides.seen])),
+        element("div", { lang: languages[sides.seen] }, tokenLabel(token, languages[sides.seen])),
       ),
     );
     heads.rows = map.rows.map((token, row) =>
@@ -103,7 +104,9 @@ export function createMatrix(host, { point }) {
       weights.forEach((weight, column) => {
         const cell = cells[row][column];
         const isBest = map.best[row] === column;
-        weigh(cell, full > 0 ? Math.min(1, weight / full) : 0);
+        const share = full > 0 ? Math.min(1, weight / full) : 0;
+        weigh(cell, share);
+        cell.classList.toggle("slight", share < 0.1);
         cell.dataset.weight = figure(weight);
         cell.classList.toggle("best", isBest);
         cell.firstChild.textContent = weight < 0.005 ? "" : short(weight);
@@ -133,13 +136,16 @@ export function createMatrix(host, { point }) {
   function fit() {
     if (!map || !map.columns.length) return;
     const longest = map.columns.reduce((most, token) => Math.max(most, widthOf(token.text)), 0);
-    const margin = Math.min(180, 30 + 9 * map.rows.reduce((most, token) => Math.max(most, widthOf(token.text)), 0));
-    const room = Math.floor((host.clientWidth - margin) / map.columns.length);
-    const size = Math.max(SMALLEST, Math.min(LARGEST, room));
+    const split = host.parentElement.clientWidth;
+    const beside = split > 700 ? READOUT : 0;
+    const margin = table.tHead.rows[0].cells[0].offsetWidth + 12;
+    const share = (split - beside - margin) / map.columns.length;
+    const gap = share < 24 ? 1 : 3;
+    const size = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(share - gap)));
     table.style.setProperty("--cell", `${size}px`);
     table.classList.toggle("figures", size >= WITH_FIGURES);
-    table.classList.toggle("upright", longest * 9 + 6 <= size);
-    table.classList.toggle("fine", size < 24);
+    table.classList.toggle("upright", longest <= 2 || longest * 9 + 6 <= size);
+    table.classList.toggle("fine", gap === 1);
   }
 
   return { build, paint, mark, fit, focus };

@@ -15,6 +15,8 @@ export function createReadout(host) {
 
   function paint(next, tongues, axes, deepest) {
     [map, languages, sides, full] = [next, tongues, axes, deepest];
+    const lines = Math.min(MOST, Math.max(map.rows.length, map.columns.length));
+    host.style.setProperty("--lines", lines); // room kept, so that nothing jumps under the pointer
   }
 
   function mark({ row, column }) {

@@ -1,6 +1,7 @@
 // Both texts as running text, shaded by what is looked at: what long sentences are read in.
 
 import { element, weigh } from "./dom.js";
+import { figure } from "./maps.js";
 
 /** The texts inside `host`; `point` is told as by the matrix. */
 export function createTexts(host, { point }) {
@@ -42,7 +43,7 @@ export function createTexts(host, { point }) {
       output: fill(output, example.output, example.output_tokens, languages.output),
     };
     scored.hidden = example.score === null || example.score === undefined;
-    score.textContent = scored.hidden ? "" : String(Number(example.score.toPrecision(4)));
+    score.textContent = scored.hidden ? "" : figure(example.score).replace("-", "−");
   }
 
   function paint(next, axes, deepest) {

@@ -2,7 +2,7 @@
 
 import { createArcs } from "./arcs.js";
 import { changeOf, createControls, helpLine } from "./controls.js";
-import { element } from "./dom.js";
+import { element, weigh } from "./dom.js";
 import { KINDS, figure, mapOf, nearestView } from "./maps.js";
 import { createMatrix } from "./matrix.js";
 import { createReadout } from "./readout.js";
@@ -66,7 +66,10 @@ export function show(root, data) {
   }
 
   function point(place, isFirm) {
-    if (isFirm) held = place;
+    if (isFirm) {
+      held = place;
+      arcs.reveal(place);
+    }
     mark(place ?? held);
   }
 
@@ -116,7 +119,7 @@ function layOut(root, data) {
   const legend = element(
     "div",
     { class: "legend" },
-    element("span", { class: "key" }, "0", element("i", { class: "ramp" }), parts.most),
+    element("span", { class: "key" }, "0", ramp(), parts.most),
     element("span", { class: "key" }, sample({ class: "best" }), "largest of its row"),
     parts.gold,
   );
@@ -136,6 +139,15 @@ function layOut(root, data) {
     helpLine(),
   );
   return parts;
+}
+
+function ramp() {
+  const steps = Array.from({ length: 48 }, (_, at) => {
+    const step = element("i");
+    weigh(step, at / 47);
+    return step;
+  });
+  return element("span", { class: "ramp", "aria-hidden": "true" }, ...steps);
 }
 
 function sample(attributes) {

@@ -1,0 +1,133 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from regard.errors import DataError, RegardError
+from regard.viewer import AttentionMap, Document, Example, GoldLinks, Token, View
+
+S, T = 3, 2
+
+
+def example(**changes: object) -> Example:
+    made = Example(
+        source="我爱你",
+        output="I do",
+        source_tokens=tuple(Token(text=c, start=i, end=i + 1) for i, c in enumerate("我爱你")),
+        output_tokens=(Token(text="I", start=0, end=1), Token(text="▁do", start=2, end=4)),
+        maps=(
+            AttentionMap(
+                kind="cross", layer=0, head=0, rows=((0.123456, 0.5, 0.0), (1 / 3, 0.0, 2e-7))
+            ),
+            AttentionMap(kind="encoder", layer=1, head="mean", rows=((1 / 3,) * S,) * S),
+            AttentionMap(kind="decoder", layer=0, head=2, rows=((1.0, 0.0), (0.5, 0.5))),
+        ),
+        score=-1.25,
+        gold=GoldLinks(sure=((0, 0),), possible=((2, 1),)),
+    )
+    return replace(made, **changes)
+
+
+def document(**changes: object) -> Document:
+    return Document(
+        title="A title",
+        task="translation",
+        model="tiny",
+        examples=(example(**changes),),
+        source_language="zh",
+        opening=View(kind="cross", layer=0, head=0),
+    )
+
+
+def changed(**members: object) -> str:
+    return json.dumps({**json.loads(document().to_json()), **members})
+
+
+def changed_example(**members: object) -> str:
+    first = {**json.loads(document().to_json())["examples"][0], **members}
+    return changed(examples=[first])
+
+
+def test_document_survives_a_round_trip():
+    assert Document.from_json(document().to_json()) == document()
+
+
+def test_document_without_optional_members_survives_a_round_trip():
+    plain = Document(
+        title="", task="", model="", examples=(example(score=None, gold=None, maps=()),)
+    )
+    assert Document.from_json(plain.to_json()) == plain
+
+
+def test_weights_keep_four_significant_digits():
+    rows = json.loads(document().to_json())["examples"][0]["maps"][0]["rows"]
+    assert rows == [[0.1235, 0.5, 0.0], [0.3333, 0.0, 2e-07]]
+
+
+def test_json_names_format_and_version():
+    members = json.loads(document().to_json())
+    assert (members["format"], members["version"]) == ("regard.attention", 1)
+
+
+def test_half_a_surrogate_pair_can_be_written_as_utf8():
+    text = document(source="\ud83d我爱你").to_json()
+    assert Document.from_json(text.encode().decode()).examples[0].source[0] == "\ud83d"
+
+
+def test_unknown_members_are_skipped():
+    assert Document.from_json(changed(summaries=[1, 2])) == document()
+    assert Document.from_json(changed_example(entropy=[0.5])) == document()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"document must be JSON; got '\{'…"),
+        ("[1]", r"document must be an object; got \[1\]"),
+        (changed(format="other"), r"format must be 'regard.attention'; got 'other'"),
+        (changed(version=2), r"version must be at most 1; got 2.*update"),
+        (changed(version="1"), r"version must be a whole number; got '1'"),
+        (changed(version=True), r"version must be a whole number; got True"),
+        (changed(title=3), r"title must be text; got 3"),
+        (changed(examples=[{}]), r"examples\[0\] must have a member 'source'; got nothing"),
+        (changed_example(score="-1"), r"examples\[0\].score must be a number; got '-1'"),
+        (changed_example(score=float("nan")), r"examples\[0\]: score must be finite.*got nan"),
+        (changed_example(gold={"sure": [[0]], "possible": []}), r"sure\[0\] must be a pair.*\[0\]"),
+        (
+            changed_example(gold={"sure": [[0, T]], "possible": []}),
+            r"examples\[0\]: gold links must be pairs .* of 3 and 2 tokens; got \(0, 2\)",
+        ),
+        (
+            changed_example(source_tokens=[{"text": "我", "start": 0, "end": 9}]),
+            r"source_tokens must lie within the 3 characters of source; got '我' at 0:9",
+        ),
+        (
+            changed_example(maps=[{"kind": "self", "layer": 0, "head": 0, "rows": []}]),
+            r"examples\[0\].maps\[0\]: kind must be one of cross, decoder, encoder; got 'self'",
+        ),
+        (
+            changed_example(maps=[{"kind": "cross", "layer": -1, "head": 0, "rows": []}]),
+            r"maps\[0\]: layer must be at least 0; got -1",
+        ),
+        (
+            changed_example(maps=[{"kind": "cross", "layer": 0, "head": "all", "rows": []}]),
+            r"maps\[0\].head must be a whole number; got 'all'",
+        ),
+        (
+            changed_example(maps=[{"kind": "cross", "layer": 0, "head": 0, "rows": [[1], [1]]}]),
+            r"rows of a cross map must be 2 × 3 weights; got 2 × 1 in layer 0, head 0",
+        ),
+        (
+            changed_example(maps=[{"kind": "cross", "layer": 0, "head": 0, "rows": [[1.5]]}]),
+            r"maps\[0\]: weights must be between 0 and 1; got 1.5",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named(text: str, message: str):
+    with pytest.raises(DataError, match=message):
+        Document.from_json(text)
+
+
+def test_weights_that_are_not_numbers_are_refused():
+    with pytest.raises(RegardError, match="between 0 and 1; got nan"):
+        AttentionMap(kind="cross", layer=0, head=0, rows=((float("nan"),),))

@@ -1,0 +1,82 @@
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from regard.viewer import AttentionMap, Document, Example, Token, page
+from regard.viewer.page import bundle
+
+STATIC = Path(__file__).parents[3] / "src" / "regard" / "viewer" / "static"
+HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u2029<!-- {{script}} &lt;"
+MODULES = sorted(file.name for file in STATIC.glob("*.js"))
+
+
+def document(text: str = "a") -> Document:
+    token = Token(text=text, start=0, end=len(text))
+    seen = AttentionMap(kind="cross", layer=0, head=0, rows=((1.0,),))
+    example = Example(
+        source=text, output=text, source_tokens=(token,), output_tokens=(token,), maps=(seen,)
+    )
+    return Document(title=text, task=text, model=text, examples=(example,))
+
+
+def data_of(text: str) -> str:
+    found = re.search(r'<script type="application/json" id="regard-data">(.*?)</script>', text)
+    assert found is not None
+    return found[1]
+
+
+def test_text_cannot_leave_its_element():
+    text = page(document(HOSTILE))
+    assert text.count("</script>") == page(document()).count("</script>")
+    assert "<img" not in text
+    assert not re.search("[<>&\u2028\u2029]", data_of(text))
+
+
+def test_data_in_the_page_are_the_document():
+    assert json.loads(data_of(page(document(HOSTILE)))) == json.loads(document(HOSTILE).to_json())
+    assert Document.from_json(data_of(page(document(HOSTILE)))) == document(HOSTILE)
+
+
+def test_page_of_broken_text_can_be_written():
+    assert page(document("\ud83d")).encode()
+
+
+def test_page_without_data_is_small():
+    empty = Document(title="", task="", model="", examples=())
+    assert len(page(empty).encode()) < 60_000
+
+
+def test_page_holds_no_address_and_asks_for_nothing():
+    text = page(document())
+    assert not re.search(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", text)
+    assert not re.search(r"\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|import)\(", text)
+    assert not re.search(r"url\(|@import|<link rel=.?stylesheet|<script src", text)
+    assert "default-src 'none'" in text
+
+
+def test_scripts_never_write_markup():
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", bundle("main.js")
+    )
+
+
+def test_every_module_is_in_the_page():
+    script = bundle("main.js")
+    assert [name for name in MODULES if f"const ${name.removesuffix('.js')} = " not in script] == []
+
+
+def test_page_without_examples_says_so_in_its_title():
+    empty = Document(title="Nothing & <more>", task="", model="", examples=())
+    assert "<title>Nothing &amp; &lt;more&gt;</title>" in page(empty)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node on the path")
+def test_script_is_valid(tmp_path: Path):
+    file = tmp_path / "page.mjs"
+    file.write_text(bundle("main.js"), encoding="utf-8")
+    done = subprocess.run(["node", "--check", str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
