@@ -1,1 +1,23 @@
-"""TODO"""
+"""Public metrics of translation, thinly wrapped: a figure comes with how it was computed."""
+
+from regard.metrics.corpus import bleu, chrf, exact_match, sentence_chrf, ter
+from regard.metrics.languages import bleu_tokenizer, is_unspaced
+from regard.metrics.paired import TESTS, compare
+from regard.metrics.references import References, answers
+from regard.metrics.score import Comparison, Score
+
+__all__ = [
+    "TESTS",
+    "Comparison",
+    "References",
+    "Score",
+    "answers",
+    "bleu",
+    "bleu_tokenizer",
+    "chrf",
+    "compare",
+    "exact_match",
+    "is_unspaced",
+    "sentence_chrf",
+    "ter",
+]

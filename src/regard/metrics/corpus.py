@@ -1,0 +1,236 @@
+"""Figures of one system over a corpus: sacrebleu's metrics, and exact match."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from regard.choices import choose
+from regard.errors import SettingError
+from regard.metrics.languages import bleu_tokenizer, is_unspaced
+from regard.metrics.references import References, answers, streams
+from regard.metrics.resampling import draw
+from regard.metrics.score import Score
+
+
+def bleu(
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    target_language: str | None = None,
+    lowercase: bool = False,
+    tokenize: str | None = None,
+    resamples: int = 0,
+) -> Score:
+    """Corpus BLEU (Papineni et al., 2002) of detokenised text, as sacrebleu computes it.
+
+    Post (2018), https://arxiv.org/abs/1804.08771. *Tokenised lower-cased* BLEU, the measure of
+    many older papers, is ``lowercase=True``, with ``tokenize="none"`` where the text is already cut
+    into words by the paper's tokenizer.
+
+    Args:
+        hypotheses: The outputs.
+        references: One right answer of each, or several; their number may differ.
+        target_language: Code of their language; picks the tokenizer, ``zh`` for Chinese.
+        lowercase: Compare without case.
+        tokenize: A tokenizer of sacrebleu by name; None goes by the language.
+        resamples: Bootstrap resamples for the interval. None are drawn for 0, and fewer than asked
+            where more than 5,000 sentences make them large.
+
+    Raises:
+        DataError: Outputs and references do not pair up.
+        SettingError: No such tokenizer, or what it needs is not installed.
+
+    Example:
+        >>> print(bleu(["the cat sat on the mat"], ["the cat sat on the mat"]))
+        BLEU 100.00 (nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:...)
+    """
+    metric = bleu_metric(
+        hypotheses, references, target_language, lowercase=lowercase, tokenize=tokenize
+    )
+    made = metric.corpus_score(hypotheses, None)
+    details = {"brevity_penalty": made.bp, "length_ratio": made.ratio}
+    details |= {f"precision_{n}": float(p) for n, p in enumerate(made.precisions, start=1)}
+    return _score(metric, hypotheses, made.name, made.score, resamples, details)
+
+
+def bleu_metric(
+    hypotheses: Sequence[str],
+    references: References,
+    target_language: str | None,
+    *,
+    lowercase: bool = False,
+    tokenize: str | None = None,
+) -> BLEU:
+    """The BLEU of sacrebleu with these references in it."""
+    name = tokenize or bleu_tokenizer(target_language)
+    choose("tokenize", name, dict.fromkeys(BLEU.TOKENIZERS))
+    try:
+        return BLEU(
+            lowercase=lowercase,
+            tokenize=name,
+            force=True,  # no warning about tokenised text: tokenize="none" is how one says so
+            references=streams(hypotheses, references),
+        )
+    except (ImportError, RuntimeError) as error:
+        raise SettingError(
+            f"tokenize must name an installed tokenizer; got {name!r}: {error} "
+            'Use tokenize="char" to count characters instead.'
+        ) from error
+
+
+def chrf(
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    word_order: int = 0,
+    lowercase: bool = False,
+    resamples: int = 0,
+) -> Score:
+    """Corpus chrF (Popović, 2015): F-score of character n-grams, which needs no tokenizer.
+
+    Args:
+        hypotheses: The outputs.
+        references: One right answer of each, or several; their number may differ.
+        word_order: Longest word n-gram counted as well; 2 gives chrF++.
+        lowercase: Compare without case.
+        resamples: Bootstrap resamples for the interval, as in `bleu`.
+
+    Raises:
+        DataError: Outputs and references do not pair up.
+
+    Example:
+        >>> print(chrf(["我爱中国。"], [["我爱中国。", "我热爱中国。"]]))
+        chrF2 100.00 (nrefs:2|case:mixed|eff:yes|nc:6|nw:0|space:no|version:...)
+    """
+    metric = chrf_metric(hypotheses, references, word_order=word_order, lowercase=lowercase)
+    made = metric.corpus_score(hypotheses, None)
+    return _score(metric, hypotheses, made.name, made.score, resamples, {})
+
+
+def chrf_metric(
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    word_order: int = 0,
+    lowercase: bool = False,
+) -> CHRF:
+    """The chrF of sacrebleu with these references in it."""
+    return CHRF(
+        word_order=word_order,
+        lowercase=lowercase,
+        references=streams(hypotheses, references),
+    )
+
+
+def ter(
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    target_language: str | None = None,
+    resamples: int = 0,
+) -> Score:
+    """Translation edit rate (Snover et al., 2006): edits per word of reference; lower is better.
+
+    Args:
+        hypotheses: The outputs.
+        references: One right answer of each, or several; their number may differ.
+        target_language: Code of their language; Chinese and Japanese are cut into characters.
+        resamples: Bootstrap resamples for the interval, as in `bleu`.
+
+    Raises:
+        DataError: Outputs and references do not pair up.
+    """
+    metric = ter_metric(hypotheses, references, target_language)
+    made = metric.corpus_score(hypotheses, None)
+    return _score(metric, hypotheses, made.name, made.score, resamples, {})
+
+
+def ter_metric(
+    hypotheses: Sequence[str], references: References, target_language: str | None
+) -> TER:
+    """The TER of sacrebleu with these references in it."""
+    unspaced = is_unspaced(target_language)
+    return TER(
+        normalized=unspaced,
+        asian_support=unspaced,
+        references=streams(hypotheses, references),
+    )
+
+
+def exact_match(hypotheses: Sequence[str], references: References, *, resamples: int = 0) -> Score:
+    """The share of outputs that equal one of their right answers, but for space around them.
+
+    Args:
+        hypotheses: The outputs.
+        references: One right answer of each, or several; their number may differ.
+        resamples: Bootstrap resamples for the interval; None are drawn for 0.
+
+    Raises:
+        DataError: Outputs and references do not pair up.
+
+    Example:
+        >>> exact_match(["Run! ", "Go."], [["Run!", "Run."], "Come."]).value
+        50.0
+    """
+    streams(hypotheses, references)
+    right = [
+        one.strip() in {answer.strip() for answer in known}
+        for one, known in zip(hypotheses, answers(references), strict=True)
+    ]
+    share = sum(right) / len(right)
+    counts = {len(known) for known in answers(references)}
+    signature = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|case:mixed|space:trimmed"
+    mean = margin = None
+    if resamples:
+        # Resampling a share is drawing from a binomial.
+        drawn = np.random.default_rng(12345).binomial(len(right), share, resamples) / len(right)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        mean, margin = 100 * float(drawn.mean()), 50 * float(high - low)
+        signature = f"{signature}|bs:{resamples}|seed:12345"
+    return Score(
+        name="exact match", value=100 * share, signature=signature, mean=mean, margin=margin
+    )
+
+
+def sentence_chrf(hypotheses: Sequence[str], references: References) -> list[float]:
+    """How well each output does by itself, by chrF: which to read first.
+
+    Raises:
+        DataError: Outputs and references do not pair up.
+
+    Example:
+        >>> sentence_chrf(["a b", "xyz"], ["a b", "abc"])
+        [100.0, 0.0]
+    """
+    streams(hypotheses, references)
+    metric = CHRF()
+    return [
+        float(metric.sentence_score(one, known).score)
+        for one, known in zip(hypotheses, answers(references), strict=True)
+    ]
+
+
+def _score(
+    metric: Metric,
+    hypotheses: Sequence[str],
+    name: str,
+    value: float,
+    resamples: int,
+    details: dict[str, float],
+) -> Score:
+    signature, mean, margin = str(metric.get_signature()), None, None
+    if resamples:
+        signature, (result,) = draw({"system": hypotheses}, {name: metric}, "bs", resamples)[name]
+        mean, margin = float(result.mean or 0.0), float(result.ci or 0.0)
+    return Score(
+        name=name,
+        value=float(value),
+        signature=signature,
+        mean=mean,
+        margin=margin,
+        details=details,
+    )

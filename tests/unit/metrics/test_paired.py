@@ -1,0 +1,66 @@
+import random
+
+import pytest
+
+from regard.errors import DataError, SettingError
+from regard.metrics import compare
+
+RIGHT = [f"the number {n} comes before {n + 1} and after {n - 1}" for n in range(60)]
+
+
+def spoiled(share, seed):
+    """The right answers, a share of them with their words shuffled."""
+    draw = random.Random(seed)
+    made = []
+    for line in RIGHT:
+        words = line.split()
+        if draw.random() < share:
+            draw.shuffle(words)
+        made.append(" ".join(words))
+    return made
+
+
+@pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
+def test_a_clear_difference_is_seen_and_its_direction_told(test):
+    found = compare(spoiled(0.8, 1), spoiled(0.1, 2), RIGHT, test=test, trials=300)
+    assert [one.name for one in found] == ["BLEU", "chrF2"]
+    for one in found:
+        assert one.difference == one.second - one.first > 0
+        assert one.p_value < 0.02
+
+
+@pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
+def test_systems_of_one_kind_do_not_differ(test):
+    (one,) = compare(
+        spoiled(0.5, 1), spoiled(0.5, 5), RIGHT, test=test, trials=300, metrics=["bleu"]
+    )
+    assert one.p_value > 0.05
+
+
+@pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
+def test_a_system_does_not_differ_from_itself(test):
+    for one in compare(spoiled(0.5, 1), spoiled(0.5, 1), RIGHT, test=test, trials=100):
+        assert (one.difference, one.p_value) == (0, 1)
+
+
+def test_order_changes_the_sign_only():
+    one, other = spoiled(0.8, 1), spoiled(0.6, 2)
+    (there,) = compare(one, other, RIGHT, metrics=["chrf"], trials=200)
+    (back,) = compare(other, one, RIGHT, metrics=["chrf"], trials=200)
+    assert there.difference == -back.difference
+    assert there.p_value == pytest.approx(back.p_value, abs=0.1)
+
+
+def test_signature_says_test_and_trials():
+    (one,) = compare(RIGHT, spoiled(0.2, 1), RIGHT, metrics=["ter"], trials=150)
+    assert "ar:150" in one.signature
+    assert one.to_dict()["difference"] == one.difference
+
+
+def test_what_does_not_pair_up_is_refused():
+    with pytest.raises(DataError, match="second must have one output for each of the first"):
+        compare(["a", "b"], ["a"], ["a", "b"])
+    with pytest.raises(SettingError, match="test must be one of bootstrap, randomisation"):
+        compare(["a"], ["a"], ["a"], test="bootstraps")
+    with pytest.raises(SettingError, match="metrics must be one of bleu, chrf, ter; got 'blue'"):
+        compare(["a"], ["a"], ["a"], metrics=["blue"])
