@@ -48,6 +48,8 @@ class Sequences:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> Int32[np.ndarray, " length"]:
+        if not 0 <= index < len(self):
+            raise IndexError(f"sentence {index} of {len(self)}")
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     @property

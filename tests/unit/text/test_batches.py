@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from regard.errors import SettingError
+from regard.text import Batches, Corpus, Sequences, collate, permutation
+
+
+def lengths(n, seed=0):
+    return np.random.default_rng(seed).integers(1, 40, n)
+
+
+def make(n=1000, *, max_tokens=200, seed=5, window=128):
+    return Batches(lengths(n), lengths(n, 1), max_tokens=max_tokens, seed=seed, window=window)
+
+
+def order(batches, epoch, cursor=0):
+    return [plan.indices.tolist() for plan in batches.epoch(epoch, cursor)]
+
+
+def test_an_epoch_is_the_same_again_and_the_next_is_not():
+    assert order(make(), 3) == order(make(), 3)
+    assert order(make(), 3) != order(make(), 4)
+    assert order(make(), 3) != order(make(seed=6), 3)
+
+
+def test_the_order_never_changes_between_versions():
+    batches = Batches(np.arange(1, 8), np.arange(1, 8), max_tokens=12, seed=1, window=4)
+    assert order(batches, 2) == [[5], [6], [2, 3], [4], [0, 1]]
+
+
+def test_a_sentence_beyond_the_budget_is_a_batch_by_itself():
+    batches = Batches(np.array([3, 500, 4]), np.array([3, 2, 4]), max_tokens=20, seed=0)
+    assert sorted(map(sorted, order(batches, 0))) == [[0, 2], [1]]
+
+
+def test_sorting_leaves_little_padding():
+    assert make(5000, window=5000).padding() < make(5000, window=50).padding()
+    same = np.full(100, 7)
+    assert Batches(same, same, max_tokens=70, seed=0).padding() == 0
+
+
+@pytest.mark.parametrize("cursor", [-1, 1001, 1])
+def test_a_cursor_inside_a_batch_is_refused(cursor):
+    with pytest.raises(
+        SettingError, match=rf"cursor must be where a batch of epoch 2 ends; got {cursor}"
+    ):
+        list(make().epoch(2, cursor))
+
+
+def test_a_cursor_at_the_end_leaves_nothing():
+    assert order(make(), 0, 1000) == []
+
+
+def test_budgets_must_be_positive():
+    with pytest.raises(SettingError, match="max_tokens must be above 0; got 0"):
+        make(max_tokens=0)
+    with pytest.raises(SettingError, match="window must be above 0; got 0"):
+        make(window=0)
+
+
+def test_permutation_has_its_recorded_order():
+    assert permutation(7, seed=1, epoch=2).tolist() == [5, 6, 3, 2, 1, 0, 4]
+    assert sorted(permutation(1000, seed=0, epoch=0).tolist()) == list(range(1000))
+
+
+def test_rows_begin_end_and_are_padded_on_the_right():
+    corpus = Corpus(Sequences.of([[7], [8, 9, 10]]), Sequences.of([[5, 6], [4]]))
+    batch = collate(corpus, np.array([1, 0]), source_end=False)
+    assert batch.source.tolist() == [[8, 9, 10], [7, 0, 0]]
+    assert batch.source_lengths.tolist() == [3, 1]
+    assert batch.target_in.tolist() == [[2, 4, 0], [2, 5, 6]]
+    assert batch.labels.tolist() == [[4, 3, 0], [5, 6, 3]]
+    assert batch.target_lengths.tolist() == [2, 3]
+    assert collate(corpus, np.array([0])).source.tolist() == [[7, 3]]

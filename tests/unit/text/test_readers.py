@@ -1,0 +1,196 @@
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from regard.errors import DataError, SettingError
+from regard.text import BadLines, PairLayout, read_pairs
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name: str, content: str | bytes) -> Path:
+        data = content.encode() if isinstance(content, str) else content
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write_file
+
+
+def sides(pairs):
+    return [(pair.source, pair.target) for pair in pairs]
+
+
+def test_two_files_are_read_side_by_side(write):
+    source = write("train.en.gz", "A  dog .\nTwo cats.\n")
+    target = write("train.de", "Ein\u00a0Hund.\r\nZwei Katzen.")
+    pairs = list(read_pairs(source, target))
+    assert sides(pairs) == [("A dog .", "Ein Hund."), ("Two cats.", "Zwei Katzen.")]
+    assert pairs[1].where == f"{source}:2"
+    assert pairs[1].references == ("Zwei Katzen.",)
+
+
+@pytest.mark.parametrize(("left", "right", "counts"), [(3, 2, "3 and 2"), (2, 5, "2 and 5")])
+def test_different_numbers_of_lines_are_both_named(write, left, right, counts):
+    source, target = write("a.en", "x\n" * left), write("a.de", "x\n" * right)
+    message = rf"a\.en and .*a\.de must have as many lines as each other; got {counts}\."
+    for on_bad_line in ("error", "skip"):
+        with pytest.raises(DataError, match=message):
+            list(read_pairs(source, target, on_bad_line=on_bad_line))
+
+
+def test_a_tab_is_no_column_in_a_file_of_lines(write):
+    assert sides(read_pairs(write("a.en", "a\tb\n"), write("a.de", "c\n"))) == [("a b", "c")]
+
+
+def test_columns_are_chosen_and_further_ones_are_references(write):
+    path = write("a.tsv", "en\tzh 1\tlicence\tzh 2\nb\tc\tx\t \n")
+    pairs = list(read_pairs(path, layout=PairLayout(columns=(1, 2, 4))))
+    assert pairs[0].references == ("zh 1", "zh 2")
+    assert pairs[1].references == ("c",)
+    assert sides(read_pairs(path, layout=PairLayout(columns=(2, 1)))) == [
+        ("zh 1", "en"),
+        ("c", "b"),
+    ]
+
+
+def test_pairs_of_one_source_become_references_on_request(write):
+    path = write("a.tsv", "hi\t嗨\nbye\t再见\nhi\t你好\nhi\t嗨\n")
+    merged = list(read_pairs(path, layout=PairLayout(merge_references=True)))
+    assert [(pair.source, pair.references) for pair in merged] == [
+        ("hi", ("嗨", "你好")),
+        ("bye", ("再见",)),
+    ]
+    assert len(list(read_pairs(path))) == 4
+
+
+def test_jsonl_has_keys_of_its_own(write):
+    records = [
+        {"source": "a", "target": "b"},
+        {"source": "c", "references": ["d", "e"]},
+        {"source": "f", "target": "g", "references": ["h", "g"]},
+    ]
+    path = write("a.jsonl.gz", "\n".join(json.dumps(record) for record in records))
+    assert [pair.references for pair in read_pairs(path)] == [("b",), ("d", "e"), ("g", "h")]
+    path = write("b.jsonl", '{"zh": "我", "en": "I"}\n')
+    layout = PairLayout(source_key="zh", target_key="en")
+    assert sides(read_pairs(path, layout=layout)) == [("我", "I")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason", "message"),
+    [
+        (
+            "a.tsv",
+            "a\tb\nc\td\te\n",
+            "columns",
+            r"a\.tsv:2: expected 2 columns, found 3\. Is there a",
+        ),
+        ("a.tsv", "a\tb\nc\n", "columns", r"a\.tsv:2: expected 2 columns, found 1\. A tab must"),
+        (
+            "a.tsv",
+            "a\tb\n\n",
+            "columns",
+            r"a\.tsv:2: expected 2 columns, found 1\. The line is empty",
+        ),
+        ("a.tsv", "a\tb\n \tb\n", "empty source", r"a\.tsv:2: the source is empty\."),
+        ("a.tsv", "a\tb\na\t\u00a0\n", "empty target", r"a\.tsv:2: the target is empty\."),
+        ("a.tsv", b"a\tb\na\t\xff\n", "not UTF-8", r"a\.tsv:2: not UTF-8 \(byte 0xFF at place 3\)"),
+        ("a.jsonl", '{"source":"a","target":"b"}\n{"so', "JSON", r"a\.jsonl:2: not JSON: Untermin"),
+        (
+            "a.jsonl",
+            '{"source":"a","target":"b"}\n[1]',
+            "JSON",
+            r"a\.jsonl:2: expected a JSON object",
+        ),
+        (
+            "a.jsonl",
+            '{"source":"a","target":"b"}\n{"src":"a"}',
+            "missing key",
+            r":2: expected the key",
+        ),
+        (
+            "a.jsonl",
+            '{"source":"a","target":"b"}\n{"source":3,"target":"b"}',
+            "not text",
+            r"a\.jsonl:2: source must be text; got 3\.",
+        ),
+    ],
+)
+def test_a_bad_line_is_named_or_skipped_and_counted(write, name, content, reason, message):
+    path = write(name, content)
+    with pytest.raises(DataError, match=message):
+        list(read_pairs(path))
+    bad = BadLines()
+    assert sides(read_pairs(path, on_bad_line="skip", bad_lines=bad)) == [("a", "b")]
+    assert bad.counts == {reason: 1}
+
+
+def test_columns_chosen_must_be_there_on_every_line(write):
+    path = write("a.tsv", "a\tb\tx\nc\td\n")
+    with pytest.raises(DataError, match=r"a\.tsv:2: expected 3 columns, found 2\."):
+        list(read_pairs(path, layout=PairLayout(columns=(1, 2))))
+    with pytest.raises(DataError, match=r"a\.tsv:1: expected 4 columns, found 3\."):
+        list(read_pairs(path, layout=PairLayout(columns=(1, 4))))
+
+
+def test_a_third_column_at_once_tells_how_to_choose(write):
+    path = write("a.tsv", "a\tb\tx\n")
+    with pytest.raises(
+        DataError, match=r"a\.tsv:1: expected 2 columns, found 3\. Say which to read"
+    ):
+        list(read_pairs(path))
+
+
+def test_an_empty_side_names_its_own_file(write):
+    source, target = write("a.en", "x\ny\n"), write("a.de", "x\n\n")
+    with pytest.raises(DataError, match=r"a\.de:2: the target is empty"):
+        list(read_pairs(source, target))
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "a.tsv.gz"])
+def test_an_empty_file_is_named(write, name):
+    with pytest.raises(DataError, match=r"a\..* must hold sentence pairs; got an empty file"):
+        list(read_pairs(write(name, "")))
+
+
+def test_a_file_of_bad_lines_only_tells_their_reasons(write):
+    with pytest.raises(DataError, match=r"got only lines that cannot be used \(columns: 2\)"):
+        list(read_pairs(write("a.tsv", "a\nb\n"), on_bad_line="skip"))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"nothing\.tsv must exist"):
+        list(read_pairs(tmp_path / "nothing.tsv"))
+
+
+def test_an_unknown_ending_lists_the_known_ones(write):
+    with pytest.raises(SettingError, match=r"the ending of .*a\.csv must be one of \.jsonl, \.tsv"):
+        list(read_pairs(write("a.csv", "a,b\n")))
+
+
+def test_layouts_that_cannot_be_are_refused():
+    with pytest.raises(
+        SettingError, match=r"columns must name the source's and the target's column"
+    ):
+        PairLayout(columns=(1,))
+    with pytest.raises(SettingError, match=r"columns must be at least 1; got \[0, 1\]"):
+        PairLayout(columns=(0, 1))
+
+
+@pytest.mark.data
+def test_multi30k_with_its_tab_and_no_break_spaces(corpora):
+    folder = corpora / "multi30k"
+    pairs = list(read_pairs(folder / "train.en.gz", folder / "train.de.gz"))
+    assert len(pairs) == 29_000
+    assert not any("\t" in pair.target or "\u00a0" in pair.target for pair in pairs)
+
+
+@pytest.mark.data
+def test_tatoeba_has_several_references(corpora):
+    layout = PairLayout(columns=(1, 2), merge_references=True)
+    pairs = list(read_pairs(corpora / "cmn-eng" / "test.tsv", layout=layout))
+    assert len(pairs) == 1000
+    assert sum(len(pair.references) for pair in pairs) == 1064
