@@ -10,7 +10,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -107,10 +111,10 @@ class Browser:
         elif event == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
 
-    def open(self, file: Path) -> None:
+    def open(self, address: str) -> None:
         self.complaints.clear()
         self.requests.clear()
-        self.call("Page.navigate", url=file.as_uri())
+        self.call("Page.navigate", url=address)
         deadline = time.monotonic() + 30
         ready = "location.href !== 'about:blank' && document.readyState === 'complete'"
         while not self.ask(ready):
@@ -158,10 +162,21 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
     """The document below in a tab; whatever the console says fails the test."""
     file = tmp_path / "page.html"
     file.write_text(page(document()), encoding="utf-8")
-    browser.open(file)
+    browser.open(file.as_uri())
     yield browser
     assert browser.complaints == []
     assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves a folder and logs nothing."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def document_in_html() -> str:
+    return document().to_json().replace("<", "\\u003c")
 
 
 def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
@@ -297,10 +312,30 @@ def test_theme_follows_the_system_and_the_button(opened: Browser) -> None:
     opened.call("Emulation.setEmulatedMedia", features=[])
 
 
+def test_modules_also_work_when_they_are_served_one_by_one(
+    browser: Browser, tmp_path: Path
+) -> None:
+    folder = tmp_path / "static"
+    shutil.copytree(str(files("regard.viewer") / "static"), folder)
+    (folder / "index.html").write_text(
+        '<meta charset="utf-8"><link rel="icon" href="data:,"><div id="regard"></div>'
+        f'<script type="application/json" id="regard-data">{document_in_html()}</script>'
+        '<script type="module" src="main.js"></script>',
+        encoding="utf-8",
+    )
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        browser.open(f"http://127.0.0.1:{server.server_port}/index.html")
+        assert len(cells(browser, "[data-weight]")) == 16
+        server.shutdown()
+    assert browser.complaints == []
+
+
 def test_a_broken_page_says_so_and_is_noticed(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "broken.html"
     text = page(document()).replace('"version":1', '"version":9')
     file.write_text(text, encoding="utf-8")
-    browser.open(file)
+    browser.open(file.as_uri())
     assert "could not be drawn" in browser.ask("document.querySelector('.failure[role]').innerText")
     assert any("version 1" in complaint for complaint in browser.complaints)

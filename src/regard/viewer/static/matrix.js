@@ -138,7 +138,7 @@ export function createMatrix(host, { point }) {
     const longest = map.columns.reduce((most, token) => Math.max(most, widthOf(token.text)), 0);
     const split = host.parentElement.clientWidth;
     const beside = split > 700 ? READOUT : 0;
-    const margin = table.tHead.rows[0].cells[0].offsetWidth + 12;
+    const margin = table.tHead.rows[0].cells[0].offsetWidth + 28; // its font may grow with the cells
     const share = (split - beside - margin) / map.columns.length;
     const gap = share < 24 ? 1 : 3;
     const size = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(share - gap)));
