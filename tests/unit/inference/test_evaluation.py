@@ -1,0 +1,141 @@
+import json
+
+import pytest
+
+from regard.errors import DataError, SettingError
+from regard.inference.evaluation import compare, evaluate, quality_by_length
+
+REFERENCES = [f"the number {n} comes before {n + 1}" for n in range(40)]
+SOURCES = [f"数字{n}在{n + 1}之前" + "呢" * n for n in range(40)]
+# The first ten are right, the next all wrong, the rest near.
+OUTPUTS = [
+    *REFERENCES[:10],
+    *(["???"] * 10),
+    *(line.replace("before", "after") for line in REFERENCES[20:]),
+]
+
+
+def report(**settings):
+    settings = {"sources": SOURCES, "source_language": "zh", "resamples": 50} | settings
+    return evaluate(OUTPUTS, REFERENCES, **settings)
+
+
+def test_figures_have_intervals_and_signatures():
+    found = report()
+    assert [one.name for one in found.scores] == [
+        "BLEU",
+        "BLEU lower-cased",
+        "chrF2",
+        "exact match",
+    ]
+    assert found.score("exact match") == 25
+    for one in found.scores:
+        assert one.margin > 0
+        assert "bs:50" in one.signature
+
+
+def test_chinese_targets_are_counted_by_characters():
+    found = evaluate(["我爱中国。"], [["我爱中国。", "我热爱中国。"]], target_language="zh")
+    assert [one.name for one in found.scores] == ["BLEU", "chrF2", "exact match"]
+    assert "tok:zh" in found.scores[0].signature
+
+
+def test_trivial_outputs_are_scored_beside():
+    found = report(training_targets=["b", REFERENCES[3], REFERENCES[3], "a"])
+    copy, common = found.baselines
+    assert copy.name == "the source itself"
+    assert common.name == f"always {REFERENCES[3]!r}"
+    assert {one.name: one.value for one in common.scores}["exact match"] == 2.5
+    assert [one.name for one in copy.scores] == [one.name for one in found.scores]
+    assert report(sources=None).baselines == ()
+
+
+def test_ten_outputs_to_read():
+    found = report().outputs
+    assert [one.kind for one in found] == ["best"] * 3 + ["worst"] * 3 + ["random"] * 4
+    assert len({one.index for one in found}) == 10
+    assert all(one.chrf == pytest.approx(100) for one in found[:3])
+    assert all(one.text == "???" for one in found[3:6])
+    assert all(one.references == (REFERENCES[one.index],) for one in found)
+    assert all(one.source == SOURCES[one.index] for one in found)
+
+
+def test_the_random_outputs_go_by_the_seed():
+    assert report(seed=1).outputs == report(seed=1).outputs
+    assert report(seed=1).outputs[6:] != report(seed=2).outputs[6:]
+
+
+def test_few_outputs_are_all_shown():
+    found = evaluate(OUTPUTS[:4], REFERENCES[:4], resamples=0).outputs
+    assert sorted(one.index for one in found) == [0, 1, 2, 3]
+
+
+def test_quality_by_length_counts_characters_of_unspaced_sources():
+    buckets = quality_by_length(
+        ["x"] * 4,
+        ["x"] * 4,
+        ["我 爱", "我爱中国", "我爱中国啊", "我" * 9],
+        source_language="zh",
+        edges=[4, 8],
+    )
+    assert [(one.name, one.count, one.mean_length) for one in buckets] == [
+        ("1-4", 2, 3.0),
+        ("5-8", 1, 5.0),
+        ("9+", 1, 9.0),
+    ]
+
+
+def test_quality_by_length_counts_words_otherwise():
+    buckets = quality_by_length(["x", "x"], ["x", "x"], ["a long one", "short"], edges=[1, 2])
+    assert [(one.name, one.count) for one in buckets] == [("1-1", 1), ("3+", 1)]
+
+
+def test_each_bucket_scores_its_own_sentences():
+    first, second = quality_by_length(
+        ["right", "wrong"], ["right", "ouch"], ["a", "a b c"], edges=[2]
+    )
+    assert first.scores[1].value == pytest.approx(100)
+    assert second.scores[1].value < 10
+
+
+def test_a_report_is_json_and_lines():
+    found = report(training_targets=["a"])
+    read = json.loads(json.dumps(found.to_dict(), ensure_ascii=False))
+    assert read["count"] == 40
+    assert read["scores"][0]["value"] == found.score("BLEU")
+    lines = str(found).splitlines()
+    assert lines[0] == "40 sentences"
+    assert any("baseline, always 'a'" in line for line in lines)
+    assert any("???" in line for line in lines)
+
+
+def test_an_unknown_figure_is_named():
+    with pytest.raises(SettingError, match=r"name must be one of BLEU, .*; got 'bleu'"):
+        report(resamples=0).score("bleu")
+
+
+def test_two_systems_are_compared_sentence_by_sentence():
+    better = [*OUTPUTS[:10], *REFERENCES[10:18], *OUTPUTS[18:39], "???"]
+    duel = compare(OUTPUTS, better, REFERENCES, sources=SOURCES, trials=200)
+    assert (duel.better, duel.worse, duel.equal) == (8, 1, 31)
+    assert duel.comparisons[0].difference > 0
+    assert [one.gain > 0 for one in duel.differences] == [True] * 5 + [False]
+    assert duel.differences[-1].index == 39
+    assert duel.differences[0].source == SOURCES[duel.differences[0].index]
+    json.dumps(duel.to_dict(), ensure_ascii=False)
+    assert "8 sentences better, 1 worse, 31 equal" in str(duel)
+
+
+def test_a_system_is_as_good_as_itself():
+    duel = compare(OUTPUTS, OUTPUTS, REFERENCES, trials=100)
+    assert (duel.better, duel.worse, duel.differences) == (0, 0, ())
+    assert all(one.p_value == 1 for one in duel.comparisons)
+
+
+def test_what_does_not_pair_up_is_refused():
+    with pytest.raises(DataError, match="sources must have one line per output; got 1 for 40"):
+        report(sources=["a"])
+    with pytest.raises(DataError, match="references must have one entry per output"):
+        evaluate(["a"], ["a", "b"])
+    with pytest.raises(SettingError, match=r"edges must rise from 1; got \[5, 5\]"):
+        report(edges=[5, 5])
