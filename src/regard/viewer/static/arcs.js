@@ -107,13 +107,19 @@ export function createArcs(host, { point }) {
 
   /** Brings out the links of a row, a column or one cell, and the tokens at their other ends. */
   function mark({ row, column }) {
-    const isIdle = row === null && column === null;
+    drawing.classList.toggle("dimmed", row !== null || column !== null);
+    for (const path of drawing.querySelectorAll(".lit")) path.classList.remove("lit");
+    if (row === null && column === null) return unshade();
     for (const link of links) {
       const isLit = (row === null || link.row === row) && (column === null || link.column === column);
-      link.path.setAttribute("class", isIdle ? "" : isLit ? "lit" : "dim");
+      if (isLit) link.path.classList.add("lit");
     }
     [...upper.children].forEach((token, at) => shade(token, at === column, weightAt(row, at)));
     [...lower.children].forEach((token, at) => shade(token, at === row, row === null ? weightAt(at, column) : 0));
+  }
+
+  function unshade() {
+    for (const token of inner.querySelectorAll("button")) token.classList.remove("marked", "shaded");
   }
 
   /** Scrolls to a row or column, if it is out of sight. */

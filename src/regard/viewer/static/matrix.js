@@ -15,7 +15,9 @@ const READOUT = 320; // pixels the figures beside the matrix take, at least
  */
 export function createMatrix(host, { point }) {
   const table = element("table", { role: "grid", class: "matrix" });
-  const frame = element("div", { class: "frame" }, table);
+  const bands = { row: band("row"), column: band("column"), cell: band("ring") };
+  const plot = element("div", { class: "plot" }, table, ...Object.values(bands));
+  const frame = element("div", { class: "frame" }, plot);
   host.append(frame);
   let cells = [];
   let heads = { rows: [], columns: [] };
@@ -74,6 +76,7 @@ export function createMatrix(host, { point }) {
       map.columns.map((_, column) =>
         element("td", {
           role: "gridcell",
+          class: "cell",
           "data-row": row,
           "data-column": column,
           "data-gold": map.gold.get(`${row},${column}`),
@@ -121,15 +124,12 @@ export function createMatrix(host, { point }) {
 
   /** Draws the cross-hairs; a null row or column has none. */
   function mark({ row, column }) {
-    table.dataset.has = row !== null && column !== null ? "cell" : "";
-    heads.rows.forEach((head, at) => head.classList.toggle("marked", at === row));
-    heads.columns.forEach((head, at) => head.classList.toggle("marked", at === column));
-    cells.forEach((line, t) =>
-      line.forEach((cell, s) => {
-        cell.classList.toggle("in-row", t === row);
-        cell.classList.toggle("in-column", s === column);
-      }),
-    );
+    for (const head of table.querySelectorAll("th.marked")) head.classList.remove("marked");
+    heads.rows[row]?.classList.add("marked");
+    heads.columns[column]?.classList.add("marked");
+    cover(bands.row, cells[row]?.[0], cells[row]?.at(-1));
+    cover(bands.column, cells[0]?.[column], cells.at(-1)?.[column]);
+    cover(bands.cell, cells[row]?.[column], cells[row]?.[column]);
   }
 
   /** Chooses a size of cell at which all columns fit, if there is one that can be read. */
@@ -149,6 +149,21 @@ export function createMatrix(host, { point }) {
   }
 
   return { build, paint, mark, fit, focus };
+}
+
+function band(name) {
+  return element("i", { class: `band ${name}`, hidden: true });
+}
+
+/** Lays a band over the cells from one corner to the other. */
+function cover(strip, from, to) {
+  strip.hidden = !from;
+  if (strip.hidden) return;
+  const { style } = strip;
+  style.left = `${from.offsetLeft}px`;
+  style.top = `${from.offsetTop}px`;
+  style.width = `${to.offsetLeft + to.offsetWidth - from.offsetLeft}px`;
+  style.height = `${to.offsetTop + to.offsetHeight - from.offsetTop}px`;
 }
 
 function placeOf(target) {
