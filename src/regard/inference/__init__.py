@@ -1,7 +1,19 @@
 """A trained run in use: the run folder, text in and text out, evaluation."""
 
-from regard.inference.checkpoints import Checkpoint, RunWarning, average
-from regard.inference.files import DamageError
+from regard.inference.checkpoints import Checkpoint, average
+from regard.inference.files import DamageError, RunWarning
+from regard.inference.predictor import AttentionMap, Look, Predictor, Translation
 from regard.inference.run import Run, is_run
 
-__all__ = ["Checkpoint", "DamageError", "Run", "RunWarning", "average", "is_run"]
+__all__ = [
+    "AttentionMap",
+    "Checkpoint",
+    "DamageError",
+    "Look",
+    "Predictor",
+    "Run",
+    "RunWarning",
+    "Translation",
+    "average",
+    "is_run",
+]

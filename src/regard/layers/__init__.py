@@ -1,1 +1,25 @@
-"""TODO"""
+"""Modules that own weights; where they attend, they call the engine."""
+
+from regard.layers.attention import AdditiveAttention
+from regard.layers.dropout import Dropout, dropout
+from regard.layers.embedding import TokenEmbedding
+from regard.layers.feedforward import FeedForward
+from regard.layers.multihead import MultiHeadAttention
+from regard.layers.positions import LearnedPositions, SinusoidalPositions, sinusoidal
+from regard.layers.recurrent import RecurrentCell, RecurrentEncoder
+from regard.layers.residual import Residual
+
+__all__ = [
+    "AdditiveAttention",
+    "Dropout",
+    "FeedForward",
+    "LearnedPositions",
+    "MultiHeadAttention",
+    "RecurrentCell",
+    "RecurrentEncoder",
+    "Residual",
+    "SinusoidalPositions",
+    "TokenEmbedding",
+    "dropout",
+    "sinusoidal",
+]

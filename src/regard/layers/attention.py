@@ -56,7 +56,7 @@ class AdditiveAttention(nn.Module):
     def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M h"]:
         """The projected keys of a memory: compute them once, pass them to every step."""
         keys: Tensor = self.key(memory)
-        return keys
+        return keys.to(memory.dtype)
 
     def forward(
         self,
@@ -78,8 +78,11 @@ class AdditiveAttention(nn.Module):
             The mixed values, with an axis of queries if there was one.
         """
         single = query.dim() == 2
+        # Under autocast the projection is in half precision and the keys are not: sums of h terms
+        # through a tanh are worth float32.
+        queries = self.query(query.unsqueeze(1) if single else query).to(values.dtype)
         context = attend(
-            self.query(query.unsqueeze(1) if single else query),
+            queries,
             keys,
             values,
             score=Additive(self.w),

@@ -114,11 +114,11 @@ class MultiHeadAttention(nn.Module):
         if values is None:
             key, value = self._split(self.key_value(memory), 2)
             return KeyValueCache(key, value)
-        weight, bias = self.key_value.weight.chunk(2), (None, None)
-        if self.key_value.bias is not None:
-            bias = self.key_value.bias.chunk(2)
-        (key,) = self._split(F.linear(memory, weight[0], bias[0]), 1)
-        (value,) = self._split(F.linear(values, weight[1], bias[1]), 1)
+        layer = self.key_value
+        to_key, to_value = layer.weight.chunk(2)
+        key_bias, value_bias = (None, None) if layer.bias is None else layer.bias.chunk(2)
+        (key,) = self._split(F.linear(memory, to_key, key_bias), 1)
+        (value,) = self._split(F.linear(values, to_value, value_bias), 1)
         return KeyValueCache(key, value)
 
     def empty_cache(self, batch: int) -> KeyValueCache:

@@ -94,7 +94,8 @@ class RecurrentCell(nn.Module):
     ) -> Float[Tensor, "B Y"]:
         """The state after one step."""
         hidden_gates = self.hidden(state[:, : self.hidden_dim])
-        return self.advance(projected, hidden_gates, state)
+        # Under autocast gates come in half precision; the state is a long sum and stays whole.
+        return self.advance(projected.to(state.dtype), hidden_gates.to(state.dtype), state)
 
     def output(self, state: Float[Tensor, "B Y"]) -> Float[Tensor, "B h"]:
         """What a state shows to the outside."""

@@ -192,7 +192,7 @@ class RnnSeq2Seq(nn.Module):
         """The state before the first token: the source read, its last states carried over."""
         embedded = self.source_embedding(source)
         states, last = self.encoder(self.dropout(embedded), source_lengths)
-        layers = tuple(torch.tanh(first(last)) for first in self.first)
+        layers = tuple(torch.tanh(first(last)).to(last.dtype) for first in self.first)
         if self.look is None:
             return RnnState(layers=layers, memory=last)
         values = embedded if self.config.values == "embeddings" else states

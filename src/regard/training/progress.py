@@ -23,6 +23,9 @@ _LINE_EVERY = 10.0
 class Reporter(Protocol):
     """Who is told how training goes."""
 
+    def started(self, facts: Sequence[str]) -> None:
+        """Text and model are ready."""
+
     def training(self, share: Callable[[], float]) -> Any:
         """A context around the loop; ``share`` says how much is behind us."""
 
@@ -63,6 +66,11 @@ class ConsoleReporter:
         self._speed = 0.0
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (0.0, 0.0)
+
+    def started(self, facts: Sequence[str]) -> None:
+        """Say what is being trained."""
+        for fact in facts:
+            self._print(fact)
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:

@@ -125,7 +125,7 @@ class Trainer:
                     self.position.epoch += 1
                     self.position.cursor = 0
                 is_last = self._is_done()
-                if interruption.requested:
+                if interruption.requested and not is_last:
                     self._save()
                     self.reporter.interrupted(self.run.path, self.position.update)
                     interruption.leave()
@@ -137,8 +137,8 @@ class Trainer:
 
     def _batches(self) -> Iterator[tuple[list[Any], bool]]:
         """The batches of each update, for ever; and whether the epoch ends with them."""
-        while not self._is_done():
-            position = self.position
+        position = self.position
+        while not (self._is_done() or self._is_stale()):
             self.task.begin_epoch(position.epoch)
             group: list[Any] = []
             for batch, cursor in self.task.batches(position.epoch, position.cursor):
