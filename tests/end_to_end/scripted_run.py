@@ -5,7 +5,6 @@ each blow and forking is safe only from a process with one thread.
 """
 
 import errno
-import gc
 import json
 import os
 import random
@@ -129,11 +128,12 @@ def kill_at_every_call(report: Report, path: Path, calls: list[str]) -> None:
 
 
 def kill_fifty_times(report: Report, path: Path) -> None:
-    """One training that is killed at random calls, again and again."""
+    """Trainings that are killed at random calls, and again while they recover from that."""
     dice = random.Random(0)
     before = report.kills
     while report.kills < before + 50:
-        report.kill(path, dice.randint(1, 60), dice.choice(["before", "inside", "after"]))
+        if not report.kill(path, dice.randint(1, 40), dice.choice(["before", "inside", "after"])):
+            report.expect_recovery(path, f"{report.kills} kills")
     report.expect_recovery(path, "fifty kills")
 
 
@@ -155,8 +155,6 @@ def fill_the_disk_at_every_call(report: Report, path: Path, calls: list[str]) ->
 
 def main(home: Path) -> None:
     torch.set_num_threads(1)
-    gc.freeze()  # or every fork copies the memory that its collector walks over
-    gc.disable()
     warnings.simplefilter("error")
     train(home / "warm")  # torch writes files of its own the first time
     with Fault() as fault:

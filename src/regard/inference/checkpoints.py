@@ -17,6 +17,7 @@ from torch import Tensor
 from regard.errors import RunError
 from regard.inference.files import (
     DamageError,
+    RunWarning,
     checksum,
     fill_file,
     make_folder,
@@ -32,10 +33,6 @@ from regard.inference.state import join_state, pack_tensors, split_state, unpack
 MODEL_FILE = "model.safetensors"
 _TENSORS_FILE = "state.safetensors"
 _STATE_FILE = "state.json"
-
-
-class RunWarning(UserWarning):
-    """Something in a run folder is damaged or unfinished, and what is used in its place."""
 
 
 @dataclass(frozen=True, slots=True)

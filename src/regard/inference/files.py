@@ -30,6 +30,10 @@ class DamageError(RunError):
     """A file that is missing, or is not what was written: its checksum does not fit."""
 
 
+class RunWarning(UserWarning):
+    """Something in a run folder is damaged, unfinished or unprotected; says what is done."""
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Put ``content`` at ``path``: a reader sees the old file or the whole new one.
 

@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 
 from regard.errors import RunError
-from regard.inference.files import explain_refusal
+from regard.inference.files import RunWarning, explain_refusal
 
 if sys.platform == "win32":
     import msvcrt
@@ -66,6 +66,7 @@ class Lock:
             warnings.warn(
                 f"{folder} is on a file system without locks ({error.strerror});"
                 " see to it that only one process trains there.",
+                RunWarning,
                 stacklevel=2,
             )
         self._descriptor = descriptor

@@ -27,7 +27,6 @@ from regard.inference.card import CARD_FILE, new_card, read_card
 from regard.inference.checkpoints import (
     MODEL_FILE,
     Checkpoint,
-    RunWarning,
     checkpoints,
     newest_checkpoints,
     prune,
@@ -35,6 +34,7 @@ from regard.inference.checkpoints import (
 )
 from regard.inference.files import (
     DamageError,
+    RunWarning,
     checksum,
     checksums,
     cut,

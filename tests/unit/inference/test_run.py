@@ -179,6 +179,29 @@ def test_training_on_after_the_end_is_unfinished_until_it_ends(trained: Path) ->
     assert Run.open(trained).load_model()["w"].tolist() == [0, 0]
 
 
+def test_finishing_again_never_looks_like_damage(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Run.open_for_training(trained) as run:
+        monkeypatch.setattr(Path, "replace", _stop_after(trained / "model.safetensors"))
+        with pytest.raises(KeyboardInterrupt):
+            run.finish({"w": torch.zeros(2)})
+    with pytest.warns(RunWarning, match="has not finished training; the weights of step 2"):
+        assert torch.equal(Run.open(trained).load_model()["w"], WEIGHTS["w"])
+
+
+def _stop_after(place: Path) -> Any:
+    replace = Path.replace
+
+    def stopping(old: Path, new: Path) -> Path:
+        replace(old, new)
+        if new == place:
+            raise KeyboardInterrupt
+        return new
+
+    return stopping
+
+
 def test_resume_brings_the_folder_back_to_the_checkpoint(trained: Path) -> None:
     with Run.open_for_training(trained) as run:
         run.append_metrics({"step": 3})
@@ -253,6 +276,7 @@ class PowerWatch:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths: dict[int, Path] = {}
+        self.seen: set[Path] = set()
         self.unsynced_bytes: set[Path] = set()
         self.unsynced_names: set[Path] = set()
         for name in ("open", "write", "fsync", "replace", "rename", "mkdir"):
@@ -266,8 +290,12 @@ class PowerWatch:
 
         return call
 
-    def open(self, path: Any, _: int, result: int) -> None:
-        self.paths[result] = Path(path)
+    def open(self, path: Any, flags: int, result: int) -> None:
+        path = Path(path)
+        if flags & os.O_CREAT and path not in self.seen and ".tmp-" not in str(path):
+            self.unsynced_names.add(path.parent)
+        self.seen.add(path)
+        self.paths[result] = path
 
     def write(self, descriptor: int, _: Any) -> None:
         self.unsynced_bytes.add(self.paths[descriptor])
@@ -296,6 +324,7 @@ def test_everything_is_synced_before_the_rename_that_shows_it(
         with run.new_tokenizer_folder() as folder:
             fill_file(folder / "words", b"love")
         assert not power.unsynced_names
+        run.save_checkpoint(0, WEIGHTS, 0)
         for step in (1, 2, 2):
             run.append_metrics({"step": step})
             run.save_checkpoint(step, WEIGHTS, step)

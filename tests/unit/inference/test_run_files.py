@@ -117,6 +117,14 @@ def test_a_removed_folder_is_gone(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_half_removed_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_folder(tmp_path / "a")
+    monkeypatch.setattr(os, "rmdir", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        remove_folder(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
 def test_cut_shortens_and_never_lengthens(tmp_path: Path) -> None:
     path = tmp_path / "a"
     cut(path, 0)

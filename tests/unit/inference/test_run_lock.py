@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RunError
+from regard.inference import RunWarning
 from regard.inference import lock as lock_module
 from regard.inference.lock import Lock
 
@@ -71,5 +72,5 @@ def test_a_file_system_without_locks_is_warned_about(
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(lock_module, "_take", refuse)
-    with pytest.warns(UserWarning, match="on a file system without locks"):
+    with pytest.warns(RunWarning, match="on a file system without locks"):
         Lock(tmp_path).release()
