@@ -162,7 +162,9 @@ def _rank(beams: _Beams, log_probs: Float[Tensor, "R V"], beam_size: int, eos_id
     # K tokens that do not end a beginning, and its end where that ranks among the first K, are
     # among its best K + 1.
     values, tokens = _best(log_probs, min(beam_size + 1, log_probs.shape[1]))
-    totals = (values.double().unflatten(0, (A, width)) + beams.log_probs[:, :, None]).flatten(1)
+    totals = (
+        values.double().view(A, width, values.shape[1]) + beams.log_probs[:, :, None]
+    ).flatten(1)
     tokens = tokens.reshape(A, -1)
     missing = max(0, 2 * beam_size - totals.shape[1])
     totals, tokens = F.pad(totals, (0, missing), value=-torch.inf), F.pad(tokens, (0, missing))

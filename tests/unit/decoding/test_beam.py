@@ -169,6 +169,17 @@ def test_stops_as_soon_as_nothing_can_catch_up(markov):
     assert len(steps) > 1
 
 
+def test_goes_on_while_a_longer_answer_can_just_overtake(markov):
+    tables = torch.full((1, 5, 5, 5), -50.0)
+    tables[0, markov.bos, markov.bos, markov.eos] = -1.0
+    tables[0, markov.bos, markov.bos, 1] = -1.99
+    tables[0, markov.bos, 1, markov.eos] = 0.0
+    settings = {"beam_size": 2, "length_penalty": Average()}
+    assert search(markov, tables, max_lengths=1, **settings)[0][0].tokens == ()
+    found = search(markov, tables, max_lengths=2, **settings)[0][0]
+    assert (found.tokens, found.score) == ((1,), pytest.approx(-0.995))
+
+
 def test_sentences_that_stop_leave_the_batch(markov):
     tables = markov.random_tables(3)
     tables[1] = torch.full((5, 5, 5), 0.001).log()
