@@ -1,7 +1,9 @@
 """Text to numbers and back: readers, tokenizers, corpora, batches."""
 
 from regard.text.batches import Batch, Batches, BatchPlan, collate, permutation
+from regard.text.checking import DataReport, check_pairs
 from regard.text.corpus import Corpus, Sequences, encode_corpus, resample
+from regard.text.findings import Finding
 from regard.text.lines import BadLines, Line, decode_lines, open_text, read_lines
 from regard.text.normalization import normalize
 from regard.text.pair_tokenizer import PairTokenizer, load_pair_tokenizer, train_pair_tokenizer
@@ -19,6 +21,8 @@ __all__ = [
     "BatchPlan",
     "Batches",
     "Corpus",
+    "DataReport",
+    "Finding",
     "Line",
     "Pair",
     "PairLayout",
@@ -27,6 +31,7 @@ __all__ = [
     "Sequences",
     "Tokenizer",
     "TokenizerConfig",
+    "check_pairs",
     "collate",
     "decode_lines",
     "encode_corpus",

@@ -16,7 +16,7 @@ from regard.text.lines import BadLines
 from regard.text.pair_tokenizer import PairTokenizer
 from regard.text.readers import Pair
 
-_CHUNK = 8192
+_CHUNK = 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)

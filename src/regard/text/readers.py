@@ -25,12 +25,14 @@ class Pair:
         target: A right translation.
         references: Every right translation, ``target`` first.
         where: ``file:line`` it was read at.
+        target_where: The same of the target, where that is in a file of its own.
     """
 
     source: str
     target: str
     references: tuple[str, ...]
     where: str
+    target_where: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,7 +250,7 @@ def _pair(source: str, targets: list[str], where: str, target_where: str | None 
         raise _BadLineError("empty source", f"{where}: the source is empty.")
     if not normalize(targets[0]):
         raise _BadLineError("empty target", f"{target_where or where}: the target is empty.")
-    return Pair(source, references[0], references, where)
+    return Pair(source, references[0], references, where, target_where)
 
 
 _PARSERS: dict[str, Callable[[PairLayout], Callable[[Line], Pair]]] = {

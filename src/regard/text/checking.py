@@ -1,0 +1,188 @@
+"""What is odd about a corpus, before a long training run finds out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from regard.errors import DataError
+from regard.text.findings import FINDERS, Data, Finding
+from regard.text.languages import side_script
+from regard.text.lines import BadLines
+from regard.text.normalization import split_words
+from regard.text.pair_tokenizer import PairTokenizer
+from regard.text.readers import Pair
+from regard.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long the sentences of a side are.
+
+    Attributes:
+        unit: What is counted: ``tokens``, or ``words`` where no tokenizer was given; a character of
+            a script without spaces is a word.
+        mean: The average.
+        median: Half are at most this long.
+        p95: 95 % are at most this long.
+        longest: The maximum.
+        longest_where: ``file:line`` of the longest.
+    """
+
+    unit: str
+    mean: float
+    median: int
+    p95: int
+    longest: int
+    longest_where: str
+
+
+@dataclass(frozen=True, slots=True)
+class SideSummary:
+    """One side of the training pairs.
+
+    Attributes:
+        distinct: Different sentences.
+        script: What most sentences are written in.
+        characters: Different characters.
+        lengths: How long the sentences are.
+    """
+
+    distinct: int
+    script: str
+    characters: int
+    lengths: Lengths
+
+
+@dataclass(frozen=True, slots=True)
+class DataReport:
+    """What ``check_pairs`` found.
+
+    Attributes:
+        pairs: Training pairs that can be used.
+        held_out: Pairs of each other set.
+        source: The source side.
+        target: The target side.
+        findings: What is odd, problems first.
+    """
+
+    pairs: int
+    held_out: Mapping[str, int]
+    source: SideSummary
+    target: SideSummary
+    findings: tuple[Finding, ...]
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """The findings that something should be done about."""
+        return tuple(finding for finding in self.findings if finding.is_problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        table: dict[str, Any] = asdict(self)
+        return table
+
+    def lines(self) -> list[str]:
+        """The report as sentences for people; ``!`` marks problems, and examples stand below."""
+        held_out = "".join(f"; {name}: {count:,}" for name, count in self.held_out.items())
+        lines = [f"pairs: {self.pairs:,}{held_out}"]
+        for name, side in (("source", self.source), ("target", self.target)):
+            lines += [f"{name}: {_described(side)}", f"    {_described_lengths(side.lengths)}"]
+        for finding in self.findings:
+            sign = "!" if finding.is_problem else "-"
+            lines.append(f"{sign} {finding.meaning}: {finding.count:,}")
+            lines += [f"    {example}" for example in finding.examples]
+        return lines if self.problems else [*lines, "No problems found."]
+
+
+def check_pairs(
+    pairs: Iterable[Pair],
+    *,
+    held_out: Mapping[str, Iterable[Pair]] | None = None,
+    tokenizer: PairTokenizer | None = None,
+    bad_lines: BadLines | None = None,
+    examples: int = 3,
+) -> DataReport:
+    r"""Look for what spoils training or makes results untrue.
+
+    Args:
+        pairs: The training pairs, read with ``on_bad_line="skip"`` to see all there is.
+        held_out: Pairs of validation and test sets by name; they should not occur in training.
+        tokenizer: Counts lengths, and shows which characters would be lost. None counts words.
+        bad_lines: What reading left out, and counted.
+        examples: How many to keep of each kind.
+
+    Raises:
+        DataError: There are no pairs.
+
+    Example:
+        >>> pairs = [Pair("我爱中国", "I love China", ("I love China",), "a.tsv:1")]
+        >>> held_out = [Pair("我爱中国！", "I have China", ("I have China",), "b.tsv:1")]
+        >>> print("\n".join(check_pairs(pairs, held_out={"test": held_out}).lines()))
+        pairs: 1; test: 1
+        source: 1 distinct, 4 characters, mostly Han or kana
+            4.0 words on average, half at most 4, 95 % at most 4, the longest 4 (a.tsv:1)
+        target: 1 distinct, 10 characters, mostly Latin
+            3.0 words on average, half at most 3, 95 % at most 3, the longest 3 (a.tsv:1)
+        ! pairs of test whose source occurs in training, so that results flatter: 1
+            b.tsv:1 = a.tsv:1: 我爱中国！
+        - characters in sources of test that never occur in training: 1
+            b.tsv:1: '！' in 我爱中国！
+    """
+    others = {name: list(other) for name, other in (held_out or {}).items()}
+    data = Data(list(pairs), others, tokenizer, bad_lines or BadLines(), examples)
+    if not data.train:
+        raise DataError("The training set must hold at least one pair; got none.")
+    findings = [finding for find in FINDERS for finding in find(data) if finding.count]
+    sources, targets = ([getattr(p, side) for p in data.train] for side in ("source", "target"))
+    places = [pair.where for pair in data.train]
+    return DataReport(
+        pairs=len(data.train),
+        held_out={name: len(other) for name, other in others.items()},
+        source=_summary(sources, places, tokenizer.source if tokenizer else None),
+        target=_summary(targets, places, tokenizer.target if tokenizer else None),
+        findings=tuple(sorted(findings, key=lambda finding: not finding.is_problem)),
+    )
+
+
+def _summary(
+    texts: Sequence[str], places: Sequence[str], tokenizer: Tokenizer | None
+) -> SideSummary:
+    if tokenizer is None:
+        unit = "words"
+        sizes = [sum(word != " " for word in split_words(text)) for text in texts]
+    else:
+        unit = "tokens"
+        sizes = [len(ids) for ids in tokenizer.encode_all(texts)]
+    longest = int(np.argmax(sizes))
+    return SideSummary(
+        distinct=len(set(texts)),
+        script=side_script(texts),
+        characters=len(set().union(*texts) - {" "}),
+        lengths=Lengths(
+            unit=unit,
+            mean=float(np.mean(sizes)),
+            median=_quantile(sizes, 0.5),
+            p95=_quantile(sizes, 0.95),
+            longest=sizes[longest],
+            longest_where=places[longest],
+        ),
+    )
+
+
+def _quantile(sizes: Sequence[int], share: float) -> int:
+    """The smallest length that ``share`` of the sentences do not exceed."""
+    return int(np.quantile(sizes, share, method="inverted_cdf"))
+
+
+def _described(side: SideSummary) -> str:
+    script = f", mostly {side.script}" if side.script else ""
+    return f"{side.distinct:,} distinct, {side.characters:,} characters{script}"
+
+
+def _described_lengths(lengths: Lengths) -> str:
+    return (
+        f"{lengths.mean:.1f} {lengths.unit} on average, half at most {lengths.median}, "
+        f"95 % at most {lengths.p95}, the longest {lengths.longest} ({lengths.longest_where})"
+    )

@@ -1,0 +1,178 @@
+import json
+from itertools import islice
+
+import pytest
+
+from regard.errors import DataError
+from regard.text import (
+    BadLines,
+    Pair,
+    PairLayout,
+    TokenizerConfig,
+    check_pairs,
+    read_pairs,
+    train_pair_tokenizer,
+)
+
+GOOD = [
+    ("我爱中国。", "I love China."),
+    ("你好！", "Hello!"),
+    ("他在看书。", "He is reading a book."),
+]
+
+
+def pairs(texts, name="train.tsv"):
+    return [Pair(s, t, (t,), f"{name}:{n}") for n, (s, t) in enumerate(texts, start=1)]
+
+
+def findings(report):
+    return {finding.kind: finding for finding in report.findings}
+
+
+def test_a_good_corpus_has_no_findings():
+    report = check_pairs(pairs(GOOD))
+    assert report.findings == ()
+    assert report.lines()[-1] == "No problems found."
+
+
+def test_sides_are_summed_up_in_words():
+    report = check_pairs(pairs(GOOD))
+    assert report.pairs == 3
+    assert report.source.script == "Han or kana"
+    assert report.target.lengths.unit == "words"
+    assert report.target.lengths.longest == 6
+    assert report.target.lengths.longest_where == "train.tsv:3"
+    assert report.target.lengths.mean == pytest.approx((4 + 2 + 6) / 3)
+    assert (report.source.lengths.median, report.source.lengths.p95) == (5, 5)
+
+
+def test_sides_are_summed_up_in_tokens_if_there_is_a_tokenizer():
+    tokenizer = train_pair_tokenizer(*zip(*GOOD, strict=True), TokenizerConfig(type="characters"))
+    report = check_pairs(pairs(GOOD), tokenizer=tokenizer)
+    assert report.target.lengths.unit == "tokens"
+    assert report.target.lengths.longest == len(GOOD[2][1])
+
+
+def test_overlap_ignores_case_spaces_and_punctuation():
+    held_out = pairs([("我 爱中国", "I adore China"), ("再见", "hello"), ("新", "New")], "test.tsv")
+    report = check_pairs(pairs(GOOD), held_out={"test": held_out})
+    overlaps = [finding for finding in report.problems if finding.kind == "overlap"]
+    assert [finding.examples for finding in overlaps] == [
+        ("test.tsv:1 = train.tsv:1: 我 爱中国",),
+        ("test.tsv:2 = train.tsv:2: hello",),
+    ]
+    assert "source occurs in training" in overlaps[0].meaning
+    assert "target occurs in training" in overlaps[1].meaning
+
+
+def test_repeats_are_told_apart_from_several_translations():
+    report = check_pairs(pairs([*GOOD, GOOD[0], ("你好！", "Hi!"), ("您好！", "Hi!")]))
+    found = findings(report)
+    assert found["duplicates"].examples == (
+        "train.tsv:4 = train.tsv:1: 我爱中国。 | I love China.",
+    )
+    assert found["repeated sources"].examples == ("train.tsv:2: 你好！ (2 times)",)
+    assert found["repeated targets"].examples == ("train.tsv:5: Hi! (2 times)",)
+    assert report.problems == ()
+
+
+def test_wrong_encodings_name_the_file_of_their_side():
+    bad = Pair("x &amp; y", "schÃ¶n", ("schÃ¶n",), "a.en:9", "a.de:9")
+    found = findings(check_pairs([*pairs(GOOD), bad]))
+    assert found["encoding"].examples == ("a.de:9: 'Ã¶' should be 'ö': schÃ¶n",)
+    assert found["markup"].examples == ("a.en:9: &amp;: x &amp; y",)
+
+
+def test_exchanged_and_copied_pairs_are_found():
+    report = check_pairs(pairs([*GOOD, ("I see.", "我明白了。"), ("Tom said", "Tom said")]))
+    found = findings(report)
+    assert found["exchanged"].examples == ("train.tsv:4: I see. | 我明白了。",)
+    assert found["copies"].examples == ("train.tsv:5: Tom said | Tom said",)
+
+
+def test_lengths_that_do_not_fit_are_found():
+    fitting = [(f"w{i} " * (5 + i % 7), f"v{i} " * (5 + i % 5)) for i in range(50)]
+    report = check_pairs(pairs([*fitting, ("one long sentence " * 10, "@@")]))
+    assert findings(report)["lengths"].examples[0].startswith("train.tsv:51: 180 and 2 characters")
+    assert findings(report)["lengths"].count == 1
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind"), [("words", "lost characters"), ("bpe", "spelled characters")]
+)
+def test_characters_outside_the_tokenizer_are_found(type_, kind):
+    tokenizer = train_pair_tokenizer(*zip(*GOOD, strict=True), TokenizerConfig(type=type_))
+    held_out = pairs([("我爱你们", "I love it 🙂")], "test.tsv")
+    report = check_pairs(pairs(GOOD), held_out={"test": held_out}, tokenizer=tokenizer)
+    examples = [
+        case for finding in report.findings if finding.kind == kind for case in finding.examples
+    ]
+    assert "test.tsv:1: '们' in 我爱你们" in examples
+    assert "test.tsv:1: '🙂' in I love it 🙂" in examples
+
+
+def test_new_characters_are_told_without_a_tokenizer():
+    report = check_pairs(pairs(GOOD), held_out={"val": pairs([("我爱他", "I love Jo")], "val.tsv")})
+    found = findings(report)
+    assert found["new characters"].examples == ("val.tsv:1: 'J' in I love Jo",)
+
+
+def test_lines_left_out_are_told_with_their_reasons(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("我\tI\n\n你\n \tx\n", encoding="utf-8")
+    bad = BadLines()
+    report = check_pairs(read_pairs(path, on_bad_line="skip", bad_lines=bad), bad_lines=bad)
+    assert {finding.meaning: finding.count for finding in report.problems} == {
+        "lines left out, columns": 2,
+        "lines left out, empty source": 1,
+    }
+
+
+def test_examples_are_as_many_as_asked_for():
+    report = check_pairs(pairs([GOOD[0]] * 9), examples=2)
+    assert findings(report)["duplicates"].count == 8
+    assert len(findings(report)["duplicates"].examples) == 2
+
+
+def test_the_report_is_plain_data():
+    report = check_pairs(pairs([*GOOD, GOOD[0]]), held_out={"val": pairs(GOOD, "val.tsv")})
+    table = json.loads(json.dumps(report.to_dict()))
+    assert table["pairs"] == 4
+    assert table["held_out"] == {"val": 3}
+    assert {finding["kind"] for finding in table["findings"]} == {"duplicates", "overlap"}
+    assert table["source"]["lengths"]["longest"] == 5
+
+
+def test_problems_come_first():
+    kinds = [f.is_problem for f in check_pairs(pairs([*GOOD, GOOD[0], ("a", "我们")])).findings]
+    assert kinds == sorted(kinds, reverse=True)
+    assert set(kinds) == {True, False}
+
+
+def test_no_pairs_are_refused():
+    with pytest.raises(DataError, match="must hold at least one pair"):
+        check_pairs([])
+
+
+@pytest.mark.data
+def test_multi30k_shows_its_known_oddities(corpora):
+    folder = corpora / "multi30k"
+    train = islice(read_pairs(folder / "train.en.gz", folder / "train.de.gz"), 17_000)
+    test = read_pairs(folder / "test_2017_flickr.en", folder / "test_2017_flickr.de")
+    report = check_pairs(train, held_out={"test": test})
+    counts = [finding.count for finding in report.findings if finding.kind == "overlap"]
+    assert counts == [1, 1]
+    assert findings(report)["markup"].count == 11
+    assert findings(report)["lengths"].examples[0].endswith("elaborate designs. | @@")
+    assert "exchanged" not in findings(report)
+
+
+@pytest.mark.data
+def test_planted_exchanges_in_tatoeba_are_all_found(corpora):
+    layout = PairLayout(columns=(2, 1))
+    train = list(read_pairs(corpora / "cmn-eng" / "val.tsv", layout=layout))
+    planted = [
+        Pair(p.target, p.source, (p.source,), p.where) if n % 50 == 0 else p
+        for n, p in enumerate(train)
+    ]
+    assert findings(check_pairs(planted))["exchanged"].count == len(train[::50])
