@@ -228,6 +228,13 @@ class BoundMask:
             return None
         return hidden.expand(*hidden.shape[:-2], self.grid.keys, 1)
 
+    def hidden_of(self, key: Float[Tensor, "B G M D"]) -> Bool[Tensor, "b g M 1"] | None:
+        """``hidden`` for keys that several heads may share: hidden from all that do."""
+        hidden, groups = self.hidden, key.shape[1]
+        if hidden is None or hidden.shape[1] in (1, groups):
+            return hidden
+        return hidden.reshape(hidden.shape[0], groups, -1, *hidden.shape[2:]).all(dim=2)
+
 
 def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
     """Only the first ``n`` keys: what padding at the end asks for.

@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.masks import BoundMask
 from regard.attention.request import Request
 from regard.attention.weighting import Softmax
 
@@ -67,12 +66,10 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     if dtype in _HALVES and _upcasts(request):
         query, key, value = query.float(), key.float(), value.float()
     out = _attend(request, query, key, value)
-    if mask is not None and mask.hidden is not None and _may_be_poisoned(out):
+    hidden = None if mask is None else mask.hidden_of(key)
+    if hidden is not None and _may_be_poisoned(out):
         # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-        key, value = (
-            key.masked_fill(_per_group(mask, key), 0),
-            value.masked_fill(_per_group(mask, value), 0),
-        )
+        key, value = key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
         out = _attend(request, query, key, value)
     return out if out.dtype == dtype else out.to(dtype), None
 
@@ -113,11 +110,3 @@ def _may_be_poisoned(out: Tensor) -> bool:
         return True
     total = float(out.detach().sum())
     return total - total != 0
-
-
-def _per_group(mask: BoundMask, keys: Tensor) -> Tensor:
-    hidden = mask.hidden
-    assert hidden is not None
-    if hidden.shape[1] == 1 or hidden.shape[1] == keys.shape[1]:
-        return hidden
-    return hidden.reshape(hidden.shape[0], keys.shape[1], -1, *hidden.shape[2:]).all(dim=2)

@@ -79,7 +79,9 @@ class _Short(torch.autograd.Function):
         B, H, N, _ = query.shape
         M = key.shape[2]
         with torch.autocast("cpu", enabled=False):
-            q, k, v = (t.float().reshape(B * H, t.shape[2], t.shape[3]) for t in (query, key, value))
+            q, k, v = (
+                t.float().reshape(B * H, t.shape[2], t.shape[3]) for t in (query, key, value)
+            )
             weights = torch.bmm(q, k.transpose(1, 2)).mul_(scale)  # (B·H, N, M)
             if penalty is not None:
                 weights.view(B, H, N, M).add_(penalty)

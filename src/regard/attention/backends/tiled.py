@@ -4,22 +4,22 @@ A block holds the scores of a few queries with all their keys; the backward pass
 again instead of keeping them. Every step is differentiable, and so is the gradient.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from regard.attention.dropout import kept
-from regard.attention.masks import BoundMask, Cover, cut
+from regard.attention.backends.blocks import (
+    Block,
+    Inputs,
+    Job,
+    bias_of,
+    block_sizes,
+    keys_of,
+    mix,
+    rows_of,
+)
 from regard.attention.request import Request
-from regard.attention.scores import Score
-from regard.attention.weighting import Weighting
-
-# Numbers held at once for a block: 4 MB of float32 stay in a core's cache.
-_BLOCK = 2**20
-_MOST_ROWS = 128
 
 
 def refuse(request: Request) -> str | None:
@@ -29,172 +29,81 @@ def refuse(request: Request) -> str | None:
 
 def notes(request: Request) -> tuple[str, ...]:
     """What is done on the way, in words."""
-    chunk, rows = block_sizes(request)
+    chunk, rows = block_sizes(request, _floats(request))
     return (f"blocks of {chunk} batch rows and {rows} queries",)
 
 
 def bytes_beyond(request: Request) -> int:
     """Memory taken beyond inputs and output."""
-    item = max(4, request.query.element_size())
     B, H, N, D = request.query.shape
-    M = request.key.shape[2]
-    chunk, rows = block_sizes(request)
+    M, E = request.value.shape[-2:]
+    chunk, rows = block_sizes(request, _floats(request))
     block = chunk * H * rows * M * (4 + request.score.floats_per_pair(D))
     copies = 0
-    if request.query.dtype != torch.float64 and item > request.query.element_size():
+    if request.query.dtype in (torch.bfloat16, torch.float16):
         copies += sum(t.numel() for t in (request.query, request.key, request.value))
     if request.key.shape[1] != H:
-        copies += B * H * M * (D + request.value.shape[-1])
-    return item * (block + copies + B * H * N)
+        copies += B * H * M * (D + E)
+    return max(4, request.query.element_size()) * (block + copies + B * H * N)
 
 
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
-    dtype = request.query.dtype
-    wide = torch.promote_types(dtype, torch.float32)
-    query, key, value = (t.to(wide) for t in (request.query, request.key, request.value))
-    if request.mask is not None and (hidden := request.mask.hidden) is not None:
-        hidden = hidden if hidden.shape[1] == 1 else _share(hidden, key.shape[1])
-        key, value = key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
-    if (repeats := query.shape[1] // key.shape[1]) > 1:
-        key, value = (t.repeat_interleave(repeats, dim=1) for t in (key, value))
-    bias = None if request.bias is None else request.bias.to(wide)
-    job = Job.of(request)
+    inputs = Inputs.of(request)
+    job = Job.of(request, floats_per_pair=_floats(request))
     out, lse = _Tiled.apply(  # type: ignore[no-untyped-call]
-        job, query, key, value, bias, *request.score.tensors()
+        job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
     )
-    return out.to(dtype), lse if request.return_lse else None
+    return out.to(request.query.dtype), lse if request.return_lse else None
 
 
-def block_sizes(request: Request) -> tuple[int, int]:
-    """How many batch rows and how many queries make a block."""
-    B, H, N, D = request.query.shape
-    pairs = max(1, _BLOCK // max(1, H * request.key.shape[2] * request.score.floats_per_pair(D)))
-    chunk = max(1, min(B, pairs // max(1, min(N, 32))))
-    return chunk, max(1, min(N, pairs // chunk, _MOST_ROWS))
-
-
-def _share(hidden: Tensor, groups: int) -> Tensor:
-    """Hidden from every query of every head that shares a key head."""
-    return hidden.reshape(hidden.shape[0], groups, -1, *hidden.shape[2:]).all(dim=2)
-
-
-class Block(NamedTuple):
-    """Some batch rows, some of their queries, and the keys these may see."""
-
-    chunk: range
-    rows: range
-    keys: range
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """What the blocks have in common and no gradient flows to."""
-
-    score: Score
-    mask: BoundMask | None
-    weighting: Weighting
-    dropout: float
-    seed: int
-    sizes: tuple[int, int]
-    wants_lse: bool
-
-    @classmethod
-    def of(cls, request: Request) -> "Job":
-        """The job of a request; draws the seed of its dropout."""
-        seed = 0
-        if request.dropout:
-            seed = int(torch.randint(2**31 - 1, (), generator=request.generator))
-        return cls(
-            request.score,
-            request.mask,
-            request.weighting,
-            request.dropout,
-            seed,
-            block_sizes(request),
-            request.return_lse,
+def backward(
+    job: Job, inputs: Inputs, wanted: tuple[bool, ...], d_out: Tensor, d_lse: Tensor
+) -> list[Tensor | None]:
+    """The gradients of ``inputs``; differentiable again where gradients are enabled."""
+    query, key, value, bias, tensors = inputs
+    again = torch.is_grad_enabled()
+    sums = _Sums([query, key, value, bias, *tensors], wanted)
+    for block in job.blocks(query.shape[0], query.shape[2], key.shape[2]):
+        if not block.keys:
+            continue
+        parts = [
+            rows_of(query, block),
+            keys_of(key, block),
+            keys_of(value, block),
+            bias_of(bias, block),
+            *tensors,
+        ]
+        if not again:
+            parts = [t if t is None else t.detach().requires_grad_() for t in parts]
+        sums.add(
+            block,
+            _block_gradients(
+                job, block, parts, rows_of(d_out, block), rows_of(d_lse, block), again
+            ),
         )
-
-    def blocks(self, batch: int, queries: int, keys: int) -> Iterator[Block]:
-        """All blocks, rows of one chunk after the other."""
-        chunk, rows = self.sizes
-        for b in range(0, batch, chunk):
-            for n in range(0, queries, rows):
-                those = range(n, min(n + rows, queries))
-                span = range(keys) if self.mask is None else self.mask.span(those)
-                yield Block(range(b, min(b + chunk, batch)), those, span)
-
-    def scores(
-        self, block: Block, query: Tensor, key: Tensor, bias: Tensor | None, tensors: Any
-    ) -> Tensor:
-        """Scores of a block, −inf where hidden."""
-        scores = self.score.tile(query, key, *tensors)
-        if bias is not None:
-            scores = scores + bias
-        if (seen := self.visible(block)) is not None:
-            scores = scores.masked_fill(~seen, float("-inf"))
-        return scores
-
-    def visible(self, block: Block) -> Tensor | None:
-        """The mask of a block, or None if all of it is visible."""
-        if self.mask is None:
-            return None
-        tile = self.mask.tile(block.rows, block.keys)
-        if tile is Cover.ALL:
-            return None
-        assert isinstance(tile, Tensor)
-        if tile.dim() == 4 and tile.shape[0] > 1:
-            tile = tile[block.chunk.start : block.chunk.stop]
-        return tile
-
-    def factor(self, block: Block, weights: Tensor) -> Tensor | None:
-        """What dropout multiplies the weights of a block by, or None."""
-        if not self.dropout:
-            return None
-        return kept(
-            self.seed,
-            self.dropout,
-            block.chunk,
-            range(weights.shape[1]),
-            block.rows,
-            block.keys,
-            like=weights,
-        )
+    return sums.totals
 
 
-def rows_of(tensor: Tensor, block: Block) -> Tensor:
-    """The part of (B, H, N, ...) that a block's queries have."""
-    return tensor[block.chunk.start : block.chunk.stop, :, block.rows.start : block.rows.stop]
+def _floats(request: Request) -> int:
+    return request.score.floats_per_pair(request.query.shape[-1])
 
 
-def keys_of(tensor: Tensor, block: Block) -> Tensor:
-    """The part of (B, H, M, ...) that a block's keys have."""
-    return tensor[block.chunk.start : block.chunk.stop, :, block.keys.start : block.keys.stop]
-
-
-def bias_of(bias: Tensor | None, block: Block) -> Tensor | None:
-    """The part of a bias that a block adds."""
-    if bias is None:
-        return None
-    if bias.shape[0] > 1:
-        bias = bias[block.chunk.start : block.chunk.stop]
-    return cut(bias, block.rows, block.keys)
-
-
-def mix(weights: Tensor, value: Tensor, seen: Tensor | None) -> Tensor:
-    """``weights @ value``, where a NaN in a value reaches only the queries that see it."""
-    out = weights @ value
-    if seen is not None and not _is_finite(out):
-        bad = ~value.isfinite()
-        reached = seen.to(value.dtype).expand(weights.shape) @ bad.to(value.dtype)
-        clean = weights @ value.masked_fill(bad, 0)
-        out = torch.where(reached > 0, float("nan"), clean)
-    return out
-
-
-def _is_finite(out: Tensor) -> bool:
-    total = float(out.detach().sum())
-    return total - total == 0
+def _scores(
+    job: Job,
+    block: Block,
+    query: Tensor,
+    key: Tensor,
+    bias: Tensor | None,
+    tensors: tuple[Tensor, ...] | list[Tensor],
+) -> Tensor:
+    """Scores of a block, −inf where hidden."""
+    scores = job.score.tile(query, key, *tensors)
+    if bias is not None:
+        scores = scores + bias
+    if (seen := job.visible(block)) is not None:
+        scores = scores.masked_fill(~seen, float("-inf"))
+    return scores
 
 
 class _Tiled(torch.autograd.Function):
@@ -214,8 +123,13 @@ class _Tiled(torch.autograd.Function):
         for block in job.blocks(B, N, key.shape[2]):
             if not block.keys:
                 continue
-            scores = job.scores(
-                block, rows_of(query, block), keys_of(key, block), bias_of(bias, block), tensors
+            scores = _scores(
+                job,
+                block,
+                rows_of(query, block),
+                keys_of(key, block),
+                bias_of(bias, block),
+                tensors,
             )
             if job.wants_lse:
                 rows_of(lse, block).copy_(scores.logsumexp(dim=-1))
@@ -230,26 +144,8 @@ class _Tiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
         query, key, value, bias, *tensors = ctx.saved_tensors
-        job: Job = ctx.job
-        again = torch.is_grad_enabled()
-        sums = _Sums([query, key, value, bias, *tensors], ctx.needs_input_grad[1:])
-        for block in job.blocks(query.shape[0], query.shape[2], key.shape[2]):
-            if not block.keys:
-                continue
-            parts = [
-                rows_of(query, block),
-                keys_of(key, block),
-                keys_of(value, block),
-                bias_of(bias, block),
-                *tensors,
-            ]
-            if not again:
-                parts = [t if t is None else t.detach().requires_grad_() for t in parts]
-            grads = _block_gradients(
-                job, block, parts, rows_of(d_out, block), rows_of(d_lse, block), again
-            )
-            sums.add(block, grads)
-        return (None, *sums.result())
+        inputs = Inputs(query, key, value, bias, tuple(tensors))
+        return (None, *backward(ctx.job, inputs, ctx.needs_input_grad[1:], d_out, d_lse))
 
 
 def _block_gradients(
@@ -258,7 +154,7 @@ def _block_gradients(
     """Gradients of one block's query, key, value, bias and tensors of the score."""
     query, key, value, bias, *tensors = parts
     with torch.enable_grad():
-        scores = job.scores(block, query, key, bias, tensors)
+        scores = _scores(job, block, query, key, bias, tensors)
     with torch.set_grad_enabled(again):
         weights = job.weighting.rows(scores)
         factor = job.factor(block, weights)
@@ -299,6 +195,3 @@ class _Sums:
             part = places[index](total, block) if index < len(places) else total
             assert part is not None
             part += grad
-
-    def result(self) -> list[Tensor | None]:
-        return self.totals

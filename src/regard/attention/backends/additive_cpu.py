@@ -1,0 +1,335 @@
+"""Additive attention on a CPU without the N×M×h tensor, and almost without transcendentals.
+
+``tanh(q + k) = 1 − 2r`` with ``r = 1 / (1 + e^2q · e^2k)``, so that after one exponential per
+query and per key the hidden units cost a multiplication and a reciprocal each, which processors do
+some fifty times faster than tanh. Where e^2q or e^2k might overflow, or queries are so few that
+the keys' exponentials would cost more than they save, ``r = sigmoid(−2 (q + k))`` takes its place.
+
+The hidden units live in tiles that fit a core's cache. ``tanh' = 4 (r − r²)`` gives the gradients
+from the same tile, worked out once in the backward pass.
+"""
+
+from collections.abc import Iterator
+from threading import local
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.attention.backends import tiled
+from regard.attention.backends.blocks import (
+    Block,
+    Inputs,
+    Job,
+    bias_of,
+    keys_of,
+    mix,
+    rows_of,
+)
+from regard.attention.request import Request
+from regard.attention.scores import Additive
+from regard.attention.weighting import Softmax
+
+# Hidden units of a tile: 2 MB of float32; smaller ones spend their time on calls.
+_TILE = 2**19
+_MOST_KEYS = 512
+# Exponents whose double is far from overflow: e^±80 in float32, e^±700 in float64.
+_SAFE = {torch.float32: 40.0, torch.float64: 350.0}
+# Below this many queries the keys' exponentials cost more than sigmoids.
+_FEW_QUERIES = 4
+
+
+def refuse(request: Request) -> str | None:
+    """Why this backend cannot serve, or None if it can."""
+    if type(request.score) is not Additive:
+        return "the score is not additive"
+    if request.query.device.type != "cpu":
+        return "it is for CPUs"
+    if type(request.weighting) is not Softmax:
+        return "the weighting is not softmax"
+    return None
+
+
+def notes(request: Request) -> tuple[str, ...]:
+    """What is done on the way, in words."""
+    if request.query.shape[2] < _FEW_QUERIES:
+        return ("sigmoid form, since queries are few",)
+    return (f"reciprocal form where |q| and |k| allow it, tiles of {_TILE} hidden units",)
+
+
+def bytes_beyond(request: Request) -> int:
+    """Memory taken beyond inputs and output."""
+    B, H, N, D = request.query.shape
+    M = request.key.shape[2]
+    item = max(4, request.query.element_size())
+    blocks = tiled.bytes_beyond(request) // item
+    tile = min(_TILE, B * H * N * M * D)
+    return item * (blocks + tile + B * H * (N + M) * D)
+
+
+def run(request: Request) -> tuple[Tensor, Tensor | None]:
+    """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
+    inputs = Inputs.of(request)
+    job = Job.of(request, floats_per_pair=4)
+    out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
+        job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
+    )
+    return out.to(request.query.dtype), lse if request.return_lse else None
+
+
+class _Factors(NamedTuple):
+    """Queries and keys as they meet in a tile.
+
+    Attributes:
+        query: e^2q, or −2q.
+        key: e^2k, or k.
+        w: The weights of the hidden units, (D,), or (H, D) where heads differ.
+        one: 1, for ``1 + e^2q e^2k``; None if the factors are not the exponentials.
+    """
+
+    query: Tensor
+    key: Tensor
+    w: Tensor
+    one: Tensor | None
+
+    @classmethod
+    def of(cls, query: Tensor, key: Tensor, w: Tensor) -> "_Factors":
+        """The factors in whichever form is safe and fast."""
+        D = query.shape[-1]
+        w = w.reshape(-1) if w.dim() < 2 or w.shape[0] == 1 else w
+        w = w.expand(*w.shape[:-1], D).contiguous()
+        if query.shape[2] >= _FEW_QUERIES:
+            shifted = _shift_into_range(query, key)
+            if shifted is not None:
+                query, key = shifted
+                return cls((2 * query).exp_(), (2 * key).exp_(), w, w.new_ones(1, 1, 1, 1, 1))
+        return cls(-2 * query, key, w, None)
+
+    def unsquashed(self, query: Tensor, key: Tensor, buffer: Tensor) -> Tensor:
+        """R for every pair of a tile: (b, H, n, m, D), in the buffer."""
+        b, H, n, D = query.shape
+        m = key.shape[2]
+        r = buffer[: b * H * n * m * D].view(b, H, n, m, D)
+        query, key = query.unsqueeze(3), key.unsqueeze(2)
+        if self.one is None:
+            return torch.add(query, key, alpha=-2, out=r).sigmoid_()
+        return torch.addcmul(self.one, query, key, out=r).reciprocal_()
+
+    def scores(self, r: Tensor) -> Tensor:
+        """``w · tanh(q + k)`` from r: ``Σ w − 2 Σ w r``."""
+        if self.w.dim() == 1:
+            dots = torch.mv(r.view(-1, r.shape[-1]), self.w)
+            return torch.sub(self.w.sum(), dots, alpha=2).view(r.shape[:-1])
+        w = self.w[:, None, :, None]
+        return w.sum(dim=2) - 2 * (r @ w).squeeze(-1)
+
+    def w_gradient(self, r: Tensor, d_scores: Tensor) -> Tensor:
+        """``Σ tanh(q + k)`` over the pairs of a tile, weighted by the scores' gradient."""
+        if self.w.dim() == 1:
+            return d_scores.sum() - 2 * torch.mv(r.view(-1, r.shape[-1]).t(), d_scores.flatten())
+        total = d_scores.sum(dim=(0, 2, 3))[:, None]
+        return total - 2 * torch.einsum("bhnm,bhnmd->hd", d_scores, r)
+
+
+def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The same sums q + k with neither part too large for an exponential, or None.
+
+    Where they are too large as they are, a shift per feature is tried: q − c and k + c.
+    """
+    limit = _SAFE[query.dtype]
+    if query.abs().amax() <= limit and key.abs().amax() <= limit:
+        return query, key
+    low, high = query.aminmax(dim=2, keepdim=True)
+    key_low, key_high = key.aminmax(dim=2, keepdim=True)
+    shift = (low + high - key_low - key_high) / 4
+    query, key = query - shift, key + shift
+    if query.abs().amax() <= limit and key.abs().amax() <= limit:
+        return query, key
+    return None
+
+
+class _Tile(NamedTuple):
+    """A part of a block, counted from the block's own corner."""
+
+    chunk: slice
+    rows: slice
+    keys: slice
+
+
+def _tiles(batch: int, heads: int, rows: int, keys: int, dim: int) -> Iterator[_Tile]:
+    """Parts of a block whose hidden units fit the buffer."""
+    m = min(keys, max(1, min(_MOST_KEYS, _TILE // (heads * dim))))
+    n = min(rows, max(1, _TILE // (heads * m * dim)))
+    b = min(batch, max(1, _TILE // (heads * n * m * dim)))
+    for i in range(0, batch, b):
+        for j in range(0, rows, n):
+            for k in range(0, keys, m):
+                yield _Tile(slice(i, i + b), slice(j, j + n), slice(k, k + m))
+
+
+_scratch = local()
+
+
+def _borrow_buffer(query: Tensor) -> Tensor:
+    """Room for one tile, kept by each thread: fresh memory would cost more than the work in it."""
+    size = max(_TILE, query.shape[1] * query.shape[3])
+    kept: dict[torch.dtype, Tensor] = _scratch.__dict__.setdefault("buffers", {})
+    buffer = kept.get(query.dtype)
+    if buffer is None or buffer.numel() < size:
+        buffer = kept[query.dtype] = torch.empty(size, dtype=query.dtype)
+    return buffer
+
+
+def _block_scores(factors: _Factors, block: Block, buffer: Tensor) -> Tensor:
+    """All scores of a block, before bias and mask."""
+    query, key = rows_of(factors.query, block), keys_of(factors.key, block)
+    b, H, n, D = query.shape
+    scores = query.new_empty(b, H, n, key.shape[2])
+    for tile in _tiles(b, H, n, key.shape[2], D):
+        r = factors.unsquashed(
+            query[tile.chunk, :, tile.rows], key[tile.chunk, :, tile.keys], buffer
+        )
+        scores[tile.chunk, :, tile.rows, tile.keys] = factors.scores(r)
+    return scores
+
+
+def _adjust(job: Job, block: Block, scores: Tensor, bias: Tensor | None) -> Tensor:
+    """Bias and mask applied in place."""
+    if bias is not None:
+        scores.add_(bias_of(bias, block))  # type: ignore[arg-type]
+    if (seen := job.visible(block)) is not None:
+        scores.masked_fill_(~seen, float("-inf"))
+    return scores
+
+
+class _Additive(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        job: Job,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        w: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        B, H, N, _ = query.shape
+        out = query.new_zeros(B, H, N, value.shape[-1])
+        lse = query.new_full((B, H, N), float("-inf"))
+        factors = _Factors.of(query, key, w)
+        buffer = _borrow_buffer(query)
+        for block in job.blocks(B, N, key.shape[2]):
+            if not block.keys:
+                continue
+            scores = _adjust(job, block, _block_scores(factors, block, buffer), bias)
+            total = scores.logsumexp(dim=-1, keepdim=True)
+            rows_of(lse, block).copy_(total.squeeze(-1))
+            weights = scores.sub_(_pivot(total)).exp_()
+            if (factor := job.factor(block, weights)) is not None:
+                weights *= factor
+            rows_of(out, block).copy_(mix(weights, keys_of(value, block), job.visible(block)))
+        ctx.job = job
+        ctx.save_for_backward(query, key, value, bias, w, out, lse)
+        return out, lse
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
+        query, key, value, bias, w, out, lse = ctx.saved_tensors
+        inputs = Inputs(query, key, value, bias, (w,))
+        wanted = ctx.needs_input_grad[1:]
+        if torch.is_grad_enabled():
+            return (None, *tiled.backward(ctx.job, inputs, wanted, d_out, d_lse))
+        d_out = d_out.contiguous()
+        delta = (d_out * out).sum(dim=-1, keepdim=True)
+        if ctx.job.wants_lse:
+            delta = delta - d_lse.unsqueeze(-1)
+        blocks = list(ctx.job.blocks(query.shape[0], query.shape[2], key.shape[2]))
+        whole = all(len(b.keys) == key.shape[2] for b in blocks if not b.rows.start)
+        gradients = _Gradients(ctx.job, inputs, wanted, _pivot(lse.unsqueeze(-1)), whole)
+        for block in blocks:
+            if block.keys:
+                gradients.add(block, rows_of(d_out, block), rows_of(delta, block))
+        return (None, *gradients.finish())
+
+
+def _pivot(lse: Tensor) -> Tensor:
+    """What to subtract from scores: +∞ where nothing is visible, so that weights become zero."""
+    return lse.masked_fill(lse == float("-inf"), float("inf"))
+
+
+class _Gradients:
+    """Gradients of all inputs, gathered block by block.
+
+    Those of queries and keys still lack their common factor, ``4 w``, until ``finish``. Where the
+    first queries see all keys (``whole``), they write the keys' gradients instead of adding to
+    zeros: with one query, as in a decoding step, making the zeros would be half the work.
+    """
+
+    def __init__(
+        self, job: Job, inputs: Inputs, wanted: tuple[bool, ...], pivot: Tensor, whole: bool
+    ) -> None:
+        self.job, self.inputs, self.wanted, self.pivot = job, inputs, wanted, pivot
+        self.whole = whole
+        query, key, value, bias, (w,) = inputs
+        self.factors = _Factors.of(query, key, w)
+        self.buffer = _borrow_buffer(query)
+        make = torch.empty_like if whole else torch.zeros_like
+        self.query, self.key, self.value = torch.zeros_like(query), make(key), make(value)
+        self.bias = None if bias is None or not wanted[3] else torch.zeros_like(bias)
+        self.w = torch.zeros_like(self.factors.w)
+
+    def add(self, block: Block, d_out: Tensor, delta: Tensor) -> None:
+        """The part that a block of queries has in every gradient."""
+        value, job = keys_of(self.inputs.value, block), self.job
+        d_weights = d_out @ value.transpose(-1, -2)
+        factor = job.factor(block, d_weights)
+        if factor is not None:
+            d_weights *= factor
+        d_weights -= delta
+        if (seen := job.visible(block)) is not None:
+            d_weights.masked_fill_(~seen, 0)
+        # What a score lacks to be the logarithm of a weight.
+        offset = _adjust(job, block, torch.zeros_like(d_weights), self.inputs.bias)
+        offset -= rows_of(self.pivot, block)
+        weights, d_scores = self._go_through_tiles(block, offset, d_weights)
+        if factor is not None:
+            weights *= factor
+        d_value = keys_of(self.value, block).flatten(0, 1)
+        mixed = weights.flatten(0, 1).transpose(1, 2)
+        kept = 0 if self.whole and not block.rows.start else 1
+        d_value.baddbmm_(mixed, d_out.flatten(0, 1), beta=kept)
+        if self.bias is not None:
+            part = bias_of(self.bias, block)
+            assert part is not None
+            part += d_scores.sum_to_size(part.shape)
+
+    def finish(self) -> list[Tensor | None]:
+        """The gradients in the order of the inputs."""
+        slope = 4 * (self.factors.w if self.factors.w.dim() == 1 else self.factors.w[:, None])
+        w = self.w.sum_to_size(self.inputs.tensors[0].shape)
+        grads = [self.query.mul_(slope), self.key.mul_(slope), self.value, self.bias, w]
+        return [grad if want else None for grad, want in zip(grads, self.wanted, strict=True)]
+
+    def _go_through_tiles(
+        self, block: Block, offset: Tensor, d_weights: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Weights and the gradient of scores; adds to the gradients of query, key and w."""
+        query, key = rows_of(self.factors.query, block), keys_of(self.factors.key, block)
+        d_query, d_key = rows_of(self.query, block), keys_of(self.key, block)
+        b, H, n, D = query.shape
+        for tile in _tiles(b, H, n, key.shape[2], D):
+            chunk, rows, keys = tile
+            r = self.factors.unsquashed(query[chunk, :, rows], key[chunk, :, keys], self.buffer)
+            weights = offset[chunk, :, rows, keys]
+            weights.add_(self.factors.scores(r)).exp_()
+            d_scores = d_weights[chunk, :, rows, keys]
+            d_scores.mul_(weights)
+            if self.wanted[4]:
+                self.w += self.factors.w_gradient(r, d_scores)
+            r.addcmul_(r, r, value=-1).mul_(d_scores.unsqueeze(-1))
+            d_query[chunk, :, rows] += r.sum(dim=3)
+            if self.whole and not block.rows.start and not rows.start:
+                torch.sum(r, dim=2, out=d_key[chunk, :, keys])
+            else:
+                d_key[chunk, :, keys] += r.sum(dim=2)
+        return offset, d_weights
