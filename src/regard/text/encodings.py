@@ -24,8 +24,8 @@ def misreading(text: str) -> str | None:
     Example:
         >>> misreading("ein schÃ¶ner Tag")
         "'Ã¶' should be 'ö'"
-        >>> misreading("鎴戠埍涓浗")
-        "'鎴戠埍涓浗' should be '我爱中国'"
+        >>> misreading("鎴戠埍浣犱滑")
+        "'鎴戠埍浣犱滑' should be '我爱你们'"
         >>> misreading("我爱中国"), misreading("Ärger")
         (None, None)
     """

@@ -14,7 +14,7 @@ from regard.text.readers import Pair
 from regard.text.tokenizer import Tokenizer
 
 _SHOWN = 60  # characters of a sentence in an example
-_FAR = 8.0  # deviations from the usual ratio of lengths; real corpora have long tails
+_FAR = 6.0  # deviations from the usual ratio of lengths; real corpora have long tails
 _SPREAD_OF_NORMAL = 1.4826  # standard deviation over the median absolute one
 
 _SIDES: dict[str, Callable[[Pair], str]] = {

@@ -163,7 +163,8 @@ def test_multi30k_shows_its_known_oddities(corpora):
     counts = [finding.count for finding in report.findings if finding.kind == "overlap"]
     assert counts == [1, 1]
     assert findings(report)["markup"].count == 11
-    assert findings(report)["lengths"].examples[0].endswith("elaborate designs. | @@")
+    untranslated = findings(report)["lengths"].examples
+    assert [case.rpartition(" | ")[2] for case in untranslated] == ["@@", "@@"]
     assert "exchanged" not in findings(report)
 
 
