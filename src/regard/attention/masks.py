@@ -177,7 +177,15 @@ class BoundMask:
 
     def tile(self, rows: range, keys: range) -> Tile:
         """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
+        if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
+            return self.whole
         return self.mask.tile(self.grid, rows, keys)
+
+    def veil(self, rows: range, keys: range) -> Bool[Tensor, "..."] | None:
+        """Where ``rows`` do not see ``keys``, or None if they see them all."""
+        if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
+            return self._whole_veil
+        return self._veil_of(self.tile(rows, keys))
 
     def span(self, rows: range, *, step: int = 256) -> range:
         """The keys from the first to the last that some query of ``rows`` may see.
@@ -185,6 +193,8 @@ class BoundMask:
         Found in whole steps, from tiles that are known to be hidden altogether.
         """
         keys = self.grid.keys
+        if keys <= step:
+            return range(keys)
         starts = range(0, keys, step)
         seen = [s for s in starts if self.tile(rows, range(s, min(s + step, keys))) != Cover.NONE]
         return range(seen[0], min(seen[-1] + step, keys)) if seen else range(0)
@@ -192,7 +202,14 @@ class BoundMask:
     @cached_property
     def whole(self) -> Tile:
         """The tile of all queries and keys."""
-        return self.tile(range(self.grid.queries), range(self.grid.keys))
+        return self.mask.tile(self.grid, range(self.grid.queries), range(self.grid.keys))
+
+    @cached_property
+    def _whole_veil(self) -> Tensor | None:
+        return self._veil_of(self.whole)
+
+    def _veil_of(self, tile: Tile) -> Tensor | None:
+        return None if tile is Cover.ALL else ~as_tensor(tile, self.grid)
 
     @property
     def size(self) -> int:

@@ -171,6 +171,8 @@ def _check_groups(H: int, G: int) -> None:
 
 
 def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
+    if shapes[0] == shapes[1] == shapes[2]:
+        return tuple(shapes[0])
     try:
         return tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
     except RuntimeError:

@@ -197,8 +197,8 @@ def _adjust(job: Job, block: Block, scores: Tensor, bias: Tensor | None) -> Tens
     """Bias and mask applied in place."""
     if bias is not None:
         scores.add_(bias_of(bias, block))  # type: ignore[arg-type]
-    if (seen := job.visible(block)) is not None:
-        scores.masked_fill_(~seen, float("-inf"))
+    if (veil := job.veil(block)) is not None:
+        scores.masked_fill_(veil, float("-inf"))
     return scores
 
 
@@ -227,7 +227,7 @@ class _Additive(torch.autograd.Function):
             weights = scores.sub_(_pivot(total)).exp_()
             if (factor := job.factor(block, weights)) is not None:
                 weights *= factor
-            rows_of(out, block).copy_(mix(weights, keys_of(value, block), job.visible(block)))
+            rows_of(out, block).copy_(mix(weights, keys_of(value, block), job.veil(block)))
         ctx.job = job
         ctx.save_for_backward(query, key, value, bias, w, out, lse)
         return out, lse
@@ -286,8 +286,8 @@ class _Gradients:
         if factor is not None:
             d_weights *= factor
         d_weights -= delta
-        if (seen := job.visible(block)) is not None:
-            d_weights.masked_fill_(~seen, 0)
+        if (veil := job.veil(block)) is not None:
+            d_weights.masked_fill_(veil, 0)
         # What a score lacks to be the logarithm of a weight.
         offset = _adjust(job, block, torch.zeros_like(d_weights), self.inputs.bias)
         offset -= rows_of(self.pivot, block)

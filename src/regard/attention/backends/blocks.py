@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.dropout import kept
-from regard.attention.masks import BoundMask, Cover, cut
+from regard.attention.masks import BoundMask, cut
 from regard.attention.request import Request
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
@@ -98,17 +98,12 @@ class Job:
                 span = range(keys) if self.mask is None else self.mask.span(those)
                 yield Block(range(b, min(b + chunk, batch)), those, span)
 
-    def visible(self, block: Block) -> Tensor | None:
-        """The mask of a block, or None if all of it is visible."""
-        if self.mask is None:
-            return None
-        tile = self.mask.tile(block.rows, block.keys)
-        if tile is Cover.ALL:
-            return None
-        assert isinstance(tile, Tensor)
-        if tile.dim() == 4 and tile.shape[0] > 1:
-            tile = tile[block.chunk.start : block.chunk.stop]
-        return tile
+    def veil(self, block: Block) -> Tensor | None:
+        """True where a block is hidden, or None if all of it is visible."""
+        veil = None if self.mask is None else self.mask.veil(block.rows, block.keys)
+        if veil is not None and veil.dim() == 4 and veil.shape[0] > 1:
+            veil = veil[block.chunk.start : block.chunk.stop]
+        return veil
 
     def factor(self, block: Block, weights: Tensor) -> Tensor | None:
         """What dropout multiplies the weights of a block by, or None."""
@@ -164,12 +159,12 @@ def without_hidden(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[
     return key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
 
 
-def mix(weights: Tensor, value: Tensor, seen: Tensor | None) -> Tensor:
+def mix(weights: Tensor, value: Tensor, veil: Tensor | None) -> Tensor:
     """``weights @ value``, where a NaN in a value reaches only the queries that see it."""
     out = weights @ value
-    if seen is not None and not _is_finite(out):
+    if veil is not None and not _is_finite(out):
         bad = ~value.isfinite()
-        reached = seen.to(value.dtype).expand(weights.shape) @ bad.to(value.dtype)
+        reached = (~veil).to(value.dtype).expand(weights.shape) @ bad.to(value.dtype)
         clean = weights @ value.masked_fill(bad, 0)
         out = torch.where(reached > 0, float("nan"), clean)
     return out

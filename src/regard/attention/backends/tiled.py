@@ -101,8 +101,8 @@ def _scores(
     scores = job.score.tile(query, key, *tensors)
     if bias is not None:
         scores = scores + bias
-    if (seen := job.visible(block)) is not None:
-        scores = scores.masked_fill(~seen, float("-inf"))
+    if (veil := job.veil(block)) is not None:
+        scores = scores.masked_fill(veil, float("-inf"))
     return scores
 
 
@@ -136,7 +136,7 @@ class _Tiled(torch.autograd.Function):
             weights = job.weighting.rows(scores)
             if (factor := job.factor(block, weights)) is not None:
                 weights = weights * factor
-            rows_of(out, block).copy_(mix(weights, keys_of(value, block), job.visible(block)))
+            rows_of(out, block).copy_(mix(weights, keys_of(value, block), job.veil(block)))
         ctx.job = job
         ctx.save_for_backward(query, key, value, bias, *tensors)
         return out, lse
@@ -166,8 +166,8 @@ def _block_gradients(
         d_scores = job.weighting.gradient(weights, d_weights)
         if job.wants_lse:
             d_scores = d_scores + weights * d_lse.unsqueeze(-1)
-        if (seen := job.visible(block)) is not None:
-            d_scores = d_scores.masked_fill(~seen, 0)
+        if (veil := job.veil(block)) is not None:
+            d_scores = d_scores.masked_fill(veil, 0)
     inputs = [query, key, *([] if bias is None else [bias]), *tensors]
     grads: list[Any] = list(
         torch.autograd.grad(scores, inputs, d_scores, create_graph=again, allow_unused=True)
