@@ -11,11 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.attention.backends.blocks import without_hidden
 from regard.attention.request import Request
 from regard.attention.weighting import Softmax
 
 # From here on the fused kernel is as fast (2 cores with AVX-512, D = 32 and 64).
 _MOST_KEYS = 128
+# Below this many scores the fused kernel's single call is cheaper.
+_FEWEST_PAIRS = 2**15
 _FASTER = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -25,6 +28,10 @@ def refuse(request: Request) -> str | None:
     reason = None
     if request.query.device.type != "cpu":
         reason = "it is for CPUs"
+    elif not request.needs_grad():
+        reason = "no gradient is wanted, and the fused forward pass is as fast"
+    elif request.query.shape[:3].numel() * request.key.shape[2] < _FEWEST_PAIRS:
+        reason = "there is too little to do"
     elif request.query.dtype not in _FASTER:
         reason = "float64 gradients may be differentiated again"
     elif request.key.shape[2] > most:
@@ -61,13 +68,13 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     key, value = request.key, request.value
     penalty = None
     if request.mask is not None:
-        if (hidden := request.mask.hidden) is not None:
-            # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-            key, value = key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
+        key, value = without_hidden(request.mask, key, value)
         penalty = request.mask.penalty(torch.float32)
     form = request.score.as_dot(request.query, key)
     assert form is not None
-    out: Tensor = _Short.apply(form.query, form.key, value, penalty, form.scale)
+    out: Tensor = _Short.apply(  # type: ignore[no-untyped-call]
+        form.query, form.key, value, penalty, form.scale
+    )
     return out, None
 
 
