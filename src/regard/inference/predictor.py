@@ -16,8 +16,16 @@ from regard.errors import DataError, SettingError
 from regard.inference.run import Run
 from regard.tasks.recipe import Recipe, recipe_from_table
 from regard.tasks.translation import batched, build_model, longest_output
-from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, PairTokenizer, Piece, load_pair_tokenizer
-from regard.text import normalize
+from regard.text import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    UNK_ID,
+    PairTokenizer,
+    Piece,
+    load_pair_tokenizer,
+    normalize,
+)
 
 _SENTENCE_END = re.compile(r"(?<=[。！？；!?;.])\s*")
 
@@ -86,7 +94,9 @@ class Look:
         """Output × source weights, over heads averaged; over layers too if none is named."""
         chosen = [m for m in self.maps if m.kind == "cross" and layer in (None, m.layer)]
         if not chosen:
-            raise SettingError("layer must be one with attention to the source; this model has none.")
+            raise SettingError(
+                "layer must be one with attention to the source; this model has none."
+            )
         return torch.stack([m.weights.mean(0) for m in chosen]).mean(0)
 
 

@@ -40,4 +40,3 @@ class TokenEmbedding(nn.Module):
     def extra_repr(self) -> str:
         """Sizes, for ``print(model)``."""
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:.4g}"
-

@@ -90,5 +90,3 @@ class _AddDropoutNorm(torch.autograd.Function):
         )
         d_change = (d_total * keep_mask(randoms, ctx.rate)).mul_(keep_scale(ctx.rate))
         return d_total, d_change.to(ctx.change_dtype), d_weight, d_bias, None, None
-
-

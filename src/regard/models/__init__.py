@@ -39,9 +39,7 @@ class Seq2Seq(Protocol[StateT]):
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> StateT:
         """The decoder's state before the first token."""
 
-    def step(
-        self, token: Int[Tensor, " B"], state: StateT
-    ) -> tuple[Float[Tensor, "B V"], StateT]:
+    def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
         """Log-probabilities of the next token, and the state after ``token``."""
 
 

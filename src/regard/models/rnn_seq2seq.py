@@ -148,9 +148,7 @@ class RnnSeq2Seq(nn.Module):
             for layer in range(config.num_layers)
         )
         self.first = nn.ModuleList(nn.Linear(2 * hidden, cell.state_dim) for cell in self.cells)
-        self.context_gates = nn.Linear(
-            context_dim, self.cells[0].num_gates * hidden, bias=False
-        )
+        self.context_gates = nn.Linear(context_dim, self.cells[0].num_gates * hidden, bias=False)
         self.look = (
             AdditiveAttention(hidden, 2 * hidden, config.attention_dim)
             if config.attention == "additive"
@@ -196,9 +194,7 @@ class RnnSeq2Seq(nn.Module):
         if self.look is None:
             return RnnState(layers=layers, memory=last)
         values = embedded if self.config.values == "embeddings" else states
-        memory = Memory(
-            self.look.prepare(states), values, source_lengths, lengths(source_lengths)
-        )
+        memory = Memory(self.look.prepare(states), values, source_lengths, lengths(source_lengths))
         return RnnState(layers=layers, memory=memory)
 
     def step(

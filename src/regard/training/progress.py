@@ -29,9 +29,7 @@ class Reporter(Protocol):
     def training(self, share: Callable[[], float]) -> Any:
         """A context around the loop; ``share`` says how much is behind us."""
 
-    def updated(
-        self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]
-    ) -> None:
+    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
         """After each update."""
 
     def validated(
@@ -96,9 +94,7 @@ class ConsoleReporter:
         finally:
             self._bar = None
 
-    def updated(
-        self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]
-    ) -> None:
+    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
         """Move the bar, or print a line now and then."""
         now = time.perf_counter()
         latest = tokens / max(now - self._clock, 1e-9)
@@ -107,7 +103,10 @@ class ConsoleReporter:
         text = f"update {update}  loss {figures['loss']:.3f}  {self._speed:,.0f} tokens/s"
         if self._bar is not None and self._bar_task is not None:
             self._bar.update(
-                self._bar_task, completed=self._share(), description=f"epoch {epoch + 1}", figures=text
+                self._bar_task,
+                completed=self._share(),
+                description=f"epoch {epoch + 1}",
+                figures=text,
             )
         elif now - self._last_line >= _LINE_EVERY:
             self._last_line = now

@@ -261,9 +261,7 @@ class Trainer:
             self.model.eval()
             measured[name] = self.task.validate(self.model)
         metric = self.config.metric
-        chosen = min(
-            measured, key=lambda n: measured[n][metric] * (1 if metric == "loss" else -1)
-        )
+        chosen = min(measured, key=lambda n: measured[n][metric] * (1 if metric == "loss" else -1))
         summary = {
             "updates": self.position.update,
             "epochs": self.position.epoch,

@@ -247,7 +247,9 @@ def _check_same_recipe(run: Run, recipe: Recipe) -> None:
         if not isinstance(settings, dict) or not isinstance(before, dict):
             name, old, new = section, before, settings
         else:
-            key = next(k for k in settings.keys() | before.keys() if settings.get(k) != before.get(k))
+            key = next(
+                k for k in settings.keys() | before.keys() if settings.get(k) != before.get(k)
+            )
             name, old, new = f"{section}.{key}", before.get(key), settings.get(key)
         run.close()
         raise RunError(
