@@ -63,7 +63,7 @@ def dropout(
         return states
     if states.device.type != "cpu":
         return F.dropout(states, rate)
-    result: Tensor = _PackedDropout.apply(states, rate)
+    result: Tensor = _PackedDropout.apply(states, rate)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -98,7 +98,7 @@ class _PackedDropout(torch.autograd.Function):
         return _apply_mask(states, randoms, rate)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (randoms,) = ctx.saved_tensors
         return _apply_mask(grad, randoms, ctx.rate), None
 

@@ -12,7 +12,7 @@ from regard.choices import choose
 
 CellName = Literal["rnn", "gru", "lstm"]
 
-ENCODERS: dict[str, type[nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+ENCODERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
 class RecurrentEncoder(nn.Module):
@@ -131,7 +131,7 @@ def _initialise(name: str, parameter: Tensor) -> None:
     if parameter.dim() < 2:
         nn.init.zeros_(parameter)
     elif "hh_" in name:
-        for gate in parameter.data.split(parameter.shape[1]):
+        for gate in parameter.data.chunk(len(parameter) // parameter.shape[1]):
             nn.init.orthogonal_(gate)
     else:
         nn.init.xavier_uniform_(parameter)

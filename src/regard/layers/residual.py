@@ -47,11 +47,12 @@ class Residual(nn.Module):
             return states + dropout(change, self.rate, training=self.training)
         change = sublayer(states)
         if self.training and self.rate > 0 and states.device.type == "cpu":
-            result: Tensor = _AddDropoutNorm.apply(
+            fused: Tensor = _AddDropoutNorm.apply(  # type: ignore[no-untyped-call]
                 states, change, self.norm.weight, self.norm.bias, self.norm.eps, self.rate
             )
-            return result
-        return self.norm(states + dropout(change, self.rate, training=self.training))
+            return fused
+        result: Tensor = self.norm(states + dropout(change, self.rate, training=self.training))
+        return result
 
     def extra_repr(self) -> str:
         """Order and rate, for ``print(model)``."""
@@ -81,9 +82,7 @@ class _AddDropoutNorm(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(  # type: ignore[override]
-        ctx: Any, grad: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None, None]:
         total, randoms, mean, rstd, weight, bias = ctx.saved_tensors
         d_total, d_weight, d_bias = torch.ops.aten.native_layer_norm_backward(
             grad, total, weight.shape, mean, rstd, weight, bias, [True, True, True]

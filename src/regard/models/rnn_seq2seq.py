@@ -6,7 +6,7 @@ Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473: a context of its own fo
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -143,12 +143,13 @@ class RnnSeq2Seq(nn.Module):
             config.cell, embed, hidden, num_layers=config.num_layers, dropout=config.dropout
         )
         context_dim = embed if config.values == "embeddings" else 2 * hidden
-        self.cells = nn.ModuleList(
+        cells = [
             RecurrentCell(config.cell, embed if layer == 0 else hidden, hidden)
             for layer in range(config.num_layers)
-        )
-        self.first = nn.ModuleList(nn.Linear(2 * hidden, cell.state_dim) for cell in self.cells)
-        self.context_gates = nn.Linear(context_dim, self.cells[0].num_gates * hidden, bias=False)
+        ]
+        self.cells = nn.ModuleList(cells)
+        self.first = nn.ModuleList(nn.Linear(2 * hidden, cell.state_dim) for cell in cells)
+        self.context_gates = nn.Linear(context_dim, cells[0].num_gates * hidden, bias=False)
         self.look = (
             AdditiveAttention(hidden, 2 * hidden, config.attention_dim)
             if config.attention == "additive"
@@ -174,7 +175,7 @@ class RnnSeq2Seq(nn.Module):
         """
         state = self.start(source, source_lengths)
         embedded = self.dropout(self.target_embedding(target))
-        gates = self.cells[0].project(embedded)
+        gates = self._cells[0].project(embedded)
         tops, contexts = [], []
         for step_gates in gates.unbind(1):
             top, context, state = self._advance(step_gates, state)
@@ -202,29 +203,36 @@ class RnnSeq2Seq(nn.Module):
     ) -> tuple[Float[Tensor, "B V"], RnnState]:
         """Log-probabilities of the token after ``token``, and the state that includes it."""
         embedded = self.dropout(self.target_embedding(token))
-        top, context, state = self._advance(self.cells[0].project(embedded), state)
+        top, context, state = self._advance(self._cells[0].project(embedded), state)
         logits = self.project(self._read(top, embedded, context))
         return torch.log_softmax(logits.float(), dim=-1), state
 
     def _advance(self, gates: Tensor, state: RnnState) -> tuple[Tensor, Tensor, RnnState]:
         """The top layer's output, the context it was made with, and the state after one step."""
-        context = self._context(self.cells[-1].output(state.layers[-1]), state.memory)
+        cells = self._cells
+        context = self._context(cells[-1].output(state.layers[-1]), state.memory)
         inputs = gates + self.context_gates(context)
-        layers = []
-        for layer, cell in enumerate(self.cells):
+        layers: list[Tensor] = []
+        for layer, cell in enumerate(cells):
             if layer > 0:
                 inputs = cell.project(self.dropout(cell.output(layers[-1])))
             layers.append(cell(inputs, state.layers[layer]))
-        return self.cells[-1].output(layers[-1]), context, replace(state, layers=tuple(layers))
+        return cells[-1].output(layers[-1]), context, replace(state, layers=tuple(layers))
 
     def _context(self, query: Tensor, memory: Memory | Tensor) -> Tensor:
         if isinstance(memory, Tensor) or self.look is None:
             assert isinstance(memory, Tensor)
             return memory
         with at("cross", 0):
-            return self.look(query, memory.keys, memory.values, mask=memory.mask)
+            context: Tensor = self.look(query, memory.keys, memory.values, mask=memory.mask)
+        return context
 
     def _read(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         """Maxout over pairs (Goodfellow et al., 2013) of the state, the last token, the context."""
         pairs = self.readout(torch.cat([top, embedded, context], dim=-1))
-        return self.dropout(pairs.unflatten(-1, (-1, 2)).amax(-1))
+        best: Tensor = self.dropout(pairs.unflatten(-1, (-1, 2)).amax(-1))
+        return best
+
+    @property
+    def _cells(self) -> list[RecurrentCell]:
+        return cast(list[RecurrentCell], list(self.cells))

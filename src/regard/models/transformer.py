@@ -1,7 +1,7 @@
 """The encoder-decoder Transformer of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -122,7 +122,7 @@ class Transformer(nn.Module):
         self.positions = (
             SinusoidalPositions(width)
             if config.positions == "sinusoidal"
-            else LearnedPositions(config.max_length, width)
+            else LearnedPositions(width, max_length=config.max_length)
         )
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
@@ -152,7 +152,7 @@ class Transformer(nn.Module):
         memory, values = self._encode(source, source_mask)
         states = self._embed(self.target_embedding, target, first=0)
         past_only = causal()
-        for layer, block in enumerate(self.decoder):
+        for layer, block in enumerate(self._decoder_layers):
             known = block.look.project_memory(memory, values)
             states, _ = block(states, known, source_mask, past_only, None, layer)
         return self.decoder_norm(states), None
@@ -166,9 +166,10 @@ class Transformer(nn.Module):
     ) -> TransformerState:
         """The state before the first token: the source read, and projected for every layer."""
         memory, values = self._encode(source, lengths(source_lengths))
+        layers = self._decoder_layers
         return TransformerState(
-            past=tuple(block.attend.empty_cache(len(source)) for block in self.decoder),
-            memory=tuple(block.look.project_memory(memory, values) for block in self.decoder),
+            past=tuple(block.attend.empty_cache(len(source)) for block in layers),
+            memory=tuple(block.look.project_memory(memory, values) for block in layers),
             source_lengths=source_lengths,
         )
 
@@ -180,7 +181,7 @@ class Transformer(nn.Module):
         states = self._embed(self.target_embedding, token[:, None], first=first)
         source_mask = lengths(state.source_lengths)
         past: list[KeyValueCache] = []
-        for layer, block in enumerate(self.decoder):
+        for layer, block in enumerate(self._decoder_layers):
             states, cache = block(
                 states, state.memory[layer], source_mask, None, state.past[layer], layer
             )
@@ -204,7 +205,12 @@ class Transformer(nn.Module):
         return states, None
 
     def _embed(self, table: TokenEmbedding, ids: Tensor, *, first: int) -> Tensor:
-        return self.dropout(self.positions(table(ids), first=first))
+        embedded: Tensor = self.dropout(self.positions(table(ids), first=first))
+        return embedded
+
+    @property
+    def _decoder_layers(self) -> list["DecoderLayer"]:
+        return cast(list[DecoderLayer], list(self.decoder))
 
 
 class EncoderLayer(nn.Module):
@@ -222,10 +228,12 @@ class EncoderLayer(nn.Module):
 
         def look_around(inputs: Tensor) -> Tensor:
             with at("encoder", layer):
-                return self.attend(inputs, mask=mask)[0]
+                mixed: Tensor = self.attend(inputs, mask=mask)[0]
+            return mixed
 
         states = self.attend_residual(states, look_around)
-        return self.feed_residual(states, self.feed)
+        out: Tensor = self.feed_residual(states, self.feed)
+        return out
 
 
 class DecoderLayer(nn.Module):
@@ -256,13 +264,15 @@ class DecoderLayer(nn.Module):
 
         def look_back(inputs: Tensor) -> Tensor:
             nonlocal cache
+            mixed: Tensor
             with at("decoder", layer):
-                out, cache = self.attend(inputs, mask=mask, cache=past)
-            return out
+                mixed, cache = self.attend(inputs, mask=mask, cache=past)
+            return mixed
 
         def look_at_source(inputs: Tensor) -> Tensor:
             with at("cross", layer):
-                return self.look(inputs, memory, mask=source_mask)[0]
+                mixed: Tensor = self.look(inputs, memory, mask=source_mask)[0]
+            return mixed
 
         states = self.attend_residual(states, look_back)
         states = self.look_residual(states, look_at_source)

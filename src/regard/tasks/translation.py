@@ -19,7 +19,6 @@ from regard.text import (
     read_pairs,
     train_pair_tokenizer,
 )
-from regard.text.phrasebook import phrases
 
 # What validation takes from the training text where the recipe names no validation file.
 HELD_OUT_SHARE, HELD_OUT_MOST = 0.02, 1000
@@ -41,9 +40,11 @@ def read_split(
         SettingError: Three or more files are named.
     """
     if recipe.uses_phrasebook:
+        from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
+
         return [
             Pair(phrase.source, phrase.target, phrase.references, f"phrasebook:{number}")
-            for number, phrase in enumerate(phrases(split), 1)
+            for number, phrase in enumerate(phrases(split), 1)  # type: ignore[arg-type]
         ]
     files = recipe.files(split)
     if not files:

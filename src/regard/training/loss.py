@@ -31,7 +31,9 @@ def smoothed_cross_entropy(
         >>> smoothed_cross_entropy(torch.zeros(2, 4), torch.tensor([1, 3]), smoothing=0.1)
         tensor(2.7726)
     """
-    result: Tensor = _SmoothedCrossEntropy.apply(logits, labels, smoothing)
+    result: Tensor = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        logits, labels, smoothing
+    )
     return result
 
 
@@ -63,8 +65,9 @@ def backward_in_chunks(
     total = torch.zeros((), device=states.device)
     grads = []
     detached = states.detach()
-    for rows, answers in zip(detached.split(chunk_rows), labels.split(chunk_rows), strict=True):
-        leaf = rows.requires_grad_()
+    for start in range(0, len(labels), chunk_rows):
+        leaf = detached[start : start + chunk_rows].requires_grad_()
+        answers = labels[start : start + chunk_rows]
         loss = smoothed_cross_entropy(project(leaf), answers, smoothing=smoothing)
         loss.backward()  # type: ignore[no-untyped-call]
         assert leaf.grad is not None
@@ -99,7 +102,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return loss
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = ctx.saved_tensors
         # A sum's own backward pass brings exactly one: no second pass over the matrix for it.
         if grad.item() != 1:

@@ -43,9 +43,9 @@ def keep_freed_memory() -> None:
 
 def _is_bfloat16_fast(device: torch.device) -> bool:
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported()
+        return bool(torch.cuda.is_bf16_supported())
     if device.type == "cpu":
-        # Private in torch 2.13, and the only way to ask; absent or changed, float32 is always right.
+        # Private in torch 2.13, and the only way to ask; where absent, float32 is always right.
         for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
             if getattr(torch.cpu, name, bool)():
                 return True

@@ -275,7 +275,7 @@ class Trainer:
         return {**summary, "seconds": self.position.seconds}
 
     def _candidates(self) -> dict[str, Callable[[], dict[str, Tensor]]]:
-        """Where final weights may come from: the last, the best, an average of the last, the EMA."""
+        """Where final weights may come from: last, best, an average of the last, the EMA."""
         saved = self.run.checkpoints()
         by_step = {checkpoint.step: checkpoint for checkpoint in saved}
         last = saved[-1]

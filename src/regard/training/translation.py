@@ -26,7 +26,7 @@ from regard.text import (
     load_pair_tokenizer,
     resample,
 )
-from regard.training.loss import smoothed_cross_entropy
+from regard.training.loss import CHUNK_ROWS, smoothed_cross_entropy
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
 from regard.training.trainer import Trainer
@@ -98,9 +98,10 @@ class TranslationTraining:
         total, tokens = 0.0, 0
         for plan in self.valid_batches.epoch(0):
             states, labels, _ = states_and_labels(model, collate(self.valid, plan.indices))
-            for rows, answers in zip(states.split(2048), labels.split(2048), strict=True):
-                logits = model.project(rows)  # type: ignore[operator]
-                total += float(smoothed_cross_entropy(logits, answers))
+            for start in range(0, len(labels), CHUNK_ROWS):
+                rows = slice(start, start + CHUNK_ROWS)
+                logits = model.project(states[rows])  # type: ignore[operator]
+                total += float(smoothed_cross_entropy(logits, labels[rows]))
             tokens += len(labels)
         loss = total / tokens
         figures = {"loss": loss, "perplexity": float(torch.tensor(loss).exp())}
