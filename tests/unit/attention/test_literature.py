@@ -1,0 +1,220 @@
+"""What the tutorials say about attention, as numbers: see docs/literature.md."""
+
+from math import exp, pi, sqrt, tanh
+
+import pytest
+import torch
+
+from regard.attention import Additive, Dot, ScaledDot, attend, causal, explain, lengths, weights
+
+N, M, D, E = 5, 7, 11, 13
+
+
+def softmax(scores):
+    total = sum(exp(score) for score in scores)
+    return [exp(score) / total for score in scores]
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
+
+
+def formulas(w):
+    return [
+        (Dot(), dot),
+        (ScaledDot(), lambda q, k: dot(q, k) / sqrt(D)),
+        (
+            Additive(w),
+            lambda q, k: sum(
+                c * tanh(a + b) for c, a, b in zip(w.tolist(), q.tolist(), k.tolist(), strict=True)
+            ),
+        ),
+    ]
+
+
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["dot", "scaled dot", "additive"])
+def test_attention_is_the_mean_of_values_weighted_by_a_softmax_of_scores(which):
+    query, key, value, w = (
+        torch.randn(*shape, dtype=torch.float64) for shape in ((N, D), (M, D), (M, E), (D,))
+    )
+    score, formula = formulas(w)[which]
+    by_hand = torch.tensor(
+        [softmax([formula(q, k) for k in key]) for q in query], dtype=torch.float64
+    )
+    torch.testing.assert_close(weights(query, key, score=score), by_hand)
+    torch.testing.assert_close(attend(query, key, value, score=score), by_hand @ value)
+    assert by_hand.min() >= 0
+    torch.testing.assert_close(by_hand.sum(-1), torch.ones(N, dtype=torch.float64))
+
+
+def test_a_query_that_prefers_nothing_gets_the_mean_of_the_values():
+    # Two rows of ten values, each weighing a tenth.
+    values = torch.arange(20.0).reshape(2, 10, 1)
+    out = attend(torch.zeros(2, 1, 4), torch.randn(2, 10, 4), values)
+    torch.testing.assert_close(out, torch.tensor([[[4.5]], [[14.5]]]))
+
+
+def test_a_batch_of_products_has_the_outer_sizes_of_its_matrices():
+    assert attend(torch.ones(2, 1, 3), torch.ones(2, 4, 3), torch.ones(2, 4, 6)).shape == (2, 1, 6)
+
+
+@pytest.mark.parametrize("width", [1.0, 2.5])
+def test_kernel_regression_is_attention_with_minus_half_the_squared_distance(width):
+    places = torch.arange(0, 5, 0.7, dtype=torch.float64)  # queries: where a prediction is wanted
+    inputs = torch.rand(50, dtype=torch.float64).sort().values * 5
+    outputs = 2 * inputs.sin() + inputs**0.8 + 0.5 * torch.randn(50, dtype=torch.float64)
+
+    def kernel(distance):
+        return exp(-(distance**2) / 2) / sqrt(2 * pi)
+
+    by_hand = []
+    for x in places.tolist():
+        shares = [kernel((x - xi) * width) for xi in inputs.tolist()]
+        by_hand.append(dot(torch.tensor(shares), outputs) / sum(shares))
+    # −(x − x_i)²/2 = x x_i − x_i²/2 − x²/2, and what depends on the query alone cancels.
+    queries, keys = places[:, None] * width, inputs[:, None] * width
+    out = attend(queries, keys, outputs[:, None], score=Dot(), bias=-keys.T.square() / 2)
+    torch.testing.assert_close(
+        out[:, 0], torch.tensor(by_hand, dtype=torch.float64), rtol=1e-6, atol=1e-6
+    )
+    assert out.shape == (len(places), 1)
+
+
+def test_a_kernel_without_its_minus_sign_weighs_the_farthest_most():
+    distance = torch.tensor([0.0, 1.0, 2.0])
+    kernel = (-(distance**2) / 2).exp()
+    wrong = (distance**2 / 2).exp() / kernel.sum()
+    assert wrong.argmax() == 2
+    assert wrong.sum() > 5
+    torch.testing.assert_close((kernel / kernel.sum()).sum(), torch.tensor(1.0))
+
+
+def test_masked_softmax_counts_only_the_keys_within_the_length():
+    # One query with scores 0, ln 2, ln 3, ln 4 in two rows, of which two and three keys are real.
+    keys = torch.tensor([1.0, 2.0, 3.0, 4.0]).log()[:, None].expand(2, 4, 1)
+    seen = weights(torch.ones(2, 1, 1), keys, score=Dot(), mask=lengths([2, 3]))
+    torch.testing.assert_close(
+        seen, torch.tensor([[[1 / 3, 2 / 3, 0, 0]], [[1 / 6, 2 / 6, 3 / 6, 0]]])
+    )
+
+
+def test_every_query_may_have_a_length_of_its_own():
+    seen = weights(torch.zeros(1, 2, 3), torch.randn(1, 4, 3), mask=lengths(torch.tensor([[1, 4]])))
+    torch.testing.assert_close(seen, torch.tensor([[[1.0, 0, 0, 0], [0.25, 0.25, 0.25, 0.25]]]))
+
+
+def test_a_large_negative_score_is_no_mask_where_all_is_hidden():
+    query, key = torch.randn(1, D), torch.randn(M, D)
+    filled = torch.softmax(torch.full((1, M), -1e9), dim=-1)
+    torch.testing.assert_close(filled, torch.full((1, M), 1 / M))
+    assert weights(query, key, mask=lengths(0)).eq(0).all()
+    assert attend(query, key, mask=lengths(0)).eq(0).all()
+
+
+def test_a_position_sees_itself_since_targets_come_shifted_right():
+    assert causal().draw(3, 3) == "1 . .\n1 1 .\n1 1 1"
+    strict = torch.ones(3, 3, dtype=torch.bool).tril(-1)
+    states = torch.randn(3, D)
+    # The stricter mask leaves the first position nothing, not even the start token.
+    assert attend(states, states, mask=strict)[0].eq(0).all()
+    torch.testing.assert_close(attend(states, states, mask=causal())[0], states[0])
+
+
+@pytest.mark.parametrize("dim", [4, 64, 512])
+def test_dot_products_of_unit_normal_vectors_have_variance_d(dim):
+    pairs = 40_000
+    query, key = torch.randn(pairs, 1, dim), torch.randn(pairs, 1, dim)
+    plain = Dot().tile(query, key).flatten()
+    scaled = ScaledDot().tile(query, key).flatten()
+    # Five standard errors; the dot product's own fourth moment is at most nine variances squared.
+    assert plain.mean().abs() < 5 * sqrt(dim / pairs)
+    assert abs(plain.var() / dim - 1) < 5 * sqrt(8 / pairs)
+    assert abs(scaled.var() - 1) < 5 * sqrt(8 / pairs)
+
+
+def test_unscaled_scores_of_wide_vectors_saturate_and_starve_the_gradient():
+    def largest_and_gradient(score, dim):
+        query = torch.randn(64, 1, dim, requires_grad=True)
+        key, value = torch.randn(64, 16, dim), torch.randn(64, 16, 1)
+        largest = weights(query.detach(), key, score=score).amax(-1).mean()
+        scores = score.tile(query, key).detach().requires_grad_()
+        (torch.softmax(scores, -1) @ value).sum().backward()
+        return float(largest), float(scores.grad.abs().mean())
+
+    plain, plain_gradient = largest_and_gradient(Dot(), 512)
+    scaled, scaled_gradient = largest_and_gradient(ScaledDot(), 512)
+    assert plain > 0.9 > 0.5 > scaled
+    assert plain_gradient < scaled_gradient / 4
+    narrow, _ = largest_and_gradient(Dot(), 2)
+    assert narrow < 0.6
+
+
+def test_attention_is_the_expectation_of_the_value_at_a_drawn_place():
+    query, key, value = torch.randn(1, D), torch.randn(M, D), torch.randn(M, E)
+    shares = weights(query, key)[0]
+    draws = 100_000
+    drawn = value[torch.multinomial(shares, draws, replacement=True)]
+    error = drawn.std(0) / sqrt(draws)
+    assert ((drawn.mean(0) - attend(query, key, value)[0]).abs() < 5 * error).all()
+
+
+def test_without_values_the_keys_are_mixed():
+    query, key = torch.randn(N, D), torch.randn(M, D)
+    torch.testing.assert_close(attend(query, key), attend(query, key, key))
+
+
+def test_several_queries_are_answered_each_by_itself():
+    query, key, value = torch.randn(N, D), torch.randn(M, D), torch.randn(M, E)
+    one_by_one = [attend(query[n : n + 1], key, value) for n in range(N)]
+    torch.testing.assert_close(attend(query, key, value), torch.cat(one_by_one))
+
+
+def test_the_books_columns_are_rows_here():
+    states = torch.randn(D, N, dtype=torch.float64)  # a column per position
+    to_query, to_key = torch.randn(2, 3, D, dtype=torch.float64)
+    to_value = torch.randn(E, D, dtype=torch.float64)
+    Q, K, V = to_query @ states, to_key @ states, to_value @ states
+    in_columns = V @ torch.softmax(K.T @ Q / sqrt(3), dim=0)
+    torch.testing.assert_close(attend(Q.T, K.T, V.T), in_columns.T)
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_weights_follow_the_query_and_not_the_place(scale):
+    key, value, order = torch.randn(M, D), torch.randn(M, E), torch.randperm(M)
+    query = scale * torch.randn(N, D)
+    torch.testing.assert_close(
+        attend(query, key, value), attend(query, key[order], value[order]), rtol=1e-4, atol=1e-5
+    )
+    assert not torch.allclose(weights(query, key), weights(query.flip(0), key))
+
+
+def test_heads_are_separate_attentions_of_any_score():
+    B, H = 2, 3
+    query, key, value = torch.randn(B, H, N, D), torch.randn(B, H, M, D), torch.randn(B, H, M, E)
+    w = torch.randn(H, D)
+    together = attend(query, key, value, score=Additive(w))
+    for h in range(H):
+        alone = attend(query[:, h], key[:, h], value[:, h], score=Additive(w[h]))
+        torch.testing.assert_close(together[:, h], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_operations_grow_with_the_square_of_the_length_and_memory_does_not():
+    def plan(length):
+        states = torch.zeros(1, 8, length, 64)
+        return explain(states, states)
+
+    short, long = plan(2048), plan(4096)
+    assert short.operations == 2 * 8 * 2048 * 2048 * (64 + 64)
+    assert long.operations == 4 * short.operations
+    assert long.bytes <= 2 * short.bytes
+    assert long.bytes < 8 * 4096 * 4096 * 4 / 20
+
+
+def test_dropout_of_weights_leaves_their_mean_as_it_is():
+    query, key, value = torch.randn(1, D), torch.randn(M, D), torch.randn(M, 1)
+    draws = 20_000
+    expanded = (t.expand(draws, *t.shape) for t in (query, key, value))
+    dropped = attend(*expanded, dropout=0.1).flatten()
+    error = float(dropped.std()) / sqrt(draws)
+    assert dropped.std() > 0.01
+    assert abs(float(dropped.mean() - attend(query, key, value))) < 5 * error
