@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention import Seen, observe, weights
+from regard.checks import check_at_least
 from regard.decoding import Hypothesis, beam, greedy
 from regard.errors import DataError, SettingError
 from regard.inference.run import Run
@@ -27,7 +28,8 @@ from regard.text import (
     normalize,
 )
 
-_SENTENCE_END = re.compile(r"(?<=[。！？；!?;.])\s*")
+# Latin marks end a sentence only before a space: not in 3.14.
+_SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +150,11 @@ class Predictor:
             n_best: Translations wanted of each text; at most beam_size.
 
         Raises:
-            SettingError: n_best is larger than beam_size.
+            SettingError: beam_size or n_best is below 1, or n_best larger than beam_size.
         """
         beam_size = self.recipe.decoding.beam_size if beam_size is None else beam_size
+        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
+        check_at_least("n_best", n_best, 1)
         if n_best > beam_size:
             raise SettingError(
                 f"n_best must be at most beam_size; got n_best={n_best}, beam_size={beam_size}."
@@ -220,8 +224,10 @@ class Predictor:
                 answers = self._search_batch([ids[p] for p in places], beam_size, penalty, n_best)
                 for place, hypotheses in zip(places, answers, strict=True):
                     found[place] = [self._translation(texts[place], h) for h in hypotheses]
-        empty = Translation("", "", 0.0, 0.0, (), True)
-        return [translations or [empty] for translations in found]
+        return [
+            translations or [Translation(text, "", 0.0, 0.0, (), True)]
+            for text, translations in zip(texts, found, strict=True)
+        ]
 
     def _search_batch(
         self, ids: list[list[int]], beam_size: int, penalty: float, n_best: int
@@ -229,6 +235,9 @@ class Predictor:
         source, lengths = self._padded(ids)
         state = self.model.start(source, lengths)
         limits = longest_output(lengths, self.recipe.decoding.max_ratio)
+        if self.model.max_length is not None:
+            # One less, for the begin token that a look puts before the output.
+            limits = limits.clamp(max=self.model.max_length - 1)
         options: dict[str, Any] = {
             "batch_size": len(ids),
             "bos_id": BOS_ID,

@@ -55,9 +55,8 @@ def dropout(
         training: False returns ``states`` itself.
 
     Example:
-        >>> dropped = dropout(torch.ones(10_000), 0.25)
-        >>> round(dropped.mean().item(), 1), round((dropped == 0).float().mean().item(), 2)
-        (1.0, 0.25)
+        >>> dropout(torch.ones(1000), 0.25).unique()
+        tensor([0.0000, 1.3333])
     """
     if not training or rate == 0:
         return states

@@ -16,7 +16,7 @@ class TokenEmbedding(nn.Module):
     Args:
         vocab_size: Number of ids, V.
         model_dim: Width, C.
-        pad_id: The id that embeds to zeros and gets no gradient.
+        pad_id: The id that begins as zeros and gets no gradient from where it is read.
         scaled: Whether embeddings are multiplied by sqrt(C).
     """
 

@@ -1,7 +1,9 @@
 """Multi-head attention of Vaswani et al. (2017), section 3.2.2."""
 
 from math import sqrt
+from typing import Any
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -141,6 +143,11 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
         """(B, N, parts · C) as ``parts`` tensors (B, H, N, D)."""
+        if projected.dtype == torch.bfloat16 and projected.device.type == "cpu":
+            result: tuple[Tensor, ...] = _Float32Heads.apply(  # type: ignore[no-untyped-call]
+                projected, parts, self.num_heads
+            )
+            return result
         B, N, _ = projected.shape
         heads = projected.view(B, N, parts, self.num_heads, -1)
         return heads.permute(2, 0, 3, 1, 4).unbind(0)
@@ -155,3 +162,29 @@ class MultiHeadAttention(nn.Module):
             nn.init.uniform_(layer.weight, -sqrt(6 / joint), sqrt(6 / joint))
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
+
+
+class _Float32Heads(torch.autograd.Function):
+    """Cuts a projection into heads and widens it, in one pass each way.
+
+    A CPU attends in float32 whatever the projection came in (half-precision attention is several
+    times slower there), and cutting, widening and stacking the gradients one after the other
+    would read and write every number three times.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, parts: int, num_heads: int) -> tuple[Tensor, ...]:
+        B, N, width = projected.shape
+        ctx.sizes = (B, N, parts, num_heads, width // (parts * num_heads))
+        ctx.dtype = projected.dtype
+        heads = projected.view(ctx.sizes).permute(2, 0, 3, 1, 4)
+        wide = torch.empty(heads.shape, dtype=torch.float32).copy_(heads)
+        return wide.unbind(0)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        B, N, *_ = ctx.sizes
+        joined = torch.empty(ctx.sizes, dtype=ctx.dtype)
+        for part, grad in enumerate(grads):
+            joined[:, :, part].copy_(grad.transpose(1, 2))
+        return joined.view(B, N, -1), None, None

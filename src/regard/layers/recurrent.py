@@ -52,9 +52,9 @@ class RecurrentEncoder(nn.Module):
         self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
         """All outputs (zero on padding), and the two directions' last states side by side."""
-        packed = pack_padded_sequence(
-            inputs.float(), lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
+        # Under autocast inputs come in half precision, and a recurrence is a long sum.
+        whole = inputs.to(next(self.recurrence.parameters()).dtype)
+        packed = pack_padded_sequence(whole, lengths.cpu(), batch_first=True, enforce_sorted=False)
         with torch.autocast(inputs.device.type, enabled=False):
             packed_out, _ = self.recurrence(packed)
         out, _ = pad_packed_sequence(packed_out, batch_first=True, total_length=inputs.shape[1])

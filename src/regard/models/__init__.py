@@ -23,7 +23,13 @@ StateT = TypeVar("StateT")
 
 
 class Seq2Seq(Protocol[StateT]):
-    """What a sequence-to-sequence model offers to training and to every search."""
+    """What a sequence-to-sequence model offers to training and to every search.
+
+    Attributes:
+        max_length: Longest sequence it can take, in tokens; None sets no limit.
+    """
+
+    max_length: int | None
 
     def forward(
         self,

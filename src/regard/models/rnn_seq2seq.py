@@ -130,6 +130,7 @@ class RnnSeq2Seq(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
+        self.max_length: int | None = None
         embed, hidden = config.embed_dim, config.hidden_dim
         self.source_embedding = TokenEmbedding(source_vocab, embed)
         self.target_embedding = TokenEmbedding(target_vocab, embed)

@@ -108,6 +108,7 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
+        self.max_length = config.max_length if config.positions == "learned" else None
         width = config.model_dim
         self.target_embedding = TokenEmbedding(target_vocab, width)
         one_table = config.tie_embeddings == "all" and shared_vocab

@@ -128,9 +128,12 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
         settings: ``key.path=value`` texts that go over what the file says.
 
     Raises:
-        SettingError: The file is no TOML, or a key or value is not known.
+        SettingError: The file cannot be read or is no TOML, or a key or value is not known.
     """
-    table = read_toml(path)
+    try:
+        table = read_toml(path)
+    except OSError as error:
+        raise SettingError(f"{path} must be a recipe; got {error.strerror!r}.") from error
     assign(table, settings)
     return recipe_from_table(table, folder=path.parent)
 

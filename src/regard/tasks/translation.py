@@ -103,14 +103,24 @@ def learn_tokenizer(recipe: Recipe, pairs: Iterable[Pair]) -> PairTokenizer:
 
 
 def build_model(recipe: Recipe, tokenizer: PairTokenizer) -> Any:
-    """The recipe's model with new weights, sized for the tokenizer."""
+    """The recipe's model with new weights, sized for the tokenizer.
+
+    Raises:
+        SettingError: The model cannot take the longest sentences that the recipe lets in.
+    """
     _, architecture = MODELS[recipe.model_type]
-    return architecture(
+    model = architecture(
         recipe.model,
         source_vocab=tokenizer.source.vocab_size,
         target_vocab=tokenizer.target.vocab_size,
         shared_vocab=tokenizer.is_shared,
     )
+    limit, longest = model.max_length, recipe.data.max_length + 1  # the end is a token too
+    if isinstance(limit, int) and limit < longest:
+        raise SettingError(
+            f"model.max_length must be above data.max_length = {longest - 1}; got {limit}."
+        )
+    return model
 
 
 def states_and_labels(

@@ -62,7 +62,7 @@ def backward_in_chunks(
     Returns:
         The sum over rows, detached.
     """
-    total = torch.zeros((), device=states.device)
+    total = torch.zeros((), dtype=_wide(states), device=states.device)
     grads = []
     detached = states.detach()
     for start in range(0, len(labels), chunk_rows):
@@ -85,15 +85,16 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
         # softmax keeps the dtype but computes in float32; log-sum-exp follows from one element.
+        wide = _wide(logits)
         column = labels[:, None]
         uniform = smoothing / logits.shape[-1]
         gradient = torch.softmax(logits, dim=-1)
-        right = logits.gather(-1, column).float()
-        probability = gradient.gather(-1, column).float()
+        right = logits.gather(-1, column).to(wide)
+        probability = gradient.gather(-1, column).to(wide)
         log_sum_exp = right - probability.clamp_min(torch.finfo(torch.float32).tiny).log()
         loss = (log_sum_exp - (1 - smoothing) * right).sum()
         if smoothing:
-            loss = loss - uniform * logits.sum(-1).float().sum()
+            loss = loss - uniform * logits.sum(-1).to(wide).sum()
             gradient.sub_(uniform)
         right_gradient = probability - uniform - (1 - smoothing)
         rows = torch.arange(len(labels), device=labels.device)
@@ -108,3 +109,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         if grad.item() != 1:
             gradient = gradient * grad.to(gradient.dtype)
         return gradient, None, None
+
+
+def _wide(tensor: Tensor) -> torch.dtype:
+    """The dtype of sums: float32 at least."""
+    return torch.promote_types(tensor.dtype, torch.float32)

@@ -79,9 +79,15 @@ class TrainingConfig:
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         check_at_least("weight_decay", self.weight_decay, 0)
+        check_at_least("seed", self.seed, 0)
         check_fraction("label_smoothing", self.label_smoothing)
         if self.ema is not None:
             check_fraction("ema", self.ema)
+        if self.metric == "bleu" and self.validation_pairs == 0:
+            raise SettingError(
+                "validation_pairs must be above 0 where metric is bleu; got 0. "
+                "BLEU is measured on translations of them."
+            )
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise SettingError(
                 f"betas must be two numbers, each at least 0 and below 1; got {list(self.betas)}."

@@ -3,8 +3,9 @@
 import math
 import time
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from regard.training.schedule import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
 
 
+@runtime_checkable
 class Task(Protocol):
     """What the loop asks of a task."""
 
@@ -62,6 +64,7 @@ class Position:
         best: The best validation figure, by the metric chosen; None before the first.
         best_update: When it was reached.
         stale: Validations since then.
+        validated: The update of the last validation.
     """
 
     update: int = 0
@@ -72,6 +75,7 @@ class Position:
     best: float | None = None
     best_update: int = 0
     stale: int = 0
+    validated: int = 0
 
 
 class Trainer:
@@ -119,6 +123,8 @@ class Trainer:
         torch.manual_seed(self.config.seed)
         self._resume()
         with Interruption() as interruption, self.reporter.training(self._share):
+            if self._owes_validation():
+                self._validate()
             for batches, epoch_done in self._batches():
                 self._update(batches)
                 if epoch_done:
@@ -129,7 +135,7 @@ class Trainer:
                     self._save()
                     self.reporter.interrupted(self.run.path, self.position.update)
                     interruption.leave()
-                if self.position.update % self.config.validate_every == 0 or is_last:
+                if is_last or self._owes_validation():
                     self._validate()
                 if is_last or self._is_stale():
                     break
@@ -204,13 +210,20 @@ class Trainer:
             "Lower training.learning_rate, or set training.clip_norm = 1."
         )
 
+    def _owes_validation(self) -> bool:
+        """Whether one is due: it may have been put off by an interruption."""
+        position = self.position
+        is_due = position.update % self.config.validate_every == 0
+        return is_due and position.validated < position.update
+
     def _validate(self) -> None:
         """Measure, tell, and save a checkpoint."""
         position = self.position
         figures = self._measure()
         score = figures["loss"] if self.config.metric == "loss" else -figures["bleu"]
+        position.validated = position.update
         position.stale += 1
-        if position.best is None or score < position.best:
+        if score < (math.inf if position.best is None else position.best):
             position.best, position.best_update, position.stale = score, position.update, 0
         self.run.append_metrics({"update": position.update, "split": "valid", **figures})
         self.reporter.validated(
@@ -220,6 +233,7 @@ class Trainer:
             samples=self.task.samples(self.model),
         )
         self._save()
+        self._prune()
 
     def _measure(self) -> dict[str, float]:
         self.model.eval()
@@ -236,7 +250,17 @@ class Trainer:
             "ema": None if self.ema is None else self.ema.weights,
         }
         self.run.save_checkpoint(self.position.update, self.model.state_dict(), state)
-        best = self.position.best_update or None
+
+    def _prune(self) -> None:
+        """Keep the newest checkpoints and the best, and none that only an interruption made.
+
+        Those would otherwise take part in the average, and push out one that should.
+        """
+        position = self.position
+        for saved in self.run.checkpoints():
+            if saved.step % self.config.validate_every and saved.step < position.update:
+                saved.delete()
+        best = position.best_update or None
         self.run.prune(keep_last=self.config.keep, best=best)
 
     def _resume(self) -> None:
@@ -254,6 +278,7 @@ class Trainer:
 
     def _finish(self) -> dict[str, Any]:
         """Choose the weights by validation, and write them."""
+        self._prune()
         candidates = self._candidates()
         measured = {}
         for name, weights in candidates.items():
@@ -288,7 +313,7 @@ class Trainer:
             found[f"average of {len(newest)}"] = lambda: average(newest)
         if self.ema is not None:
             with self.ema.installed(self.model):
-                smooth = {k: v.clone() for k, v in self.model.state_dict().items()}
+                smooth = deepcopy(self.model.state_dict())  # tied weights stay tied
             found["moving average"] = lambda: smooth
         return found
 

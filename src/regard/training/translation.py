@@ -1,6 +1,7 @@
 """Training a translator: what the loop needs of the translation task, and the run from start to end."""  # noqa: E501
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import as_table, build
-from regard.errors import RunError
+from regard.errors import DataError, RunError
 from regard.inference import Predictor, Run, is_run
 from regard.metrics import bleu
 from regard.tasks.recipe import Recipe, recipe_from_table, with_training
@@ -61,6 +62,12 @@ class TranslationTraining:
         self.epoch_corpus = self.corpus
         self.valid_pairs = list(valid)
         self.valid = self._encode(valid, too_long)
+        for split, corpus in (("train", self.corpus), ("valid", self.valid)):
+            if not len(corpus):
+                raise DataError(
+                    f"data.{split} must hold pairs of at most data.max_length = "
+                    f"{recipe.data.max_length} tokens; every one is longer."
+                )
         self.valid_batches = self._plan(self.valid, seed=0)
 
     @property
@@ -182,24 +189,28 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
     config = build(TrainingConfig, recipe.training, where="training")
     recipe = with_training(recipe, as_table(config))
     bad_lines = BadLines()
-    if is_run(path):
-        opened = Run.open_for_training(path)
-        _check_same_recipe(opened, recipe)
+    too_long = BadLines()
+    with ExitStack() as stack:
+        run: Run | None = None
+        if is_run(path):
+            run = stack.enter_context(Run.open_for_training(path))
+            _check_same_recipe(run, recipe)
         pairs, valid = read_training(recipe, bad_lines=bad_lines)
-    else:
-        # Everything that can be wrong with the text is found before a folder is made.
-        pairs, valid = read_training(recipe, bad_lines=bad_lines)
-        opened = Run.create(path, recipe.table(), recipe.task)
-    with opened as run:
-        if not run.has_tokenizer:
-            learned = learn_tokenizer(recipe, pairs)
-            with run.new_tokenizer_folder() as folder:
-                learned.save(folder)
-        tokenizer = load_pair_tokenizer(run.tokenizer_folder)
-        too_long = BadLines()
+        is_learned = run is not None and run.has_tokenizer
+        tokenizer = (
+            load_pair_tokenizer(run.tokenizer_folder)
+            if run is not None and is_learned
+            else learn_tokenizer(recipe, pairs)
+        )
         task = TranslationTraining(recipe, tokenizer, pairs, valid, config, too_long)
         torch.manual_seed(config.seed)
         model = build_model(recipe, tokenizer)
+        if run is None:
+            # Last, so that nothing is left behind by text or settings that cannot be used.
+            run = stack.enter_context(Run.create(path, recipe.table(), recipe.task))
+        if not is_learned:
+            with run.new_tokenizer_folder() as folder:
+                tokenizer.save(folder)
         reporter.started(_facts(recipe, task, model, bad_lines, too_long))
         summary = Trainer(run, model, task, config, reporter).fit()
         model.load_state_dict(run.load_model())
@@ -240,7 +251,9 @@ def _facts(
 
 def _check_same_recipe(run: Run, recipe: Recipe) -> None:
     table = recipe.table()
-    kept = recipe_from_table(run.recipe).table()
+    before_it = recipe_from_table(run.recipe)
+    training = as_table(build(TrainingConfig, before_it.training, where="training"))
+    kept = with_training(before_it, training).table()
     for section, settings in table.items():
         before = kept.get(section)
         if before == settings:
@@ -252,7 +265,6 @@ def _check_same_recipe(run: Run, recipe: Recipe) -> None:
                 k for k in settings.keys() | before.keys() if settings.get(k) != before.get(k)
             )
             name, old, new = f"{section}.{key}", before.get(key), settings.get(key)
-        run.close()
         raise RunError(
             f"{run.path} holds a run with other settings: {name} was {old!r}, now {new!r}. "
             "Choose another folder, or the settings of before."
