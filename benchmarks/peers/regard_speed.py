@@ -11,27 +11,168 @@ comes after the warm-up: padding the ids, forward, loss, backward and the optimi
 their mean training loss, smoothed, per token: it shows that the work was done. Exit status 3 says
 that this side cannot be measured here.
 
-The ids of regard's own vocabularies have padding at 0 and unknown at 1, those of the file the
-other way round: swap the two.
+The work is done by regard's own training loop, into a run folder that is thrown away. The ids of
+regard's vocabularies have padding at 0 and unknown at 1, those of the file the other way round:
+the two are swapped.
 """
 
 import argparse
-import sys
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.peers import batches
+from regard.inference import Run
+from regard.models import Transformer, TransformerConfig
+from regard.tasks.translation import states_and_labels
+from regard.text import Batch, Corpus, Sequences, collate
+from regard.training import Trainer, TrainingConfig
 
 UNAVAILABLE = 3
+VOCAB_SIZE = 9712
+MODEL = TransformerConfig(
+    model_dim=128,
+    ffn_dim=256,
+    num_heads=4,
+    num_encoder_layers=4,
+    num_decoder_layers=4,
+    dropout=0.3,
+)
+
+
+class GivenBatches:
+    """The task of training on these batches, in this order."""
+
+    model_dim = MODEL.model_dim
+
+    def __init__(self, given: list[batches.IdBatch]) -> None:
+        self.given = given
+        self.num_samples = sum(len(batch.source) for batch in given)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Nothing: every epoch is the same."""
+
+    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[Batch, int]]:
+        """Every batch, padded as it is asked for."""
+        for batch in self.given:
+            corpus = Corpus(
+                Sequences.of(map(swapped, batch.source)), Sequences.of(map(swapped, batch.target))
+            )
+            cursor += len(corpus)
+            yield collate(corpus, torch.arange(len(corpus)).numpy()), cursor
+
+    def states_and_labels(
+        self, model: nn.Module, batch: Batch
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """As the translation task has it."""
+        return states_and_labels(model, batch)
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """No validation: it is not what is timed."""
+        return {"loss": 0.0}
+
+    def samples(self, model: nn.Module) -> list[str]:
+        """None."""
+        return []
+
+
+class Stopwatch:
+    """Notes when each update ended, and its loss."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+        self.losses: list[float] = []
+        self.tokens: list[int] = []
+
+    def started(self, facts: Sequence[str]) -> None:
+        """Nothing."""
+
+    def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:
+        """Nothing around the loop."""
+        return nullcontext()
+
+    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
+        """Note time and loss."""
+        self.ends.append(time.perf_counter())
+        self.losses.append(figures["loss"])
+        self.tokens.append(tokens)
+
+    def validated(self, *_: Any, **__: Any) -> None:
+        """Nothing."""
+
+    def resumed(self, update: int) -> None:
+        """Nothing."""
+
+    def interrupted(self, path: Path, update: int) -> None:
+        """Nothing."""
+
+    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
+        """Nothing."""
+
+
+def swapped(ids: Sequence[int]) -> list[int]:
+    """The ids of the file as regard numbers them.
+
+    Example:
+        >>> swapped([0, 1, 7])
+        [1, 0, 7]
+    """
+    return [1 - token if token < 2 else token for token in ids]
+
+
+def fit(given: list[batches.IdBatch], run: Run, *, seed: int = 42) -> tuple[nn.Module, Stopwatch]:
+    """A model trained once on every batch, with the peers' schedule; and how long it took."""
+    config = TrainingConfig(
+        updates=len(given),
+        learning_rate=0.005,
+        warmup=2000,
+        schedule="inverse_sqrt",
+        validate_every=len(given),
+        seed=seed,
+    )
+    torch.manual_seed(seed)
+    model = Transformer(
+        MODEL, source_vocab=VOCAB_SIZE, target_vocab=VOCAB_SIZE, shared_vocab=True
+    )
+    stopwatch = Stopwatch()
+    Trainer(run, model, GivenBatches(given), config, stopwatch).fit()
+    return model, stopwatch
+
+
+def summary(stopwatch: Stopwatch, *, warmup: int, began: float) -> dict[str, float]:
+    """Updates, target tokens, seconds and mean loss after the warm-up."""
+    start = stopwatch.ends[warmup - 1] if warmup else began
+    return {
+        "updates": len(stopwatch.ends) - warmup,
+        "tokens": sum(stopwatch.tokens[warmup:]),
+        "seconds": round(stopwatch.ends[-1] - start, 4),
+        "loss": round(statistics.fmean(stopwatch.losses[warmup:]), 4),
+    }
 
 
 def main() -> None:
-    """Read the arguments and measure."""
+    """Read the arguments, measure, and print the JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("batches", type=Path, help="a batches file")
     parser.add_argument("--updates", type=int, default=12, help="how many batches to train on")
     parser.add_argument("--warmup", type=int, default=2, help="of these, not timed")
     parser.add_argument("--threads", type=int, default=2)
-    parser.parse_args()
-    print("regard has no training loop yet", file=sys.stderr)
-    sys.exit(UNAVAILABLE)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    given = batches.read(arguments.batches)[: arguments.updates]
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        with Run.create(Path(folder) / "run", {"task": "translation"}, "translation") as run:
+            _, stopwatch = fit(given, run)
+    print(json.dumps(summary(stopwatch, warmup=arguments.warmup, began=began)))
 
 
 if __name__ == "__main__":

@@ -14,24 +14,32 @@ _HALVES = (torch.bfloat16, torch.float16)
 
 def refuse(request: Request) -> str | None:
     """Why this backend cannot serve, or None if it can."""
-    reason = None
-    if request.score.as_dot(request.query, request.key) is None:
-        reason = "the score is not a dot product"
-    elif type(request.weighting) is not Softmax:
-        reason = "the weighting is not softmax"
-    elif request.return_lse:
-        reason = "the log-sum-exp is wanted, with its gradient"
-    elif request.dropout:
-        reason = "dropout must not depend on tile sizes"
-    elif request.bias is not None and request.bias.requires_grad:
+    reason = refuse_unless_plain(request)
+    if reason is not None:
+        return reason
+    mask = request.mask
+    if request.bias is not None and request.bias.requires_grad:
         reason = "the bias needs a gradient"
     elif request.value.shape[-1] != request.key.shape[-1]:
         reason = "values are not as wide as keys, so that the kernel would hold N×M"
     elif request.query.dtype == torch.float64 and request.needs_grad():
         reason = "float64 gradients may be differentiated again"
-    elif (mask := request.mask) is not None and not mask.is_causal and mask.size > _LARGEST_MASK:
+    elif mask is not None and not mask.is_causal and mask.size > _LARGEST_MASK:
         reason = "the mask would be an N×M matrix of more than 64 MB"
     return reason
+
+
+def refuse_unless_plain(request: Request) -> str | None:
+    """Why it is not the softmax of a dot product and nothing else, or None if it is."""
+    if request.score.as_dot(request.query, request.key) is None:
+        return "the score is not a dot product"
+    if type(request.weighting) is not Softmax:
+        return "the weighting is not softmax"
+    if request.return_lse:
+        return "the log-sum-exp is wanted, with its gradient"
+    if request.dropout:
+        return "dropout must not depend on tile sizes"
+    return None
 
 
 def notes(request: Request) -> tuple[str, ...]:
@@ -67,7 +75,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
         query, key, value = query.float(), key.float(), value.float()
     out = _attend(request, query, key, value)
     hidden = None if mask is None else mask.hidden_of(key)
-    if hidden is not None and _may_be_poisoned(out):
+    if hidden is not None and may_be_poisoned(out):
         # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
         key, value = key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
         out = _attend(request, query, key, value)
@@ -104,7 +112,7 @@ def _upcasts(request: Request) -> bool:
     )
 
 
-def _may_be_poisoned(out: Tensor) -> bool:
+def may_be_poisoned(out: Tensor) -> bool:
     """Whether the answer holds a NaN; where asking would wait for a device, yes."""
     if out.device.type != "cpu" or torch.compiler.is_compiling():
         return True

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends.blocks import without_hidden
+from regard.attention.backends.sdpa import may_be_poisoned, refuse_unless_plain
 from regard.attention.request import Request
-from regard.attention.weighting import Softmax
 
 # From here on the fused kernel is as fast (2 cores with AVX-512, D = 32 and 64).
 _MOST_KEYS = 128
@@ -24,8 +24,10 @@ _FASTER = (torch.float32, torch.bfloat16, torch.float16)
 
 def refuse(request: Request) -> str | None:
     """Why this backend cannot serve, or None if it can."""
+    reason = refuse_unless_plain(request)
+    if reason is not None:
+        return reason
     most = min(_MOST_KEYS, request.key.shape[-1] + request.value.shape[-1])
-    reason = None
     if request.query.device.type != "cpu":
         reason = "it is for CPUs"
     elif not request.needs_grad():
@@ -36,14 +38,6 @@ def refuse(request: Request) -> str | None:
         reason = "float64 gradients may be differentiated again"
     elif request.key.shape[2] > most:
         reason = f"there are more than {most} keys"
-    elif request.score.as_dot(request.query, request.key) is None:
-        reason = "the score is not a dot product"
-    elif type(request.weighting) is not Softmax:
-        reason = "the weighting is not softmax"
-    elif request.return_lse:
-        reason = "the log-sum-exp is wanted, with its gradient"
-    elif request.dropout:
-        reason = "dropout must not depend on tile sizes"
     elif request.bias is not None:
         reason = "there is a bias"
     elif request.key.shape[1] != request.query.shape[1]:
@@ -65,17 +59,22 @@ def bytes_beyond(request: Request) -> int:
 
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and no log-sum-exp."""
-    key, value = request.key, request.value
-    penalty = None
-    if request.mask is not None:
-        key, value = without_hidden(request.mask, key, value)
-        penalty = request.mask.penalty(torch.float32)
+    mask = request.mask
+    penalty = None if mask is None else mask.penalty(torch.float32)
+    out = _attend(request, request.key, request.value, penalty)
+    if mask is not None and mask.hidden is not None and may_be_poisoned(out):
+        # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
+        out = _attend(request, *without_hidden(mask, request.key, request.value), penalty)
+    return out, None
+
+
+def _attend(request: Request, key: Tensor, value: Tensor, penalty: Tensor | None) -> Tensor:
     form = request.score.as_dot(request.query, key)
     assert form is not None
     out: Tensor = _Short.apply(  # type: ignore[no-untyped-call]
         form.query, form.key, value, penalty, form.scale
     )
-    return out, None
+    return out
 
 
 class _Short(torch.autograd.Function):
