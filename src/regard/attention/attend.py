@@ -215,7 +215,7 @@ def _run(request: Request, backend: str | None) -> tuple[Tensor, Tensor | None]:
     module = pick_backend(request, backend)
     if not request.key.shape[2]:
         # No keys at all: zeros that keep their place in the graph.
-        empty = request.query.new_zeros(*request.query.shape[:3], 0)
+        empty = request.query[..., :0]
         value = request.value.repeat_interleave(
             request.query.shape[1] // request.value.shape[1], dim=1
         )

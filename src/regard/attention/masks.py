@@ -243,7 +243,8 @@ class BoundMask:
         hidden = ~self.dense().any(dim=-2, keepdim=True).transpose(-1, -2)
         if not hidden.is_cuda and not bool(hidden.any()):
             return None
-        return hidden.expand(*hidden.shape[:-2], self.grid.keys, 1)
+        B, H, _, _ = (1,) * (4 - hidden.dim()) + tuple(hidden.shape)
+        return hidden.expand(B, H, self.grid.keys, 1)
 
     def hidden_of(self, key: Float[Tensor, "B G M D"]) -> Bool[Tensor, "b g M 1"] | None:
         """``hidden`` for keys that several heads may share: hidden from all that do."""

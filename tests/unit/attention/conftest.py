@@ -1,0 +1,37 @@
+"""Sizes that are all different primes, so that swapped axes cannot pass."""
+
+from collections.abc import Callable, Iterator
+
+import jaxtyping
+import pytest
+import torch
+from torch import Tensor
+
+Inputs = Callable[..., list[Tensor]]
+
+
+@pytest.fixture
+def make_inputs() -> Inputs:
+    """Query, key and value of the sizes B, H, N, M, D, E = 2, 3, 5, 7, 11, 13."""
+
+    def make(
+        *,
+        dtype: torch.dtype = torch.float64,
+        value_dim: int = 13,
+        key_heads: int = 3,
+        heads: int = 3,
+        queries: int = 5,
+        requires_grad: bool = False,
+    ) -> list[Tensor]:
+        shapes = [(2, heads, queries, 11), (2, key_heads, 7, 11), (2, key_heads, 7, value_dim)]
+        return [torch.randn(s, dtype=dtype).requires_grad_(requires_grad) for s in shapes]
+
+    return make
+
+
+@pytest.fixture
+def unchecked_shapes() -> Iterator[None]:
+    """Switch the net of shape checks off, to reach the errors users meet without it."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -1,0 +1,109 @@
+"""The reciprocal form: its range, its tiles, its memory."""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from regard.attention import Additive, attend, causal, explain, lengths, weights
+from regard.attention.backends import additive_cpu
+
+
+def make(queries=70, keys=90, dim=8, dtype=torch.float32, batch=2):
+    torch.manual_seed(1)
+    shapes = [(batch, queries, dim), (batch, keys, dim), (batch, keys, 5), (dim,)]
+    return [torch.randn(s, dtype=dtype) for s in shapes]
+
+
+def dense_formula(query, key, value, w):
+    scores = (query.unsqueeze(-2) + key.unsqueeze(-3)).tanh() @ w
+    return torch.softmax(scores, dim=-1) @ value
+
+
+@pytest.mark.parametrize("tile", [1, 64, 1000, 2**19])
+def test_the_answer_does_not_depend_on_the_tiles(monkeypatch, tile):
+    monkeypatch.setattr(additive_cpu, "_TILE", tile)
+    monkeypatch.setattr(additive_cpu, "_MOST_KEYS", 16)
+    inputs = [t.requires_grad_() for t in make(13, 37, dtype=torch.float64)]
+    *qkv, w = inputs
+    out = attend(*qkv, score=Additive(w), mask=lengths([20, 37]), backend="additive_cpu")
+    want = attend(*qkv, score=Additive(w), mask=lengths([20, 37]), backend="tiled")
+    torch.testing.assert_close(out, want)
+    grad = torch.randn_like(out)
+    for one, other in zip(
+        torch.autograd.grad(out, inputs, grad), torch.autograd.grad(want, inputs, grad), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    ("shift", "spread", "reciprocal"), [(0, 1, True), (200, 1, True), (0, 60, False)]
+)
+def test_large_queries_and_keys_stay_exact(shift, spread, reciprocal):
+    query, key, value, w = make(dtype=torch.float32)
+    query, key = query * spread + shift, key * spread - shift
+    factors = additive_cpu._Factors.of(query[:, None], key[:, None], w)
+    assert (factors.one is not None) == reciprocal
+    leaves = [t.requires_grad_() for t in (query, key, value, w)]
+    out = attend(*leaves[:3], score=Additive(w))
+    out.sum().backward()
+    want = dense_formula(*(t.detach().double() for t in leaves))
+    torch.testing.assert_close(out.double(), want, atol=2e-4, rtol=0)
+    assert all(t.grad.isfinite().all() for t in leaves)
+
+
+def test_nan_in_a_visible_query_reaches_only_its_own_row():
+    query, key, value, w = make(5, 6)
+    query[0, 2] = float("nan")
+    out = attend(query, key, value, score=Additive(w))
+    assert out[0, 2].isnan().all()
+    assert out[0, :2].isfinite().all()
+    assert out[1].isfinite().all()
+
+
+def test_errors_are_at_most_four_times_those_of_the_plain_formula():
+    inputs = make(67, 131, 32)
+    inputs[3] *= 3
+    exact = dense_formula(*(t.double() for t in inputs))
+    plain = (dense_formula(*inputs) - exact).abs().max()
+    ours = (attend(*inputs[:3], score=Additive(inputs[3])) - exact).abs().max()
+    assert ours <= 4 * plain
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the largest tensor any operation made."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        tensors = out if isinstance(out, (tuple, list)) else (out,)
+        sizes = [t.untyped_storage().nbytes() // 4 for t in tensors if isinstance(t, torch.Tensor)]
+        self.elements = max([self.elements, *sizes])
+        return out
+
+
+@pytest.mark.parametrize("queries", [1, 1024])
+def test_no_tensor_of_all_hidden_units_is_ever_made(queries):
+    N, M, h = queries, 1024, 64
+    inputs = [t.requires_grad_() for t in make(N, M, h, batch=1)]
+    with Largest() as largest:
+        out = attend(*inputs[:3], score=Additive(inputs[3]))
+        torch.autograd.grad(out, inputs, torch.ones_like(out))
+    allowed = max(additive_cpu._TILE, M * h)
+    assert 0 < largest.elements <= allowed
+    assert allowed * 100 <= 1024 * M * h
+
+
+def test_the_plan_says_which_form():
+    query, key, value, w = make()
+    plan = explain(query, key, value, score=Additive(w))
+    assert plan.backend == "additive_cpu"
+    assert "reciprocal" in plan.notes[0]
+    assert "sigmoid" in explain(query[:, :1], key, value, score=Additive(w)).notes[0]
+
+
+def test_causal_rows_are_prefixes():
+    query, key, value, w = make(90, 90)
+    out = attend(query, key, value, score=Additive(w), mask=causal())
+    rows = weights(query, key, score=Additive(w), mask=causal())
+    torch.testing.assert_close(out, rows @ value, atol=1e-5, rtol=0)

@@ -1,0 +1,281 @@
+"""The call against the formula in plain float64 loops, on every path."""
+
+import pytest
+import torch
+from tests.conftest import TOLERANCE
+
+from regard.attention import (
+    Additive,
+    Dot,
+    ScaledDot,
+    attend,
+    causal,
+    dense,
+    explain,
+    lengths,
+    weights,
+)
+from regard.attention.reference import attend_by_loops
+from regard.errors import SettingError, ShapeError
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+
+
+def scaled_dot(head):
+    return lambda q, k: (q * k).sum() / 11**0.5
+
+
+def dot(head):
+    return lambda q, k: (q * k).sum()
+
+
+def capped(head):
+    return lambda q, k: 2.0 * ((q * k).sum() * 0.3 / 2.0).tanh()
+
+
+def additive(w):
+    w = w.double()
+    return lambda head: lambda q, k: ((w if w.dim() < 2 else w[head]) * (q + k).tanh()).sum()
+
+
+W = torch.linspace(-1, 1, 11, dtype=torch.float64)
+W_PER_HEAD = torch.linspace(-2, 2, 33, dtype=torch.float64).reshape(3, 11)
+SCORES = [
+    pytest.param(ScaledDot(), scaled_dot, id="scaled dot"),
+    pytest.param(Dot(), dot, id="dot"),
+    pytest.param(ScaledDot(scale=0.3, softcap=2.0), capped, id="softcap"),
+    pytest.param(Additive(W), additive(W), id="additive"),
+    pytest.param(Additive(W_PER_HEAD), additive(W_PER_HEAD), id="additive per head"),
+]
+LENGTHS = torch.tensor([4, 7])
+
+
+def visible_by_hand(kind, queries=5):
+    """The masks of these tests as booleans, made without the mask objects."""
+    n, m = torch.arange(queries)[:, None], torch.arange(7)
+    padded = (m < LENGTHS[:, None])[:, None, None]
+    past = m <= n + (7 - queries)
+    table = {"lengths": padded, "causal": past, "both": padded & past, "none": None}
+    return table[kind]
+
+
+MASKS = {
+    "none": None,
+    "lengths": lengths(LENGTHS),
+    "causal": causal(),
+    "both": lengths(LENGTHS) & causal(),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(("score", "formula"), SCORES)
+@pytest.mark.parametrize("queries", [1, 5, 7])
+def test_every_score_and_mask_gives_the_formulas_context_and_lse(
+    make_inputs, score, formula, mask, queries
+):
+    inputs = make_inputs(queries=queries)
+    answer = attend_by_loops(*inputs, formula, visible=visible_by_hand(mask, queries))
+    context, lse = attend(*inputs, score=score, mask=MASKS[mask], return_lse=True)
+    torch.testing.assert_close(context, answer.context)
+    torch.testing.assert_close(lse, answer.lse)
+    torch.testing.assert_close(weights(*inputs[:2], score=score, mask=MASKS[mask]), answer.weights)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("backend", ["sdpa", "tiled", None])
+def test_dot_products_keep_their_precision_in_every_dtype(make_inputs, dtype, backend):
+    inputs = make_inputs(dtype=dtype, value_dim=11)
+    answer = attend_by_loops(*inputs, visible=visible_by_hand("both"))
+    out = attend(*inputs, mask=MASKS["both"], backend=backend)
+    assert out.dtype == dtype
+    torch.testing.assert_close(out.double(), answer.context, atol=TOLERANCE[dtype], rtol=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("backend", ["additive_cpu", "tiled"])
+@pytest.mark.parametrize("queries", [1, 5])
+def test_additive_keeps_its_precision_in_every_dtype(make_inputs, dtype, backend, queries):
+    inputs = make_inputs(dtype=dtype, queries=queries)
+    w = W.to(dtype)
+    answer = attend_by_loops(*inputs, additive(w))
+    out = attend(*inputs, score=Additive(w), backend=backend)
+    torch.testing.assert_close(out.double(), answer.context, atol=TOLERANCE[dtype], rtol=0)
+
+
+@pytest.mark.parametrize("backend", ["sdpa", "tiled"])
+def test_heads_may_share_keys(make_inputs, backend):
+    inputs = make_inputs(heads=6, value_dim=11)
+    answer = attend_by_loops(*inputs)
+    torch.testing.assert_close(attend(*inputs, backend=backend), answer.context)
+
+
+@pytest.mark.parametrize("backend", ["sdpa", "tiled", "additive_cpu"])
+def test_bias_is_added_to_scores_and_minus_infinity_hides(make_inputs, backend):
+    inputs = make_inputs(value_dim=11)
+    bias = torch.randn(3, 1, 7, dtype=torch.float64)
+    bias[1] = float("-inf")
+    score, formula = (Additive(W), additive(W)) if backend == "additive_cpu" else (Dot(), dot)
+    answer = attend_by_loops(*inputs, formula, bias=bias)
+    out = attend(*inputs, score=score, bias=bias, backend=backend)
+    torch.testing.assert_close(out, answer.context)
+    assert out[:, 1].eq(0).all()
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "leading"),
+    [
+        ((5, 11), (7, 11), ()),
+        ((2, 5, 11), (2, 7, 11), (2,)),
+        ((2, 5, 11), (7, 11), (2,)),
+        ((2, 3, 5, 11), (7, 11), (2, 3)),
+        ((3, 1, 4, 5, 11), (2, 2, 7, 11), (3, 2, 4)),
+    ],
+)
+def test_leading_axes_broadcast_and_only_four_axes_group(query, key, leading):
+    q, k = torch.randn(query, dtype=torch.float64), torch.randn(key, dtype=torch.float64)
+    out = attend(q, k)
+    assert out.shape == (*leading, 5, 11)
+    if k.dim() == 4:
+        k = k.repeat_interleave(2, dim=1)
+    want = torch.softmax(q @ k.mT / 11**0.5, dim=-1) @ k
+    torch.testing.assert_close(out, want)
+
+
+def test_without_values_the_keys_are_mixed(make_inputs):
+    query, key, _ = make_inputs()
+    assert torch.equal(attend(query, key), attend(query, key, key))
+
+
+def test_no_keys_give_zeros_with_gradients(make_inputs):
+    query, key, value = make_inputs(requires_grad=True)
+    out, lse = attend(query, key[:, :, :0], value[:, :, :0], return_lse=True)
+    out.sum().backward()
+    assert out.shape == (2, 3, 5, 13)
+    assert out.eq(0).all()
+    assert lse.eq(float("-inf")).all()
+    assert query.grad.eq(0).all()
+
+
+PATHS = [
+    pytest.param("sdpa", ScaledDot(), torch.float32, id="sdpa"),
+    pytest.param("tiled", ScaledDot(), torch.float64, id="tiled"),
+    pytest.param("additive_cpu", Additive(W), torch.float64, id="additive"),
+]
+
+
+@pytest.mark.parametrize(("backend", "score", "dtype"), PATHS)
+@pytest.mark.parametrize("how", ["mask", "bias"])
+def test_query_without_visible_keys_gets_zeros_and_finite_gradients(
+    make_inputs, backend, score, dtype, how
+):
+    query, key, value = make_inputs(dtype=dtype, value_dim=11, requires_grad=True)
+    mask, bias = torch.ones(5, 7, dtype=torch.bool), torch.zeros(5, 7, dtype=dtype)
+    mask[2], bias[2] = False, float("-inf")
+    seen = {"mask": mask} if how == "mask" else {"bias": bias}
+    out = attend(query, key, value, score=score, backend=backend, **seen)
+    (out * torch.randn_like(out)).sum().backward()
+    assert out[..., 2, :].eq(0).all()
+    assert query.grad[..., 2, :].eq(0).all()
+    assert all(t.grad.isfinite().all() for t in (query, key, value))
+
+
+@pytest.mark.parametrize(("backend", "score", "dtype"), PATHS)
+@pytest.mark.parametrize("poisoned", [1, 2], ids=["keys", "values"])
+def test_nan_in_keys_hidden_from_all_reaches_neither_output_nor_gradients(
+    make_inputs, backend, score, dtype, poisoned
+):
+    inputs = make_inputs(dtype=dtype, value_dim=11)
+    clean = attend(*inputs, score=score, mask=lengths([4, 6]), backend=backend)
+    inputs[poisoned][:, :, 6:] = float("nan")
+    inputs[poisoned][0, :, 4:] = float("inf")
+    leaves = [t.requires_grad_() for t in inputs]
+    out = attend(*leaves, score=score, mask=lengths([4, 6]), backend=backend)
+    out.sum().backward()
+    torch.testing.assert_close(out, clean)
+    assert all(t.grad.isfinite().all() for t in leaves)
+
+
+@pytest.mark.parametrize(("backend", "score", "dtype"), PATHS[1:])
+@pytest.mark.parametrize("poisoned", [1, 2], ids=["keys", "values"])
+def test_nan_in_a_key_reaches_only_the_queries_that_see_it(
+    make_inputs, backend, score, dtype, poisoned
+):
+    inputs = make_inputs(dtype=dtype, queries=7)
+    clean = attend(*inputs, score=score, mask=causal(), backend=backend)
+    inputs[poisoned][:, :, 4] = float("nan")
+    out = attend(*inputs, score=score, mask=causal(), backend=backend)
+    torch.testing.assert_close(out[:, :, :4], clean[:, :, :4])
+    assert out[:, :, 4:].isnan().all()
+
+
+def test_half_precision_training_runs_in_float32_on_a_cpu(make_inputs):
+    inputs = make_inputs(dtype=torch.bfloat16, value_dim=11, requires_grad=True)
+    plan = explain(*inputs, backend="sdpa")
+    assert any("float32" in note for note in plan.notes)
+    attend(*inputs, backend="sdpa").sum().backward()
+    assert inputs[0].grad.dtype == torch.bfloat16
+
+
+def test_autocast_does_not_narrow_what_was_given_wide(make_inputs):
+    inputs = make_inputs(dtype=torch.float32, value_dim=11)
+    want = attend(*inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(attend(*inputs), want)
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"score": "dot"}, SettingError, "score must be a Score such as ScaledDot"),
+        ({"weighting": "softmax"}, SettingError, "weighting must be a Weighting"),
+        ({"mask": torch.zeros(5, 7)}, ShapeError, "mask must be boolean.*float32.*pass bias="),
+        (
+            {"mask": torch.ones(7, 5, dtype=torch.bool)},
+            ShapeError,
+            r"mask must broadcast to \(\*batch, N, M\) = \(2, 3, 5, 7\); got \(7, 5\)",
+        ),
+        ({"mask": "causal"}, ShapeError, "mask must be a Mask or a boolean tensor; got str"),
+        ({"mask": lengths([1, 2, 3])}, ShapeError, r"lengths must have shape \(B,\) = \(2,\)"),
+        ({"mask": lengths([1, 8])}, ShapeError, "lengths must be at most M = 7; got 8"),
+        ({"mask": lengths([1, -1])}, ShapeError, "lengths must be at least 0; got -1"),
+        ({"bias": torch.ones(5, 7, dtype=torch.bool)}, ShapeError, "pass mask="),
+        ({"bias": torch.ones(7, 5)}, ShapeError, r"bias must broadcast to .* got \(7, 5\)"),
+        ({"dropout": 1.0}, SettingError, "dropout must be at least 0 and below 1; got 1.0"),
+        ({"backend": "flash"}, SettingError, "backend must be one of additive_cpu"),
+        ({"backend": "additive_cpu"}, SettingError, "but the score is not additive"),
+        ({"backend": "sdpa", "dropout": 0.1}, SettingError, "but dropout must not depend"),
+        (
+            {"score": Additive(torch.ones(7))},
+            ShapeError,
+            r"w must broadcast to \(H, D\) = \(3, 11\)",
+        ),
+        (
+            {"key": torch.zeros(2, 3, 7, 5)},
+            ShapeError,
+            "key must be as wide as query, D = 11; got 5",
+        ),
+        ({"key": torch.zeros(2, 3, 6, 11)}, ShapeError, "as many positions as key, M = 6; got 7"),
+        ({"key": torch.zeros(2, 2, 7, 11)}, ShapeError, "heads must be a multiple.*H=3, G=2"),
+        ({"query": torch.zeros(2, 5, 11)}, ShapeError, "agree in their leading axes"),
+        ({"query": torch.zeros(11)}, ShapeError, "at least two axes"),
+        ({"value": torch.zeros(2, 3, 7, 11).double()}, ShapeError, "must have one dtype"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_cure(make_inputs, change, error, message):
+    query, key, value = make_inputs(dtype=torch.float32)
+    given = {"query": query, "key": key, "value": value, **change}
+    with pytest.raises(error, match=message):
+        attend(**given)
+
+
+def test_integers_are_refused():
+    ids = torch.ones(2, 3, dtype=torch.long)
+    with pytest.raises((ShapeError, TypeError)):
+        attend(ids, ids)
+
+
+def test_a_dense_mask_object_equals_its_tensor(make_inputs):
+    inputs = make_inputs()
+    tensor = torch.rand(2, 1, 5, 7) > 0.4
+    assert torch.equal(attend(*inputs, mask=dense(tensor)), attend(*inputs, mask=tensor))

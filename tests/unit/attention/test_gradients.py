@@ -1,0 +1,107 @@
+"""First and second derivatives against finite differences, in float64."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+from regard.attention import Additive, ScaledDot, attend, causal, lengths
+
+MASKS = {"none": None, "lengths": lengths([4, 0]), "both": lengths([4, 7]) & causal()}
+
+
+def seeded():
+    return torch.Generator().manual_seed(3)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("softcap", [None, 1.5])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_dot_products_twice(make_inputs, mask, softcap, dropout):
+    bias = torch.randn(3, 1, 7, dtype=torch.float64, requires_grad=True)
+
+    def call(query, key, value, bias):
+        return attend(
+            query,
+            key,
+            value,
+            score=ScaledDot(softcap=softcap),
+            mask=MASKS[mask],
+            bias=bias,
+            dropout=dropout,
+            generator=seeded(),
+        )
+
+    inputs = (*make_inputs(requires_grad=True), bias)
+    assert gradcheck(call, inputs, fast_mode=True)
+    assert gradgradcheck(call, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize("shape", [(11,), (3, 11), (3, 1), ()])
+def test_additive_twice(make_inputs, mask, queries, shape):
+    w = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(2, 1, queries, 1, dtype=torch.float64, requires_grad=True)
+
+    def call(query, key, value, bias, w):
+        return attend(
+            query,
+            key,
+            value,
+            score=Additive(w),
+            mask=MASKS[mask],
+            bias=bias,
+            dropout=0.3,
+            generator=seeded(),
+            backend="additive_cpu",
+        )
+
+    inputs = (*make_inputs(requires_grad=True, queries=queries), bias, w)
+    assert gradcheck(call, inputs, fast_mode=True)
+    assert gradgradcheck(call, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("backend", ["tiled", "additive_cpu"])
+def test_log_sum_exp_twice(make_inputs, backend):
+    w = torch.randn(11, dtype=torch.float64, requires_grad=True)
+
+    def call(query, key, value, w):
+        return attend(
+            query,
+            key,
+            value,
+            score=Additive(w),
+            mask=lengths([4, 7]),
+            return_lse=True,
+            backend=backend,
+        )
+
+    inputs = (*make_inputs(requires_grad=True), w)
+    assert gradcheck(call, inputs, fast_mode=True)
+    assert gradgradcheck(call, inputs, fast_mode=True)
+
+
+def test_grouped_heads_give_their_key_the_sum(make_inputs):
+    inputs = make_inputs(heads=6, requires_grad=True)
+    assert gradcheck(attend, inputs, fast_mode=True)
+    assert gradgradcheck(attend, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("needs", [(0,), (1,), (2,), (3,)])
+def test_only_what_needs_a_gradient_gets_one(make_inputs, needs):
+    inputs = [*make_inputs(), torch.randn(11, dtype=torch.float64)]
+    for place in needs:
+        inputs[place].requires_grad_()
+    *qkv, w = inputs
+    attend(*qkv, score=Additive(w)).sum().backward()
+    assert [t.grad is not None for t in inputs] == [i in needs for i in range(4)]
+
+
+@pytest.mark.parametrize("score", [ScaledDot(), Additive(torch.ones(11))])
+def test_float32_gradients_agree_with_float64(make_inputs, score):
+    narrow = make_inputs(dtype=torch.float32, value_dim=11, requires_grad=True)
+    wide = [t.detach().double().requires_grad_() for t in narrow]
+    for inputs in (narrow, wide):
+        attend(*inputs, score=score, mask=lengths([4, 7])).square().sum().backward()
+    for one, other in zip(narrow, wide, strict=True):
+        torch.testing.assert_close(one.grad.double(), other.grad, atol=2e-5, rtol=0)

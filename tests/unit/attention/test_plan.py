@@ -1,0 +1,81 @@
+"""Plans: values that say which path serves a call, and why."""
+
+import pytest
+import torch
+
+from regard.attention import Additive, Plan, ScaledDot, attend, causal, explain, lengths
+from regard.attention.plan import BACKENDS
+from regard.errors import SettingError
+
+
+def make(dim=64, value_dim=64, requires_grad=False, length=512):
+    shapes = [(2, 4, length, dim), (2, 4, length, dim), (2, 4, length, value_dim)]
+    return [torch.zeros(s).requires_grad_(requires_grad) for s in shapes]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options", "backend", "reason"),
+    [
+        (make(), {}, "sdpa", ""),
+        (make(), {"mask": causal()}, "sdpa", ""),
+        (make(value_dim=32), {}, "tiled", "values are not as wide as keys"),
+        (make(), {"dropout": 0.1}, "tiled", "dropout"),
+        (make(), {"return_lse": True}, "tiled", "log-sum-exp"),
+        (make(), {"score": ScaledDot(softcap=3.0)}, "tiled", "not a dot product"),
+        (make(), {"bias": torch.zeros(512, requires_grad=True)}, "tiled", "bias needs a gradient"),
+        (make(), {"score": Additive(torch.ones(64))}, "additive_cpu", "not a dot product"),
+        (make(requires_grad=True, length=64), {}, "short", ""),
+        (make(length=4200), {"mask": causal(first=1)}, "tiled", "N×M matrix"),
+    ],
+)
+def test_the_plan_names_the_path_and_its_reason(inputs, options, backend, reason):
+    plan = explain(*inputs, **options)
+    assert plan.backend == backend
+    assert reason in plan.reason
+
+
+def test_a_plan_is_a_value():
+    plan = explain(*make(), mask=lengths([3, 512]))
+    assert plan == explain(*make(), mask=lengths([3, 512]))
+    assert plan == Plan(plan.backend, plan.reason, plan.notes, plan.bytes, plan.operations)
+    assert plan.operations == 2 * 2 * 4 * 512 * 512 * (64 + 64)
+
+
+def test_a_plan_prints():
+    text = str(explain(*make(length=8), mask=causal()))
+    assert text.splitlines()[0].startswith("sdpa: ")
+    assert "the mask is a flag" in text
+    assert "operations" in text
+
+
+def test_causal_over_equal_lengths_takes_no_memory_for_the_mask():
+    plain, masked = explain(*make()), explain(*make(), mask=causal())
+    assert plain.bytes == masked.bytes
+
+
+def test_the_tiled_path_grows_with_the_length_and_not_with_its_square():
+    short = explain(*make(length=1024), backend="tiled")
+    long = explain(*make(length=4096), backend="tiled")
+    assert long.bytes < 3 * short.bytes
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_pinned_path_is_taken_or_refused(backend):
+    inputs = make(length=4)
+    try:
+        plan = explain(*inputs, backend=backend)
+    except SettingError as error:
+        assert f"got '{backend}', but" in str(error)  # noqa: PT017
+        with pytest.raises(SettingError):
+            attend(*inputs, backend=backend)
+    else:
+        assert plan.reason == "asked for"
+        assert attend(*inputs, backend=backend).shape == inputs[2].shape
+
+
+def test_the_fused_operator_is_what_runs_where_the_plan_says_so():
+    inputs = make(length=16)
+    with torch.profiler.profile() as profile:
+        attend(*inputs, mask=lengths([3, 16]))
+    names = {event.name for event in profile.events()}
+    assert "aten::_scaled_dot_product_flash_attention_for_cpu" in names
