@@ -4,15 +4,16 @@ from dataclasses import dataclass
 
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.grammar import NOTHING, Person, Unit, build
-from regard.text.phrasebook.lexicon.nouns import Noun
 from regard.text.phrasebook.lexicon.people import Named
 from regard.text.phrasebook.lexicon.scenes import SCENES
 from regard.text.phrasebook.lexicon.verbs import (
+    ACCIDENTS,
     ACTIONS,
     ACTIVITIES,
     DEALINGS,
     DEEDS,
-    TURNS,
+    DUTIES,
+    LEISURE,
     Verb,
 )
 from regard.text.phrasebook.morphology import Form, do, present
@@ -75,45 +76,70 @@ class Act:
 
 def activity(chance: Chance) -> Act:
     """Something to do that takes no object: 游泳."""
-    return Act(chance.pick(ACTIVITIES))
+    return Act(chance.deal(ACTIVITIES))
 
 
-def turn(chance: Chance) -> Act:
-    """Something that happens at a moment: 起床."""
-    return Act(chance.pick(TURNS))
+def leisure(chance: Chance) -> Act:
+    """Something one does for pleasure: 跳舞."""
+    return Act(chance.deal(LEISURE))
+
+
+def duty(chance: Chance) -> Act:
+    """Something one may have to do: 写作业."""
+    return Act(chance.deal(DUTIES))
+
+
+def general(chance: Chance) -> Act:
+    """Something done to things in general: 吃苹果."""
+    verb = chance.deal(ACTIONS)
+    return Act(verb, chance.deal(verb.objects).many)
 
 
 def habit(chance: Chance) -> Act:
-    """Something done again and again, to things in general: 吃苹果, 游泳."""
-    if chance.odds(0.4):
-        return activity(chance)
-    verb = chance.pick(ACTIONS)
-    return Act(verb, chance.pick(verb.objects).many)
+    """Something done again and again: 吃苹果, 游泳."""
+    return activity(chance) if chance.odds(0.4) else general(chance)
 
 
 def deed(chance: Chance) -> Act:
-    """Something done once to something particular: 丢一把钥匙."""
-    verb = chance.pick(DEEDS)
-    return Act(verb, certain(chance, chance.pick(verb.objects)))
+    """Something done once, on purpose, to something particular: 买一把雨伞."""
+    verb = chance.deal(DEEDS)
+    return Act(verb, certain(chance, chance.deal(verb.objects), verb.manners))
+
+
+def event(chance: Chance) -> Act:
+    """Something done or befallen: 丢了一把钥匙."""
+    if chance.odds(0.75):
+        return deed(chance)
+    verb = chance.deal(ACCIDENTS)
+    return Act(verb, certain(chance, chance.deal(verb.objects), verb.manners))
 
 
 def known_deed(chance: Chance) -> Act:
     """Something done to a thing already known: 修这台电脑."""
-    verb = chance.pick(DEEDS)
-    return Act(verb, definite(chance, chance.pick(verb.objects)))
+    verb = chance.deal(DEEDS)
+    noun = chance.deal(verb.objects)
+    return Act(verb, definite(chance, noun) if "o" in verb.manners else certain(chance, noun, "t"))
 
 
 def dealing(chance: Chance, subject: Named) -> Act:
     """Something done to somebody else: 帮助她."""
-    return Act(chance.pick(DEALINGS), other(chance, subject).object)
+    return Act(chance.deal(DEALINGS), other(chance, subject).object)
 
 
-def new_act(chance: Chance, subject: Named) -> Act:
-    """Something that can have happened or can be planned."""
-    draw = chance.pick(range(100))
+def past_act(chance: Chance, subject: Named) -> Act:
+    """Something that can have happened."""
+    draw = chance.below(100)
     if draw < 55:
-        return deed(chance)
+        return event(chance)
     return activity(chance) if draw < 80 else dealing(chance, subject)
+
+
+def planned_act(chance: Chance, subject: Named) -> Act:
+    """Something somebody can want or plan to do."""
+    draw = chance.below(100)
+    if draw < 50:
+        return deed(chance)
+    return leisure(chance) if draw < 80 else dealing(chance, subject)
 
 
 def scene(chance: Chance, *, single: bool) -> tuple[Act, Unit]:
@@ -123,11 +149,13 @@ def scene(chance: Chance, *, single: bool) -> tuple[Act, Unit]:
         chance: What decides.
         single: Whether an object is one thing, not things in general.
     """
-    place, deeds = chance.pick(SCENES)
-    verb, objects = chance.pick(deeds)
-    act = Act(verb, _object(chance.pick(objects), single=single)) if objects else Act(verb)
-    return act, at(place)
+    place, deeds = chance.deal(SCENES)
+    verb, objects = chance.deal(deeds)
+    if not objects:
+        return Act(verb), _placed(at(place))
+    noun = chance.deal(objects)
+    return Act(verb, one(noun) if single else noun.many), _placed(at(place))
 
 
-def _object(noun: Noun, *, single: bool) -> Unit:
-    return one(noun) if single else noun.many
+def _placed(where: Unit) -> Unit:
+    return build("{where}!", "{where}!", where=where, name="place")

@@ -17,16 +17,29 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random
+        # By the identity of a table: the table (so that it stays), and what is left of its deck.
+        self._decks: dict[int, tuple[Sequence[object], list[object]]] = {}
 
     def pick(self, options: Sequence[T]) -> T:
         """One of the options, each as likely as any other."""
         return options[int(self._random() * len(options))]
 
-    def two(self, options: Sequence[T]) -> tuple[T, T]:
-        """Two different options, in either order."""
-        first = int(self._random() * len(options))
-        second = int(self._random() * (len(options) - 1))
-        return options[first], options[second + (second >= first)]
+    def deal(self, table: Sequence[T]) -> T:
+        """One of a table that lives as long as the program, each as often as any other.
+
+        The table is shuffled like a deck of cards and dealt to its end before it is shuffled anew.
+        """
+        held = self._decks.get(id(table))
+        if held is None:
+            held = self._decks[id(table)] = (table, [])
+        deck: list[T] = held[1]  # type: ignore[assignment]
+        if not deck:
+            deck += self.shuffle(table)
+        return deck.pop()
+
+    def below(self, limit: int) -> int:
+        """A number from 0 to below the limit."""
+        return int(self._random() * limit)
 
     def odds(self, share: float) -> bool:
         """True this share of the time."""

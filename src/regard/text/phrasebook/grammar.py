@@ -6,7 +6,7 @@ templates, one for each language, so that word order differs while the links com
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Literal
 
 # Who an English verb agrees with: I, he / she / it / a name, or we / you / they / several.
@@ -124,17 +124,20 @@ class _Template:
     tagged: tuple[tuple[int, int, bool], ...]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compile(chinese: str, english: str) -> _Template:
     zh = tuple(_item(text) for text in chinese.split())
     en = tuple(_item(text) for text in english.split())
+    slots = {item.text for item in (*zh, *en) if item.is_slot}
+    names = {tag for item in (*zh, *en) for tag, sure in item.tags if sure} & slots
+    assert not names, f"the slots {names} of {chinese!r} are linked by ~, not by #"
     same = []
     tagged = []
     for i, left in enumerate(zh):
         for j, right in enumerate(en):
             if left.is_slot and right.is_slot and left.text == right.text:
                 same.append((i, j, left.text))
-            for tag, sure in _common(left, right):
+            for _, sure in _common(left, right):
                 tagged.append((i, j, sure))
     return _Template(zh, en, tuple(same), tuple(tagged))
 
@@ -183,9 +186,7 @@ def _fill(
     return words, starts, heads
 
 
-def _heads(
-    items: tuple[_Item, ...], heads: list[tuple[int, ...]], length: int
-) -> tuple[int, ...]:
+def _heads(items: tuple[_Item, ...], heads: list[tuple[int, ...]], length: int) -> tuple[int, ...]:
     marked = [head for item, head in zip(items, heads, strict=True) if item.is_head]
     return tuple([place for head in marked for place in head]) if marked else tuple(range(length))
 

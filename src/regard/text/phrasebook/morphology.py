@@ -256,7 +256,7 @@ def _doubled(text: str) -> str:
     """With the last consonant doubled where the ending asks for it: stop, stopp-."""
     if len(text) < 3 or text[-1] in _VOWELS + "wxy" or text[-2] not in _VOWELS:
         return text
-    if text[-3] in _VOWELS and text[-3:-1] != "ui" or text.startswith("qu"):
+    if (text[-3] in _VOWELS and text[-3:-1] != "ui") or text.startswith("qu"):
         return text
     return text + text[-1] if _syllables(text) == 1 or text in _DOUBLING else text
 

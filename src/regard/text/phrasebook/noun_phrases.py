@@ -5,47 +5,70 @@ it general (keys, water); 一 with a measure word is "a"; 这 and 那 are "this"
 """
 
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.grammar import Unit, build, word
+from regard.text.phrasebook.grammar import Unit, build
 from regard.text.phrasebook.lexicon.nouns import KINDS, Noun
 from regard.text.phrasebook.lexicon.numbers import count
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS, Named
 from regard.text.phrasebook.lexicon.places import Place
+from regard.text.phrasebook.morphology import plural
+
+# Small numbers come up more often.
+_NUMBERS = (2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10)
+# Nouns that need no article even where one thing is meant.
+_NAMES_OF_THINGS = frozenset(
+    noun.zh for kind in ("subject", "language", "sport", "taste", "meal") for noun in KINDS[kind]
+)
 
 
 def the(noun: Noun) -> Unit:
-    """A bare noun before its verb: the key, the gloves."""
+    """A bare noun before its verb: the key, the gloves; but math."""
     thing = noun.many if noun.is_pair else noun.one
+    if noun.zh in _NAMES_OF_THINGS:
+        return thing
     return build("{noun}!", "the~noun {noun}!", noun=thing, person=thing.person)
 
 
 def one(noun: Noun) -> Unit:
-    """一把钥匙 / a key; 一双鞋 / a pair of shoes; 茶 / tea."""
+    """一把钥匙 / a key; 一双鞋 / a pair of shoes; 一杯茶 / a cup of tea; 音乐 / music."""
+    if noun.is_pair:
+        return _grouped("一~group", noun.measure, "a~group~noun pair", noun, name="one_measure")
+    if noun.portion:
+        measure, en = noun.portion
+        return _grouped("一~group", measure, f"a~group~noun {en}", noun, name="portion")
     if not noun.is_counted:
         return noun.one
-    if noun.is_pair:
-        return build(
-            f"一~a {noun.measure}#pair {{noun}}!",
-            "a~a~pair~noun pair#pair of~pair~noun {noun}!",
-            noun=noun.one,
-            name="one_measure",
-        )
     return build(
         f"一~a {noun.measure}~a {{noun}}!", "a~a~noun {noun}!", noun=noun.one, name="one_measure"
     )
 
 
+def _grouped(zh: str, measure: str, en: str, noun: Noun, *, name: str, **parts: Unit) -> Unit:
+    """A pair or portion of something: 双 is "pair", and "of" may go with it."""
+    is_one = zh.startswith(("一", "这", "那"))
+    return build(
+        f"{zh} {measure}#group {{noun}}!",
+        f"{en}#group of~group~noun {{noun}}!",
+        noun=noun.many,
+        person="singular" if is_one else "plural",
+        name=name,
+        **parts,
+    )
+
+
 def numbered(chance: Chance, noun: Noun) -> Unit:
-    """三把钥匙 / three keys."""
-    number = count(chance.pick((2, 2, 3, 3, 4, 5, 6, 8, 10)))
+    """三把钥匙 / three keys; 两杯茶 / two cups of tea."""
+    number = count(chance.pick(_NUMBERS))
     if noun.is_pair:
-        return build(
-            f"{{number}} {noun.measure}#pair {{noun}}!",
-            "{number} pairs#pair of~pair~noun {noun}!",
-            number=number,
-            noun=noun.many,
-            person="plural",
-            name="number_measure",
+        return _grouped(
+            "{number}", noun.measure, "{number} pairs", noun, name="number_measure", number=number
         )
+    if noun.portion:
+        measure, en = noun.portion
+        return _grouped(
+            "{number}", measure, f"{{number}} {plural(en)}", noun, name="portion", number=number
+        )
+    if not noun.is_counted:
+        return noun.one
     return build(
         f"{{number}} {noun.measure}~number {{noun}}!",
         "{number} {noun}!",
@@ -57,21 +80,23 @@ def numbered(chance: Chance, noun: Noun) -> Unit:
 
 
 def this(chance: Chance, noun: Noun) -> Unit:
-    """这把钥匙 / this key; 那些花 / those flowers."""
-    if noun.is_pair:
-        zh, en = chance.pick((("这", "this"), ("那", "that")))
-        return build(
-            f"{zh}#which {noun.measure}#pair {{noun}}!",
-            f"{en}#which pair#pair of~pair~noun {{noun}}!",
-            noun=noun.many,
-            name="this_measure",
-        )
-    if chance.odds(0.25):
-        zh, en = chance.pick((("这些", "these"), ("那些", "those")))
-        return build(
-            f"{zh}#which {{noun}}!", f"{en}#which {{noun}}!", noun=noun.many, person="plural"
-        )
+    """这把钥匙 / this key; 那些花 / those flowers; 这杯茶 / this cup of tea; 音乐 / music."""
     zh, en = chance.pick((("这", "this"), ("那", "that")))
+    if noun.is_pair:
+        return _grouped(f"{zh}#which", noun.measure, f"{en}#which pair", noun, name="this_measure")
+    if noun.portion:
+        measure, group = noun.portion
+        return _grouped(f"{zh}#which", measure, f"{en}#which {group}", noun, name="portion")
+    if not noun.is_counted:
+        return the(noun)
+    if chance.odds(0.25):
+        several = "these" if en == "this" else "those"
+        return build(
+            f"{zh}些#which {{noun}}!",
+            f"{several}#which {{noun}}!",
+            noun=noun.many,
+            person="plural",
+        )
     return build(
         f"{zh}#which {noun.measure}~which {{noun}}!",
         f"{en}#which {{noun}}!",
@@ -93,40 +118,50 @@ def owned(owner: Named, noun: Noun) -> Unit:
             name="possessor",
         )
     return build(
-        "{owner} 的~owner {noun}!", "{owner} {noun}!", owner=owner.owner, noun=thing,
+        "{owner} 的~owner {noun}!",
+        "{owner} {noun}!",
+        owner=owner.owner,
+        noun=thing,
         person=thing.person,
     )
 
 
-def certain(chance: Chance, noun: Noun) -> Unit:
-    """A thing that counts as one or more particular ones: 一把钥匙, 这把钥匙, 小明的钥匙."""
-    if not noun.is_counted:
-        return noun.one
-    draw = chance.pick(range(100))
-    if draw < 35:
+def certain(chance: Chance, noun: Noun, manners: str) -> Unit:
+    """A thing in one of the manners that suit its verb: 一把钥匙, 这把钥匙, 小明的钥匙.
+
+    Args:
+        chance: What decides.
+        noun: The thing.
+        manners: Letters: a one, n several, t this or that, o somebody's own.
+    """
+    manner = chance.pick(manners)
+    if manner == "a":
         return one(noun)
-    if draw < 60:
-        return this(chance, noun)
-    if draw < 75:
+    if manner == "n":
         return numbered(chance, noun)
-    return owned(chance.pick(OWNERS), noun)
+    if manner == "t" or not noun.is_counted:
+        return this(chance, noun)
+    return owned(chance.deal(OWNERS), noun)
 
 
 def definite(chance: Chance, noun: Noun) -> Unit:
     """这把钥匙, 我的钥匙 or 小明的钥匙: a thing already known."""
-    return this(chance, noun) if chance.odds(0.4) else owned(chance.pick(OWNERS), noun)
+    return certain(chance, noun, "tto")
 
 
 def _relative(owner: Named, noun: Noun) -> Named:
     assert owner.owner is not None
     unit = build("{owner} {noun}!", "{owner} {noun}!", owner=owner.owner, noun=noun.one)
-    return Named("".join(unit.zh), unit, unit, None, "singular")
+    again = "she" if noun.zh in _WOMEN else "he"
+    return Named("".join(unit.zh), unit, unit, None, "singular", again)
 
 
 def _role(noun: Noun) -> Named:
     unit = the(noun)
-    return Named(noun.zh, unit, unit, None, "singular")
+    return Named(noun.zh, unit, unit, None, "singular", "he")
 
+
+_WOMEN = frozenset(["妈妈", "姐姐", "妹妹", "奶奶", "阿姨", "女儿"])
 
 # 我妈妈 / my mother: relatives take their owner without 的.
 RELATIVES: tuple[Named, ...] = tuple(
@@ -134,48 +169,69 @@ RELATIVES: tuple[Named, ...] = tuple(
 )
 ROLES: tuple[Named, ...] = tuple(_role(noun) for noun in KINDS["role"])
 OWNERS: tuple[Named, ...] = (*PRONOUNS, *PRONOUNS, *NAMES)
+YOU = PRONOUNS[1]
 
 _SPEAKERS = tuple(named for named in PRONOUNS if named.zh != "你")
 _ASKED = tuple(named for named in PRONOUNS if named.zh not in {"我", "我们"})
 _OTHERS_RELATIVES = tuple(named for named in RELATIVES if named.zh[0] != "我")
+_OF_KNOWN_SEX = tuple(
+    named for named in RELATIVES if not named.zh.endswith(("朋友", "同学", "同事", "邻居"))
+)
+_SINGULAR_SPEAKERS = tuple(named for named in _SPEAKERS if named.person != "plural")
 
 
 def somebody(chance: Chance) -> Named:
     """Anyone a statement can be about."""
-    draw = chance.pick(range(100))
+    draw = chance.below(100)
     if draw < 52:
-        return chance.pick(_SPEAKERS)
+        return chance.deal(_SPEAKERS)
     if draw < 74:
-        return chance.pick(NAMES)
-    return chance.pick(RELATIVES) if draw < 92 else chance.pick(ROLES)
+        return chance.deal(NAMES)
+    return chance.deal(RELATIVES) if draw < 92 else chance.deal(ROLES)
+
+
+def familiar(chance: Chance) -> Named:
+    """Anyone English can mention again as he, she, we or they."""
+    draw = chance.below(100)
+    if draw < 55:
+        return chance.deal(_SPEAKERS)
+    return chance.deal(NAMES) if draw < 80 else chance.deal(_OF_KNOWN_SEX)
+
+
+def single(chance: Chance) -> Named:
+    """One person, not several."""
+    draw = chance.below(100)
+    if draw < 45:
+        return chance.deal(_SINGULAR_SPEAKERS)
+    return chance.deal(NAMES) if draw < 72 else chance.deal(RELATIVES)
 
 
 def asked(chance: Chance) -> Named:
     """Anyone a question can be about: not the one who asks."""
-    draw = chance.pick(range(100))
+    draw = chance.below(100)
     if draw < 60:
-        return chance.pick(_ASKED)
-    return chance.pick(NAMES) if draw < 80 else chance.pick(_OTHERS_RELATIVES)
+        return chance.deal(_ASKED)
+    return chance.deal(NAMES) if draw < 80 else chance.deal(_OTHERS_RELATIVES)
 
 
 def other(chance: Chance, first: Named) -> Named:
-    """Somebody who is not in the first's group: neither 我 with 我们, nor 他 with 他妈妈."""
+    """Somebody else: not 我 with 我们, nor 他 with 他们."""
     while True:
-        second = somebody(chance) if chance.odds(0.8) else PRONOUNS[1]
-        if second.zh[0] != first.zh[0]:
+        second = somebody(chance) if chance.odds(0.85) else YOU
+        if not _overlap(first.zh, second.zh):
             return second
 
 
+def _overlap(first: str, second: str) -> bool:
+    """Whether two are the same, or one pronoun holds the other."""
+    return first == second or first + "们" == second or first == second + "们"
+
+
 def at(place: Place) -> Unit:
-    """在图书馆 / in the library; its head is the place, so that 在 is linked apart."""
+    """在图书馆 / in the library."""
     return build(
-        f"在#at {{place}}!", f"{place.preposition}#at {_article(place)}{{place}}!", place=place.bare
+        "在#at {place}!", f"{place.preposition}#at {_article(place)}{{place}}!", place=place.bare
     )
-
-
-def to(place: Place) -> Unit:
-    """The place one goes to: 图书馆 / to the library."""
-    return build("{place}!", f"to~place {_article(place)}{{place}}!", place=place.bare)
 
 
 def spot(place: Place) -> Unit:
@@ -185,6 +241,3 @@ def spot(place: Place) -> Unit:
 
 def _article(place: Place) -> str:
     return "the~place " if place.has_article else ""
-
-
-HOME = word("家", "home")

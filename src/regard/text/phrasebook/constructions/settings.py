@@ -1,84 +1,127 @@
 """When, where and with whom: before the verb in Chinese, at the end in English."""
 
-from regard.text.phrasebook.acts import Act, activity, habit, new_act, scene, turn
+from regard.text.phrasebook.acts import Act, activity, habit, past_act, planned_act, scene
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.grammar import NOTHING, Person, Unit, build
+from regard.text.phrasebook.grammar import Unit, build
 from regard.text.phrasebook.lexicon.numbers import chinese_number, english_number
 from regard.text.phrasebook.lexicon.people import Named
 from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES
-from regard.text.phrasebook.lexicon.times import FUTURE, HABIT, MONTHS, OFTEN, PAST, WEEKDAYS
-from regard.text.phrasebook.lexicon.verbs import Verb
-from regard.text.phrasebook.morphology import Form, be, inflect, present
-from regard.text.phrasebook.noun_phrases import other, somebody, spot
+from regard.text.phrasebook.lexicon.selection import select
+from regard.text.phrasebook.lexicon.times import (
+    FUTURE,
+    HABIT,
+    LONG_FUTURE,
+    LONG_HABIT,
+    LONG_PAST,
+    MONTHS,
+    OFTEN,
+    PAST,
+    SEASONS,
+    WEEKDAYS,
+)
+from regard.text.phrasebook.lexicon.verbs import DAILY, GO_TO_BED, LEISURE, MILESTONES, Verb
+from regard.text.phrasebook.morphology import be, inflect, present
+from regard.text.phrasebook.noun_phrases import other, single, somebody, spot
+
+_EVERY_PAST = (*PAST, *LONG_PAST)
+_EVERY_FUTURE = (*FUTURE, *LONG_FUTURE)
+_LANDS = (*COUNTRIES, *CITIES)
 
 
-def companion(chance: Chance, who: Named) -> Unit:
-    """跟朋友 / with a friend, as an adjunct."""
-    return build("跟#with {whom}", "with#with {whom}", whom=other(chance, who).object,
-                 name="companion")
+def land(chance: Chance) -> Unit:
+    """A country or city: 中国."""
+    return spot(chance.deal(_LANDS))
 
 
-def travel(chance: Chance) -> Unit:
-    """去北京 / go to Beijing: the place gone to."""
-    return spot(chance.pick((*BUILDINGS, *CITIES, *COUNTRIES)))
+def building(chance: Chance) -> Unit:
+    """A building one goes to: 图书馆 / the library."""
+    return spot(chance.deal(BUILDINGS))
 
 
-def _placed(chance: Chance, *, single: bool) -> tuple[Act, Unit]:
-    act, where = scene(chance, single=single)
-    return act, build("{where}", "{where}", where=where, name="place")
+def going(place: Unit, form: str) -> Unit:
+    """去北京 / goes to Beijing."""
+    return build("去#go! {place}", f"{form}#go! to~go~place {{place}}", place=place)
+
+
+def went(place: Unit) -> Unit:
+    """去了北京 / went to Beijing."""
+    return build("去#go! 了~go {place}", "went#go! to~go~place {place}", place=place)
 
 
 def time_past(chance: Chance) -> Unit:
     """我昨天买了一本书 / I bought a book yesterday."""
     who = somebody(chance)
-    time = chance.pick(PAST)
-    draw = chance.pick(range(100))
-    if draw < 25:
-        act = build("去#go 了~go {place}", "went#go to~go~place {place}", place=travel(chance))
-        return build("{who} {time} {act}", "{who} {act} {time}", who=who.subject, time=time, act=act)
-    if draw < 45:
-        doing, where = _placed(chance, single=True)
-        return build("{who} {time} {where} {act}", "{who} {act} {where} {time}",
-                     who=who.subject, time=time, where=where, act=doing.done())
-    return build("{who} {time} {act}", "{who} {act} {time}", who=who.subject, time=time,
-                 act=new_act(chance, who).done())
+    time = chance.deal(PAST)
+    draw = chance.below(100)
+    if draw < 15:
+        time, act = chance.deal(_EVERY_PAST), went(land(chance))
+    elif draw < 25:
+        act = went(building(chance))
+    elif draw < 32:
+        time, act = chance.deal(LONG_PAST), Act(chance.deal(MILESTONES)).done()
+    elif draw < 50:
+        doing, where = scene(chance, single=True)
+        act = build("{where} {act}", "{act} {where}", where=where, act=doing.done())
+    else:
+        act = past_act(chance, who).done()
+    return build("{who} {time} {act}", "{who} {act} {time}", who=who.subject, time=time, act=act)
 
 
 def time_future(chance: Chance) -> Unit:
     """我们明天会在公园跑步 / We will run in the park tomorrow."""
     who = somebody(chance)
-    time = chance.pick(FUTURE)
-    draw = chance.pick(range(100))
-    if draw < 30:
-        return build("{who} {time} 会#will 去#go {place}",
-                     "{who} will#will go#go to~go~place {place} {time}",
-                     who=who.subject, time=time, place=travel(chance))
-    if draw < 50:
-        doing, where = _placed(chance, single=True)
-        return build("{who} {time} 会#will {where} {act}", "{who} will#will {act} {where} {time}",
-                     who=who.subject, time=time, where=where, act=doing.form("base"))
-    return build("{who} {time} 会#will {act}", "{who} will#will {act} {time}",
-                 who=who.subject, time=time, act=new_act(chance, who).form("base"))
+    time = chance.deal(FUTURE)
+    draw = chance.below(100)
+    if draw < 15:
+        time, act = chance.deal(_EVERY_FUTURE), going(land(chance), "go")
+    elif draw < 25:
+        act = going(building(chance), "go")
+    elif draw < 32:
+        time, act = chance.deal(LONG_FUTURE), Act(chance.deal(MILESTONES)).form("base")
+    elif draw < 50:
+        doing, where = scene(chance, single=True)
+        act = build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))
+    else:
+        act = planned_act(chance, who).form("base")
+    return build(
+        "{who} {time} 会#will {act}",
+        "{who} will#will {act} {time}",
+        who=who.subject,
+        time=time,
+        act=act,
+    )
 
 
 def time_habit(chance: Chance) -> Unit:
     """他每天吃苹果 / He eats apples every day."""
     who = somebody(chance)
-    time = chance.pick(HABIT)
-    if chance.odds(0.4):
-        doing, where = _placed(chance, single=False)
-        return build("{who} {time} {where} {act}", "{who} {act} {where} {time}", who=who.subject,
-                     time=time, where=where, act=doing.now(who.person))
-    return build("{who} {time} {act}", "{who} {act} {time}", who=who.subject, time=time,
-                 act=habit(chance).now(who.person))
+    time = chance.deal(HABIT)
+    draw = chance.below(100)
+    if draw < 15:
+        time = chance.deal(LONG_HABIT)
+        act = going(land(chance), inflect("go", present(who.person)))
+    elif draw < 30:
+        act = going(building(chance), inflect("go", present(who.person)))
+    elif draw < 55:
+        doing, where = scene(chance, single=False)
+        act = build("{where} {act}", "{act} {where}", where=where, act=doing.now(who.person))
+    else:
+        act = habit(chance).now(who.person)
+    return build("{who} {time} {act}", "{who} {act} {time}", who=who.subject, time=time, act=act)
 
 
 def place(chance: Chance) -> Unit:
     """他常常在图书馆看书 / He often reads in the library."""
     who = somebody(chance)
-    doing, where = _placed(chance, single=False)
-    return build("{who} {often} {where} {act}", "{who} {often} {act} {where}", who=who.subject,
-                 often=chance.pick(OFTEN), where=where, act=doing.now(who.person))
+    doing, where = scene(chance, single=False)
+    return build(
+        "{who} {often} {where} {act}",
+        "{who} {often} {act} {where}",
+        who=who.subject,
+        often=chance.deal(OFTEN),
+        where=where,
+        act=doing.now(who.person),
+    )
 
 
 def progressive(chance: Chance) -> Unit:
@@ -87,43 +130,238 @@ def progressive(chance: Chance) -> Unit:
     is_ = be(who.person)
     doing, where = scene(chance, single=True)
     if chance.odds(0.5):
-        return build("{who} 正~is~act {where} {act}", f"{{who}} {is_}~is~act {{act}} {{where}}",
-                     who=who.subject, where=where, act=doing.form("ing"), name="progressive")
-    return build("{who} 正在~is~act {act}", f"{{who}} {is_}~is~act {{act}}", who=who.subject,
-                 act=doing.form("ing"), name="progressive")
+        return build(
+            "{who} 正~is~act {where} {act}",
+            f"{{who}} {is_}~is~act {{act}} {{where}}",
+            who=who.subject,
+            where=where,
+            act=doing.form("ing"),
+            name="progressive",
+        )
+    return build(
+        "{who} 正在~is~act {act}",
+        f"{{who}} {is_}~is~act {{act}}",
+        who=who.subject,
+        act=doing.form("ing"),
+        name="progressive",
+    )
 
 
-def accompanied(chance: Chance) -> Unit:
-    """我常常跟她散步 / I often take a walk with her."""
+def still(chance: Chance) -> Unit:
+    """他还在睡觉 / He is still sleeping."""
     who = somebody(chance)
-    act = activity(chance)
-    if chance.odds(0.5):
-        return build("{who} {time} {whom} 一起~whom {act}", "{who} {act} {whom} {time}",
-                     who=who.subject, time=chance.pick(HABIT), whom=companion(chance, who),
-                     act=act.now(who.person))
-    return build("{who} {often} {whom} 一起~whom {act}", "{who} {often} {act} {whom}",
-                 who=who.subject, often=chance.pick(OFTEN), whom=companion(chance, who),
-                 act=act.now(who.person))
+    return build(
+        "{who} 还#still 在~is~act {act}",
+        f"{{who}} {be(who.person)}~is~act still#still {{act}}",
+        who=who.subject,
+        act=activity(chance).form("ing"),
+        name="still",
+    )
+
+
+def together(chance: Chance, who: Named) -> Unit:
+    """跟她一起 / with her."""
+    return build(
+        "跟#with {whom} 一起~with",
+        "with#with {whom}",
+        whom=other(chance, who).object,
+        name="companion",
+    )
+
+
+def companion(chance: Chance) -> Unit:
+    """我常常跟她一起散步 / I often take a walk with her."""
+    who = single(chance)
+    act = Act(chance.deal(LEISURE)).now(who.person)
+    if chance.odds(0.35):
+        return build(
+            "{who} {time} {whom} {act}",
+            "{who} {act} {whom} {time}",
+            who=who.subject,
+            time=chance.deal(HABIT),
+            whom=together(chance, who),
+            act=act,
+        )
+    return build(
+        "{who} {often} {whom} {act}",
+        "{who} {often} {act} {whom}",
+        who=who.subject,
+        often=chance.deal(OFTEN),
+        whom=together(chance, who),
+        act=act,
+    )
+
+
+# The hours that suit what a day is made of, the part of the day with its English, and the act.
+HOURS: dict[str, tuple[tuple[int, ...], tuple[str, str]]] = {
+    "起床": ((5, 6, 7, 8, 9), ("早上", "morning")),
+    "吃早饭": ((6, 7, 8, 9), ("早上", "morning")),
+    "出门": ((7, 8, 9, 10), ("早上", "morning")),
+    "上班": ((7, 8, 9, 10), ("早上", "morning")),
+    "吃午饭": ((12, 1, 2), ("中午", "")),
+    "下班": ((3, 4, 5, 6), ("下午", "afternoon")),
+    "回家": ((3, 4, 5, 6), ("下午", "afternoon")),
+    "吃晚饭": ((5, 6, 7, 8), ("晚上", "evening")),
+    "睡觉": ((9, 10, 11), ("晚上", "night")),
+}
+BY_HOUR = (*DAILY, GO_TO_BED)
+
+
+def hour(chance: Chance, number: int) -> Unit:
+    """七点 / seven o'clock; 七点半 / half past seven; 七点一刻 / a quarter past seven."""
+    zh = "两" if number == 2 else chinese_number(number)
+    en = english_number(number)
+    draw = chance.below(4)
+    if draw < 2:
+        return build(f"{zh}#hour 点#clock", f"{en}#hour o'clock#clock")
+    if draw == 2:
+        return build(f"{zh}#hour 点~past 半#half", f"half#half past~past {en}#hour")
+    return build(
+        f"{zh}#hour 点~past 一刻#quarter",
+        f"a~quarter quarter#quarter past~past {en}#hour",
+    )
+
+
+def hourly(chance: Chance) -> tuple[Verb, Unit]:
+    """A daily act and an hour for it: 起床, 早上七点 / at seven o'clock in the morning."""
+    verb = chance.deal(BY_HOUR)
+    hours, (zh, en) = HOURS[verb.zh]
+    time = hour(chance, chance.pick(hours))
+    if not en or chance.odds(0.5):
+        return verb, build("{time}", "at~time {time}", time=time, name="clock")
+    english = f"at~time {{time}} in~part the~part {en}#part"
+    if en == "night":
+        english = "at~time {time} at~part night#part"
+    return verb, build(f"{zh}#part {{time}}", english, time=time, name="clock")
 
 
 def clock(chance: Chance) -> Unit:
-    """七点半 / half past seven; 早上七点 / seven o'clock in the morning, as a time to do things."""
-    hour = chance.pick(range(1, 13))
-    zh = "两" if hour == 2 else chinese_number(hour)
-    en = english_number(hour)
-    draw = chance.pick(range(3))
-    if draw == 0:
-        return build(f"{zh}#hour 点#clock", f"at~hour {en}#hour o'clock#clock", name="clock")
-    if draw == 1:
-        return build(f"{zh}#hour 点~past 半#half", f"at~hour half#half past~past {en}#hour",
-                     name="clock")
-    return build(f"{zh}#hour 点~past 一刻#quarter",
-                 f"at~hour a~quarter quarter#quarter past~past {en}#hour", name="clock")
-
-
-def at_an_hour(chance: Chance) -> Unit:
-    """他每天七点起床 / He gets up at seven o'clock every day."""
+    """他每天早上七点起床 / He gets up at seven o'clock in the morning every day."""
     who = somebody(chance)
-    time = chance.pick(HABIT[:1])
-    return build("{who} {time} {hour} {act}", "{who} {act} {hour} {time}", who=who.subject,
-                 time=time, hour=clock(chance), act=turn(chance).now(who.person))
+    verb, time = hourly(chance)
+    if chance.odds(0.5):
+        day = chance.deal(FUTURE[:2])
+        return build(
+            "{who} {day} 会#will {time} {act}",
+            "{who} will#will {act} {time} {day}",
+            who=who.subject,
+            day=day,
+            time=time,
+            act=verb.forms["base"],
+        )
+    return build(
+        "{who} {day} {time} {act}",
+        "{who} {act} {time} {day}",
+        who=who.subject,
+        day=HABIT[0],
+        time=time,
+        act=verb.forms[present(who.person)],
+    )
+
+
+def until(chance: Chance) -> Unit:
+    """他昨天十点才起床 / He did not get up until ten o'clock yesterday."""
+    who = somebody(chance)
+    verb = chance.deal(BY_HOUR)
+    time = hour(chance, chance.pick(HOURS[verb.zh][0]))
+    return build(
+        "{who} {day} {time} 才#until {act}",
+        "{who} did~act not~until {act} until#until {time} {day}",
+        who=who.subject,
+        day=chance.deal(PAST[:2]),
+        time=time,
+        act=verb.forms["base"],
+        name="until",
+    )
+
+
+_WEEKS = (("上个", "last"), ("下个", "next"), ("每个", "every"), ("这个", "this"))
+
+
+def weekday(chance: Chance) -> Unit:
+    """他下个星期五会去北京 / He will go to Beijing next Friday."""
+    who = somebody(chance)
+    zh, en = chance.pick(_WEEKS)
+    day = build(f"{zh}#week {{day}}", f"{en}#week {{day}}", day=chance.deal(WEEKDAYS))
+    if en == "every":
+        act = habit(chance).now(who.person)
+        return _dated(who, day, act, "", "", "weekday")
+    if en == "last":
+        act = past_act(chance, who).done() if chance.odds(0.7) else went(land(chance))
+        return _dated(who, day, act, "", "", "weekday")
+    act = planned_act(chance, who).form("base") if chance.odds(0.7) else going(land(chance), "go")
+    return _dated(who, day, act, "会#will", "will#will", "weekday")
+
+
+def _dated(who: Named, day: Unit, act: Unit, zh: str, en: str, name: str) -> Unit:
+    return build(
+        f"{{who}} {{day}} {zh} {{act}}",
+        f"{{who}} {en} {{act}} {{day}}",
+        who=who.subject,
+        day=day,
+        act=act,
+        name=name,
+    )
+
+
+_LAST_DAY = 28
+
+
+def calendar_day(chance: Chance) -> Unit:
+    """三月五号 / March 5."""
+    number = chance.below(_LAST_DAY) + 1
+    return build(
+        f"{{month}} {chinese_number(number)}号#day",
+        f"{{month}} {number}#day",
+        month=chance.deal(MONTHS),
+    )
+
+
+def date(chance: Chance) -> Unit:
+    """他三月五号会去北京 / He will go to Beijing on March 5."""
+    who = somebody(chance)
+    day = build("{day}!", "on~day {day}!", day=calendar_day(chance))
+    draw = chance.below(100)
+    if draw < 40:
+        return _dated(who, day, going(land(chance), "go"), "会#will", "will#will", "date")
+    if draw < 60:
+        act = Act(chance.deal(MILESTONES)).form("base")
+        return _dated(who, day, act, "会#will", "will#will", "date")
+    act = planned_act(chance, who).form("base")
+    return _dated(who, day, act, "会#will", "will#will", "date")
+
+
+def birthday(chance: Chance) -> Unit:
+    """我的生日是三月五号 / My birthday is March 5."""
+    who = single(chance)
+    owner = who.owner or who.subject
+    mark = "的~who" if who.owner else "的#of"
+    return build(
+        f"{{who}} {mark} 生日#birth 是#is {{day}}",
+        f"{{who}} {'' if who.owner else chr(39) + 's#of'} birthday#birth is#is {{day}}",
+        who=owner,
+        day=calendar_day(chance),
+        name="birthday",
+    )
+
+
+def season(chance: Chance) -> Unit:
+    """我们冬天常常滑雪 / We often ski in winter."""
+    who = somebody(chance)
+    when = build("{season}!", "in~season {season}!", season=chance.deal(SEASONS), name="season")
+    draw = chance.below(100)
+    if draw < 40:
+        act = going(land(chance), inflect("go", present(who.person)))
+    else:
+        act = Act(chance.deal(_OUTDOORS)).now(who.person)
+    return build(
+        "{who} {when} {often} {act}",
+        "{who} {often} {act} {when}",
+        who=who.subject,
+        when=when,
+        often=chance.deal(OFTEN),
+        act=act,
+    )
+
+
+_OUTDOORS = select(LEISURE, "游泳 跑步 散步 爬山 钓鱼 骑马 骑自行车 旅行 踢足球")

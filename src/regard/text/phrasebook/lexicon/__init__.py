@@ -13,6 +13,9 @@ from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES, 
 from regard.text.phrasebook.lexicon.times import (
     FUTURE,
     HABIT,
+    LONG_FUTURE,
+    LONG_HABIT,
+    LONG_PAST,
     MONTHS,
     OFTEN,
     PAST,
@@ -20,14 +23,29 @@ from regard.text.phrasebook.lexicon.times import (
     WEEKDAYS,
 )
 from regard.text.phrasebook.lexicon.verbs import (
+    ACCIDENTS,
     ACTIONS,
     ACTIVITIES,
+    DAILY,
     DEALINGS,
     DEEDS,
     FEELINGS,
-    STATES,
-    TURNS,
+    GO_TO_BED,
+    LIKINGS,
+    MILESTONES,
+    OUTBURSTS,
+    SPEAK,
+    WANTS,
 )
+
+_VERBS = (
+    *LIKINGS, *WANTS, *FEELINGS, *ACTIONS, *DEEDS, *ACCIDENTS, *DEALINGS, *ACTIVITIES, *DAILY,
+    GO_TO_BED, *MILESTONES, *OUTBURSTS, SPEAK,
+)  # fmt: skip
+_TIMES = (
+    *PAST, *LONG_PAST, *FUTURE, *LONG_FUTURE, *HABIT, *LONG_HABIT, *OFTEN, *WEEKDAYS, *MONTHS,
+    *SEASONS,
+)  # fmt: skip
 
 
 def entries() -> frozenset[tuple[str, str]]:
@@ -39,9 +57,9 @@ def entries() -> frozenset[tuple[str, str]]:
         found.add((place.zh, place.en))
     for adjective in (*TRAITS, *MOODS, *QUALITIES, *PLACE_QUALITIES, *COLORS):
         found.add((adjective.zh, adjective.en))
-    for verb in (*STATES, *FEELINGS, *ACTIONS, *DEEDS, *DEALINGS, *ACTIVITIES, *TURNS):
+    for verb in _VERBS:
         found.add((verb.zh, verb.en))
-    for unit in (*PAST, *FUTURE, *HABIT, *OFTEN, *WEEKDAYS, *MONTHS, *SEASONS):
+    for unit in _TIMES:
         found.add((unit.zh[0], " ".join(unit.en)))
     return frozenset(found)
 

@@ -79,8 +79,6 @@ MOODS = _adjectives("""
     激动 | excited
     失望 | disappointed
     满意 | satisfied
-    骄傲 | proud
-    无聊 | bored
     孤独 | lonely
     担心 | worried
 """)

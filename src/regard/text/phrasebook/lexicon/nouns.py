@@ -1,8 +1,9 @@
-"""Nouns: what they are called, how they are counted, and the kinds that verbs and adjectives ask for.
+"""Nouns: what they are called, how they are counted, and the kinds other words ask for.
 
 A line of a table is the Chinese word, its measure word and the English word. A noun with ``-`` for
-a measure word is not counted (water, music). ``双``, ``副`` and ``条`` with an English plural after
-``+`` are pairs (a pair of shoes).
+a measure word is not counted (music); after ``=`` stands the measure of a portion and its English
+(a cup of tea). ``双``, ``副`` and ``条`` with an English plural after ``+`` are pairs (a pair of
+shoes).
 """
 
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ class Noun:
         en: The English singular (of a pair, the plural).
         measure: The Chinese measure word; empty if the noun is not counted.
         is_pair: English counts it in pairs.
+        portion: Of what is not counted: the measure of a portion and its English, such as 杯, cup.
         one: The singular, as a unit.
         many: The plural, as a unit; of what is not counted, the singular again.
     """
@@ -28,6 +30,7 @@ class Noun:
     en: str
     measure: str
     is_pair: bool
+    portion: tuple[str, str] | None
     one: Unit
     many: Unit
 
@@ -39,13 +42,22 @@ class Noun:
 
 def _noun(line: str) -> Noun:
     zh, measure, en = line.split(maxsplit=2)
+    en, _, portion = (part.strip() for part in en.partition("="))
     if measure == "-":
-        return Noun(zh, en, "", False, word(zh, en), word(zh, en))
+        plain = word(zh, en)
+        return Noun(zh, en, "", False, _portion(portion), plain, plain)
     if en.startswith("+"):
         pair = word(zh, en[1:], person="plural")
-        return Noun(zh, en[1:], measure, True, pair, pair)
+        return Noun(zh, en[1:], measure, True, None, pair, pair)
     many = word(zh, plural(en), person="plural")
-    return Noun(zh, en, measure, False, word(zh, en), many)
+    return Noun(zh, en, measure, False, None, word(zh, en), many)
+
+
+def _portion(text: str) -> tuple[str, str] | None:
+    if not text:
+        return None
+    measure, en = text.split()
+    return measure, en
 
 
 _TABLES = {
@@ -160,16 +172,16 @@ _TABLES = {
         汉堡 个 hamburger
     """,
     "dish": """
-        面包 - bread
-        米饭 - rice
-        牛肉 - beef
-        猪肉 - pork
-        羊肉 - lamb
-        豆腐 - tofu
-        沙拉 - salad
-        巧克力 - chocolate
-        冰淇淋 - ice cream
-        奶酪 - cheese
+        面包 - bread = 块 piece
+        米饭 - rice = 碗 bowl
+        牛肉 - beef = 块 piece
+        猪肉 - pork = 块 piece
+        羊肉 - lamb = 块 piece
+        豆腐 - tofu = 块 piece
+        沙拉 - salad = 盘 plate
+        巧克力 - chocolate = 块 piece
+        冰淇淋 - ice cream = 碗 bowl
+        奶酪 - cheese = 块 piece
     """,
     "baked": """
         蛋糕 个 cake
@@ -181,15 +193,15 @@ _TABLES = {
         晚饭 - dinner
     """,
     "drink": """
-        水 - water
-        茶 - tea
-        咖啡 - coffee
-        牛奶 - milk
-        果汁 - juice
-        啤酒 - beer
-        葡萄酒 - wine
-        可乐 - cola
-        豆浆 - soy milk
+        水 - water = 杯 glass
+        茶 - tea = 杯 cup
+        咖啡 - coffee = 杯 cup
+        牛奶 - milk = 杯 glass
+        果汁 - juice = 杯 glass
+        啤酒 - beer = 瓶 bottle
+        葡萄酒 - wine = 瓶 bottle
+        可乐 - cola = 瓶 bottle
+        豆浆 - soy milk = 碗 bowl
     """,
     "book": """
         书 本 book
@@ -376,6 +388,9 @@ _TABLES = {
         婚礼 场 wedding
         音乐会 场 concert
         晚会 个 party
+    """,
+    "wall": """
+        墙 面 wall
     """,
     "matter": """
         问题 个 question

@@ -6,8 +6,8 @@ Chinese writes 两 for two of a thing, and 二 inside larger numbers and dates.
 from regard.text.phrasebook.grammar import Unit, word
 
 _DIGITS = "零一二三四五六七八九"
-_ENGLISH = (
-    "zero one two three four five six seven eight nine ten eleven twelve".split()
+_ENGLISH = tuple(
+    "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 )
 
 

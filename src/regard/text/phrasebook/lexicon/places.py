@@ -39,11 +39,11 @@ def _places(table: str) -> tuple[Place, ...]:
 BUILDINGS = _places("""
     学校 at school
     图书馆 in the library
-    医院 in the hospital
-    超市 in the supermarket
-    商店 in the store
-    书店 in the bookstore
-    饭馆 in the restaurant
+    医院 at the hospital
+    超市 at the supermarket
+    商店 at the store
+    书店 at the bookstore
+    饭馆 at the restaurant
     咖啡馆 in the cafe
     银行 at the bank
     邮局 at the post office
@@ -52,12 +52,12 @@ BUILDINGS = _places("""
     宾馆 at the hotel
     办公室 in the office
     公司 at the company
-    工厂 in the factory
-    博物馆 in the museum
-    电影院 in the movie theater
-    动物园 in the zoo
-    体育馆 in the gym
-    市场 in the market
+    工厂 at the factory
+    博物馆 at the museum
+    电影院 at the movie theater
+    动物园 at the zoo
+    体育馆 at the gym
+    市场 at the market
     教堂 in the church
     公园 in the park
     海边 at the beach
@@ -122,6 +122,4 @@ CITIES = _places("""
     波士顿 in Boston
 """)
 
-BY_ZH: dict[str, Place] = {
-    place.zh: place for place in (*BUILDINGS, *ROOMS, *COUNTRIES, *CITIES)
-}
+BY_ZH: dict[str, Place] = {place.zh: place for place in (*BUILDINGS, *ROOMS, *COUNTRIES, *CITIES)}

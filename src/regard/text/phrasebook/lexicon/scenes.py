@@ -1,4 +1,4 @@
-"""What people do where: a place, the activities that fit it, and the things done to objects there."""
+"""What people do where: a place, the activities that fit it, and what is done to things there."""
 
 from regard.text.phrasebook.lexicon.nouns import Noun, nouns
 from regard.text.phrasebook.lexicon.places import BY_ZH, Place
@@ -11,7 +11,7 @@ _TABLE = """
     公园 | 散步 跑步 拍照 画画 聊天 跳舞 唱歌 看书 下棋 骑自行车 锻炼 滑冰 | 喂 鸭子 鸟
     体育馆 | 锻炼 跑步 跳舞 游泳 | 打 sport
     海边 | 游泳 散步 拍照 钓鱼 跑步 画画 休息 骑马 |
-    游泳池 | 游泳 锻炼 |
+    游泳池 | 游泳 |
     办公室 | 工作 开会 休息 | 写 文章 信
     公司 | 工作 开会 | 用 电脑
     学校 | 学习 上课 唱歌 踢足球 锻炼 跑步 跳舞 | 学习 subject

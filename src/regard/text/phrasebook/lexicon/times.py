@@ -5,22 +5,34 @@ from dataclasses import replace
 from regard.text.phrasebook.grammar import Unit, word
 
 
+def _time(line: str) -> Unit:
+    zh, en = line.split(maxsplit=1)
+    return word(zh, en)
+
+
 def _times(table: str, name: str | None = None) -> tuple[Unit, ...]:
-    units = tuple(word(*line.split(maxsplit=1)) for line in table.strip().splitlines())
+    units = tuple(_time(line) for line in table.strip().splitlines())
     return tuple(replace(unit, constructions=(name,)) for unit in units) if name else units
 
 
+# By the day, and longer spans that suit only what takes time.
 PAST = _times(
     """
     昨天 yesterday
     前天 the day before yesterday
     上个星期 last week
-    上个月 last month
-    去年 last year
     今天早上 this morning
     昨天晚上 last night
     昨天下午 yesterday afternoon
     上个周末 last weekend
+    """,
+    "time_past",
+)
+LONG_PAST = _times(
+    """
+    上个月 last month
+    去年 last year
+    前年 the year before last
     """,
     "time_past",
 )
@@ -30,8 +42,6 @@ FUTURE = _times(
     明天 tomorrow
     后天 the day after tomorrow
     下个星期 next week
-    下个月 next month
-    明年 next year
     今天晚上 tonight
     明天早上 tomorrow morning
     明天下午 tomorrow afternoon
@@ -40,16 +50,30 @@ FUTURE = _times(
     """,
     "time_future",
 )
+LONG_FUTURE = _times(
+    """
+    下个月 next month
+    明年 next year
+    后年 the year after next
+    """,
+    "time_future",
+)
 
 HABIT = _times(
     """
     每天 every day
     每个星期 every week
-    每个月 every month
     每天早上 every morning
     每天晚上 every evening
     每个周末 every weekend
     每天下午 every afternoon
+    """,
+    "time_habit",
+)
+LONG_HABIT = _times(
+    """
+    每个月 every month
+    每年 every year
     """,
     "time_habit",
 )

@@ -1,9 +1,15 @@
-"""Verbs, with the objects that go with them."""
+"""Verbs, with the objects that go with them.
+
+A line of a table is the Chinese verb, the English one, its objects (kinds or single nouns), and
+how an object that it is done to once is told apart: ``a`` one of them, ``n`` several, ``t`` this or
+that, ``o`` somebody's own.
+"""
 
 from dataclasses import dataclass
 
 from regard.text.phrasebook.grammar import Unit, word
 from regard.text.phrasebook.lexicon.nouns import Noun, nouns
+from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.morphology import Form, inflect
 
 _FORMS: tuple[Form, ...] = ("base", "third", "past", "participle", "ing")
@@ -18,18 +24,20 @@ class Verb:
         en: The English base form.
         forms: The verb as a unit, by English form.
         objects: The nouns it can be done to; none if it takes no object.
+        manners: How one object of it is told apart, in letters.
     """
 
     zh: str
     en: str
     forms: dict[Form, Unit]
     objects: tuple[Noun, ...]
+    manners: str
 
 
 def _verb(line: str) -> Verb:
-    zh, en, objects = (part.strip() for part in f"{line}|".split("|")[:3])
+    zh, en, objects, manners = (part.strip() for part in f"{line}|||".split("|")[:4])
     forms = {form: word(zh, inflect(en, form)) for form in _FORMS}
-    return Verb(zh, en, forms, nouns(objects))
+    return Verb(zh, en, forms, nouns(objects), manners or "at")
 
 
 def _verbs(table: str) -> tuple[Verb, ...]:
@@ -37,13 +45,15 @@ def _verbs(table: str) -> tuple[Verb, ...]:
 
 
 # Lasting: in the simple present without any word for time, and never with 正在 or 了.
-STATES = _verbs("""
+LIKINGS = _verbs("""
     喜欢 | like | pet fruit vegetable snack dish baked drink book flower subject sport taste language
     爱 | love | taste sport drink baked dish pet flower
-    讨厌 | hate | 老鼠 蛇 vegetable 啤酒 猪肉 羊肉 奶酪 数学 物理 化学 作业
-    需要 | need | carried machine household 水 钱包 汽车 自行车 词典 大衣 手套 眼镜
-    想要 | want | carried household machine accessory clothing ridden instrument 狗 猫
-    有 | have | carried accessory clothing book ridden car instrument pet machine
+    讨厌 | hate | 老鼠 蛇 vegetable 啤酒 猪肉 羊肉 奶酪 数学 物理 化学 作业 狼
+""")
+WANTS = _verbs("""
+    需要 | need | carried machine household 汽车 自行车 大衣 手套 眼镜 drink furniture | a
+    想要 | want | carried household machine accessory clothing ridden instrument drink 狗 猫 | an
+    有 | have | carried accessory clothing book ridden car instrument pet machine furniture | an
 """)
 
 # States towards people.
@@ -62,55 +72,67 @@ FEELINGS = _verbs("""
     佩服 | admire
 """)
 
-# Done again and again to things of a kind, or once to one of them.
+# Done again and again to things of a kind.
 ACTIONS = _verbs("""
     吃 | eat | fruit vegetable snack dish baked
     喝 | drink | drink
     看 | read | 小说 杂志 报纸
     看 | watch | show
     听 | listen to | 音乐 歌 故事 京剧
-    买 | buy | fruit vegetable dish baked drink clothing accessory carried flower book
-    卖 | sell | fruit vegetable drink clothing flower 汽车 自行车 book
-    写 | write | 信 小说 文章 诗 故事
+    买 | buy | fruit vegetable dish baked drink flower clothing
+    卖 | sell | fruit vegetable drink clothing flower book
+    写 | write | 信 小说 文章 诗 故事 日记
     画 | draw | flower wild 树 马 地图
-    学 | learn | language 网球 象棋
+    学 | learn | language instrument 网球 象棋
     学习 | study | subject language
     教 | teach | subject language
-    洗 | wash | tableware clothing 汽车 毛巾 fruit
-    修 | repair | machine ridden car furniture 钟 房子
-    用 | use | 电脑 手机 词典 地图 相机 刀
+    洗 | wash | 盘子 杯子 clothing 汽车 毛巾
+    修 | repair | machine ridden car 钟
+    用 | use | 电脑 手机 词典 地图 相机
     做 | make | baked snack 玩具 沙拉
     打 | play | sport
-    喂 | feed | pet farm 猴子
+    喂 | feed | pet farm
     种 | grow | fruit vegetable flower
-    收集 | collect | 邮票 明信片 玩具 书 地图
+    收集 | collect | 邮票 明信片 玩具 地图 照片
     翻译 | translate | 文章 信 小说 诗 故事
-    借 | borrow | book 雨伞 自行车 相机
-    检查 | check | 作业 护照 票 箱子 自行车
-    参加 | attend | event
 """)
 
-# Done once to a particular thing.
+# Done once, on purpose, to a particular thing.
 DEEDS = _verbs("""
-    找 | look for | carried pet 眼镜 手套 玩具
-    丢 | lose | carried 手表 手套 书包 戒指
-    收到 | receive | 信 礼物 明信片 包裹 花 票
-    寄 | mail | 信 包裹 明信片 礼物
-    带 | bring | 雨伞 护照 地图 礼物 书 词典 相机
-    打开 | open | opening container 冰箱 书 包裹
-    搬 | move | furniture 箱子 冰箱 洗衣机 钢琴
-    卖 | sell | 汽车 自行车 房子 相机 钢琴 电脑
-    买 | buy | machine clothing accessory carried book household ridden instrument furniture
-    看 | read | book 信 文章 报纸 诗
-    看 | watch | 电影 比赛 节目
-    写 | write | 信 小说 文章 诗 故事
-    画 | draw | flower wild 树 马 地图
-    修 | repair | machine ridden car 钟 椅子
-    洗 | wash | clothing 盘子 杯子 汽车 毛巾
-    戴 | wear | accessory
-    穿 | wear | clothing
-    选 | choose | clothing accessory 书 礼物 电影 歌 相机
-    藏 | hide | 礼物 钥匙 日记 信 戒指 照片
+    找 | look for | carried pet 眼镜 手套 玩具 | to
+    借 | borrow | book 雨伞 自行车 相机 汽车 | ato
+    寄 | mail | 信 包裹 明信片 礼物 | ant
+    带 | bring | 雨伞 地图 礼物 词典 相机 篮子 | a
+    打开 | open | opening container 冰箱 包裹 | to
+    搬 | move | furniture 箱子 冰箱 洗衣机 钢琴 | t
+    卖 | sell | 汽车 自行车 房子 相机 钢琴 电脑 | to
+    买 | buy | machine clothing accessory carried book household ridden instrument furniture | ant
+    买 | buy | fruit vegetable snack baked dish drink flower | an
+    吃 | eat | fruit vegetable snack baked dish | an
+    喝 | drink | drink | a
+    看 | read | book 信 文章 报纸 诗 日记 | at
+    看 | watch | 电影 比赛 节目 | at
+    听 | listen to | 歌 故事 | at
+    写 | write | 信 小说 文章 诗 故事 | an
+    画 | draw | flower wild farm 树 桥 地图 | an
+    修 | repair | machine ridden car 钟 椅子 灯 | to
+    洗 | wash | clothing 盘子 杯子 汽车 毛巾 | to
+    做 | make | baked snack 玩具 | an
+    选 | choose | clothing accessory 书 礼物 电影 歌 相机 | at
+    藏 | hide | 礼物 钥匙 日记 信 戒指 照片 | to
+    用 | use | 电脑 手机 词典 相机 雨伞 毛巾 | to
+    参加 | attend | event | at
+    翻译 | translate | 文章 信 小说 诗 故事 | at
+    检查 | check | 作业 护照 票 箱子 自行车 | to
+    种 | plant | flower 树 | an
+""")
+
+# Befallen.
+ACCIDENTS = _verbs("""
+    丢 | lose | carried 手表 手套 书包 戒指 | at
+    收到 | receive | 信 礼物 明信片 包裹 花 票 | ant
+    找到 | find | carried pet 眼镜 手套 戒指 | to
+    忘记 | forget | 问题 计划 梦 故事 | t
 """)
 
 # Done to people.
@@ -130,65 +152,77 @@ DEALINGS = _verbs("""
 """)
 
 # Without an object in English, or with one that never changes.
-ACTIVITIES = _verbs("""
-    睡觉 | sleep
+LEISURE = _verbs("""
     游泳 | swim
     跑步 | run
     跳舞 | dance
     唱歌 | sing
-    工作 | work
-    休息 | rest
-    做饭 | cook
-    洗澡 | take a shower
     散步 | take a walk
     聊天 | chat
     爬山 | climb mountains
     拍照 | take photos
-    锻炼 | exercise
     钓鱼 | fish
     滑雪 | ski
     滑冰 | skate
     看书 | read
-    写作业 | do homework
     购物 | shop
-    开会 | have a meeting
-    上课 | have class
     画画 | paint
     看电视 | watch TV
-    学习 | study
-    吃饭 | eat
     骑马 | ride horses
     骑自行车 | ride a bicycle
-    开车 | drive
     弹钢琴 | play the piano
     弹吉他 | play the guitar
     拉小提琴 | play the violin
     下棋 | play chess
     踢足球 | play soccer
+    旅行 | travel
+""")
+DUTIES = _verbs("""
+    睡觉 | sleep
+    工作 | work
+    休息 | rest
+    做饭 | cook
+    洗澡 | take a shower
+    锻炼 | exercise
+    写作业 | do homework
+    开会 | have a meeting
+    上课 | have class
+    学习 | study
+    吃饭 | eat
+    开车 | drive
     打扫房间 | clean the room
     洗衣服 | do the laundry
     洗碗 | wash the dishes
 """)
+ACTIVITIES = (*LEISURE, *DUTIES)
 
-# Bodily acts that have no place or length of their own.
-TURNS = _verbs("""
+# What a day is made of.
+DAILY = _verbs("""
     起床 | get up
-    睡觉 | go to bed
     回家 | go home
     上班 | go to work
+    下班 | get off work
     出门 | go out
     吃早饭 | eat breakfast
     吃午饭 | eat lunch
     吃晚饭 | eat dinner
-    下班 | get off work
-    搬家 | move house
-    哭 | cry
-    笑 | laugh
-    迟到 | be late
+""")
+GO_TO_BED = _verb("睡觉 | go to bed")
+# What happens once in a while.
+MILESTONES = _verbs("""
     结婚 | get married
     毕业 | graduate
     退休 | retire
+    搬家 | move
+""")
+OUTBURSTS = _verbs("""
+    哭 | cry
+    笑 | laugh
+    迟到 | be late
 """)
 
 SPEAK = _verb("说 | speak | language")
-GO = _verb("去 | go to")
+SKILLS = select(
+    ACTIVITIES,
+    "游泳 跳舞 唱歌 做饭 滑雪 滑冰 骑马 骑自行车 开车 弹钢琴 弹吉他 拉小提琴 下棋 踢足球 画画",
+)

@@ -1,0 +1,276 @@
+"""What has been, has just been, has not yet been, and will be again."""
+
+from regard.text.phrasebook.acts import Act, habit, known_deed
+from regard.text.phrasebook.chance import Chance
+from regard.text.phrasebook.constructions.settings import building, land
+from regard.text.phrasebook.constructions.statements import state
+from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.lexicon.adjectives import COLORS
+from regard.text.phrasebook.lexicon.nouns import KINDS, Noun
+from regard.text.phrasebook.lexicon.selection import select
+from regard.text.phrasebook.lexicon.times import PAST
+from regard.text.phrasebook.lexicon.verbs import (
+    ACTIONS,
+    DAILY,
+    DEALINGS,
+    GO_TO_BED,
+    MILESTONES,
+    OUTBURSTS,
+    Verb,
+)
+from regard.text.phrasebook.morphology import be, have, inflect
+from regard.text.phrasebook.noun_phrases import one, other, somebody, this
+
+_MOMENTS = (*DAILY, GO_TO_BED, *MILESTONES)
+_TRIED = select(ACTIONS, "吃 喝 看 听 学 学习 教 买 画 做 打 种 翻译")
+
+
+def tried(chance: Chance) -> tuple[Verb, Unit]:
+    """Something one may have done before, to things in general or to this one."""
+    verb = chance.deal(_TRIED)
+    noun = chance.deal(verb.objects)
+    if verb.zh in {"看", "听", "翻译"} and noun.is_counted:
+        return verb, this(chance, noun)
+    return verb, noun.many
+
+
+def experience(chance: Chance) -> Unit:
+    """我去过中国 / I have been to China; 她看过这部电影 / She has watched this movie."""
+    who = somebody(chance)
+    has = have(who.person)
+    if chance.odds(0.5):
+        return build(
+            "{who} 去#go 过~have~go {place}",
+            f"{{who}} {has}~have~go been#go to~go~place {{place}}",
+            who=who.subject,
+            place=land(chance),
+            name="experience",
+        )
+    act = Act(*tried(chance))
+    return build(
+        "{who} {act}",
+        f"{{who}} {has}~act {{act}}",
+        who=who.subject,
+        act=act.once(),
+        name="experience",
+    )
+
+
+def never(chance: Chance) -> Unit:
+    """我从来没去过中国 / I have never been to China."""
+    who = somebody(chance)
+    has = have(who.person)
+    if chance.odds(0.5):
+        return build(
+            "{who} 从来#never 没~never~have 去#go 过~have~go {place}",
+            f"{{who}} {has}~have~go never#never been#go to~go~place {{place}}",
+            who=who.subject,
+            place=land(chance),
+            name="never",
+        )
+    act = Act(*tried(chance))
+    return build(
+        "{who} 从来#never 没~never~have {act}",
+        f"{{who}} {has}~have~act never#never {{act}}",
+        who=who.subject,
+        act=act.once(),
+        name="never",
+    )
+
+
+def already(chance: Chance) -> Unit:
+    """他已经回家了 / He has already gone home."""
+    who = somebody(chance)
+    has = have(who.person)
+    if chance.odds(0.4):
+        act = chance.deal(_MOMENTS).forms["participle"]
+        return build(
+            "{who} 已经#already {act} 了~act~have",
+            f"{{who}} {has}~have~act already#already {{act}}",
+            who=who.subject,
+            act=act,
+            name="already",
+        )
+    deed = known_deed(chance)
+    return build(
+        "{who} 已经#already {verb} 了~verb~have {thing}",
+        f"{{who}} {has}~have~verb already#already {{verb}} {{thing}}",
+        who=who.subject,
+        verb=deed.verb.forms["participle"],
+        thing=deed.object,
+        name="already",
+    )
+
+
+def not_yet(chance: Chance) -> Unit:
+    """他还没看这本书 / He has not read this book yet."""
+    who = somebody(chance)
+    has = have(who.person)
+    act = (
+        chance.deal(_MOMENTS).forms["participle"]
+        if chance.odds(0.4)
+        else known_deed(chance).form("participle")
+    )
+    return build(
+        "{who} 还#yet 没#no~have {act}",
+        f"{{who}} {has}~have~act not#no {{act}} yet#yet",
+        who=who.subject,
+        act=act,
+        name="not_yet",
+    )
+
+
+def just(chance: Chance) -> Unit:
+    """我刚起床 / I have just gotten up."""
+    who = somebody(chance)
+    act = (
+        chance.deal(_MOMENTS).forms["participle"]
+        if chance.odds(0.5)
+        else known_deed(chance).form("participle")
+    )
+    return build(
+        "{who} 刚#just {act}",
+        f"{{who}} {have(who.person)}~just~act just#just {{act}}",
+        who=who.subject,
+        act=act,
+        name="just",
+    )
+
+
+_SOON = select(_MOMENTS, "出门 下班 睡觉 结婚 毕业 退休 搬家")
+
+
+def about_to(chance: Chance) -> Unit:
+    """他快要毕业了 / He is about to graduate; 火车快要开了 / The train is about to leave."""
+    if chance.odds(0.25):
+        noun = chance.deal(KINDS["vessel"])
+        zh, en = ("起飞", "take off") if noun.zh == "飞机" else ("开", "leave")
+        return build(
+            f"{{thing}} 快要#soon {zh}#go 了~soon",
+            f"the~thing {{thing}} is~soon about#soon to~go~soon {en.replace(' ', '#go ')}#go",
+            thing=noun.one,
+            name="about_to",
+        )
+    who = somebody(chance)
+    return build(
+        "{who} 快要#soon {act} 了~soon",
+        f"{{who}} {be(who.person)}~soon about#soon to~act~soon {{act}}",
+        who=who.subject,
+        act=chance.deal(_SOON).forms["base"],
+        name="about_to",
+    )
+
+
+def colored(chance: Chance, noun: Noun) -> Unit:
+    """一件红色的毛衣 / a red sweater."""
+    color = chance.deal(COLORS).plain
+    if noun.is_pair:
+        return build(
+            f"一~pair {noun.measure}#pair {{color}} 的~color {{noun}}!",
+            "a~pair~noun pair#pair of~pair~noun {color} {noun}!",
+            color=color,
+            noun=noun.many,
+            name="color",
+        )
+    return build(
+        f"一~a {noun.measure}~a {{color}} 的~color {{noun}}!",
+        "a~a~noun {color} {noun}!",
+        color=color,
+        noun=noun.one,
+        name="color",
+    )
+
+
+_ON_BODY = tuple(("穿", noun) for noun in KINDS["clothing"]) + tuple(
+    ("戴", noun) for noun in KINDS["accessory"]
+)
+_COLORLESS = frozenset(["眼镜", "戒指", "手表"])
+
+
+def garment(chance: Chance) -> tuple[str, Unit]:
+    """What is worn, with the Chinese verb for wearing it."""
+    verb, noun = chance.deal(_ON_BODY)
+    return verb, one(noun) if noun.zh in _COLORLESS else colored(chance, noun)
+
+
+def wearing(chance: Chance) -> Unit:
+    """她穿着一件红色的毛衣 / She is wearing a red sweater."""
+    who = somebody(chance)
+    verb, thing = garment(chance)
+    return build(
+        f"{{who}} {verb}#wear 着~wear~is {{thing}}",
+        f"{{who}} {be(who.person)}~is~wear wearing#wear {{thing}}",
+        who=who.subject,
+        thing=thing,
+        name="wearing",
+    )
+
+
+def no_longer(chance: Chance) -> Unit:
+    """他不喝啤酒了 / He no longer drinks beer."""
+    who = somebody(chance)
+    act = habit(chance) if chance.odds(0.6) else state(chance)
+    return build(
+        "{who} 不#no~longer {act} 了~no~longer",
+        "{who} no#no longer~longer {act}",
+        who=who.subject,
+        act=act.now(who.person),
+        name="no_longer",
+    )
+
+
+def again(chance: Chance) -> Unit:
+    """他昨天又迟到了 / He was late again yesterday."""
+    who = somebody(chance)
+    draw = chance.below(100)
+    if draw < 30:
+        verb = chance.deal(OUTBURSTS)
+        past = (
+            be(who.person, past=True) + " late" if verb.zh == "迟到" else inflect(verb.en, "past")
+        )
+        act = build(f"{verb.zh}#act 了~act", past.replace(" ", "#act ") + "#act")
+    elif draw < 60:
+        place = land(chance) if chance.odds(0.6) else building(chance)
+        act = build("去#go! 了~go {place}", "went#go! to~go~place {place}", place=place)
+    elif draw < 80:
+        act = Act(chance.deal(DEALINGS), other(chance, who).object).done()
+    else:
+        act = known_deed(chance).done()
+    if chance.odds(0.5):
+        return build(
+            "{who} {time} 又#again {act}",
+            "{who} {act} again#again {time}",
+            who=who.subject,
+            time=chance.deal(PAST),
+            act=act,
+            name="again",
+        )
+    return build(
+        "{who} 又#again {act}", "{who} {act} again#again", who=who.subject, act=act, name="again"
+    )
+
+
+def once_more(chance: Chance) -> Unit:
+    """我想再去一次中国 / I want to go to China again."""
+    who = somebody(chance)
+    want = inflect("want", "third") if who.person == "singular" else "want"
+    if chance.odds(0.6):
+        return build(
+            "{who} 想#want 再#again 去#go 一次~again {place}",
+            f"{{who}} {want}#want to~go~want go#go to~go~place {{place}} again#again",
+            who=who.subject,
+            place=land(chance),
+            name="once_more",
+        )
+    verb = chance.deal(_REPEATED)
+    return build(
+        "{who} 想#want 再#again {verb} 一次~again {thing}",
+        f"{{who}} {want}#want to~verb~want {{verb}} {{thing}} again#again",
+        who=who.subject,
+        verb=verb.forms["base"],
+        thing=this(chance, chance.deal(verb.objects)),
+        name="once_more",
+    )
+
+
+_REPEATED = select((*ACTIONS,), "看 翻译 用 修")

@@ -1,0 +1,594 @@
+"""Two clauses in one sentence: reason, concession, condition, time."""
+
+from regard.text.phrasebook.acts import (
+    Act,
+    activity,
+    dealing,
+    duty,
+    general,
+    known_deed,
+    leisure,
+    scene,
+)
+from regard.text.phrasebook.chance import Chance
+from regard.text.phrasebook.constructions.settings import building, land
+from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.lexicon.adjectives import MOODS, QUALITIES
+from regard.text.phrasebook.lexicon.nouns import NOUNS, Noun, nouns
+from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
+from regard.text.phrasebook.lexicon.places import COUNTRIES, Place
+from regard.text.phrasebook.lexicon.scenes import SCENES
+from regard.text.phrasebook.lexicon.selection import select
+from regard.text.phrasebook.lexicon.times import FUTURE, OFTEN, PAST
+from regard.text.phrasebook.lexicon.verbs import DUTIES, LEISURE, LIKINGS
+from regard.text.phrasebook.morphology import be, inflect, present
+from regard.text.phrasebook.noun_phrases import (
+    RELATIVES,
+    familiar,
+    one,
+    other,
+    somebody,
+    spot,
+    the,
+    this,
+)
+
+# Why somebody stayed away: Chinese, and English after "he".
+_HINDRANCES = (
+    ("很#very~was 累#how", "was~how very#very tired#how"),
+    ("很#very~was 忙#how", "was~how very#very busy#how"),
+    ("很#very~was 困#how", "was~how very#very sleepy#how"),
+    ("很#very~was 难过#how", "was~how very#very sad#how"),
+    ("很#very~was 生气#how", "was~how very#very angry#how"),
+    ("没有#no~had 时间#what", "had~no no#no time#what"),
+    ("没有#no~had 钱#what", "had~no no#no money#what"),
+    ("生病#ill 了~ill", "was~ill sick#ill"),
+    ("起#up 得~late 很#very 晚#late", "got#up up#up very#very late#late"),
+)
+_WEATHERS = (
+    ("下雨#rain 了~rain", "it~rain rained#rain"),
+    ("下雪#rain 了~rain", "it~rain snowed#rain"),
+    ("天气#it 很#very 冷#cold", "the~it weather#it was~cold very#very cold#cold"),
+    ("天气#it 不#not 好#cold", "the~it weather#it was~cold not#not good#cold"),
+)
+
+
+def _stayed_away(chance: Chance) -> Unit:
+    """没去公园 / did not go to the park."""
+    draw = chance.below(100)
+    if draw < 45:
+        return build(
+            "没#no~did 去#go {place}",
+            "did~did~go not#no go#go to~go~place {place}",
+            place=building(chance),
+        )
+    return leisure(chance).undone()
+
+
+_LANGUAGES = {
+    "中国": "中文",
+    "英国": "英语",
+    "美国": "英语",
+    "加拿大": "英语",
+    "法国": "法语",
+    "德国": "德语",
+    "日本": "日语",
+    "韩国": "韩语",
+    "俄罗斯": "俄语",
+    "西班牙": "西班牙语",
+    "墨西哥": "西班牙语",
+    "意大利": "意大利语",
+    "埃及": "阿拉伯语",
+    "澳大利亚": "英语",
+    "新西兰": "英语",
+}
+_SPOKEN: tuple[tuple[Place, Noun], ...] = tuple(
+    (place, NOUNS[_LANGUAGES[place.zh]]) for place in COUNTRIES if place.zh in _LANGUAGES
+)
+
+
+def because(chance: Chance) -> Unit:
+    """因为他很累，所以没去公园 / He did not go to the park because he was very tired."""
+    who = familiar(chance)
+    draw = chance.below(100)
+    if draw < 40:
+        zh, en = chance.deal(_HINDRANCES)
+        en = _plural(en) if who.person == "plural" else en
+        return build(
+            f"因为#because {{who}} {zh} ， 所以~because {{act}}",
+            f"{{who}} {{act}} because#because {who.again}~who {en}",
+            who=who.subject,
+            act=_stayed_away(chance),
+            name="because",
+        )
+    if draw < 70:
+        zh, en = chance.deal(_WEATHERS)
+        return build(
+            f"因为#because {zh} ， 所以~because {{who}} {{act}}",
+            f"{{who}} {{act}} because#because {en}",
+            who=who.subject,
+            act=_stayed_away(chance),
+            name="because",
+        )
+    place, language = chance.deal(_SPOKEN)
+    zh, en = chance.pick((("喜欢", "like"), ("爱", "love")))
+    learn = inflect("learn", present(who.person))
+    return build(
+        f"因为#because {{who}} {zh}#like {{place}} ， 所以~because 学#learn {{language}}",
+        f"{{who}} {learn}#learn {{language}} because#because {who.again}~who "
+        f"{inflect(en, present(who.person))}#like {{place}}",
+        who=who.subject,
+        place=place.bare,
+        language=language.one,
+        name="because",
+    )
+
+
+def _plural(english: str) -> str:
+    """The verb after "they": were for was."""
+    return "were" + english.removeprefix("was") if english.startswith("was") else english
+
+
+_CONTRASTS = (
+    "贵 漂亮",
+    "旧 干净",
+    "小 舒服",
+    "便宜 好吃",
+    "旧 快",
+    "新 脏",
+    "小 重",
+    "大 轻",
+    "短 有意思",
+    "难 有意思",
+    "长 有意思",
+    "旧 舒服",
+    "薄 重",
+    "小 甜",
+    "旧 有用",
+    "贵 好吃",
+    "小 快",
+    "便宜 漂亮",
+    "酸 好吃",
+    "危险 可怕",
+    "危险 漂亮",
+    "长 简单",
+    "便宜 新鲜",
+    "大 便宜",
+    "薄 有用",
+    "复杂 有意思",
+)
+
+
+def _contrasted() -> tuple[tuple[Noun, Unit, Unit], ...]:
+    by_zh = {each.zh: each for each in QUALITIES}
+    found = []
+    for pair in _CONTRASTS:
+        first, second = (by_zh[zh] for zh in pair.split())
+        found += [
+            (noun, first.plain, second.plain) for noun in first.things if noun in second.things
+        ]
+    return tuple(found)
+
+
+_CONTRASTED = _contrasted()
+
+
+def although(chance: Chance) -> Unit:
+    """虽然他很累，但是还在工作 / Although he is very tired, he is still working."""
+    who = familiar(chance)
+    is_ = be(who.person)
+    draw = chance.below(100)
+    if draw < 45:
+        return build(
+            "虽然#although {who} 很#very {how} ，#comma 但是~although~comma 还#still 在~is~act {act}",
+            f"although#although {{who}} {is_}~how very#very {{how}} ,#comma {who.again}~who "
+            f"{is_}~is~act still#still {{act}}",
+            who=who.subject,
+            how=chance.deal(_HARD_UP).plain,
+            act=chance.deal(DUTIES).forms["ing"],
+            name="although",
+        )
+    if draw < 75:
+        noun, first, second = chance.deal(_CONTRASTED)
+        thing = this(chance, noun)
+        it, be_ = ("they", "are") if thing.person == "plural" else ("it", "is")
+        return build(
+            "虽然#although {thing} 很#very {first} ，#comma 但是~although~comma 很#very2 {second}",
+            f"although#although {{thing}} {be_}~first very#very {{first}} ,#comma {it}~thing "
+            f"{be_}~second very#very2 {{second}}",
+            thing=thing,
+            first=first,
+            second=second,
+            name="although",
+        )
+    place, language = chance.deal(_SPOKEN)
+    want = inflect("want", present(who.person))
+    return build(
+        "虽然#although {who} 不会#can 说#speak {language} ，#comma 但是~although~comma "
+        "想#want 去#go {place}",
+        f"although#although {{who}} cannot#can speak#speak {{language}} ,#comma {who.again}~who "
+        f"{want}#want to~go~want go#go to~go~place {{place}}",
+        who=who.subject,
+        language=language.one,
+        place=place.bare,
+        name="although",
+    )
+
+
+_HARD_UP = select(MOODS, "忙 累 难过 饿 渴 困 紧张 生气 担心 失望")
+
+_CONDITIONS = (
+    ("明天#day 下雨#rain", "it~rain rains#rain tomorrow#day"),
+    ("明天#day 下雪#rain", "it~rain snows#rain tomorrow#day"),
+    ("明天#day 天气#it 好#good", "the~it weather#it is~good good#good tomorrow#day"),
+    ("明天#day 不#not~does 下雨#rain", "it~rain does~rain~does not#not rain#rain tomorrow#day"),
+    ("你#you 不#not 忙#busy", "you#you are~busy not#not busy#busy"),
+    ("你#you 有#have 时间#time", "you#you have#have time#time"),
+    ("我#I 有#have 时间#time", "I#I have#have time#time"),
+    ("我#I 有#have 钱#time", "I#I have#have money#time"),
+    ("她#she 想#want 来#come", "she#she wants#want to~come~want come#come"),
+    ("他们#they 来#come", "they#they come#come"),
+)
+_ACTING = (PRONOUNS[0], PRONOUNS[4], PRONOUNS[4], PRONOUNS[2], PRONOUNS[3], *NAMES[:6])
+
+
+def _consequence(chance: Chance) -> Unit:
+    """What one will do under a condition: 去公园 / go to the park."""
+    draw = chance.below(100)
+    if draw < 40:
+        return build("去#go {place}", "go#go to~go~place {place}", place=building(chance))
+    if draw < 70:
+        doing, where = scene(chance, single=True)
+        return build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))
+    return leisure(chance).form("base")
+
+
+def if_then(chance: Chance) -> Unit:
+    """如果明天下雨，我就在家看书 / If it rains tomorrow, I will read at home."""
+    zh, en = chance.deal(_CONDITIONS)
+    who = chance.pick(_ACTING)
+    return build(
+        f"如果#if {zh} ，#comma {{who}} 就~will 会#will {{act}}",
+        f"if#if {en} ,#comma {{who}} will#will {{act}}",
+        who=who.subject,
+        act=_consequence(chance),
+        name="if_then",
+    )
+
+
+def as_long_as(chance: Chance) -> Unit:
+    """只要不下雨，我们就去公园 / We will go to the park as long as it does not rain."""
+    zh, en = chance.deal(_CONDITIONS[3:])
+    who = chance.pick(_ACTING)
+    return build(
+        f"只要#long {zh} ， {{who}} 就~will 会#will {{act}}",
+        f"{{who}} will#will {{act}} as~long long#long as~long {en}",
+        who=who.subject,
+        act=_consequence(chance),
+        name="as_long_as",
+    )
+
+
+def except_one(chance: Chance) -> Unit:
+    """除了汤姆，大家都喜欢音乐 / Everyone likes music except Tom."""
+    who = chance.deal(_EXCEPTED)
+    outside = "以外~except" if chance.odds(0.4) else ""
+    act = general(chance) if chance.odds(0.4) else None
+    draw = chance.below(100)
+    if draw < 55:
+        verb, verb_en = chance.pick((("喜欢", "like"), ("爱", "love"), ("学", "learn")))
+        thing = chance.deal(_LANGUAGE_NOUNS).one if verb == "学" else general_liking(chance)
+        return build(
+            f"除了#except {{who}} {outside} ， 大家#all 都~all {verb}#verb {{thing}}",
+            f"everyone#all {inflect(verb_en, 'third')}#verb {{thing}} except#except {{who}}",
+            who=who.object,
+            thing=thing,
+            name="except_one",
+        )
+    if draw < 80:
+        return build(
+            f"除了#except {{who}} {outside} ， 大家#all 都~all 去#go 过~has~go {{place}}",
+            "everyone#all has~has~go been#go to~go~place {place} except#except {who}",
+            who=who.object,
+            place=land(chance),
+            name="except_one",
+        )
+    act = act or activity(chance)
+    return build(
+        f"除了#except {{who}} {outside} ， 大家#all 都~all 想#want {{act}}",
+        "everyone#all wants#want to~act~want {act} except#except {who}",
+        who=who.object,
+        act=act.form("base"),
+        name="except_one",
+    )
+
+
+_EXCEPTED = (*PRONOUNS[:4], *NAMES, *RELATIVES[16:64])
+_LANGUAGE_NOUNS = tuple(NOUNS[zh] for zh in sorted(set(_LANGUAGES.values())))
+
+
+def general_liking(chance: Chance) -> Unit:
+    """Something in general that people like: 苹果."""
+    return chance.deal(LIKINGS[0].objects).many
+
+
+def besides(chance: Chance) -> Unit:
+    """除了英语，他还会说法语 / Besides English, he can also speak French."""
+    who = somebody(chance)
+    draw = chance.below(100)
+    if draw < 50:
+        first, second = (noun.one for noun in chance.shuffle(_LANGUAGE_NOUNS)[:2])
+        return build(
+            "除了#besides {first} ，#comma {who} 还#also 会#can 说#speak {second}",
+            "besides#besides {first} ,#comma {who} can#can also#also speak#speak {second}",
+            who=who.subject,
+            first=first,
+            second=second,
+            name="besides",
+        )
+    if draw < 75:
+        first, second = (spot(place) for place in chance.shuffle(COUNTRIES)[:2])
+        want = inflect("want", present(who.person))
+        return build(
+            "除了#besides {first} ，#comma {who} 还#also 想#want 去#go {second}",
+            f"besides#besides {{first}} ,#comma {{who}} also#also {want}#want to~go~want go#go "
+            "to~go~second {second}",
+            who=who.subject,
+            first=first,
+            second=second,
+            name="besides",
+        )
+    first, second = general_liking(chance), general_liking(chance)
+    like = inflect("like", present(who.person))
+    return build(
+        "除了#besides {first} ，#comma {who} 还#also 喜欢#like {second}",
+        f"besides#besides {{first}} ,#comma {{who}} also#also {like}#like {{second}}",
+        who=who.subject,
+        first=first,
+        second=second,
+        name="besides",
+    )
+
+
+# A turn of the day that another act follows at once.
+_TRIGGERS = (
+    ("回家", "get home"),
+    ("下班", "get off work"),
+    ("起床", "get up"),
+    ("到办公室", "get to the office"),
+    ("到学校", "get to school"),
+    ("吃完晚饭", "finish dinner"),
+    ("吃完早饭", "finish breakfast"),
+)
+
+
+def as_soon_as(chance: Chance) -> Unit:
+    """他一回家就看电视 / He watches TV as soon as he gets home."""
+    who = familiar(chance)
+    zh, en = chance.deal(_TRIGGERS)
+    first = inflect(en, present(who.person)).replace(" ", "#first ")
+    act = activity(chance) if chance.odds(0.6) else general(chance)
+    return build(
+        f"{{who}} 一#soon {zh}#first 就~soon {{act}}",
+        f"{{who}} {{act}} as~soon soon#soon as~soon {who.again}~who {first}#first",
+        who=who.subject,
+        act=act.now(who.person),
+        name="as_soon_as",
+    )
+
+
+_HANDS_BUSY = select(
+    (*LEISURE, *DUTIES),
+    "做饭 洗碗 吃饭 散步 开车 画画 写作业 洗衣服 打扫房间 跑步 工作 钓鱼 骑自行车 锻炼 洗澡",
+)
+_MEANWHILE = (
+    ("听音乐", "listen to music"),
+    ("唱歌", "sing"),
+    ("聊天", "chat"),
+    ("听京剧", "listen to Beijing opera"),
+    ("听故事", "listen to stories"),
+    ("喝咖啡", "drink coffee"),
+    ("喝茶", "drink tea"),
+    ("笑", "laugh"),
+)
+
+
+def while_doing(chance: Chance) -> Unit:
+    """他常常一边做饭一边听音乐 / He often listens to music while cooking."""
+    who = somebody(chance)
+    zh, en = chance.deal(_MEANWHILE)
+    second = inflect(en, present(who.person)).replace(" ", "#second ")
+    return build(
+        f"{{who}} {{often}} 一边#while {{first}} 一边~while {zh}#second",
+        f"{{who}} {{often}} {second}#second while#while {{first}}",
+        who=who.subject,
+        often=chance.deal(OFTEN),
+        first=chance.deal(_HANDS_BUSY).forms["ing"],
+        name="while_doing",
+    )
+
+
+_MARKS_OF_DAY: tuple[tuple[str, str], ...] = (
+    ("睡觉", "going to bed"),
+    ("吃早饭", "eating breakfast"),
+    ("吃午饭", "eating lunch"),
+    ("吃晚饭", "eating dinner"),
+    ("上班", "going to work"),
+    ("下班", "getting off work"),
+    ("起床", "getting up"),
+    ("出门", "going out"),
+    ("上课", "having class"),
+)
+
+
+def before_after(chance: Chance) -> Unit:
+    """他睡觉以前常常看书 / He often reads before going to bed."""
+    who = somebody(chance)
+    zh, en = chance.deal(_MARKS_OF_DAY)
+    when, when_en = chance.pick((("以前", "before"), ("以后", "after")))
+    if zh in {"睡觉", "起床"}:
+        when, when_en = ("以前", "before") if zh == "睡觉" else ("以后", "after")
+    if chance.odds(0.3):
+        act = build(
+            "去#go {place}",
+            f"{inflect('go', present(who.person))}#go to~go~place {{place}}",
+            place=building(chance),
+        )
+    else:
+        act = chance.deal(LEISURE).forms[present(who.person)]
+    marked = en.replace(" ", "#first ")
+    return build(
+        f"{{who}} {zh}#first {when}#when {{often}} {{act}}",
+        f"{{who}} {{often}} {{act}} {when_en}#when {marked}#first",
+        who=who.subject,
+        often=chance.deal(OFTEN),
+        act=act,
+        name="before_after",
+    )
+
+
+def when_doing(chance: Chance) -> Unit:
+    """我回家的时候，妈妈正在做饭 / My mother was cooking when I got home."""
+    first = chance.deal(_ARRIVING)
+    who = familiar(chance)
+    if chance.odds(0.5):
+        whom = other(chance, who)
+        return build(
+            "{who} {come} 的时候#when ， {whom} 正在~was~act {act}",
+            f"{{whom}} {be(whom.person, past=True)}~was~act {{act}} when#when {{who}} {{come}}",
+            who=who.subject,
+            come=first,
+            whom=whom.subject,
+            act=activity(chance).form("ing"),
+            name="when_doing",
+        )
+    act = chance.deal(_HANDS_BUSY).forms[present(who.person)]
+    like = inflect("like", present(who.person))
+    zh, en = chance.deal(_MEANWHILE)
+    second = inflect(en, "ing").replace(" ", "#second ")
+    return build(
+        f"{{who}} {{act}} 的时候#when ， 喜欢#like {zh}#second",
+        f"{{who}} {like}#like {second}#second when#when {who.again}~who {{act}}",
+        who=who.subject,
+        act=act,
+        name="when_doing",
+    )
+
+
+_ARRIVING = (
+    build("回家#come", "got#come home#come"),
+    build("到#come 学校#place", "got#come to~come school#place"),
+    build("到#come 办公室#place", "got#come to~come the~place office#place"),
+    build("起床#come", "got#come up#come"),
+    build("打电话#call", "called#call"),
+)
+
+
+def told(chance: Chance) -> Unit:
+    """妈妈昨天让我打扫房间 / My mother told me to clean the room yesterday."""
+    who = somebody(chance)
+    whom = other(chance, who)
+    zh, en = chance.pick((("让", "told"), ("请", "asked"), ("叫", "told")))
+    draw = chance.below(100)
+    act = duty(chance) if draw < 50 else known_deed(chance) if draw < 80 else dealing(chance, whom)
+    return build(
+        f"{{who}} {{time}} {zh}#tell {{whom}} {{act}}",
+        f"{{who}} {en}#tell {{whom}} to~act {{act}} {{time}}",
+        who=who.subject,
+        time=chance.deal(PAST),
+        whom=whom.object,
+        act=act.form("base"),
+        name="told",
+    )
+
+
+def purpose(chance: Chance) -> Unit:
+    """我昨天去超市买了牛奶 / I went to the supermarket to buy milk yesterday."""
+    who = somebody(chance)
+    place, deeds = chance.deal(SCENES)
+    while place.zh in _AT_HOME:
+        place, deeds = chance.deal(SCENES)
+    verb, objects = chance.deal(deeds)
+    act = Act(verb, one(chance.deal(objects))) if objects else Act(verb)
+    if chance.odds(0.5):
+        return build(
+            "{who} {time} 去#go {place} {verb} 了~verb~go {thing}",
+            "{who} went#go to~go~place {place} to~verb {verb} {thing} {time}",
+            who=who.subject,
+            time=chance.deal(PAST),
+            place=spot(place),
+            verb=verb.forms["base"],
+            thing=act.object,
+            name="purpose",
+        )
+    return build(
+        "{who} {time} 会#will 去#go {place} {act}",
+        "{who} will#will go#go to~go~place {place} to~act {act} {time}",
+        who=who.subject,
+        time=chance.deal(FUTURE),
+        place=spot(place),
+        act=act.form("base"),
+        name="purpose",
+    )
+
+
+_AT_HOME = frozenset(["厨房", "客厅", "卧室", "花园", "院子", "阳台", "书房", "宿舍", "教室"])
+
+
+def easy_to(chance: Chance) -> Unit:
+    """学中文很容易 / It is very easy to learn Chinese."""
+    draw = chance.below(100)
+    act: Act | None = None
+    while act is None or act.verb.zh in {"睡觉", "休息", "吃饭", "洗澡", "吃", "喝"}:
+        act = general(chance) if draw < 65 else activity(chance)
+    zh, en = chance.pick(_EASY)
+    very, very_en = chance.pick((("很", "very"), ("不", "not"), ("非常", "extremely")))
+    return build(
+        f"{{act}} {very}#very {zh}#how",
+        f"it~act is~how {very_en}#very {en}#how to~act {{act}}",
+        act=act.form("base"),
+        name="easy_to",
+    )
+
+
+_EASY = (
+    ("容易", "easy"),
+    ("难", "difficult"),
+    ("有意思", "interesting"),
+    ("简单", "simple"),
+    ("重要", "important"),
+)
+
+_TASKS: tuple[tuple[str, str, str], ...] = (
+    ("学", "learn", "language 网球 象棋 钢琴 小提琴 吉他"),
+    ("唱", "sing", "歌"),
+    ("懂", "understand", "诗 文章 书 小说 电影 故事 问题"),
+    ("做", "make", "baked snack 玩具"),
+    ("洗", "wash", "clothing 毛巾 毯子 tableware"),
+    ("修", "repair", "machine ridden car 钟"),
+    ("画", "draw", "马 树 wild flower"),
+    ("搬", "move", "furniture 冰箱 洗衣机 钢琴"),
+    ("用", "use", "电脑 手机 相机 词典 洗衣机"),
+    ("翻译", "translate", "诗 文章 信 小说 故事"),
+)
+
+
+_TASK_THINGS = tuple((zh, en, nouns(things)) for zh, en, things in _TASKS)
+
+
+def hard_to(chance: Chance) -> Unit:
+    """这首歌很难唱 / This song is very difficult to sing."""
+    verb, verb_en, things = chance.deal(_TASK_THINGS)
+    noun = chance.deal(things)
+    thing = this(chance, noun) if noun.is_counted and noun.zh not in _LEARNED else the(noun)
+    zh, en = chance.pick((("难", "difficult"), ("容易", "easy")))
+    very, very_en = chance.pick((("很", "very"), ("不", "not"), ("非常", "extremely")))
+    return build(
+        f"{{thing}} {very}#very {zh}#how {verb}#verb",
+        f"{{thing}} {be(thing.person)}~how {very_en}#very {en}#how to~verb {verb_en}#verb",
+        thing=thing,
+        name="hard_to",
+    )
+
+
+_LEARNED = frozenset(["钢琴", "小提琴", "吉他"])

@@ -1,0 +1,452 @@
+"""Prepositional phrases, which Chinese puts before the verb: 给, 对, 从, 用, 坐, 离, 向, 为."""
+
+from regard.text.phrasebook.chance import Chance
+from regard.text.phrasebook.constructions.settings import building, land
+from regard.text.phrasebook.grammar import NOTHING, Unit, build
+from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
+from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
+from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES
+from regard.text.phrasebook.lexicon.times import FUTURE, HABIT, OFTEN, PAST
+from regard.text.phrasebook.morphology import be, inflect, present
+from regard.text.phrasebook.noun_phrases import certain, other, single, somebody, spot
+
+_LANDS = (*COUNTRIES, *CITIES)
+
+
+def call(chance: Chance) -> Unit:
+    """我昨天给妈妈打电话了 / I called my mother yesterday."""
+    who = somebody(chance)
+    whom = other(chance, who).object
+    draw = chance.below(100)
+    if draw < 40:
+        return build(
+            "{who} {time} 给~call {whom} 打电话#call 了~call",
+            "{who} called#call {whom} {time}",
+            who=who.subject,
+            whom=whom,
+            time=chance.deal(PAST),
+            name="call",
+        )
+    if draw < 70:
+        return build(
+            "{who} {often} 给~call {whom} 打电话#call",
+            f"{{who}} {{often}} {inflect('call', present(who.person))}#call {{whom}}",
+            who=who.subject,
+            whom=whom,
+            often=chance.deal(OFTEN),
+            name="call",
+        )
+    return build(
+        "{who} {time} 会#will 给~call {whom} 打电话#call",
+        "{who} will#will call#call {whom} {time}",
+        who=who.subject,
+        whom=whom,
+        time=chance.deal(FUTURE),
+        name="call",
+    )
+
+
+_FOR: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "买",
+        "buy",
+        "for",
+        "clothing accessory fruit flower snack drink book 玩具 礼物 蛋糕 票 吉他 自行车",
+    ),
+    ("做", "make", "for", "baked snack 沙拉 玩具"),
+    ("选", "choose", "for", "clothing accessory 礼物 书 小说"),
+    ("画", "draw", "for", "flower wild 马 地图"),
+    ("写", "write", "to", "信 诗"),
+    ("寄", "mail", "to", "信 包裹 明信片 礼物 照片 书"),
+)
+_FOR_THINGS = tuple((zh, en, to, nouns(things)) for zh, en, to, things in _FOR)
+
+
+def for_somebody(chance: Chance) -> Unit:
+    """他给我买了一把雨伞 / He bought an umbrella for me."""
+    who = somebody(chance)
+    zh, en, to, things = chance.deal(_FOR_THINGS)
+    thing = certain(chance, chance.deal(things), "aan")
+    whom = other(chance, who).object
+    if chance.odds(0.6):
+        return build(
+            f"{{who}} 给#to {{whom}} {zh}#verb 了~verb {{thing}}",
+            f"{{who}} {inflect(en, 'past')}#verb {{thing}} {to}#to {{whom}}",
+            who=who.subject,
+            whom=whom,
+            thing=thing,
+            name="for_somebody",
+        )
+    want = "wants" if who.person == "singular" else "want"
+    return build(
+        f"{{who}} 想#want 给#to {{whom}} {zh}#verb {{thing}}",
+        f"{{who}} {want}#want to~verb~want {en}#verb {{thing}} {to}#to {{whom}}",
+        who=who.subject,
+        whom=whom,
+        thing=thing,
+        name="for_somebody",
+    )
+
+
+def gift(chance: Chance) -> Unit:
+    """他送了我一本书 / He gave me a book."""
+    who = somebody(chance)
+    zh, en = chance.pick((("送", "gave"), ("送给", "gave")))
+    return build(
+        f"{{who}} {zh}#give 了~give {{whom}} {{thing}}",
+        f"{{who}} {en}#give {{whom}} {{thing}}",
+        who=who.subject,
+        whom=other(chance, who).object,
+        thing=certain(chance, chance.deal(_GIFTS), "aan"),
+        name="gift",
+    )
+
+
+_GIFTS = nouns(
+    "clothing accessory flower book pet 礼物 玩具 相机 手机 照片 画 蛋糕 明信片 吉他 巧克力 笔"
+)
+
+_TOWARDS: tuple[tuple[str, str, str], ...] = (
+    ("很#very 友好#how", "very#very friendly#how", "to"),
+    ("很#very 有礼貌#how", "very#very polite#how", "to"),
+    ("很#very 好#how", "very#very good#how", "to"),
+    ("很#very 满意#how", "very#very satisfied#how", "with"),
+    ("很#very 有耐心#how", "very#very patient#how", "with"),
+    ("很#very 失望#how", "very#very disappointed#how", "with"),
+)
+
+
+def towards(chance: Chance) -> Unit:
+    """他对我很友好 / He is very friendly to me."""
+    who = somebody(chance)
+    zh, en, to = chance.deal(_TOWARDS)
+    return build(
+        f"{{who}} 对#to {{whom}} {zh}",
+        f"{{who}} {be(who.person)}~how {en} {to}#to {{whom}}",
+        who=who.subject,
+        whom=other(chance, who).object,
+        name="towards",
+    )
+
+
+def interest(chance: Chance) -> Unit:
+    """我对音乐很感兴趣 / I am very interested in music."""
+    who = somebody(chance)
+    thing = land(chance) if chance.odds(0.3) else chance.deal(_INTERESTS).many
+    draw = chance.below(3)
+    very = ("很#very", "very#very") if draw == 0 else ("不#very", "not#very")
+    zh, en = very if draw < 2 else ("", "")
+    return build(
+        f"{{who}} 对#in {{thing}} {zh} 感兴趣#interest",
+        f"{{who}} {be(who.person)}~interest {en} interested#interest in#in {{thing}}",
+        who=who.subject,
+        thing=thing,
+        name="interest",
+    )
+
+
+_INTERESTS = (
+    *KINDS["subject"],
+    *KINDS["taste"],
+    *nouns("language sport show 诗 小说 照片 手表 汽车 飞机 船 摩托车 flower 蝴蝶"),
+)
+
+
+def origin(chance: Chance) -> Unit:
+    """他昨天从北京回来了 / He came back from Beijing yesterday."""
+    who = somebody(chance)
+    draw = chance.below(100)
+    if draw < 30:
+        return build(
+            "{who} 从#from {place} 来#come",
+            f"{{who}} {inflect('come', present(who.person))}#come from#from {{place}}",
+            who=who.subject,
+            place=land(chance),
+            name="origin",
+        )
+    place = land(chance) if chance.odds(0.65) else building(chance)
+    if draw < 65:
+        return build(
+            "{who} {time} 从#from {place} 回来#back 了~back",
+            "{who} came#back back#back from#from {place} {time}",
+            who=who.subject,
+            time=chance.deal(PAST),
+            place=place,
+            name="origin",
+        )
+    return build(
+        "{who} {time} 会#will 从#from {place} 回来#back",
+        "{who} will#will come#back back#back from#from {place} {time}",
+        who=who.subject,
+        time=chance.deal(FUTURE),
+        place=place,
+        name="origin",
+    )
+
+
+_VEHICLES = (("坐火车", "train"), ("坐飞机", "plane"), ("坐船", "boat"), ("开车", "car"))
+_TOWN_VEHICLES = (
+    ("骑自行车", "bicycle"),
+    ("坐公共汽车", "bus"),
+    ("坐出租车", "taxi"),
+    ("坐地铁", "subway"),
+    ("开车", "car"),
+    ("骑摩托车", "motorcycle"),
+)
+
+
+def _by(chance: Chance, vehicles: tuple[tuple[str, str], ...]) -> Unit:
+    zh, en = chance.pick(vehicles)
+    return build(f"{zh[0]}#by {zh[1:]}#car", f"by#by {en}#car", name="transport")
+
+
+def transport(chance: Chance) -> Unit:
+    """他每天坐公共汽车去图书馆 / He goes to the library by bus every day."""
+    who = somebody(chance)
+    if chance.odds(0.5):
+        return build(
+            "{who} {time} {by} 去#go {place}",
+            f"{{who}} {inflect('go', present(who.person))}#go to~go~place {{place}} {{by}} {{time}}",
+            who=who.subject,
+            time=chance.deal(HABIT[:3]),
+            by=_by(chance, _TOWN_VEHICLES),
+            place=building(chance),
+        )
+    if chance.odds(0.5):
+        return build(
+            "{who} {time} {by} 去#go 了~go {place}",
+            "{who} went#go to~go~place {place} {by} {time}",
+            who=who.subject,
+            time=chance.deal(PAST),
+            by=_by(chance, _VEHICLES),
+            place=land(chance),
+        )
+    return build(
+        "{who} 想#want {by} 去#go {place}",
+        f"{{who}} {inflect('want', present(who.person))}#want to~go~want go#go to~go~place {{place}} {{by}}",
+        who=who.subject,
+        by=_by(chance, _VEHICLES),
+        place=land(chance),
+    )
+
+
+def from_to(chance: Chance) -> Unit:
+    """他坐火车从北京去了上海 / He went from Beijing to Shanghai by train."""
+    who = somebody(chance)
+    first, second = (spot(place) for place in chance.shuffle(_LANDS)[:2])
+    by = _by(chance, _VEHICLES) if chance.odds(0.5) else NOTHING
+    time = chance.deal(PAST)
+    return build(
+        "{who} {time} {by} 从#from {first} 去#went 了~went {second}",
+        "{who} went#went from#from {first} to~second~went {second} {by} {time}",
+        who=who.subject,
+        time=time,
+        by=by,
+        first=first,
+        second=second,
+        name="from_to",
+    )
+
+
+_TOOLS: tuple[tuple[str, str, str, str], ...] = (
+    ("用#with 筷子#tool 吃饭#verb", "eat#verb", "with#with chopsticks#tool", ""),
+    ("用#with 勺子#tool 吃饭#verb", "eat#verb", "with#with a~tool spoon#tool", ""),
+    ("用#with 叉子#tool 吃饭#verb", "eat#verb", "with#with a~tool fork#tool", ""),
+    (
+        "用#with 铅笔#tool 写#verb",
+        "write#verb",
+        "with#with a~tool pencil#tool",
+        "信 小说 故事 诗 日记",
+    ),
+    (
+        "用#with 电脑#tool 写#verb",
+        "write#verb",
+        "on#with a~tool computer#tool",
+        "信 小说 故事 诗 文章",
+    ),
+    (
+        "用#with 铅笔#tool 画#verb",
+        "draw#verb",
+        "with#with a~tool pencil#tool",
+        "flower 树 马 wild 地图",
+    ),
+    (
+        "用#with 手机#tool 拍照#verb",
+        "take#verb photos#verb",
+        "with#with a~tool cell#tool phone#tool",
+        "",
+    ),
+    ("用#with 相机#tool 拍照#verb", "take#verb photos#verb", "with#with a~tool camera#tool", ""),
+    (
+        "用#with 手机#tool 看#verb",
+        "watch#verb",
+        "on#with a~tool cell#tool phone#tool",
+        "电影 比赛 节目 电视剧",
+    ),
+    (
+        "用#with 电脑#tool 看#verb",
+        "watch#verb",
+        "on#with a~tool computer#tool",
+        "电影 比赛 节目 电视剧",
+    ),
+    (
+        "用#with 手机#tool 听#verb",
+        "listen#verb to#verb",
+        "on#with a~tool cell#tool phone#tool",
+        "音乐 歌 故事",
+    ),
+)
+_TOOL_THINGS = tuple((zh, en, tool, nouns(things)) for zh, en, tool, things in _TOOLS)
+
+
+def instrument(chance: Chance) -> Unit:
+    """他常常用筷子吃饭 / He often eats with chopsticks."""
+    who = somebody(chance)
+    often = chance.deal(OFTEN)
+    if chance.odds(0.35):
+        language = chance.deal(KINDS["language"]).one
+        zh, en, things = chance.pick(_IN_LANGUAGE)
+        thing = chance.deal(things).many if things else NOTHING
+        return build(
+            f"{{who}} {{often}} 用#in {{language}} {zh}#verb {{thing}}",
+            f"{{who}} {{often}} {inflect(en, present(who.person))}#verb {{thing}} in#in {{language}}",
+            who=who.subject,
+            often=often,
+            language=language,
+            thing=thing,
+            name="instrument",
+        )
+    zh, en, tool, things = chance.deal(_TOOL_THINGS)
+    head, _, rest = en.partition("#")
+    return build(
+        f"{{who}} {{often}} {zh} {{thing}}",
+        f"{{who}} {{often}} {inflect(head, present(who.person))}#{rest} {{thing}} {tool}",
+        who=who.subject,
+        often=often,
+        thing=chance.deal(things).many if things else NOTHING,
+        name="instrument",
+    )
+
+
+_IN_LANGUAGE = (
+    ("写", "write", nouns("信 诗 小说 故事 文章 日记")),
+    ("唱歌", "sing", ()),
+    ("聊天", "chat", ()),
+    ("讲", "tell", nouns("故事")),
+)
+
+
+def distance(chance: Chance) -> Unit:
+    """学校离医院很远 / The school is very far from the hospital."""
+    if chance.odds(0.65):
+        first, second = (spot(place) for place in chance.shuffle(BUILDINGS)[:2])
+    else:
+        first, second = (spot(place) for place in chance.shuffle(_LANDS)[:2])
+    very_zh, very_en = chance.pick((("很", "very"), ("不", "not"), ("非常", "extremely")))
+    far_zh, far_en, frm = chance.pick((("远", "far", "from"), ("近", "close", "to")))
+    return build(
+        f"{{first}} 离#from {{second}} {very_zh}#very {far_zh}#far",
+        f"{{first}} is~far {very_en}#very {far_en}#far {frm}#from {{second}}",
+        first=first,
+        second=second,
+        name="distance",
+    )
+
+
+def learn_from(chance: Chance) -> Unit:
+    """我跟她学中文 / I learn Chinese from her."""
+    who = somebody(chance)
+    thing = chance.deal(_TAUGHT).one
+    return build(
+        "{who} {time} 跟#from {whom} 学#learn {thing}",
+        f"{{who}} {inflect('learn', present(who.person))}#learn {{thing}} from#from {{whom}} {{time}}",
+        who=who.subject,
+        whom=other(chance, who).object,
+        time=chance.deal(HABIT),
+        thing=thing,
+        name="learn_from",
+    )
+
+
+_TAUGHT = (*KINDS["language"], *nouns("网球 象棋 数学"))
+
+
+def borrow_from(chance: Chance) -> Unit:
+    """他向我借了一本书 / He borrowed a book from me."""
+    who = somebody(chance)
+    return build(
+        "{who} 向#from {whom} 借#borrow 了~borrow {thing}",
+        "{who} borrowed#borrow {thing} from#from {whom}",
+        who=who.subject,
+        whom=other(chance, who).object,
+        thing=certain(chance, chance.deal(_LENT), "aant"),
+        name="borrow_from",
+    )
+
+
+_LENT = nouns("book ridden 雨伞 相机 汽车 词典 吉他 小提琴 手机 笔 铅笔 地图 大衣 领带 箱子 刀")
+
+
+def apology(chance: Chance) -> Unit:
+    """他昨天向我道歉了 / He apologized to me yesterday."""
+    who = somebody(chance)
+    zh, en, to = chance.deal(_TOLD)
+    return build(
+        f"{{who}} {{time}} 向#to {{whom}} {zh}#verb 了~verb",
+        f"{{who}} {inflect(en, 'past')}#verb {to}#to {{whom}} {{time}}",
+        who=who.subject,
+        whom=other(chance, who).object,
+        time=chance.deal(PAST),
+        name="apology",
+    )
+
+
+_TOLD = (("道歉", "apologize", "to"), ("解释", "explain", "to"), ("挥手", "wave", "to"))
+
+
+def concern(chance: Chance) -> Unit:
+    """我为她担心 / I am worried about her; 我们为他感到骄傲 / We are proud of him."""
+    who = somebody(chance)
+    zh, en, of = chance.deal(_CONCERNS)
+    return build(
+        f"{{who}} 为#of {{whom}} {zh}",
+        f"{{who}} {be(who.person)}~feel {en} {of}#of {{whom}}",
+        who=who.subject,
+        whom=other(chance, who).object,
+        name="concern",
+    )
+
+
+_CONCERNS = (
+    ("担心#feel", "worried#feel", "about"),
+    ("感到~feel 骄傲#feel", "proud#feel", "of"),
+    ("感到~feel 高兴#feel", "happy#feel", "for"),
+    ("感到~feel 难过#feel", "sad#feel", "for"),
+)
+
+_LINKED = (
+    ("结婚", "married", ""),
+    ("吵架", "quarreled", "with"),
+    ("见面", "met", "with"),
+    ("说话", "talked", "with"),
+)
+
+
+def with_somebody(chance: Chance) -> Unit:
+    """他上个月跟安娜结婚了 / He married Anna last month."""
+    who = single(chance)
+    zh, en, with_ = chance.deal(_LINKED)
+    whom = chance.deal(_PARTNERS)
+    while whom.zh == who.zh:
+        whom = chance.deal(_PARTNERS)
+    return build(
+        f"{{who}} {{time}} 跟#with {{whom}} {zh}#verb 了~verb",
+        f"{{who}} {en}#verb {with_ and with_ + '#with'} {{whom}} {{time}}",
+        who=who.subject,
+        whom=whom.object,
+        time=chance.deal(PAST),
+        name="with_somebody",
+    )
+
+
+_PARTNERS = (*NAMES, *(named for named in PRONOUNS if named.zh not in {"我们", "他们"}))

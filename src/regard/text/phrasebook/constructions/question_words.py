@@ -1,0 +1,466 @@
+"""Question words stay where the answer would stand in Chinese and come first in English."""
+
+from regard.text.phrasebook.acts import general, leisure, scene
+from regard.text.phrasebook.chance import Chance
+from regard.text.phrasebook.constructions.settings import BY_HOUR, building, land
+from regard.text.phrasebook.constructions.statements import state
+from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.lexicon.adjectives import MOODS, TRAITS, Adjective
+from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
+from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
+from regard.text.phrasebook.lexicon.selection import select
+from regard.text.phrasebook.lexicon.times import HABIT
+from regard.text.phrasebook.lexicon.verbs import ACTIONS, DEALINGS, DEEDS, FEELINGS, MILESTONES
+from regard.text.phrasebook.morphology import be, do, have
+from regard.text.phrasebook.noun_phrases import RELATIVES, asked, definite, owned, this
+
+
+def what(chance: Chance) -> Unit:
+    """你正在看什么？ / What are you reading? 你想买什么？ / What do you want to buy?"""
+    who = asked(chance)
+    if chance.odds(0.5):
+        verb = chance.deal(_CLEAR_ACTIONS)
+        return build(
+            "{who} 正在~is~verb {verb} 什么#what ？#end",
+            f"what#what {be(who.person)}~is~verb {{who}} {{verb}} ?#end",
+            who=who.subject,
+            verb=verb.forms["ing"],
+            name="what",
+        )
+    zh, en = chance.pick((("想", "want"), ("打算", "plan")))
+    return build(
+        f"{{who}} {zh}#want {{verb}} 什么#what ？#end",
+        f"what#what {do(who.person)}~want {{who}} {en}#want to~verb~want {{verb}} ?#end",
+        who=who.subject,
+        verb=chance.deal(_CLEAR_DEEDS).forms["base"],
+        name="what",
+    )
+
+
+# Without 看, which is to read or to watch.
+_CLEAR_ACTIONS = tuple(verb for verb in ACTIONS if verb.zh != "看")
+_CLEAR_DEEDS = tuple(verb for verb in DEEDS if verb.zh != "看")
+
+
+def who_is_it(chance: Chance) -> Unit:
+    """你在等谁？ / Who are you waiting for? 你喜欢谁？ / Who do you like?"""
+    who = asked(chance)
+    draw = chance.below(100)
+    if draw < 30:
+        return build(
+            "{who} 在~is~verb {verb} 谁#whom ？#end",
+            f"who#whom {be(who.person)}~is~verb {{who}} {{verb}} ?#end",
+            who=who.subject,
+            verb=chance.deal(_ONGOING).forms["ing"],
+            name="who",
+        )
+    if draw < 60:
+        return build(
+            "{who} {verb} 谁#whom ？#end",
+            f"who#whom {do(who.person)}~verb {{who}} {{verb}} ?#end",
+            who=who.subject,
+            verb=chance.deal(FEELINGS).forms["base"],
+            name="who",
+        )
+    return build(
+        "{who} 想#want {verb} 谁#whom ？#end",
+        f"who#whom {do(who.person)}~want {{who}} want#want to~verb~want {{verb}} ?#end",
+        who=who.subject,
+        verb=chance.deal(DEALINGS).forms["base"],
+        name="who",
+    )
+
+
+_ONGOING = select(DEALINGS, "等 找 帮助 照顾 批评 表扬")
+
+
+def with_whom(chance: Chance) -> Unit:
+    """你常常跟谁一起跳舞？ / Who do you often dance with?"""
+    who = asked(chance)
+    return build(
+        "{who} 常常#often 跟#with 谁#whom 一起~with {act} ？#end",
+        f"who#whom {do(who.person)}~act {{who}} often#often {{act}} with#with ?#end",
+        who=who.subject,
+        act=leisure(chance).form("base"),
+        name="with_whom",
+    )
+
+
+def whose(chance: Chance) -> Unit:
+    """这是谁的书？ / Whose book is this?"""
+    noun = chance.deal(_BELONGINGS)
+    zh, en = chance.pick((("这", "this"), ("那", "that")))
+    several = "these" if en == "this" else "those"
+    if noun.is_pair or chance.odds(0.35):
+        return build(
+            f"{zh}些#this 是#is 谁#whom 的~whom {{noun}} ？#end",
+            f"whose#whom {{noun}} are#is {several}#this ?#end",
+            noun=noun.many,
+            name="whose",
+        )
+    if chance.odds(0.5):
+        return build(
+            f"{zh}#this 是#is 谁#whom 的~whom {{noun}} ？#end",
+            f"whose#whom {{noun}} is#is {en}#this ?#end",
+            noun=noun.one,
+            name="whose",
+        )
+    return build(
+        f"{zh}#this {noun.measure}~this {{noun}} 是#is 谁#whom 的~whom ？#end",
+        f"whose#whom is#is {en}#this {{noun}} ?#end",
+        noun=noun.one,
+        name="whose",
+    )
+
+
+_BELONGINGS = nouns(
+    "carried clothing accessory book container tableware household pet car ridden instrument machine "
+    "furniture"
+)
+
+
+def where(chance: Chance) -> Unit:
+    """你在哪儿工作？ / Where do you work?"""
+    who = asked(chance)
+    doing, _ = scene(chance, single=False)
+    return build(
+        "{who} 常常#often 在~where 哪儿#where {act} ？#end",
+        f"where#where {do(who.person)}~act {{who}} often#often {{act}} ?#end",
+        who=who.subject,
+        act=doing.form("base"),
+        name="where",
+    )
+
+
+def where_to(chance: Chance) -> Unit:
+    """你想去哪儿？ / Where do you want to go?"""
+    who = asked(chance)
+    draw = chance.below(100)
+    if draw < 25:
+        zh, en = chance.pick((("想", "want"), ("打算", "plan"), ("希望", "hope")))
+        return build(
+            f"{{who}} {zh}#want 去#go 哪儿#where ？#end",
+            f"where#where {do(who.person)}~want {{who}} {en}#want to~go~want go#go ?#end",
+            who=who.subject,
+            name="where_to",
+        )
+    thing = definite(chance, chance.deal(_BELONGINGS))
+    if draw < 40:
+        thing = who.subject
+    elif draw < 60:
+        thing = building(chance)
+    return build(
+        "{thing} 在~is 哪儿#where ？#end",
+        f"where#where {be(thing.person)}#is~is~where {{thing}} ?#end",
+        thing=thing,
+        name="where_to",
+    )
+
+
+def when(chance: Chance) -> Unit:
+    """你什么时候会去北京？ / When will you go to Beijing?"""
+    who = asked(chance)
+    draw = chance.below(100)
+    if draw < 50:
+        act = build("去#go {place}", "go#go to~go~place {place}", place=land(chance))
+    elif draw < 80:
+        act = build("去#go {place}", "go#go to~go~place {place}", place=building(chance))
+    else:
+        act = chance.deal(MILESTONES).forms["base"]
+    if chance.odds(0.5):
+        return build(
+            "{who} 打算#plan 什么时候#when {act} ？#end",
+            f"when#when {do(who.person)}~plan {{who}} plan#plan to~act~plan {{act}} ?#end",
+            who=who.subject,
+            act=act,
+            name="when",
+        )
+    return build(
+        "{who} 什么时候#when 会#will {act} ？#end",
+        "when#when will#will {who} {act} ?#end",
+        who=who.subject,
+        act=act,
+        name="when",
+    )
+
+
+def what_time(chance: Chance) -> Unit:
+    """你每天几点起床？ / What time do you get up every day?"""
+    who = asked(chance)
+    if chance.odds(0.6):
+        return build(
+            "{who} 每天#day 几点#time {act} ？#end",
+            f"what#time time#time {do(who.person)}~act {{who}} {{act}} every#day day#day ?#end",
+            who=who.subject,
+            act=chance.deal(BY_HOUR).forms["base"],
+            name="what_time",
+        )
+    return build(
+        "{who} 明天#day 几点#time 会#will {act} ？#end",
+        "what#time time#time will#will {who} {act} tomorrow#day ?#end",
+        who=who.subject,
+        act=chance.deal(BY_HOUR).forms["base"],
+        name="what_time",
+    )
+
+
+def how(chance: Chance) -> Unit:
+    """你每天怎么去学校？ / How do you go to the school every day?"""
+    who = asked(chance)
+    if chance.odds(0.5):
+        return build(
+            "{who} {time} 怎么#how 去#go {place} ？#end",
+            f"how#how {do(who.person)}~go {{who}} go#go to~go~place {{place}} {{time}} ?#end",
+            who=who.subject,
+            time=chance.deal(HABIT),
+            place=building(chance),
+            name="how",
+        )
+    return build(
+        "{who} 打算#plan 怎么#how 去#go {place} ？#end",
+        f"how#how {do(who.person)}~plan {{who}} plan#plan to~go~plan go#go to~go~place {{place}} "
+        "?#end",
+        who=who.subject,
+        place=land(chance) if chance.odds(0.6) else building(chance),
+        name="how",
+    )
+
+
+def why(chance: Chance) -> Unit:
+    """你为什么喜欢中国？ / Why do you like China? 你为什么这么高兴？ / Why are you so happy?"""
+    who = asked(chance)
+    draw = chance.below(100)
+    if draw < 35:
+        return build(
+            "{who} 为什么#why 这么#so~is {how} ？#end",
+            f"why#why {be(who.person)}~is~how {{who}} so#so {{how}} ?#end",
+            who=who.subject,
+            how=chance.deal(_STRIKING).plain,
+            name="why",
+        )
+    act = state(chance) if draw < 80 else general(chance)
+    negated = chance.odds(0.4)
+    return build(
+        f"{{who}} 为什么#why {'不#no~do' if negated else ''} {{act}} ？#end",
+        f"why#why {do(who.person)}~do~act {{who}} {'not#no' if negated else ''} {{act}} ?#end",
+        who=who.subject,
+        act=act.form("base"),
+        name="why",
+    )
+
+
+_STRIKING: tuple[Adjective, ...] = (*MOODS, *TRAITS)
+
+
+def how_many(chance: Chance) -> Unit:
+    """你有几本书？ / How many books do you have?"""
+    who = asked(chance)
+    draw = chance.below(100)
+    if draw < 50:
+        zh, verb, to = "有#verb", "have#verb", ""
+    elif draw < 80:
+        zh, verb, to = "想#want 买#verb", "buy#verb", "want#want to~verb~want"
+    else:
+        zh, verb, to = "需要#verb", "need#verb", ""
+    number, noun = chance.pick(("几", "多少")), chance.deal(_COUNTED)
+    measure = noun.measure
+    aid = do(who.person) + ("~want" if to else "~verb")
+    if noun.is_pair:
+        return build(
+            f"{{who}} {zh} {number}#many {measure}#pair {{noun}} ？#end",
+            f"how#many many#many pairs#pair of~pair~noun {{noun}} {aid} {{who}} {to} {verb} ?#end",
+            who=who.subject,
+            noun=noun.many,
+            name="how_many",
+        )
+    return build(
+        f"{{who}} {zh} {number}#many {measure}~many {{noun}} ？#end",
+        f"how#many many#many {{noun}} {aid} {{who}} {to} {verb} ?#end",
+        who=who.subject,
+        noun=noun.many,
+        name="how_many",
+    )
+
+
+_COUNTED = nouns(
+    "carried clothing accessory book tableware fruit vegetable snack flower machine furniture pet"
+)
+
+
+def which(chance: Chance) -> Unit:
+    """你喜欢哪件衬衫？ / Which shirt do you like?"""
+    who = asked(chance)
+    draw = chance.below(100)
+    if draw < 60:
+        zh, verb, to = "喜欢#verb", "like#verb", ""
+    else:
+        zh, verb, to = "想#want 买#verb", "buy#verb", "want#want to~verb~want"
+    noun = chance.deal(_CHOSEN)
+    aid = do(who.person) + ("~want" if to else "~verb")
+    thing = "pair#pair of~pair~noun {noun}" if noun.is_pair else "{noun}"
+    return build(
+        f"{{who}} {zh} 哪#which {noun.measure}{'#pair' if noun.is_pair else '~which'} {{noun}} ？#end",
+        f"which#which {thing} {aid} {{who}} {to} {verb} ?#end",
+        who=who.subject,
+        noun=noun.one,
+        name="which",
+    )
+
+
+_CHOSEN = nouns(
+    "clothing accessory book furniture machine container car ridden instrument pet flower art show"
+)
+
+
+def how_much(chance: Chance) -> Unit:
+    """这本书多少钱？ / How much is this book?"""
+    thing = this(chance, chance.deal(_SOLD))
+    return build(
+        "{thing} 多少#much 钱~much ？#end",
+        f"how#much much#much {be(thing.person)}~thing {{thing}} ?#end",
+        thing=thing,
+        name="how_much",
+    )
+
+
+_SOLD = nouns(
+    "clothing accessory book tableware flower household machine furniture car ridden instrument "
+    "票 雨伞 书包 词典 地图 fruit vegetable drink dish baked snack"
+)
+
+
+def how_old(chance: Chance) -> Unit:
+    """你弟弟今年多大？ / How old is your younger brother this year?"""
+    draw = chance.below(100)
+    if draw < 50:
+        who = chance.deal(_RELATED)
+    else:
+        who = chance.deal(NAMES) if draw < 80 else chance.deal(PRONOUNS[1:4])
+    year = chance.odds(0.6)
+    return build(
+        f"{{who}} {'今年#year' if year else ''} 多大#old 了~old ？#end",
+        f"how#old old#old {be(who.person)}~old {{who}} {'this#year year#year' if year else ''} "
+        "?#end",
+        who=who.subject,
+        name="how_old",
+    )
+
+
+_RELATED = tuple(named for named in RELATIVES if named.zh[0] != "我")
+
+
+def how_big(chance: Chance) -> Unit:
+    """那条河有多长？ / How long is that river?"""
+    zh, en, things = chance.deal(_MEASURES)
+    thing = this(chance, chance.deal(things))
+    if chance.odds(0.3):
+        thing = owned(chance.deal(NAMES), chance.deal(things)) if things is _WEIGHTS else thing
+    return build(
+        f"{{thing}} 有~how 多#how {zh}#big ？#end",
+        f"how#how {en}#big {be(thing.person)}~how {{thing}} ?#end",
+        thing=thing,
+        name="how_big",
+    )
+
+
+_WEIGHTS = nouns("container 包裹 自行车 冰箱 洗衣机 西瓜 狗 猫 猪 大象")
+_MEASURES = (
+    ("长", "long", nouns("河 桥 路 裙子 围巾 船 火车 蛇 信 文章 裤子")),
+    ("重", "heavy", _WEIGHTS),
+    ("大", "big", nouns("湖 房子 container furniture 镜子 蛋糕")),
+    ("高", "high", nouns("山 桥 墙")),
+    ("高", "tall", nouns("树 楼 书架 长颈鹿 柜子 房子")),
+    ("厚", "thick", nouns("book 墙 毯子 本子")),
+)
+
+
+def how_long(chance: Chance) -> Unit:
+    """你在北京住了多久了？ / How long have you lived in Beijing?"""
+    who = asked(chance)
+    has = have(who.person)
+    if chance.odds(0.5):
+        return build(
+            "{who} 在#at {place} 住#live 了~live 多久#long 了~has ？#end",
+            f"how#long long#long {has}~has~live {{who}} lived#live in#at {{place}} ?#end",
+            who=who.subject,
+            place=land(chance),
+            name="how_long",
+        )
+    verb, things = chance.pick((("学", KINDS["language"]), ("教", KINDS["subject"])))
+    en = "studied" if verb == "学" else "taught"
+    return build(
+        f"{{who}} {verb}#learn {{thing}} {verb}~learn 了~learn 多久#long 了~has ？#end",
+        f"how#long long#long {has}~has~learn {{who}} {en}#learn {{thing}} ?#end",
+        who=who.subject,
+        thing=chance.deal(things).one,
+        name="how_long",
+    )
+
+
+def what_about(chance: Chance) -> Unit:
+    """我喜欢茶，你呢？ / I like tea. How about you?"""
+    act = state(chance)
+    first, second = chance.pick(_TALKERS), chance.pick(_TALKERS)
+    while second.zh[0] == first.zh[0]:
+        second = chance.pick(_TALKERS)
+    return build(
+        "{first} {act} ，~stop {second} 呢#about ？#end",
+        "{first} {act} .~stop How#about about#about {second} ?#end",
+        first=first.subject,
+        act=act.now(first.person),
+        second=second.object,
+        name="what_about",
+    )
+
+
+_TALKERS = (*PRONOUNS, *NAMES[:8])
+
+
+def not_told(chance: Chance) -> Unit:
+    """我不知道他在哪儿工作 / I do not know where he works."""
+    zh, en = chance.pick(
+        (
+            ("我#we 不#no~do 知道#know", "I#we do~do~know not#no know#know"),
+            ("他们#we 不#no~do 知道#know", "they#we do~do~know not#no know#know"),
+            ("我们#we 想#want 知道#know", "we#we want#want to~know~want know#know"),
+            ("我#we 想#want 知道#know", "I#we want#want to~know~want know#know"),
+        )
+    )
+    who = asked(chance)
+    draw = chance.below(100)
+    if draw < 40:
+        doing, _ = scene(chance, single=False)
+        return build(
+            f"{zh} {{who}} 在~where 哪儿#where {{act}}",
+            f"{en} where#where {{who}} {{act}}",
+            who=who.subject,
+            act=doing.now(who.person),
+            name="not_told",
+        )
+    if draw < 60:
+        return build(
+            f"{zh} {{who}} 什么时候#when 会#will {{act}}",
+            f"{en} when#when {{who}} will#will {{act}}",
+            who=who.subject,
+            act=build("去#go {place}", "go#go to~go~place {place}", place=land(chance))
+            if chance.odds(0.7)
+            else chance.deal(MILESTONES).forms["base"],
+            name="not_told",
+        )
+    if draw < 80:
+        return build(
+            f"{zh} {{who}} 为什么#why {{act}}",
+            f"{en} why#why {{who}} {{act}}",
+            who=who.subject,
+            act=state(chance).now(who.person),
+            name="not_told",
+        )
+    return build(
+        f"{zh} {{thing}} 在~is 哪儿#where",
+        f"{en} where#where {{thing}} is~is~where",
+        thing=owned(chance.pick(PRONOUNS[1:]), chance.deal(_SINGLE_BELONGINGS)),
+        name="not_told",
+    )
+
+
+_SINGLE_BELONGINGS = tuple(noun for noun in nouns("carried book pet") if not noun.is_pair)
