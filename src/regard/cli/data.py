@@ -1,0 +1,147 @@
+"""``regard data``: look at a corpus before training on it."""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from regard.cli.output import say
+from regard.errors import SettingError
+
+if TYPE_CHECKING:
+    from regard.tasks import Recipe
+
+data = App(
+    name="data",
+    help="Look at sentence pairs before training on them.",
+    help_format="markdown",
+    default_parameter=Parameter(negative=()),
+)
+
+Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
+Columns = Annotated[tuple[int, ...], Parameter(consume_multiple=True)]
+
+
+@data.command
+def check(
+    *files: str,
+    valid: Files = (),
+    test: Files = (),
+    columns: Columns = (),
+    run: Path | None = None,
+    examples: int = 3,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
+    """Find what spoils a training, before it takes hours.
+
+    Example: `regard data check train.tsv --test test.tsv`
+
+    Counts, lengths, lines that cannot be read, overlap of training and test, wrong encodings, sides
+    that are exchanged, characters that the tokenizer would lose. The exit status is 1 if there are
+    problems, marked with !.
+
+    Args:
+        files: The training text: one .tsv or .jsonl file, two files of lines, a recipe, or
+            phrasebook.
+        valid: The validation text, in the same forms.
+        test: The test text, in the same forms.
+        columns: Columns of source, target and further references in a .tsv file, from 1.
+        run: A run, whose tokenizer is asked for lengths and lost characters.
+        examples: Examples shown of each finding.
+        as_json: Print one JSON object instead.
+    """
+    from regard.checks import check_at_least
+    from regard.inference import Run
+    from regard.tasks.translation import read_split
+    from regard.text import BadLines, check_pairs, load_pair_tokenizer
+
+    check_at_least("examples", examples, 0)
+    bad_lines = BadLines()
+    recipe = _recipe(files, valid=valid, test=test, columns=columns)
+    pairs = {
+        name: read_split(recipe, name, bad_lines=bad_lines) for name in ("train", "valid", "test")
+    }
+    report = check_pairs(
+        pairs.pop("train"),
+        held_out={name: found for name, found in pairs.items() if found},
+        tokenizer=None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder),
+        bad_lines=bad_lines,
+        examples=examples,
+    )
+    if as_json:
+        say(json.dumps(report.to_dict(), ensure_ascii=False))
+    else:
+        for line in report.lines():
+            say(line)
+    return 1 if report.problems else 0
+
+
+@data.command
+def sample(
+    *files: str,
+    number: Annotated[int, Parameter(name=["--number", "-n"])] = 10,
+    split: str = "train",
+    columns: Columns = (),
+    seed: int = 0,
+    on_bad_line: Literal["error", "skip"] = "error",
+) -> None:
+    """Print some sentence pairs at random, a tab between the two.
+
+    Example: `regard data sample phrasebook -n 20`
+
+    Args:
+        files: One .tsv or .jsonl file, two files of lines, a recipe, or phrasebook.
+        number: How many.
+        split: Which part of a recipe's data or of the phrasebook: train, valid, test, new.
+        columns: Columns of source and target in a .tsv file, from 1.
+        seed: Another one draws other pairs.
+        on_bad_line: What to do about lines that cannot be read: stop, or leave them out.
+    """
+    from regard.checks import check_at_least
+    from regard.choices import choose
+    from regard.tasks.translation import read_split
+
+    check_at_least("number", number, 1)
+    recipe = _recipe(files, columns=columns, on_bad_line=on_bad_line)
+    splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
+    choose("split", split, dict.fromkeys(splits))
+    pairs = read_split(recipe, split)
+    if not pairs:
+        raise SettingError(f"split must be one the data has; got {split!r}, for which it has none.")
+    for pair in random.Random(seed).sample(pairs, min(number, len(pairs))):
+        say("\t".join([pair.source, *pair.references]))
+
+
+def _recipe(
+    files: Sequence[str],
+    *,
+    valid: Sequence[str] = (),
+    test: Sequence[str] = (),
+    columns: Sequence[int] = (),
+    on_bad_line: str = "skip",
+) -> "Recipe":
+    """A recipe that reads these files; one named among them, with the options over it."""
+    from regard.cli.train import find_recipe
+    from regard.tasks import recipe_from_table
+
+    if not files:
+        raise SettingError(
+            "files must name sentence pairs; got nothing. Try phrasebook, the built-in ones."
+        )
+    table: dict[str, object] = {"on_bad_line": on_bad_line}
+    if columns:
+        table["columns"] = list(columns)
+    table |= {name: _absolute(side) for name, side in (("valid", valid), ("test", test)) if side}
+    if len(files) == 1 and files[0].endswith(".toml"):
+        recipe = find_recipe(files)
+        return recipe_from_table({"data": {**recipe.table()["data"], **table}})
+    return recipe_from_table({"data": {"train": _absolute(files), **table}})
+
+
+def _absolute(files: Sequence[str]) -> str | list[str]:
+    if list(files) == ["phrasebook"]:
+        return "phrasebook"
+    return [str(Path(name)) for name in files]

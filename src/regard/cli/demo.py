@@ -1,0 +1,95 @@
+"""``regard demo``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from regard.cli.output import note, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from regard.inference import Predictor
+    from regard.text.phrasebook import Phrase
+
+T = TypeVar("T")
+
+SENTENCE = "我爱中国"
+PAGE = "attention.html"
+# Examples on the page besides the first, and translations that are printed.
+_ON_PAGE, _PRINTED = 12, 8
+
+
+def demo(*, run: Path = Path("regard-demo")) -> None:
+    """Train a small Chinese-to-English translator, and see what it looks at.
+
+    Example: `regard demo`
+
+    Takes about two minutes on a laptop, the first time. Then try a sentence of your own:
+    `regard look regard-demo 他昨天去北京了`
+
+    Args:
+        run: Its run folder. A finished one is used as it is.
+    """
+    from regard.cli.look import write_page
+    from regard.inference.alignment import alignment_errors
+    from regard.inference.looking import document, draw, look_at
+    from regard.text.phrasebook import phrases
+    from regard.viewer import page
+
+    predictor = _predictor(run)
+    test = phrases("test")
+    known = {phrase.source: phrase for phrase in reversed(test)}
+    first = look_at(predictor, SENTENCE, phrase=known.get(SENTENCE))
+    say(f"{first.source} → {first.output}")
+    say()
+    say(str(draw(first)))
+    say()
+    outputs = _outputs(predictor, test)
+    new = phrases("new")
+    say(_exact_match("test sentences", outputs, test))
+    say(_exact_match("sentences with new combinations", _outputs(predictor, new), new))
+    say(str(alignment_errors(predictor, test)))
+    say()
+    for phrase, output in _spread(list(zip(test[1:], outputs[1:], strict=True)), _PRINTED):
+        is_right = output in phrase.references
+        say(f"  {phrase.source} → {output}{'' if is_right else f'  (right: {phrase.target})'}")
+    say()
+    examples = [
+        look_at(predictor, phrase.source, phrase=phrase) for phrase in _spread(test[1:], _ON_PAGE)
+    ]
+    title = "What a translator looks at"
+    path = run / PAGE
+    write_page(path, page(document(predictor, [first, *examples], title=title)))
+    say(f"The page with the attention of {1 + len(examples)} sentences: {path.resolve()}")
+    say(f"Try your own: regard look {run} 我们明天去北京")
+
+
+def _predictor(run: Path) -> "Predictor":
+    """The translator of a finished run, or a new one."""
+    from regard.cli.recipes import packaged_recipe
+    from regard.inference import Predictor, Run, is_run
+    from regard.tasks import read_recipe
+    from regard.training import ConsoleReporter, train
+
+    if is_run(run) and Run.open(run).is_finished:
+        note(f"using the translator in {run}; delete that folder to train it again")
+        return Predictor.load(run)
+    note("training a Chinese-to-English translator on the built-in phrasebook")
+    return train(read_recipe(packaged_recipe("demo")), run, reporter=ConsoleReporter()).predictor
+
+
+def _outputs(predictor: "Predictor", phrases: "Sequence[Phrase]") -> list[str]:
+    found = predictor.translate([phrase.source for phrase in phrases], beam_size=1)
+    return [translations[0].text for translations in found]
+
+
+def _exact_match(name: str, outputs: "Sequence[str]", phrases: "Sequence[Phrase]") -> str:
+    from regard.metrics import exact_match
+
+    right = exact_match(outputs, [phrase.references for phrase in phrases])
+    return f"exact match on {len(phrases):,} {name}: {right.value:.1f} % (greedy)"
+
+
+def _spread(items: "Sequence[T]", count: int) -> "Sequence[T]":
+    """About ``count`` items, evenly spread."""
+    return items[:: max(1, len(items) // count)][:count]

@@ -1,0 +1,137 @@
+"""``regard predict``."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from regard.cli.output import note, say
+
+if TYPE_CHECKING:
+    from regard.inference.filtering import Answer
+
+
+# Lines named on stderr, before they are only counted.
+_MOST_NOTES = 10
+
+
+def predict(
+    run: Path,
+    file: Path | None = None,
+    /,
+    *,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int = 1,
+    attention: bool = False,
+    output_format: Literal["text", "jsonl"] = "text",
+    on_bad_line: Literal["error", "skip"] = "error",
+) -> None:
+    """Translate lines of text: a line in, a line out.
+
+    Example: `echo 我爱中国 | regard predict regard-demo`
+
+    Reads a file, or stdin; an empty line stays an empty line. A line longer than the model was
+    trained on is translated in parts, and a note on stderr says so.
+
+    Args:
+        run: The run folder.
+        file: Lines of text, by default stdin. Of a .tsv file the source's column is read, of a
+            .jsonl file what is at "source"; each may end in .gz or .zst.
+        beam_size: Hypotheses kept at each step; 1 is greedy. By default the recipe's.
+        length_penalty: Higher gives longer outputs. By default the recipe's.
+        n_best: Translations of each line; with more than one, a line of text is: the line's
+            number, a tab, the score, a tab, the translation.
+        attention: Add what was looked at: to text a tab and the strongest links between tokens,
+            source-output, counted from 0; to jsonl the tokens and all weights.
+        output_format: Lines of text, or a JSON object a line with scores.
+        on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
+    """
+    from regard.checks import check_at_least
+    from regard.inference import Predictor
+    from regard.inference.filtering import answers, arriving, of_file
+    from regard.text.lines import text_suffix
+
+    check_at_least("n_best", n_best, 1)
+    if beam_size is not None:
+        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
+    predictor = Predictor.load(run)
+    options: dict[str, Any] = {
+        "attention": attention,
+        "skip_bad_lines": on_bad_line == "skip",
+        "beam_size": beam_size,
+        "length_penalty": length_penalty,
+        "n_best": n_best,
+    }
+    groups = arriving(sys.stdin.buffer) if file is None else of_file(file)
+    name, ending = ("stdin", "") if file is None else (str(file), text_suffix(file))
+    oddities = _Oddities(predictor.recipe.data.max_length)
+    done = 0
+    with _progress(file) as advance:
+        for group in answers(predictor, groups, name=name, ending=ending, **options):
+            for number, answer in enumerate(group, done + 1):
+                oddities.note(answer)
+                for line in _lines(answer, number, output_format, n_best):
+                    say(line)
+            sys.stdout.flush()
+            done += len(group)
+            advance(len(group))
+    oddities.end()
+
+
+def _lines(answer: "Answer", number: int, output_format: str, n_best: int) -> Iterator[str]:
+    if output_format == "jsonl":
+        yield json.dumps(answer.to_dict(), ensure_ascii=False)
+    elif n_best > 1:
+        for each in answer.translations:
+            yield f"{number}\t{each.score:.4f}\t{each.text}"
+    else:
+        yield answer.text()
+
+
+class _Oddities:
+    """What people should know of some lines: the first ones each, then a count."""
+
+    def __init__(self, longest: int) -> None:
+        self.longest = longest
+        self.count = 0
+
+    def note(self, answer: "Answer") -> None:
+        """Say what is odd about a line, if anything."""
+        if answer.problem is not None:
+            text = f"{answer.problem} Its answer is left empty."
+        elif answer.best.parts > 1:
+            text = (
+                f"{answer.where}: longer than the {self.longest} tokens that the model was "
+                f"trained on; translated in {answer.best.parts} parts."
+            )
+        else:
+            return
+        self.count += 1
+        if self.count <= _MOST_NOTES:
+            note(f"warning: {text}")
+
+    def end(self) -> None:
+        """Say how many lines were not named."""
+        if self.count > _MOST_NOTES:
+            note(f"warning: {self.count - _MOST_NOTES:,} more lines like these.")
+
+
+@contextmanager
+def _progress(file: Path | None) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, if people see that and stdout goes elsewhere."""
+    if file is None or sys.stdout.isatty() or not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from regard.text import open_text
+
+    with open_text(file) as lines:
+        total = sum(1 for _ in lines)
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("translating", total=total)
+        yield lambda count: bar.advance(task, count)

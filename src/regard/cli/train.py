@@ -1,0 +1,140 @@
+"""``regard train``."""
+
+from collections.abc import Sequence
+from inspect import cleandoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from regard.choices import choose
+from regard.cli.output import note
+from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
+from regard.errors import SettingError
+
+if TYPE_CHECKING:
+    from regard.tasks import Recipe
+
+_DATA_ENDINGS = (".tsv", ".jsonl", ".tsv.gz", ".jsonl.gz", ".tsv.zst", ".jsonl.zst")
+
+
+def train(
+    *what: str,
+    run: Path | None = None,
+    minutes: float | None = None,
+    settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
+    on_bad_line: Literal["error", "skip"] | None = None,
+    resume: bool = False,
+) -> None:
+    """Train a translator into a run folder.
+
+    Example: `regard train pairs.tsv --minutes 30`
+
+    With a recipe, by name or path, it trains that; files of sentence pairs after it are what it
+    trains on. With files only, it looks at them, picks tokenizer, model and batch, and says what it
+    chose. Ctrl-C saves and stops; the same command goes on.
+
+    Args:
+        what: A recipe, or sentence pairs, or both. Pairs are one .tsv or .jsonl file, or two files
+            of lines, source and target; each may end in .gz or .zst.
+        run: The run folder; by default runs/ and the recipe's or the file's name.
+        minutes: Time to train; over the recipe's.
+        settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
+        on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
+        resume: Go on with the run in --run by the recipe that it keeps.
+    """
+    from regard import training
+    from regard.inference import is_run
+
+    if resume:
+        folder = run or (default_run(what) if what else None)
+        if folder is None or not is_run(folder):
+            raise SettingError(
+                f"--resume must go with the folder of a run; got {str(folder or 'none')!r}. "
+                "Name it: --run FOLDER."
+            )
+        if not what:
+            if settings or minutes is not None or on_bad_line is not None:
+                raise SettingError(
+                    "--resume without a recipe must go by the run's own settings; got others. "
+                    "Leave out --set, --minutes and --on-bad-line, or train into another folder."
+                )
+            training.resume(folder)
+            return
+    extra = list(settings)
+    if minutes is not None:
+        extra.append(f"training.minutes={float(minutes)}")
+    if on_bad_line is not None:
+        extra.append(f"data.on_bad_line={on_bad_line}")
+    recipe = find_recipe(what, extra, minutes=minutes)
+    trained = training.train(recipe, run or default_run(what))
+    note(f"next: regard predict {trained.path}, evaluate, or look {trained.path} TEXT")
+
+
+if train.__doc__ is not None:  # python -OO has none
+    head, args, rest = cleandoc(train.__doc__).partition("\nArgs:")
+    train.__doc__ = f"{head}\nRecipes:\n\n{listed_recipes()}\n{args}{rest}"
+
+
+def find_recipe(
+    what: Sequence[str], settings: Sequence[str] = (), *, minutes: float | None = None
+) -> "Recipe":
+    """The recipe that the words of a command line name.
+
+    Args:
+        what: A recipe's name or path, files of sentence pairs, or a recipe and then files.
+        settings: ``key.path=value`` texts, which go over the recipe.
+        minutes: Time to train, where no recipe says.
+
+    Raises:
+        SettingError: Nothing is named, no recipe has that name, or a setting is not known.
+        DataError: No recipe is named, and the files cannot be used.
+    """
+    from regard.tasks import recipe_from_table
+    from regard.tasks.recipe import read_recipe
+    from regard.training.automatic import choose_recipe
+
+    if not what:
+        raise SettingError(
+            "what to train must be a recipe or files of sentence pairs; got nothing. "
+            f"Recipes: {', '.join(packaged_recipes())}."
+        )
+    first, *files = what
+    if _is_data(first, files):
+        chosen = choose_recipe([Path(name) for name in what], minutes=minutes, settings=settings)
+        for reason in chosen.reasons:
+            note(reason)
+        return chosen.recipe
+    data = [f"data.train={[str(Path(name).resolve()) for name in files]}"] if files else []
+    if first.endswith(".toml"):
+        path = Path(first)
+        if not path.is_file():
+            raise SettingError(f"{path} must be a recipe file; there is none.{_offer(path)}")
+        return read_recipe(path, [*data, *settings])
+    choose("recipe", first, packaged_recipes())
+    recipe = read_recipe(packaged_recipe(first), [*data, *settings])
+    return recipe_from_table(recipe.table(), folder=Path())
+
+
+def default_run(what: Sequence[str]) -> Path:
+    """Where a run goes unless it is told.
+
+    Example:
+        >>> default_run(["corpus/pairs.tsv.gz"]).as_posix(), default_run(["demo"]).as_posix()
+        ('runs/pairs', 'runs/demo')
+    """
+    name = Path(what[0]).name if what else "run"
+    return Path("runs") / (name.partition(".")[0] or "run")
+
+
+def _is_data(first: str, others: Sequence[str]) -> bool:
+    if first.endswith(".toml") or (first in packaged_recipes() and not Path(first).is_file()):
+        return False
+    return first.endswith(_DATA_ENDINGS) or Path(first).is_file() or bool(others)
+
+
+def _offer(path: Path) -> str:
+    name = path.name.removesuffix(".toml")
+    if name in packaged_recipes():
+        return f" {name} comes with regard: leave out the ending."
+    return ""

@@ -1,0 +1,200 @@
+"""How well a model's attention agrees with links that people, or a grammar, set."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention import Seen, observe, weights
+from regard.attention.alignment import (
+    Link,
+    Span,
+    alignment_error_rate,
+    diagonal_links,
+    links_from_weights,
+    words_from_tokens,
+)
+from regard.errors import DataError, SettingError
+from regard.inference.predictor import Predictor
+from regard.tasks.translation import batched
+from regard.text import BOS_ID, EOS_ID, PAD_ID
+
+
+class GoldPair(Protocol):
+    """A sentence pair with gold links between its words, such as a phrase of the phrasebook."""
+
+    @property
+    def source(self) -> str:
+        """The source text, normalised."""
+
+    @property
+    def target(self) -> str:
+        """The target text, normalised."""
+
+    @property
+    def source_words(self) -> Sequence[Span]:
+        """Where each source word starts and ends."""
+
+    @property
+    def target_words(self) -> Sequence[Span]:
+        """Where each target word starts and ends."""
+
+    @property
+    def sure(self) -> frozenset[Link]:
+        """Links (source word, target word) that are right beyond doubt."""
+
+    @property
+    def possible(self) -> frozenset[Link]:
+        """All links that may be set; the sure ones are among them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlignmentErrors:
+    """Alignment error rates of Och & Ney (2003), from 0 (best) to 1.
+
+    Attributes:
+        pairs: Sentence pairs measured.
+        linked: Over the output words that have a gold link.
+        overall: Over all output words; a link from a word without one counts as an error.
+        diagonal_linked: ``linked`` of the baseline that links word j to the word as far along.
+        diagonal_overall: ``overall`` of that baseline.
+    """
+
+    pairs: int
+    linked: float
+    overall: float
+    diagonal_linked: float
+    diagonal_overall: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"alignment error {self.linked:.3f} over output words that have a link "
+            f"(diagonal: {self.diagonal_linked:.3f}), "
+            f"{self.overall:.3f} over all (diagonal: {self.diagonal_overall:.3f})"
+        )
+
+
+def alignment_errors(
+    predictor: Predictor, pairs: Sequence[GoldPair], *, layer: int | None = None
+) -> AlignmentErrors:
+    """How far attention is from gold links, by one teacher-forced pass over each pair.
+
+    A word of the output is linked to the source word that its tokens give most weight, weights
+    summed over the tokens of a source word; to none if that is the end of the sentence.
+
+    Args:
+        predictor: The model in use.
+        pairs: Sentences with their gold links.
+        layer: Which decoder layer's attention is read, over heads averaged; None averages layers.
+
+    Raises:
+        DataError: There are no pairs.
+        SettingError: The model has no such attention.
+    """
+    if not pairs:
+        raise DataError("pairs must hold sentences with gold links; got none.")
+    found = word_links(predictor, pairs, layer=layer)
+    diagonal = [diagonal_links(len(p.source_words), len(p.target_words)) for p in pairs]
+    sure, possible = [pair.sure for pair in pairs], [pair.possible for pair in pairs]
+    return AlignmentErrors(
+        pairs=len(pairs),
+        linked=alignment_error_rate(found, sure, possible, linked_only=True),
+        overall=alignment_error_rate(found, sure, possible),
+        diagonal_linked=alignment_error_rate(diagonal, sure, possible, linked_only=True),
+        diagonal_overall=alignment_error_rate(diagonal, sure, possible),
+    )
+
+
+def word_links(
+    predictor: Predictor, pairs: Sequence[GoldPair], *, layer: int | None = None
+) -> list[list[Link]]:
+    """For each pair, the links (source word, target word) that the attention makes."""
+    sources = [predictor.tokenizer.source.pieces(pair.source) for pair in pairs]
+    targets = [predictor.tokenizer.target.pieces(pair.target) for pair in pairs]
+    links: list[list[Link]] = [[] for _ in pairs]
+    source_ids = [[piece.id for piece in pieces] for pieces in sources]
+    target_ids = [[piece.id for piece in pieces] for pieces in targets]
+    for place, rows in cross_maps(predictor, source_ids, target_ids, layer=layer):
+        pair = pairs[place]
+        # The end of the source competes as if it were one more word.
+        end = (len(pair.source), len(pair.source) + 1)
+        words = words_from_tokens(
+            rows[:-1],
+            [*((piece.start, piece.end) for piece in sources[place]), end],
+            [(piece.start, piece.end) for piece in targets[place]],
+            [*pair.source_words, end],
+            pair.target_words,
+        )
+        last = len(pair.source_words)
+        links[place] = [link for link in links_from_weights(words) if link[0] < last]
+    return links
+
+
+def cross_maps(
+    predictor: Predictor,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    layer: int | None = None,
+) -> Iterator[tuple[int, Float[Tensor, "T S"]]]:
+    """The output × source weights of many pairs, as (place of the pair, weights), in any order.
+
+    Row t belongs to the query that predicts target token t. The last row and the last column are
+    the ends of the two sentences.
+
+    Args:
+        predictor: The model in use.
+        sources: Source ids, without the end.
+        targets: Target ids, without begin and end.
+        layer: Which decoder layer, over heads averaged; None averages over layers too.
+
+    Raises:
+        SettingError: The model has no such attention.
+    """
+    sizes = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
+    predictor.model.eval()
+    for group in batched(sizes, predictor.recipe.decoding.batch_tokens):
+        read = [torch.tensor([*sources[place], EOS_ID]) for place in group]
+        written = [torch.tensor([BOS_ID, *targets[place]]) for place in group]
+        lengths = torch.tensor([len(row) for row in read])
+        calls: list[Seen] = []
+        with torch.no_grad(), observe(calls.append):
+            predictor.model(_padded(read), lengths, _padded(written))
+            rows = _mean_cross(calls, layer)
+        for index, place in enumerate(group):
+            yield place, rows[index, : len(written[index]), : len(read[index])]
+
+
+def _padded(rows: list[Tensor]) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
+
+
+def _mean_cross(calls: Sequence[Seen], layer: int | None) -> Float[Tensor, "B T S"]:
+    """Cross weights over heads and layers averaged; a recurrent decoder calls once a token."""
+    by_layer: dict[int, list[Tensor]] = {}
+    for seen in calls:
+        if seen.kind == "cross" and layer in (None, seen.layer):
+            found = weights(
+                seen.query,
+                seen.key,
+                score=seen.score,
+                mask=seen.mask,
+                bias=seen.bias,
+                weighting=seen.weighting,
+            )
+            by_layer.setdefault(seen.layer, []).append(
+                found.reshape(len(found), -1, *found.shape[-2:]).mean(1)
+            )
+    if not by_layer:
+        raise SettingError(
+            "layer must be one with attention to the source; this model has none"
+            f"{'' if layer is None else f' at {layer}'}."
+        )
+    return torch.stack([torch.cat(parts, dim=1) for parts in by_layer.values()]).mean(0)

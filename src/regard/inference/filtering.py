@@ -1,0 +1,197 @@
+"""Lines in, translations out: one answer a line, in order, as soon as there is one."""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from regard.errors import DataError
+from regard.inference.looking import strongest_links
+from regard.inference.predictor import Look, Predictor, Translation
+from regard.text import Line, PairLayout, decode_lines, open_text
+
+# Lines translated at once, and bytes read at once where they are there.
+_LINES = 256
+_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one line.
+
+    Attributes:
+        where: The line, as ``file:line``.
+        translations: Best first; one empty translation of an empty line.
+        look: What the model looked at for the best one; None if it was not asked for, or the line
+            was empty or translated in parts.
+        problem: Why the line was not translated; None if it was.
+    """
+
+    where: str
+    translations: tuple[Translation, ...]
+    look: Look | None = None
+    problem: str | None = None
+
+    @property
+    def best(self) -> Translation:
+        """The first translation."""
+        return self.translations[0]
+
+    def text(self) -> str:
+        """The best translation; with a look, its strongest links behind a tab: ``0-0 1-1``."""
+        if self.look is None:
+            return self.best.text
+        links = " ".join(f"{source}-{output}" for source, output in strongest_links(self.look))
+        return f"{self.best.text}\t{links}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, ready for JSON."""
+        members: dict[str, Any] = {
+            "source": self.best.source,
+            "translation": self.best.text,
+            "score": round(self.best.score, 6),
+        }
+        if self.best.parts > 1:
+            members["parts"] = self.best.parts
+        if self.problem is not None:
+            members["problem"] = self.problem
+        if len(self.translations) > 1:
+            members["n_best"] = [
+                {"translation": each.text, "score": round(each.score, 6)}
+                for each in self.translations
+            ]
+        if self.look is not None:
+            members["source_tokens"] = [piece.text for piece in self.look.source_pieces]
+            members["output_tokens"] = [piece.text for piece in self.look.output_pieces]
+            # Without the row of the output's end; the last column is the source's.
+            rows = self.look.cross()[: len(self.look.output_pieces)].tolist()
+            members["attention"] = [[round(weight, 4) for weight in row] for row in rows]
+        return members
+
+
+def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
+    r"""The lines of ``file`` as they come: all that are there, and a wait only where none is.
+
+    So that whoever types, or another program that waits for each answer, gets it at once.
+
+    Example:
+        >>> import io
+        >>> list(arriving(io.BytesIO(b"a\nb\nc")))
+        [[b'a\n', b'b\n'], [b'c']]
+    """
+    read = getattr(file, "read1", file.read)
+    rest = b""
+    while chunk := read(_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        whole = iter([line + b"\n" for line in lines])
+        while group := list(islice(whole, _LINES)):
+            yield group
+    if rest:
+        yield [rest]
+
+
+def of_file(path: Path) -> Iterator[list[bytes]]:
+    """The lines of a file, compressed or not, in groups worth translating together.
+
+    Raises:
+        DataError: The file is missing, unreadable or damaged.
+    """
+    with open_text(path) as lines:
+        iterator = iter(lines)
+        while group := list(islice(iterator, _LINES)):
+            yield group
+
+
+def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:
+    r"""The text to translate in a line of a file.
+
+    Args:
+        line: The line.
+        where: Its ``file:line``, for messages.
+        layout: Which column or key holds the source.
+        ending: Of the file's name: ``.tsv``, ``.jsonl``; of any other, the line is the text.
+
+    Raises:
+        DataError: There is no such column or key.
+
+    Example:
+        >>> text_of("我爱中国\tI love China.", "a.tsv:1", layout=PairLayout(), ending=".tsv")
+        '我爱中国'
+    """
+    if ending not in (".tsv", ".jsonl") or not line.strip():
+        return line
+    if ending == ".tsv":
+        cells, column = line.split("\t"), layout.columns[0] if layout.columns else 1
+        if len(cells) < column:
+            raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
+        return cells[column - 1]
+    try:
+        text = json.loads(line)[layout.source_key]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        text = None
+    if not isinstance(text, str):
+        raise DataError(f"{where}: expected a JSON object with a text at {layout.source_key!r}.")
+    return text
+
+
+def answers(
+    predictor: Predictor,
+    groups: Iterable[Sequence[bytes]],
+    *,
+    name: str,
+    ending: str = "",
+    skip_bad_lines: bool = False,
+    attention: bool = False,
+    **search: Any,
+) -> Iterator[list[Answer]]:
+    """The answers to each group of raw lines, in order.
+
+    Args:
+        predictor: The model in use.
+        groups: Lines, translated a group at once.
+        name: What the lines are called in messages, such as the file's name.
+        ending: Of a file's name, as for ``text_of``.
+        skip_bad_lines: Whether a line that cannot be read gives an empty answer, not an error.
+        attention: Whether to look at what the model looked at.
+        search: ``beam_size``, ``length_penalty`` and ``n_best`` of ``Predictor.translate``.
+
+    Raises:
+        DataError: A line cannot be read.
+    """
+    layout = PairLayout(columns=predictor.recipe.data.columns)
+    waiting: deque[bytes] = deque()
+    decoded = decode_lines(iter(waiting.popleft, None), name)
+    for group in groups:
+        waiting.extend(group)
+        read = [_read(next(decoded), layout, ending) for _ in group]
+        for _, _, problem in read:
+            if problem is not None and not skip_bad_lines:
+                raise DataError(problem)
+        found = predictor.translate([text for text, _, _ in read], **search)
+        yield [
+            Answer(
+                where,
+                tuple(translations),
+                _look(predictor, translations[0]) if attention else None,
+                problem,
+            )
+            for (_, where, problem), translations in zip(read, found, strict=True)
+        ]
+
+
+def _read(line: Line, layout: PairLayout, ending: str) -> tuple[str, str, str | None]:
+    """The text of a line, where it is, and what is wrong with it."""
+    if line.problem is not None:
+        cure = "Convert the text: iconv -f ITS-ENCODING -t UTF-8."
+        return "", line.where, f"{line.where}: not UTF-8 ({line.problem}). {cure}"
+    try:
+        return text_of(line.text, line.where, layout=layout, ending=ending), line.where, None
+    except DataError as error:
+        return "", line.where, str(error)
+
+
+def _look(predictor: Predictor, best: Translation) -> Look | None:
+    return predictor.look(best.source, best.tokens) if best.source and best.parts == 1 else None

@@ -1,0 +1,179 @@
+"""From what a model looked at to what people are shown: pages, drawings, links."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from regard.attention.alignment import Link, Span
+from regard.errors import DataError, SettingError
+from regard.inference.predictor import Look, Predictor
+from regard.text import Piece, normalize
+from regard.text.phrasebook import Phrase
+from regard.viewer import AttentionMap, Document, Example, GoldLinks, Token, draw_text
+
+# The end of a sentence, which is a token without text.
+END = "⟨end⟩"
+
+
+def look_at(
+    predictor: Predictor,
+    source: str,
+    target: str | None = None,
+    *,
+    phrase: Phrase | None = None,
+    beam_size: int | None = None,
+) -> Example:
+    """What the model looks at when it translates ``source``, ready for a page.
+
+    Args:
+        predictor: The model in use.
+        source: The text it reads.
+        target: The output to explain; None explains the model's own translation.
+        phrase: Whose gold links are added, where the output is the phrase's target.
+        beam_size: Of the search for the translation; None takes the recipe's.
+
+    Raises:
+        DataError: The source is empty or longer than training allowed, or the target is empty.
+    """
+    if target is not None:
+        if not normalize(target):
+            raise DataError("target must hold text to look at; got an empty line.")
+        return example(predictor.look(source, normalize(target)), phrase=phrase)
+    found = predictor.translate([source], beam_size=beam_size)[0][0]
+    return example(predictor.look(source, found.tokens), score=found.score, phrase=phrase)
+
+
+def example(look: Look, *, score: float | None = None, phrase: Phrase | None = None) -> Example:
+    """A look as the viewer's plain data.
+
+    Args:
+        look: What was looked at.
+        score: The search's score of the output.
+        phrase: Its gold links are added if source and output are this phrase's.
+    """
+    source_tokens = _tokens(look.source_pieces, look.source)
+    output_tokens = _tokens(look.output_pieces, look.output)
+    is_gold = phrase is not None and (phrase.source, phrase.target) == (look.source, look.output)
+    return Example(
+        source=look.source,
+        output=look.output,
+        source_tokens=source_tokens,
+        output_tokens=output_tokens,
+        maps=tuple(
+            AttentionMap(kind=found.kind, layer=found.layer, head=head, rows=rows)  # type: ignore[arg-type]
+            for found in look.maps
+            for head, rows in enumerate(found.weights.float().tolist())
+        ),
+        score=score,
+        gold=gold_links(source_tokens, output_tokens, phrase) if phrase and is_gold else None,
+    )
+
+
+def document(
+    predictor: Predictor, examples: Iterable[Example], *, title: str, model: str | None = None
+) -> Document:
+    """Examples as one document, with what the page says of the model."""
+    recipe = predictor.recipe
+    parameters = sum(parameter.numel() for parameter in predictor.model.parameters())
+    return Document(
+        title=title,
+        task=recipe.task,
+        model=model or f"{recipe.model_type}, {parameters:,} parameters",
+        examples=tuple(examples),
+        source_language=recipe.data.source_language,
+        output_language=recipe.data.target_language,
+    )
+
+
+def gold_links(
+    source_tokens: Sequence[Token], output_tokens: Sequence[Token], phrase: Phrase
+) -> GoldLinks:
+    """The gold links of a phrase between tokens: a token has those of the words it is part of."""
+    sources = covered([(t.start, t.end) for t in source_tokens], phrase.source_words)
+    outputs = covered([(t.start, t.end) for t in output_tokens], phrase.target_words)
+
+    def tokens(links: Iterable[Link]) -> tuple[Link, ...]:
+        return tuple(
+            sorted((s, t) for left, right in links for s in sources[left] for t in outputs[right])
+        )
+
+    return GoldLinks(sure=tokens(phrase.sure), possible=tokens(phrase.possible - phrase.sure))
+
+
+def covered(tokens: Sequence[Span], words: Sequence[Span]) -> list[list[int]]:
+    """For each word, the tokens that share characters with it.
+
+    Example:
+        >>> covered([(0, 1), (1, 2), (2, 3), (3, 3)], [(0, 1), (1, 3)])
+        [[0], [1, 2]]
+    """
+    return [
+        [place for place, (start, end) in enumerate(tokens) if start < last and end > first]
+        for first, last in words
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """An attention map for a terminal.
+
+    Attributes:
+        text: The drawing, without the column and the row of the sentence's end.
+        end_share: What the words of the output left on the end of the source, on average.
+        end_most: The most that one of them left there.
+        end_token: Which one.
+    """
+
+    text: str
+    end_share: float
+    end_most: float
+    end_token: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.text}\n(left on the end of the source: {self.end_share:.2f} on average, "
+            f"at most {self.end_most:.2f}, by {self.end_token})"
+        )
+
+
+def draw(shown: Example, *, layer: int | None = None, width: int = 80) -> Drawing:
+    """The attention from output to source as text, over heads averaged.
+
+    Args:
+        shown: What was looked at.
+        layer: Which layer; None averages over all.
+        width: Columns of the terminal.
+
+    Raises:
+        SettingError: The model has no such layer.
+    """
+    found = [m.rows for m in shown.maps if m.kind == "cross" and layer in (None, m.layer)]
+    if not found:
+        raise SettingError("layer must be one with attention to the source; the model has none.")
+    rows = [
+        [sum(weights) / len(found) for weights in zip(*row, strict=True)]
+        for row in zip(*found, strict=True)
+    ][:-1]
+    names = [token.text for token in shown.output_tokens[:-1]]
+    ends = [row[-1] for row in rows] or [0.0]
+    place = max(range(len(ends)), key=ends.__getitem__)
+    heads = [token.text for token in shown.source_tokens[:-1]]
+    return Drawing(
+        text=draw_text([row[:-1] for row in rows], heads, names, width=width),
+        end_share=sum(ends) / len(ends),
+        end_most=ends[place],
+        end_token=names[place] if names else END,
+    )
+
+
+def strongest_links(look: Look) -> list[Link]:
+    """The source token that each output token looks at most; none where that is the end."""
+    rows = look.cross()[: len(look.output_pieces)]
+    if not len(rows):
+        return []
+    best = rows.argmax(-1).tolist()
+    return [(s, t) for t, s in enumerate(best) if s < len(look.source_pieces)]
+
+
+def _tokens(pieces: Sequence[Piece], text: str) -> tuple[Token, ...]:
+    shown = [Token(text=piece.text, start=piece.start, end=piece.end) for piece in pieces]
+    return (*shown, Token(text=END, start=len(text), end=len(text)))
