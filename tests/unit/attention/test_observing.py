@@ -1,0 +1,71 @@
+"""Observers see every call, and change nothing."""
+
+import threading
+
+import torch
+
+from regard.attention import Additive, at, attend, causal, observe, weights
+from regard.attention.observing import current_place
+
+
+def test_the_observer_sees_enough_to_work_the_weights_out_again(make_inputs):
+    query, key, value = make_inputs()
+    score, bias, seen = Additive(torch.ones(11).double()), torch.randn(5, 7).double(), []
+    with observe(seen.append), at("cross", 3):
+        out = attend(query, key, value, score=score, mask=causal(), bias=bias)
+    (call,) = seen
+    rows = weights(
+        call.query,
+        call.key,
+        score=call.score,
+        mask=call.mask,
+        bias=call.bias,
+        weighting=call.weighting,
+    )
+    torch.testing.assert_close(rows @ value, out)
+    assert (call.kind, call.layer) == ("cross", 3)
+
+
+def test_looking_does_not_change_a_bit(make_inputs):
+    inputs = make_inputs(dtype=torch.float32)
+    plain = attend(*inputs)
+    with observe(lambda seen: None):
+        assert torch.equal(attend(*inputs), plain)
+
+
+def test_a_boolean_tensor_is_seen_as_a_mask(make_inputs):
+    seen = []
+    with observe(seen.append):
+        attend(*make_inputs(), mask=torch.ones(5, 7, dtype=torch.bool))
+    assert seen[0].mask.draw(1, 2)
+
+
+def test_without_a_place_the_kind_is_empty(make_inputs):
+    seen = []
+    with observe(seen.append):
+        attend(*make_inputs())
+        with at("encoder", 1):
+            pass
+        attend(*make_inputs())
+    assert [(call.kind, call.layer) for call in seen] == [("", -1), ("", -1)]
+
+
+def test_nobody_watches_after_the_block_even_if_it_failed(make_inputs):
+    seen = []
+    try:
+        with observe(seen.append), at("decoder", 0):
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    attend(*make_inputs())
+    assert seen == []
+    assert current_place() == ("", -1)
+
+
+def test_another_thread_is_not_watched(make_inputs):
+    seen = []
+    with observe(seen.append):
+        thread = threading.Thread(target=lambda: attend(*make_inputs()))
+        thread.start()
+        thread.join()
+    assert seen == []
