@@ -124,7 +124,9 @@ def test_one_layer_of_self_attention_joins_any_two_positions():
     def reached(mask):
         states = torch.randn(1, N, 12, requires_grad=True)
         out = layer(states, mask=mask)[0]
-        rows = [torch.autograd.grad(out[0, n].sum(), states, retain_graph=True)[0] for n in range(N)]
+        rows = [
+            torch.autograd.grad(out[0, n].sum(), states, retain_graph=True)[0] for n in range(N)
+        ]
         return torch.stack([row[0].abs().sum(-1) > 0 for row in rows])
 
     assert reached(None).all()
