@@ -19,6 +19,7 @@ from torch import Tensor
 from regard.errors import ShapeError
 
 _BOUNDS_KEPT = 8
+_HIDDEN_BLOCK = 2**20
 
 
 class Cover(Enum):
@@ -83,15 +84,25 @@ class Mask(ABC):
         """Raise ShapeError if the mask cannot be applied to this grid."""
 
     @abstractmethod
-    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
-        """What queries ``rows`` see of ``keys``: all, nothing, or a tensor.
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        """Whether queries ``rows`` see all of ``keys`` or nothing; None: look at the pairs.
 
-        The tensor is boolean and broadcasts to (B, H, len(rows), len(keys)).
+        Answered from the rule alone, without making a tensor.
         """
+
+    @abstractmethod
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Bool[Tensor, "..."]:
+        """What queries ``rows`` see of ``keys``; broadcasts to (B, H, len(rows), len(keys))."""
 
     @abstractmethod
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         """The shape of the dense mask at most: one on the axes of (B, H, N, M) it ignores."""
+
+    @final
+    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+        """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
+        cover = self.cover(grid, rows, keys)
+        return self.pairs(grid, rows, keys) if cover is None else cover
 
     @final
     def bind(
@@ -196,8 +207,17 @@ class BoundMask:
         if keys <= step:
             return range(keys)
         starts = range(0, keys, step)
-        seen = [s for s in starts if self.tile(rows, range(s, min(s + step, keys))) != Cover.NONE]
+        seen = [
+            s
+            for s in starts
+            if self.mask.cover(self.grid, rows, range(s, min(s + step, keys))) is not Cover.NONE
+        ]
         return range(seen[0], min(seen[-1] + step, keys)) if seen else range(0)
+
+    @cached_property
+    def cover(self) -> Cover | None:
+        """Whether everything or nothing is visible, if that is known without looking."""
+        return self.mask.cover(self.grid, range(self.grid.queries), range(self.grid.keys))
 
     @cached_property
     def whole(self) -> Tile:
@@ -238,12 +258,17 @@ class BoundMask:
         """Keys that no query sees, or None if it is known that there are none."""
         if self.is_causal and self.grid.queries >= self.grid.keys:
             return None
-        if self.whole is Cover.ALL:
+        if self.cover is Cover.ALL:
             return None
-        hidden = ~self.dense().any(dim=-2, keepdim=True).transpose(-1, -2)
+        B, H, N, M = self.mask.extent(self.grid)
+        rows = max(1, _HIDDEN_BLOCK // max(1, B * H * M))
+        seen = torch.zeros(B, H, 1, M, dtype=torch.bool, device=self.grid.device)
+        for start in range(0, N, rows):
+            tile = self.tile(range(start, min(start + rows, N)), range(self.grid.keys))
+            seen |= as_tensor(tile, self.grid).any(dim=-2, keepdim=True)
+        hidden = ~seen.transpose(-1, -2)
         if not hidden.is_cuda and not bool(hidden.any()):
             return None
-        B, H, _, _ = (1,) * (4 - hidden.dim()) + tuple(hidden.shape)
         return hidden.expand(B, H, self.grid.keys, 1)
 
     def hidden_of(self, key: Float[Tensor, "B G M D"]) -> Bool[Tensor, "b g M 1"] | None:
@@ -361,11 +386,14 @@ class _Lengths(Mask):
         if self.most is not None and self.most > grid.keys:
             raise ShapeError(f"lengths must be at most M = {grid.keys}; got {self.most}.")
 
-    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
         if self.least is not None and keys.stop <= self.least:
             return Cover.ALL
         if self.most is not None and keys.start >= self.most:
             return Cover.NONE
+        return None
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
         n = self.n[:, rows.start : rows.stop] if self.n.dim() == 2 else self.n.reshape(-1, 1)
         places = torch.arange(keys.start, keys.stop, device=self.n.device)
         return places < n[:, None, :, None]
@@ -388,12 +416,16 @@ class _Causal(Mask):
     def check(self, grid: Grid) -> None:
         pass
 
-    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
         first = self.place(grid)
         if keys.stop - 1 <= first + rows.start:
             return Cover.ALL
         if keys.start > first + rows.stop - 1:
             return Cover.NONE
+        return None
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+        first = self.place(grid)
         place = torch.arange(first + rows.start, first + rows.stop, device=grid.device)
         return torch.arange(keys.start, keys.stop, device=grid.device) <= place[:, None]
 
@@ -420,7 +452,10 @@ class _Dense(Mask):
             )
         _check_device("mask", self.tensor, grid)
 
-    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        return None
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
         return cut(lift(self.tensor, grid), rows, keys)
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
@@ -438,15 +473,17 @@ class _Both(Mask):
         self.one.check(grid)
         self.other.check(grid)
 
-    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
-        one = self.one.tile(grid, rows, keys)
-        if one is Cover.NONE:
-            return one
-        other = self.other.tile(grid, rows, keys)
-        if one is Cover.ALL or other is Cover.NONE:
-            return other
-        if other is Cover.ALL:
-            return one
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        covers = {mask.cover(grid, rows, keys) for mask in (self.one, self.other)}
+        if Cover.NONE in covers:
+            return Cover.NONE
+        return Cover.ALL if covers == {Cover.ALL} else None
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+        one, other = self.one.tile(grid, rows, keys), self.other.tile(grid, rows, keys)
+        if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+            # One of them hides nothing here: what both hide, or neither, is a cover.
+            return as_tensor(other if one is Cover.ALL else one, grid)
         return one & other
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
@@ -463,11 +500,14 @@ class _Opposite(Mask):
     def check(self, grid: Grid) -> None:
         self.mask.check(grid)
 
-    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
-        tile = self.mask.tile(grid, rows, keys)
-        if isinstance(tile, Tensor):
-            return ~tile
-        return Cover.NONE if tile is Cover.ALL else Cover.ALL
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        cover = self.mask.cover(grid, rows, keys)
+        if cover is None:
+            return None
+        return Cover.NONE if cover is Cover.ALL else Cover.ALL
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+        return ~self.mask.pairs(grid, rows, keys)
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         return self.mask.extent(grid)

@@ -85,7 +85,7 @@ def make_request(
     bound = None
     if mask is not None:
         bound = as_mask(mask).bind(batch, heads, N, M, query.device)
-        if bound.whole is Cover.ALL:
+        if bound.cover is Cover.ALL:
             bound = None
     if bias is not None:
         bias = _lift_bias(bias, Grid(batch, heads, N, M, query.device))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.attention import Cover, causal, dense, lengths
+from regard.attention import Cover, attend, causal, dense, lengths
 from regard.errors import ShapeError
 
 
@@ -135,3 +135,14 @@ def test_without_an_axis_of_heads_the_batch_is_the_third_axis_from_the_end():
 def test_what_is_no_mask_is_refused(make, message):
     with pytest.raises(ShapeError, match=message):
         make()
+
+
+def test_a_long_mask_is_never_made_whole_where_blocks_will_do():
+    bound = (causal() & lengths([9000, 8000])).bind(2, 3, 9000, 9000)
+    assert bound.hidden is not None
+    assert bound.cover is None
+    assert "whole" not in vars(bound)
+    query = torch.zeros(1, 1, 5000, 4)
+    mask = causal(first=1)
+    attend(query, query, mask=mask)
+    assert "whole" not in vars(mask.bind((1,), 1, 5000, 5000, query.device))
