@@ -1,6 +1,7 @@
 """What every test may ask for: a seed, the corpora, the tolerance of a dtype."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,23 @@ def corpora() -> Path:
     if not CORPORA.is_dir():
         pytest.skip(f"no corpora at {CORPORA}; set REGARD_DATA to their folder")
     return CORPORA
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever asks for the corpora is a test of data."""
+    for item in items:
+        if "corpora" in getattr(item, "fixturenames", ()):
+            item.add_marker("data")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Under CI=true, a test of data or of the browser that is skipped has failed."""
+    report = yield
+    is_needed = any(item.get_closest_marker(name) for name in ("data", "browser"))
+    if os.environ.get("CI") == "true" and is_needed and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"must not be skipped where CI=true: {report.longrepr}"
+    return report

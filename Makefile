@@ -1,0 +1,54 @@
+# Everything by one verb each; `make test` and `make demo` install what they need first.
+
+PYTHON ?= python3
+VENV ?= .venv
+# Which torch, and from which index: TORCH_INDEX=URL takes its CPU build from there.
+TORCH ?= torch>=2.11,<2.14
+TORCH_INDEX ?=
+# Where benchmarks prepare their text.
+WORK ?= /tmp/regard-bench
+
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.installed
+TOOLS := $(VENV)/.installed-tools
+
+.PHONY: install demo format check test bench clean
+
+install: $(TOOLS)
+
+demo: $(RUNTIME)
+	$(BIN)/regard demo
+
+format: $(TOOLS)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: $(TOOLS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/pytest
+
+# The speed of training, and the README's table; benchmarks/README.md has the other figures.
+bench: $(TOOLS)
+	$(BIN)/python -m benchmarks.training_speed --work "$(WORK)"
+	$(BIN)/python -m benchmarks.tables
+
+clean:
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Torch first and by itself, so that the index is asked for nothing else.
+$(RUNTIME): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(TOOLS): $(RUNTIME)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
