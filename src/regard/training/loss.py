@@ -77,7 +77,9 @@ def backward_in_chunks(
     if auxiliary is not None:
         roots.append(auxiliary)
         root_grads.append(torch.ones_like(auxiliary))
-    torch.autograd.backward(roots, root_grads)
+    # Gradients have the dtypes that the forward pass chose; autocast is not to choose again.
+    with torch.autocast(states.device.type, enabled=False):
+        torch.autograd.backward(roots, root_grads)
     return total
 
 
