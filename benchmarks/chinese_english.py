@@ -6,7 +6,7 @@ chosen first, on the validation set: characters on the Chinese side and words on
 or subwords on both. The test set is read once, after training. Its pairs are merged by Chinese
 sentence, so a sentence with several English translations has several references.
 
-    python -m benchmarks.chinese_english --work W [--minutes 8] [--threads 1] [--dry]
+    python -m benchmarks.chinese_english --work W [--minutes 6] [--threads 1] [--dry]
 
 Run again after an interruption, it goes on where it was.
 """
@@ -90,10 +90,11 @@ def figures(
     for name, report in reports.items():
         score, nearness = report.scores[0], report.score("chrF2")
         always = report.baselines[-1]
-        beside = f"{always.name}: {always.scores[0].value:.2f} BLEU"
+        trivial = {score.name: score.value for score in always.scores}
+        beside = f"{always.name}: {trivial['BLEU']:.2f} / {trivial['chrF2']:.2f}"
         if name != names[0]:
             p_value = duels[f"{names[0]} → {name}"]["comparisons"][0]["p_value"]
-            beside += f"; differs from {names[0]} with p = {p_value:.4f}"
+            beside += f"; differs from {names[0]} in BLEU with p = {p_value:.4f}"
         lines.append(
             measuring.Figure(
                 what=f"Tatoeba zh→en, BLEU / chrF: {name}",
@@ -107,7 +108,7 @@ def figures(
 
 def main() -> None:
     """Choose the tokenizer, train the three, compare them, write the record."""
-    arguments = read_arguments(__doc__ or "", minutes=8)
+    arguments = read_arguments(__doc__ or "", minutes=6)
     before, corpora, minutes = measuring.machine(), measuring.corpora(), arguments.minutes
     chosen, trials = choose_tokenizer(arguments.work, corpora, minutes)
     test = read_split(corpora, "test.tsv")
