@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from regard.layers import TokenEmbedding
+
+V, C = 11, 7
+
+
+def test_vectors_are_the_tables_rows_times_the_root_of_the_width():
+    table = TokenEmbedding(V, C)
+    ids = torch.tensor([[4, 1], [10, 4]])
+    torch.testing.assert_close(table(ids), table.weight[ids] * 7**0.5)
+
+
+def test_unscaled_vectors_are_the_rows():
+    table = TokenEmbedding(V, C, scaled=False)
+    ids = torch.tensor([4, 1])
+    assert torch.equal(table(ids), table.weight[ids])
+
+
+def test_logits_are_products_with_every_row_whether_scaled_or_not():
+    states = torch.randn(2, 3, C)
+    for scaled in (True, False):
+        table = TokenEmbedding(V, C, scaled=scaled)
+        expected = torch.einsum("btc,vc->btv", states, table.weight)
+        torch.testing.assert_close(table.logits(states), expected)
+
+
+def test_a_tied_table_learns_from_both_uses():
+    table = TokenEmbedding(V, C)
+    ids = torch.tensor([4, 4, 6])
+    table(ids).sum().backward()
+    read = table.weight.grad.clone()
+    table.weight.grad = None
+    table.logits(torch.ones(3, C)).sum().backward()
+    written = table.weight.grad.clone()
+    assert read[4].tolist() == pytest.approx([2 * 7**0.5] * C)
+    assert not read[5].any()
+    assert written[5].tolist() == pytest.approx([3.0] * C)
+    table.weight.grad = None
+    (table(ids).sum() + table.logits(torch.ones(3, C)).sum()).backward()
+    torch.testing.assert_close(table.weight.grad, read + written)
+
+
+def test_padding_begins_as_zeros_and_learns_nothing_from_being_read():
+    table = TokenEmbedding(V, C, pad_id=2)
+    ids = torch.tensor([2, 3])
+    assert not table(ids)[0].any()
+    table(ids).sum().backward()
+    assert not table.weight.grad[2].any()
+    assert table.weight.grad[3].all()
+
+
+def test_vectors_begin_at_unit_size_and_logits_too():
+    table = TokenEmbedding(5000, 64)
+    assert table(torch.arange(1, 5000)).std().item() == pytest.approx(1, abs=0.02)
+    logits = table.logits(torch.randn(100, 64))[:, 1:]
+    assert logits.std().item() == pytest.approx(1, abs=0.05)
