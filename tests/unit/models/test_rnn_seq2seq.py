@@ -1,0 +1,228 @@
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+from torch import nn
+
+from regard.errors import SettingError
+from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig
+
+B, S, T, V = 3, 5, 7, 23
+SMALL = {"embed_dim": 6, "hidden_dim": 10, "attention_dim": 7, "num_layers": 2}
+# For every setting, what differs from SMALL in two models that must not give the same.
+OPTIONS = {
+    "cell": ({}, {"cell": "lstm"}),
+    "attention": ({}, {"attention": "none"}),
+    "values": ({}, {"values": "embeddings"}),
+    "embed_dim": ({}, {"embed_dim": 8}),
+    "hidden_dim": ({}, {"hidden_dim": 9}),
+    "attention_dim": ({}, {"attention_dim": 5}),
+    "num_layers": ({}, {"num_layers": 1}),
+    "dropout": ({}, {"dropout": 0.5}),
+    "tie_embeddings": ({}, {"tie_embeddings": False}),
+}
+
+
+def build(**settings):
+    torch.manual_seed(1)
+    return RnnSeq2Seq(RnnSeq2SeqConfig(**SMALL | settings), source_vocab=V, target_vocab=V)
+
+
+def batch():
+    generator = torch.Generator().manual_seed(2)
+    source, target = (torch.randint(4, V, (B, n), generator=generator) for n in (S, T))
+    return source, torch.tensor([5, 2, 3]), target
+
+
+# --- the formulas of Bahdanau et al. (2015), appendix A, in plain numbers ---
+
+
+def matvec(weight, x):
+    return [sum(w * v for w, v in zip(row, x, strict=True)) for row in weight]
+
+
+def plus(*vectors):
+    return [sum(values) for values in zip(*vectors, strict=True)]
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def gru(gates_in, gates_hidden, hidden):
+    """Cho et al. (2014), with the reset gate on U h, where matrices can be multiplied at once."""
+    h = len(hidden)
+    new = []
+    for i in range(h):
+        reset = sigmoid(gates_in[i] + gates_hidden[i])
+        update = sigmoid(gates_in[h + i] + gates_hidden[h + i])
+        fresh = math.tanh(gates_in[2 * h + i] + reset * gates_hidden[2 * h + i])
+        new.append((1 - update) * fresh + update * hidden[i])
+    return new
+
+
+def softmax(scores):
+    powers = [math.exp(score) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def annotations(p, embedded, hidden_dim):
+    """Forward and backward states of each source word, side by side."""
+    sides = []
+    for suffix, order in (("", 1), ("_reverse", -1)):
+        hidden, states = [0.0] * hidden_dim, []
+        for x in embedded[::order]:
+            gates_in = plus(
+                matvec(p[f"encoder.recurrence.weight_ih_l0{suffix}"], x),
+                p[f"encoder.recurrence.bias_ih_l0{suffix}"],
+            )
+            gates_hidden = plus(
+                matvec(p[f"encoder.recurrence.weight_hh_l0{suffix}"], hidden),
+                p[f"encoder.recurrence.bias_hh_l0{suffix}"],
+            )
+            hidden = gru(gates_in, gates_hidden, hidden)
+            states.append(hidden)
+        sides.append(states[::order])
+    return [one + other for one, other in zip(*sides, strict=True)]
+
+
+def bahdanau(p, source, target, config):
+    """The logits for one sentence."""
+    scale = config.embed_dim**0.5
+    read = [[v * scale for v in p["source_embedding.weight"][i]] for i in source]
+    memory = annotations(p, read, config.hidden_dim)
+    values = read if config.values == "embeddings" else memory
+    h = config.hidden_dim
+    last = memory[-1][:h] + memory[0][h:]
+    state = [math.tanh(v) for v in plus(matvec(p["first.0.weight"], last), p["first.0.bias"])]
+    rows = []
+    for token in target:
+        embedded = [v * scale for v in p["target_embedding.weight"][token]]
+        scores = [
+            sum(
+                w * math.tanh(v)
+                for w, v in zip(
+                    p["look.w"],
+                    plus(
+                        matvec(p["look.query.weight"], state),
+                        matvec(p["look.key.weight"], m),
+                        p["look.key.bias"],
+                    ),
+                    strict=True,
+                )
+            )
+            for m in memory
+        ]
+        weights = softmax(scores)
+        context = plus(*[[w * v for v in value] for w, value in zip(weights, values, strict=True)])
+        gates_in = plus(
+            matvec(p["cells.0.input.weight"], embedded),
+            p["cells.0.input.bias"],
+            matvec(p["context_gates.weight"], context),
+        )
+        gates_hidden = plus(matvec(p["cells.0.hidden.weight"], state), p["cells.0.hidden.bias"])
+        state = gru(gates_in, gates_hidden, state)
+        pairs = plus(matvec(p["readout.weight"], state + embedded + context), p["readout.bias"])
+        maxout = [max(pairs[2 * i], pairs[2 * i + 1]) for i in range(len(pairs) // 2)]
+        rows.append(matvec(p["target_embedding.weight"], maxout))
+    return rows
+
+
+@pytest.mark.parametrize("values", ["states", "embeddings"])
+def test_additive_model_is_the_formulas_in_plain_loops(values):
+    model = build(num_layers=1, values=values).double().eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    parameters = {name: p.tolist() for name, p in model.named_parameters()}
+    parameters["source_embedding.weight"][0] = [0.0] * 6
+    source, lengths, target = batch()
+    logits = model.project(model(source, lengths, target)[0])
+    for row in range(B):
+        words = source[row, : lengths[row]].tolist()
+        expected = bahdanau(parameters, words, target[row].tolist(), model.config)
+        torch.testing.assert_close(logits[row], torch.tensor(expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+def test_without_attention_one_vector_is_all_that_passes(cell):
+    model = build(attention="none", cell=cell).eval()
+    source, lengths, target = batch()
+    state = model.start(source, lengths)
+    assert isinstance(state.memory, torch.Tensor)
+    assert state.memory.shape == (B, 20)
+
+    def with_other_states(inputs, lengths):
+        states, last = encode(inputs, lengths)
+        return torch.randn_like(states), last
+
+    expected = model(source, lengths, target)[0]
+    encode, model.encoder.forward = model.encoder.forward, with_other_states
+    assert torch.equal(model(source, lengths, target)[0], expected)
+
+
+def test_with_attention_every_state_passes():
+    model = build().eval()
+    source, lengths, target = batch()
+
+    def with_one_other_state(inputs, lengths):
+        states, last = encode(inputs, lengths)
+        changed = states.clone()
+        changed[:, 1] += 1
+        return changed, last
+
+    expected = model(source, lengths, target)[0]
+    encode, model.encoder.forward = model.encoder.forward, with_one_other_state
+    assert (model(source, lengths, target)[0] - expected).abs().amax((1, 2)).min() > 1e-4
+
+
+def test_every_setting_is_tried():
+    assert set(OPTIONS) == {field.name for field in fields(RnnSeq2SeqConfig)}
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_setting_changes_the_result(name):
+    results = []
+    for settings in OPTIONS[name]:
+        model = build(**settings).train()
+        torch.manual_seed(3)
+        results.append(model.project(model(*batch())[0]))
+    assert (results[0] - results[1]).abs().max() > 1e-3
+
+
+def test_embeddings_as_values_bring_words_without_their_surroundings():
+    model = build(values="embeddings").eval()
+    source, lengths, _ = batch()
+    memory = model.start(source, lengths).memory
+    torch.testing.assert_close(memory.values, model.source_embedding(source))
+
+
+def test_a_tied_table_is_the_last_layer():
+    tied, apart = build(), build(tie_embeddings=False)
+    assert tied.output is tied.target_embedding
+    assert apart.output is not apart.target_embedding
+    assert not any("output" in name for name, _ in tied.named_parameters())
+
+
+def test_lstm_carries_its_cell_between_steps():
+    state = build(cell="lstm").start(*batch()[:2])
+    assert [layer.shape for layer in state.layers] == [(B, 20), (B, 20)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"embed_dim": 0}, "embed_dim must be at least 1; got 0"),
+        ({"hidden_dim": 0}, "hidden_dim must be at least 1; got 0"),
+        ({"attention_dim": 0}, "attention_dim must be at least 1; got 0"),
+        ({"num_layers": 0}, "num_layers must be at least 1; got 0"),
+        ({"dropout": -0.1}, "dropout must be at least 0 and below 1; got -0.1"),
+        (
+            {"attention": "none", "values": "embeddings"},
+            "values must be states where attention is none; got 'embeddings'. Set attention",
+        ),
+    ],
+)
+def test_wrong_setting_is_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        RnnSeq2SeqConfig(**SMALL | settings)

@@ -1,0 +1,161 @@
+from dataclasses import fields
+
+import pytest
+import torch
+
+from regard.errors import SettingError, ShapeError
+from regard.models import Transformer, TransformerConfig
+
+B, S, T, V = 3, 5, 7, 23
+SMALL = {
+    "model_dim": 12,
+    "num_heads": 3,
+    "ffn_dim": 17,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 2,
+    "dropout": 0.2,
+}
+# For every setting, what differs from SMALL in two models that must not give the same.
+OPTIONS = {
+    "model_dim": ({}, {"model_dim": 18}),
+    "num_heads": ({}, {"num_heads": 4}),
+    "num_encoder_layers": ({}, {"num_encoder_layers": 1}),
+    "num_decoder_layers": ({}, {"num_decoder_layers": 1}),
+    "ffn_dim": ({}, {"ffn_dim": 19}),
+    "dropout": ({}, {"dropout": 0.5}),
+    "norm": ({}, {"norm": "pre"}),
+    "activation": ({}, {"activation": "gelu"}),
+    "positions": ({}, {"positions": "learned"}),
+    "max_length": ({"positions": "learned"}, {"positions": "learned", "max_length": 3}),
+    "tie_embeddings": ({}, {"tie_embeddings": "none"}),
+    "values": ({}, {"values": "embeddings"}),
+}
+
+
+def build(shared=True, source_vocab=V, **settings):
+    torch.manual_seed(1)
+    config = TransformerConfig(**SMALL | settings)
+    return Transformer(config, source_vocab=source_vocab, target_vocab=V, shared_vocab=shared)
+
+
+def count(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+def batch():
+    generator = torch.Generator().manual_seed(2)
+    source, target = (torch.randint(4, V, (B, n), generator=generator) for n in (S, T))
+    return source, torch.tensor([5, 2, 3]), target
+
+
+def test_base_model_of_the_paper_has_63_million_parameters():
+    # "65 × 10^6" in table 3 of the paper; by hand, with biases everywhere and 37,000 tokens:
+    C, F = 512, 2048
+    table = 37_000 * C
+    attention = 4 * (C * C + C)
+    feed = C * F + F + F * C + C
+    norm = 2 * C
+    encoder = 6 * (attention + feed + 2 * norm)
+    decoder = 6 * (2 * attention + feed + 3 * norm)
+    assert table + encoder + decoder == 63_082_496
+    with torch.device("meta"):
+        model = Transformer(
+            TransformerConfig(), source_vocab=37_000, target_vocab=37_000, shared_vocab=True
+        )
+    assert count(model) == 63_082_496
+
+
+def test_one_table_serves_source_target_and_last_layer():
+    model = build()
+    assert model.source_embedding is model.target_embedding is model.output
+    model.project(model(*batch())[0]).sum().backward()
+    names = {name for name, p in model.named_parameters() if p.shape == (V, 12)}
+    assert names == {"target_embedding.weight"}
+
+
+def test_tables_that_are_not_tied_are_counted_apart():
+    tied_three, tied_two, apart = (build(tie_embeddings=t) for t in ("all", "target", "none"))
+    assert count(tied_two) == count(tied_three) + V * 12
+    assert count(apart) == count(tied_three) + 2 * V * 12
+    assert tied_two.output is tied_two.target_embedding is not tied_two.source_embedding
+    assert apart.output is not apart.target_embedding
+    assert apart.output.scale == 1
+
+
+def test_two_vocabularies_tie_the_targets_tables_only():
+    model = build(shared=False, source_vocab=V + 8)
+    assert model.output is model.target_embedding is not model.source_embedding
+    assert model.source_embedding.weight.shape == (V + 8, 12)
+    source, lengths, target = batch()
+    assert model.project(model(source + 8, lengths, target)[0]).shape == (B, T, V)
+
+
+def test_post_norm_ends_in_the_layers_own_norm():
+    states = build().eval()(*batch())[0]
+    torch.testing.assert_close(states.mean(-1), torch.zeros(B, T), atol=1e-5, rtol=0)
+    assert len([m for m in build().modules() if isinstance(m, torch.nn.LayerNorm)]) == 2 * 2 + 2 * 3
+    pre = build(norm="pre")
+    assert len([m for m in pre.modules() if isinstance(m, torch.nn.LayerNorm)]) == 12
+
+
+def test_every_setting_is_tried():
+    assert set(OPTIONS) == {field.name for field in fields(TransformerConfig)}
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_setting_changes_the_result(name):
+    results = []
+    for settings in OPTIONS[name]:
+        model = build(**settings).train()
+        torch.manual_seed(3)
+        try:
+            results.append(model.project(model(*batch())[0]))
+        except ShapeError as error:
+            results.append(str(error))
+    one, other = results
+    if isinstance(other, str):
+        assert isinstance(one, torch.Tensor)
+        assert name == "max_length"
+    else:
+        assert (one - other).abs().max() > 1e-3
+
+
+def test_embeddings_as_values_bring_words_without_their_surroundings():
+    model = build(values="embeddings").eval()
+    source, lengths, _ = batch()
+    changed = source.clone()
+    changed[:, 1] = (source[:, 1] - 4 + 1) % (V - 4) + 4
+    one, other = (model.start(ids, lengths).memory[0] for ids in (source, changed))
+    others = [0, 2, 3, 4]
+    assert torch.equal(one.value[:, :, others], other.value[:, :, others])
+    assert not torch.equal(one.value[:, :, 1], other.value[:, :, 1])
+    assert not torch.equal(one.key[:, :, others], other.key[:, :, others])
+    mixed = [build().eval().start(ids, lengths).memory[0].value for ids in (source, changed)]
+    assert not torch.equal(mixed[0][:, :, others], mixed[1][:, :, others])
+
+
+def test_learned_positions_end_at_their_length():
+    model = build(positions="learned", max_length=6)
+    source, lengths, target = batch()
+    model(source, lengths, target[:, :6])
+    with pytest.raises(ShapeError, match="at most max_length=6; got 7"):
+        model(source, lengths, target)
+    assert model.max_length == 6
+    assert build().max_length is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_heads": 5}, "model_dim must be divisible by num_heads; got model_dim=12, num_heads"),
+        ({"num_heads": 0}, "num_heads must be above 0; got 0"),
+        ({"num_encoder_layers": 0}, "num_encoder_layers must be at least 1; got 0"),
+        ({"num_decoder_layers": 0}, "num_decoder_layers must be at least 1; got 0"),
+        ({"ffn_dim": 0}, "ffn_dim must be at least 1; got 0"),
+        ({"max_length": 0}, "max_length must be at least 1; got 0"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1; got 1.0"),
+    ],
+)
+def test_wrong_setting_is_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        TransformerConfig(**SMALL | settings)
