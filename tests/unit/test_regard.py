@@ -1,0 +1,38 @@
+"""The package itself: quick to import, and its names lead where they say."""
+
+import subprocess
+import sys
+
+import pytest
+
+import regard
+
+
+def test_importing_the_package_alone_loads_no_torch():
+    code = "import sys, regard; print(regard.__version__, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [regard.__version__, "False"]
+
+
+def test_attending_loads_nothing_that_draws_or_serves():
+    code = (
+        "import sys, regard as rg, torch; rg.attend(torch.zeros(2, 4), torch.zeros(3, 4)); "
+        "print({'transformers', 'matplotlib', 'sentencepiece', 'tensorboard'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("name", regard.__all__)
+def test_every_name_leads_somewhere(name):
+    assert getattr(regard, name).__doc__
+    assert name in dir(regard)
+
+
+def test_the_table_and_the_list_of_names_agree():
+    assert sorted(regard._HOMES) == sorted(regard.__all__) == regard.__all__
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'regard' has no attribute 'atend'"):
+        regard.atend  # noqa: B018
