@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.backends import tiled
+from regard.attention.backends import additive_few, tiled
 from regard.attention.backends.blocks import (
     Block,
     Inputs,
@@ -35,8 +35,6 @@ _TILE = 2**19
 _MOST_KEYS = 512
 # Exponents whose double is far from overflow: e^±80 in float32, e^±700 in float64.
 _SAFE = {torch.float32: 40.0, torch.float64: 350.0}
-# Below this many queries the keys' exponentials cost more than sigmoids.
-_FEW_QUERIES = 4
 
 
 def refuse(request: Request) -> str | None:
@@ -52,7 +50,9 @@ def refuse(request: Request) -> str | None:
 
 def notes(request: Request) -> tuple[str, ...]:
     """What is done on the way, in words."""
-    if request.query.shape[2] < _FEW_QUERIES:
+    if additive_few.fits(request):
+        return ("all hidden units of a few queries at once, sigmoid form",)
+    if request.query.shape[2] <= additive_few.MOST_QUERIES:
         return ("sigmoid form, since queries are few",)
     return (f"reciprocal form where |q| and |k| allow it, tiles of {_TILE} hidden units",)
 
@@ -69,6 +69,8 @@ def bytes_beyond(request: Request) -> int:
 
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
+    if additive_few.fits(request):
+        return additive_few.run(request), None
     inputs = Inputs.of(request)
     job = Job.of(request, floats_per_pair=4)
     out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
@@ -98,7 +100,8 @@ class _Factors(NamedTuple):
         D = query.shape[-1]
         w = w.reshape(-1) if w.dim() < 2 or w.shape[0] == 1 else w
         w = w.expand(*w.shape[:-1], D).contiguous()
-        if query.shape[2] >= _FEW_QUERIES:
+        # For fewer queries the keys' exponentials cost more than sigmoids.
+        if query.shape[2] > additive_few.MOST_QUERIES:
             shifted = _shift_into_range(query, key)
             if shifted is not None:
                 query, key = shifted

@@ -1,0 +1,99 @@
+"""Additive attention of a few queries: a decoding step, in as few operations as can be.
+
+The hidden units of so few queries are no more than the keys themselves, so they are held at once,
+and worked out again for the gradient.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.attention.backends import tiled
+from regard.attention.backends.blocks import Inputs, Job, mix
+from regard.attention.request import Request
+from regard.attention.weighting import Softmax
+
+MOST_QUERIES = 3
+# Hidden units held at once: 4 MB of float32.
+_MOST_UNITS = 2**20
+_SOFTMAX = Softmax()
+
+
+def fits(request: Request) -> bool:
+    """Whether the call is small and plain enough."""
+    B, H, N, D = request.query.shape
+    return (
+        N <= MOST_QUERIES
+        and B * H * N * request.key.shape[2] * D <= _MOST_UNITS
+        and request.bias is None
+        and not request.dropout
+        and not request.return_lse
+        and request.score.tensors()[0].shape == (D,)
+    )
+
+
+def run(request: Request) -> Tensor:
+    """The mixed values (B, H, N, E)."""
+    inputs = Inputs.of(request)
+    job = Job.of(request, floats_per_pair=request.score.floats_per_pair(inputs.query.shape[-1]))
+    veil = None
+    if request.mask is not None:
+        veil = request.mask.veil(range(inputs.query.shape[2]), range(inputs.key.shape[2]))
+    out: Tensor = _Few.apply(  # type: ignore[no-untyped-call]
+        job, veil, inputs.query, inputs.key, inputs.value, *inputs.tensors
+    )
+    return out.to(request.query.dtype)
+
+
+def _unsquashed(query: Tensor, key: Tensor) -> Tensor:
+    """R = sigmoid(−2 (q + k)), so that tanh(q + k) = 1 − 2r: (B, H, N, M, D)."""
+    return torch.add(query.mul(-2).unsqueeze(3), key.unsqueeze(2), alpha=-2).sigmoid_()
+
+
+class _Few(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        job: Job,
+        veil: Tensor | None,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        w: Tensor,
+    ) -> Tensor:
+        r = _unsquashed(query, key)
+        # Σ w is the same for every key, so that the weights do not need it.
+        scores = torch.mv(r.view(-1, r.shape[-1]), w.mul(-2)).view(r.shape[:-1])
+        if veil is not None:
+            scores.masked_fill_(veil, float("-inf"))
+        weights = _SOFTMAX.rows(scores)
+        ctx.job = job
+        ctx.save_for_backward(query, key, value, w, weights)
+        return mix(weights, value, veil)
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor) -> Any:
+        query, key, value, w, weights = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[2:]
+        if torch.is_grad_enabled():
+            inputs = Inputs(query, key, value, None, (w,))
+            places = (*wanted[:3], False, wanted[3])
+            d_lse = d_out.new_zeros(d_out.shape[:-1])
+            grads = tiled.backward(ctx.job, inputs, places, d_out, d_lse)
+            return (None, None, *grads[:3], grads[4])
+        d_out = d_out.contiguous()
+        d_weights = d_out @ value.transpose(-1, -2)
+        d_scores = _SOFTMAX.gradient(weights, d_weights).masked_fill_(weights == 0, 0)
+        r = _unsquashed(query, key)
+        d_query = d_key = d_value = d_w = None
+        if wanted[3]:
+            d_w = torch.mv(r.view(-1, r.shape[-1]).t(), d_scores.flatten()).mul_(-2)
+        if wanted[0] or wanted[1]:
+            # tanh' = 4 (r − r²).
+            r.addcmul_(r, r, value=-1).mul_(d_scores.mul(4).unsqueeze(-1)).mul_(w)
+            d_query = r.sum(dim=3)
+            d_key = r.squeeze(2) if r.shape[2] == 1 else r.sum(dim=2)
+        if wanted[2]:
+            d_value = weights.transpose(-1, -2) @ d_out
+        return None, None, d_query, d_key, d_value, d_w
