@@ -16,12 +16,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks import measuring
 from benchmarks.equal_budgets import (
     ADDITIVE,
     SYSTEMS,
+    argument_parser,
     folder_name,
-    read_arguments,
     recipe_table,
     train_for,
     translate,
@@ -108,7 +110,8 @@ def figures(
 
 def main() -> None:
     """Choose the tokenizer, train the three, compare them, write the record."""
-    arguments = read_arguments(__doc__ or "", minutes=6)
+    arguments = argument_parser(__doc__ or "", minutes=6).parse_args()
+    torch.set_num_threads(arguments.threads)
     before, corpora, minutes = measuring.machine(), measuring.corpora(), arguments.minutes
     chosen, trials = choose_tokenizer(arguments.work, corpora, minutes)
     test = read_split(corpora, "test.tsv")

@@ -1,0 +1,248 @@
+"""Attention rescues long sentences: quality by the length of the source, three models.
+
+After figure 2 of Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473: one fixed context vector
+loses what it read as sentences grow, attention does not. Two texts that have long sentences:
+
+- ``joined``: one to four random pairs of Tatoeba zh→en in one line, in training and in the test;
+- ``classical``: Classical to modern Chinese, character by character, a sample of the corpus.
+
+The three models of ``chinese_english`` train for the same CPU time on each. The record holds BLEU
+and chrF by length, and ``docs/figures/long_sentences.svg`` shows BLEU.
+
+    python -m benchmarks.long_sentences --work W [--minutes 5] [--threads 1] [--dry]
+
+Run again after an interruption, it goes on where it was.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import measuring
+from benchmarks.equal_budgets import (
+    SYSTEMS,
+    argument_parser,
+    folder_name,
+    recipe_table,
+    train_for,
+    translate,
+)
+from benchmarks.line_plot import Line, Panel, draw
+from regard.inference.evaluation import evaluate, quality_by_length
+from regard.inference.report import Bucket, Report
+from regard.text import Pair, PairLayout, read_pairs
+
+FIGURE = measuring.ROOT / "docs" / "figures" / "long_sentences.svg"
+MOST_JOINED = 4
+SEED = 7
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Text:
+    """A text with long sentences.
+
+    Attributes:
+        title: What the plot calls it.
+        folder: Where it lies among the corpora.
+        columns: Its columns of source and target.
+        languages: Codes of source and target.
+        joined: Whether pairs are joined, one to ``MOST_JOINED`` in a line.
+        sizes: Lines of the training, validation and test part.
+        tokenizer: The ``[tokenizer]`` table.
+        edges: The longest source of each bucket, in characters.
+    """
+
+    title: str
+    folder: str
+    columns: tuple[int, int]
+    languages: tuple[str, str]
+    joined: bool
+    sizes: Mapping[str, int]
+    tokenizer: Mapping[str, Any]
+    edges: tuple[int, ...]
+
+
+TEXTS = {
+    "joined": Text(
+        title="Tatoeba zh→en, 1 to 4 pairs joined",
+        folder="cmn-eng",
+        columns=(2, 1),
+        languages=("zh", "en"),
+        joined=True,
+        sizes={"train": 40_000, "val": 400, "test": 1_200},
+        tokenizer={"type": "words", "shared": False, "min_count": 2},
+        edges=(10, 20, 30, 40, 50),
+    ),
+    "classical": Text(
+        title="Classical to modern Chinese",
+        folder="classical-modern-zh",
+        columns=(1, 2),
+        languages=("zh", "zh"),
+        joined=False,
+        sizes={"train": 60_000, "val": 400, "test": 1_200},
+        tokenizer={"type": "characters", "shared": False, "min_count": 5},
+        edges=(10, 20, 30, 40, 60),
+    ),
+}
+
+
+def prepare(text: Text, corpora: Path, folder: Path) -> dict[str, Path]:
+    """The three parts as TSV files of source and target; made once, the same each time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for split, size in text.sizes.items():
+        paths[split] = folder / f"{split}.tsv"
+        if paths[split].exists():
+            continue
+        name = f"{split}.tsv.gz" if split == "train" else f"{split}.tsv"
+        layout = PairLayout(columns=text.columns, merge_references=split != "train")
+        pairs = list(read_pairs(corpora / text.folder / name, layout=layout))
+        lines = _lines(text, pairs, size, random.Random(f"{SEED} {split}"))
+        half_written = paths[split].with_suffix(".part")
+        half_written.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        half_written.replace(paths[split])
+    return paths
+
+
+def _lines(text: Text, pairs: Sequence[Pair], size: int, rng: random.Random) -> list[str]:
+    """As many lines of each count of pairs; where none are joined, a sample."""
+    if not text.joined:
+        drawn = rng.sample(range(len(pairs)), min(size, len(pairs)))
+        return [f"{pairs[i].source}\t{pairs[i].target}" for i in sorted(drawn)]
+    lines = []
+    for number in range(size):
+        group = rng.sample(pairs, 1 + number % MOST_JOINED)
+        sides = (" ".join(p.source for p in group), " ".join(p.target for p in group))
+        lines.append("\t".join(sides))
+    return lines
+
+
+def measure(text: Text, corpora: Path, work: Path, minutes: float) -> dict[str, Any]:
+    """Train the three on one text; their reports, and their quality by length with intervals."""
+    paths = prepare(text, corpora, work / "text")
+    data = {
+        "train": str(paths["train"]),
+        "valid": str(paths["val"]),
+        "source_language": text.languages[0],
+        "target_language": text.languages[1],
+        "max_length": 150,
+    }
+    test = list(read_pairs(paths["test"]))
+    sources, references = [p.source for p in test], [p.references for p in test]
+    targets = [pair.target for pair in read_pairs(paths["train"])]
+    training: dict[str, Any] = {}
+    reports: dict[str, Report] = {}
+    buckets: dict[str, tuple[Bucket, ...]] = {}
+    for system in SYSTEMS:
+        table = recipe_table(
+            system, data=data, tokenizer=text.tokenizer, minutes=minutes, batch_tokens=2048
+        )
+        predictor, facts = train_for(table, work / folder_name(system))
+        training[system] = {**facts, "model": table["model"], "settings": table["training"]}
+        outputs = translate(predictor, sources)
+        languages = {"source_language": text.languages[0], "target_language": text.languages[1]}
+        reports[system] = evaluate(
+            outputs, references, sources=sources, training_targets=targets, **languages
+        )
+        buckets[system] = quality_by_length(
+            outputs, references, sources, edges=text.edges, resamples=1000, **languages
+        )
+        print(f"{text.title}, {system}\n{reports[system]}", flush=True)
+        for bucket in buckets[system]:
+            print(f"  {bucket.name} characters ({bucket.count}): {bucket.scores[0]}", flush=True)
+    return {"test_lines": len(test), "training": training, "reports": reports, "buckets": buckets}
+
+
+def panel(text: Text, buckets: Mapping[str, Sequence[Bucket]]) -> Panel:
+    """BLEU over the mean length of each bucket."""
+    lines = tuple(
+        Line(
+            name=system,
+            points=tuple((b.mean_length, b.scores[0].value) for b in found),
+            margins=tuple(b.scores[0].margin or 0.0 for b in found),
+        )
+        for system, found in buckets.items()
+    )
+    return Panel(title=text.title, across="characters of the source", up="BLEU", lines=lines)
+
+
+def figures(results: Mapping[str, Mapping[str, Any]], minutes: float) -> list[measuring.Figure]:
+    """For each text, how much of its BLEU on short sources a system keeps on long ones."""
+    lines = []
+    for name, result in results.items():
+        told = []
+        for system, found in result["buckets"].items():
+            short, long = found[0], found[-1]
+            told.append(f"{system} {short.scores[0].value:.1f} → {long.scores[0].value:.1f}")
+        first = next(iter(result["buckets"].values()))
+        always = next(iter(result["reports"].values())).baselines[-1]
+        lines.append(
+            measuring.Figure(
+                what=f"{TEXTS[name].title}: BLEU on sources of {first[0].name} characters → of "
+                f"{first[-1].name}",
+                ours="; ".join(told[1:]),
+                beside=f"{told[0]}; always one sentence: {always.scores[0].value:.1f}",
+                note=f"{minutes:g} CPU minutes each, {result['test_lines']} test lines",
+            )
+        )
+    return lines
+
+
+def main() -> None:
+    """Train on both texts, draw the figure, write the record."""
+    arguments = argument_parser(__doc__ or "", minutes=5).parse_args()
+    torch.set_num_threads(arguments.threads)
+    before, corpora, minutes = measuring.machine(), measuring.corpora(), arguments.minutes
+    results = {
+        name: measure(text, corpora, arguments.work / name, minutes) for name, text in TEXTS.items()
+    }
+    drawing = draw([panel(TEXTS[name], result["buckets"]) for name, result in results.items()])
+    lines = figures(results, minutes)
+    for line in lines:
+        print(line)
+    if arguments.dry:
+        (arguments.work / FIGURE.name).write_text(drawing, "utf-8")
+        return
+    FIGURE.parent.mkdir(parents=True, exist_ok=True)
+    FIGURE.write_text(drawing, "utf-8")
+    measuring.write_record(
+        "long_sentences",
+        title="Quality by length of the source, three models with equal budgets in CPU minutes",
+        figures=lines,
+        details={
+            "cpu_minutes_each": minutes,
+            "threads": arguments.threads,
+            "figure": str(FIGURE.relative_to(measuring.ROOT)),
+            **{name: _plain(result) for name, result in results.items()},
+        },
+        packages=("torch", "sacrebleu"),
+        started_on=before,
+    )
+
+
+def _plain(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A text's results as JSON can hold them."""
+    return {
+        **result,
+        "reports": {name: report.to_dict() for name, report in result["reports"].items()},
+        "buckets": {
+            system: [
+                {
+                    "characters": b.name,
+                    "count": b.count,
+                    "mean_length": b.mean_length,
+                    "scores": [score.to_dict() for score in b.scores],
+                }
+                for b in found
+            ]
+            for system, found in result["buckets"].items()
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()
