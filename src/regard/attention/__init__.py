@@ -2,7 +2,8 @@
 
 from regard.attention.attend import attend, explain, weights
 from regard.attention.cache import KeyValueCache
-from regard.attention.masks import BoundMask, Cover, Mask, causal, dense, lengths
+from regard.attention.grid import Cover
+from regard.attention.masks import BoundMask, Mask, causal, dense, lengths
 from regard.attention.observing import Seen, at, observe
 from regard.attention.plan import Plan
 from regard.attention.scores import Additive, Dot, DotForm, ScaledDot, Score

@@ -6,7 +6,8 @@ from math import prod
 import torch
 from torch import Tensor
 
-from regard.attention.masks import BoundMask, Cover, Grid, Mask, as_mask, lift
+from regard.attention.grid import Cover, Grid, lift
+from regard.attention.masks import BoundMask, Mask, as_mask
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 from regard.checks import check_fraction

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.dropout import kept
-from regard.attention.masks import BoundMask, cut
+from regard.attention.grid import cut
+from regard.attention.masks import BoundMask
 from regard.attention.request import Request
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting

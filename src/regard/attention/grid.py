@@ -1,0 +1,73 @@
+"""The N×M grid of queries and keys: its sizes, its tiles, and tensors laid over it."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+
+class Cover(Enum):
+    """What a whole tile looks like, where that is known without looking at every pair."""
+
+    ALL = "all visible"
+    NONE = "all hidden"
+
+
+Tile = Cover | Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The sizes a mask is applied to.
+
+    Attributes:
+        batch: Sizes of the batch axes; their product is B.
+        heads: H, or None where the tensors have no axis of heads.
+        queries: N.
+        keys: M.
+        device: Where tiles are made.
+    """
+
+    batch: tuple[int, ...]
+    heads: int | None
+    queries: int
+    keys: int
+    device: torch.device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What a dense mask must broadcast to: (*batch, heads, N, M)."""
+        heads = () if self.heads is None else (self.heads,)
+        return (*self.batch, *heads, self.queries, self.keys)
+
+    def accepts(self, shape: tuple[int, ...]) -> bool:
+        """Whether a tensor of this shape broadcasts to the grid."""
+        pairs = zip(reversed(shape), reversed(self.shape), strict=False)
+        return len(shape) <= len(self.shape) and all(have in (1, want) for have, want in pairs)
+
+
+def as_tensor(tile: Tile, grid: Grid) -> Bool[Tensor, "..."]:
+    """A tile as a boolean tensor, of size one where it is all the same."""
+    if isinstance(tile, Tensor):
+        return tile
+    return torch.full((1, 1, 1, 1), tile is Cover.ALL, device=grid.device)
+
+
+def lift(tensor: Tensor, grid: Grid) -> Tensor:
+    """A tensor that broadcasts to ``grid.shape`` as one that broadcasts to (B, H, N, M)."""
+    if grid.heads is None and tensor.dim() > 2:
+        tensor = tensor.unsqueeze(-3)
+    if len(grid.batch) > 1 and tensor.dim() > 3:
+        tensor = tensor.expand(*grid.batch, *tensor.shape[-3:])
+    return tensor.flatten(0, -4) if tensor.dim() > 4 else tensor
+
+
+def cut(tensor: Tensor, rows: range, keys: range) -> Tensor:
+    """The tile of a tensor that broadcasts to (..., N, M)."""
+    if tensor.dim() > 1 and tensor.shape[-2] > 1:
+        tensor = tensor[..., rows.start : rows.stop, :]
+    if tensor.dim() > 0 and tensor.shape[-1] > 1:
+        tensor = tensor[..., keys.start : keys.stop]
+    return tensor
