@@ -1,9 +1,10 @@
 """Entries of a table by their Chinese names."""
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 
+@runtime_checkable
 class _Entry(Protocol):
     @property
     def zh(self) -> str: ...
