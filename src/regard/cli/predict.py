@@ -65,7 +65,9 @@ def predict(
         "length_penalty": length_penalty,
         "n_best": n_best,
     }
-    groups = arriving(sys.stdin.buffer) if file is None else of_file(file)
+    stdin = sys.stdin.buffer
+    read = getattr(stdin, "read1", stdin.read)
+    groups = arriving(read) if file is None else of_file(file)
     name, ending = ("stdin", "") if file is None else (str(file), text_suffix(file))
     oddities = _Oddities(predictor.recipe.data.max_length)
     done = 0

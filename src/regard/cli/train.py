@@ -1,6 +1,7 @@
 """``regard train``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -90,8 +91,7 @@ def find_recipe(
         SettingError: Nothing is named, no recipe has that name, or a setting is not known.
         DataError: No recipe is named, and the files cannot be used.
     """
-    from regard.tasks import recipe_from_table
-    from regard.tasks.recipe import read_recipe
+    from regard.tasks import read_recipe
     from regard.training.automatic import choose_recipe
 
     if not what:
@@ -112,8 +112,7 @@ def find_recipe(
             raise SettingError(f"{path} must be a recipe file; there is none.{_offer(path)}")
         return read_recipe(path, [*data, *settings])
     choose("recipe", first, packaged_recipes())
-    recipe = read_recipe(packaged_recipe(first), [*data, *settings])
-    return recipe_from_table(recipe.table(), folder=Path())
+    return replace(read_recipe(packaged_recipe(first), [*data, *settings]), folder=Path())
 
 
 def default_run(what: Sequence[str]) -> Path:

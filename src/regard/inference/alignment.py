@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -23,6 +23,7 @@ from regard.tasks.translation import batched
 from regard.text import BOS_ID, EOS_ID, PAD_ID
 
 
+@runtime_checkable
 class GoldPair(Protocol):
     """A sentence pair with gold links between its words, such as a phrase of the phrasebook."""
 

@@ -2,11 +2,11 @@
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from regard.errors import DataError
 from regard.inference.looking import strongest_links
@@ -72,17 +72,20 @@ class Answer:
         return members
 
 
-def arriving(file: BinaryIO) -> Iterator[list[bytes]]:
-    r"""The lines of ``file`` as they come: all that are there, and a wait only where none is.
+def arriving(read: Callable[[int], bytes]) -> Iterator[list[bytes]]:
+    r"""Lines as they come: all that are there, and a wait only where none is.
 
     So that whoever types, or another program that waits for each answer, gets it at once.
 
+    Args:
+        read: Gives at most so many bytes, as soon as there are any, and none at the end: the
+            ``read1`` of a file.
+
     Example:
         >>> import io
-        >>> list(arriving(io.BytesIO(b"a\nb\nc")))
+        >>> list(arriving(io.BytesIO(b"a\nb\nc").read1))
         [[b'a\n', b'b\n'], [b'c']]
     """
-    read = getattr(file, "read1", file.read)
     rest = b""
     while chunk := read(_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")

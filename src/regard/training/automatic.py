@@ -108,7 +108,7 @@ class _Side:
 
 
 def choose_recipe(
-    files: Sequence[Path], *, minutes: float | None = None, settings: Sequence[str] = ()
+    files: Sequence[Path], *, minutes: int | float | None = None, settings: Sequence[str] = ()
 ) -> Chosen:
     """A recipe for the sentence pairs in ``files``: tokenizer, model and batch from the data.
 
@@ -150,7 +150,7 @@ def _asked_minutes(wanted: dict[str, Any]) -> float | None:
 
 
 def _choose(
-    pairs: Sequence[Pair], minutes: float | None
+    pairs: Sequence[Pair], minutes: int | float | None
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Recipe sections, and the reason for each."""
     step = max(1, len(pairs) // _SAMPLE)
@@ -242,7 +242,7 @@ def _worth(tokens: float) -> float:
     return float(min(120, max(5, round(40 * tokens / _TRANSFORMERS[-1].speed / 60))))
 
 
-def _size(pairs: int, tokens: float, minutes: float) -> _Size:
+def _size(pairs: int, tokens: float, minutes: int | float) -> _Size:
     if pairs < _FEW_PAIRS:
         return _RECURRENT
     return next(

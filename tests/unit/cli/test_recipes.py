@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+
+from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
+from regard.cli.train import default_run, find_recipe
+from regard.config import build
+from regard.errors import SettingError
+from regard.tasks import read_recipe
+from regard.tasks.translation import build_model
+from regard.text import train_pair_tokenizer
+from regard.text.tokenizer import TokenizerConfig
+from regard.training import TrainingConfig
+
+
+@pytest.mark.parametrize("name", packaged_recipes())
+def test_every_recipe_builds_its_model_and_can_end(name: str) -> None:
+    recipe = read_recipe(packaged_recipe(name))
+    build(TrainingConfig, recipe.training, where="training")
+    settings = TokenizerConfig(type="characters", shared=recipe.tokenizer.shared)
+    assert build_model(recipe, train_pair_tokenizer(["ab"], ["cd"], settings))
+
+
+def test_every_recipe_says_what_it_is_for() -> None:
+    assert {"demo", "rnn-attention", "transformer-base"} <= set(packaged_recipes())
+    assert all(purpose.endswith(".") for purpose in packaged_recipes().values())
+    assert "- `demo`: Chinese to English" in listed_recipes()
+
+
+def test_an_unknown_name_is_met_with_the_nearest() -> None:
+    with pytest.raises(SettingError, match=r"recipe must be one of demo, .*Did you mean 'demo'"):
+        find_recipe(["dmo"])
+    with pytest.raises(SettingError, match="must be a recipe or files of sentence pairs; got noth"):
+        find_recipe([])
+    with pytest.raises(SettingError, match="demo comes with regard: leave out the ending"):
+        find_recipe(["demo.toml"])
+
+
+def test_files_after_a_recipe_are_what_it_trains_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = find_recipe(["rnn-attention", "a.zh", "a.en"], ["model.cell=lstm"])
+    assert recipe.files("train") == [tmp_path / "a.zh", tmp_path / "a.en"]
+    assert recipe.model.cell == "lstm"
+
+
+def test_paths_set_for_a_packaged_recipe_start_here() -> None:
+    recipe = find_recipe(["rnn-attention"], ["data.train=here.tsv"])
+    assert recipe.files("train") == [Path("here.tsv")]
+
+
+def test_a_recipe_file_is_read_from_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[data]\ntrain = "a.tsv"\n', "utf-8")
+    assert find_recipe([str(tmp_path / "mine.toml")]).files("train") == [tmp_path / "a.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("what", "folder"),
+    [(["demo"], "runs/demo"), (["a/b.tsv.gz"], "runs/b"), (["x.zh", "x.en"], "runs/x")],
+)
+def test_a_run_is_named_after_what_it_trains(what: list[str], folder: str) -> None:
+    assert default_run(what) == Path(folder)

@@ -1,0 +1,73 @@
+"""A small translator with random weights, which knows a handful of sentences by their words."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.inference import Predictor
+from regard.tasks import recipe_from_table
+from regard.tasks.translation import build_model
+from regard.text import train_pair_tokenizer
+from regard.text.phrasebook import Phrase
+
+PHRASE = Phrase(
+    source="我爱中国。",
+    target="I love China.",
+    source_words=((0, 1), (1, 2), (2, 4), (4, 5)),
+    target_words=((0, 1), (2, 6), (7, 12), (12, 13)),
+    sure=frozenset({(0, 0), (1, 1), (2, 2), (3, 3)}),
+    possible=frozenset({(0, 0), (1, 1), (2, 2), (3, 3)}),
+    constructions=("plain",),
+    references=("I love China.",),
+)
+
+SHORT = replace(
+    PHRASE,
+    source="他爱你",
+    target="He does love you.",
+    source_words=((0, 1), (1, 2), (2, 3)),
+    target_words=((0, 2), (3, 7), (8, 12), (13, 16), (16, 17)),
+    sure=frozenset({(0, 0), (1, 2), (2, 3)}),
+    possible=frozenset({(0, 0), (1, 2), (2, 3), (1, 1)}),
+    references=("He does love you.",),
+)
+
+MODELS = {
+    "rnn_seq2seq": {"embed_dim": 6, "hidden_dim": 5, "attention_dim": 7},
+    "transformer": {
+        "model_dim": 8,
+        "num_heads": 2,
+        "ffn_dim": 11,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 3,
+        "tie_embeddings": "target",
+    },
+}
+
+
+def make_predictor(model: str = "rnn_seq2seq", **settings: object) -> Predictor:
+    """A translator with random weights."""
+    torch.manual_seed(3)
+    recipe = recipe_from_table(
+        {
+            "data": {"source_language": "zh", "target_language": "en", "max_length": 8},
+            "tokenizer": {"type": "words", "shared": False},
+            "model": {"type": model, **MODELS[model], **settings},
+        }
+    )
+    known = [PHRASE, SHORT]
+    tokenizer = train_pair_tokenizer(
+        [phrase.source for phrase in known], [phrase.target for phrase in known], recipe.tokenizer
+    )
+    return Predictor(build_model(recipe, tokenizer), tokenizer, recipe)
+
+
+@pytest.fixture(params=sorted(MODELS))
+def predictor(request: pytest.FixtureRequest) -> Predictor:
+    return make_predictor(request.param)
+
+
+@pytest.fixture
+def phrases() -> list[Phrase]:
+    return [PHRASE, SHORT]

@@ -1,0 +1,93 @@
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from regard.errors import DataError, SettingError
+from regard.inference import Predictor, alignment
+from regard.inference.alignment import alignment_errors, cross_maps, word_links
+from regard.tasks import Recipe
+from regard.text import TokenizerConfig, train_pair_tokenizer
+from regard.text.phrasebook import Phrase
+
+
+def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
+    predictor: Predictor, phrases: list[Phrase]
+) -> None:
+    sources = [predictor.tokenizer.source.encode(phrase.source) for phrase in phrases]
+    targets = [predictor.tokenizer.target.encode(phrase.target) for phrase in phrases]
+    found = dict(cross_maps(predictor, sources, targets))
+    assert sorted(found) == [0, 1]
+    for place, phrase in enumerate(phrases):
+        alone = predictor.look(phrase.source, phrase.target).cross()
+        torch.testing.assert_close(found[place], alone)
+
+
+def test_one_layer_can_be_asked_for(predictor: Predictor, phrases: list[Phrase]) -> None:
+    ids = [[predictor.tokenizer.source.encode(phrases[0].source)], [[5, 6]]]
+    (_, first), *_ = cross_maps(predictor, *ids, layer=0)
+    torch.testing.assert_close(first, predictor.look(phrases[0].source, [5, 6]).cross(0))
+    with pytest.raises(SettingError, match="this model has none at 7"):
+        next(cross_maps(predictor, *ids, layer=7))
+
+
+def attends(monkeypatch: pytest.MonkeyPatch, rows: dict[int, list[list[float]]]) -> None:
+    """Make every model look as ``rows`` say, by the place of the pair."""
+
+    def maps(*_: Any, **__: Any) -> Any:
+        return ((place, torch.tensor(weights)) for place, weights in rows.items())
+
+    monkeypatch.setattr(alignment, "cross_maps", maps)
+
+
+@pytest.fixture
+def words() -> Predictor:
+    """A translator of the words of the pair below, of which only the tokenizer is used."""
+    settings = TokenizerConfig(type="words", shared=False)
+    tokenizer = train_pair_tokenizer(["a b"], ["x the y"], settings)
+    return Predictor(None, tokenizer, Recipe())
+
+
+@pytest.fixture
+def pair() -> Any:
+    return SimpleNamespace(
+        source="a b",
+        target="x the y",
+        source_words=((0, 1), (2, 3)),
+        target_words=((0, 1), (2, 5), (6, 7)),
+        sure=frozenset({(1, 0), (0, 2)}),
+        possible=frozenset({(1, 0), (0, 2)}),
+    )
+
+
+def test_errors_count_words_with_links_and_all_words(
+    monkeypatch: pytest.MonkeyPatch, words: Predictor, pair: Any
+) -> None:
+    end = [0.0, 0.0, 1.0]
+    right = [[0.1, 0.8, 0.1], [0.5, 0.3, 0.2], [0.9, 0.1, 0.0], end]
+    attends(monkeypatch, {0: right})
+    assert word_links(words, [pair]) == [[(1, 0), (0, 1), (0, 2)]]
+    found = alignment_errors(words, [pair])
+    # The link of "the" is the only wrong one: 1 - (2 + 2) / (3 + 2).
+    assert (found.linked, found.overall) == (0.0, pytest.approx(0.2))
+    # The diagonal links x-a, the-b and y-b.
+    assert (found.diagonal_linked, found.diagonal_overall) == (1.0, 1.0)
+    assert "0.000 over output words that have a link (diagonal: 1.000), 0.200 over all" in str(
+        found
+    )
+    assert found.to_dict()["pairs"] == 1
+
+
+def test_a_word_that_looks_at_the_end_has_no_link(
+    monkeypatch: pytest.MonkeyPatch, words: Predictor, pair: Any
+) -> None:
+    end = [0.0, 0.0, 1.0]
+    attends(monkeypatch, {0: [[0.1, 0.8, 0.1], end, [0.9, 0.1, 0.0], end]})
+    assert word_links(words, [pair]) == [[(1, 0), (0, 2)]]
+    assert alignment_errors(words, [pair]).overall == 0.0
+
+
+def test_there_must_be_pairs(predictor: Predictor) -> None:
+    with pytest.raises(DataError, match="pairs must hold sentences with gold links; got none"):
+        alignment_errors(predictor, [])

@@ -1,0 +1,101 @@
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from regard.errors import DataError
+from regard.inference import Predictor
+from regard.inference.filtering import Answer, answers, arriving, of_file, text_of
+from regard.text import PairLayout
+
+
+def answered(predictor: Predictor, text: bytes, **options: object) -> list[Answer]:
+    lines = text.splitlines(keepends=True)
+    return [a for group in answers(predictor, [lines], name="in", **options) for a in group]
+
+
+def test_lines_are_handed_on_as_they_arrive() -> None:
+    written = iter([b"one\ntw", b"o\n", b"three\nfour", b""])
+    groups = arriving(lambda size: next(written))
+    assert list(groups) == [[b"one\n"], [b"two\n"], [b"three\n"], [b"four"]]
+    assert list(arriving(io.BytesIO(b"").read1)) == []
+
+
+def test_many_lines_come_in_groups(tmp_path: Path) -> None:
+    lines = [b"%d\n" % number for number in range(600)]
+    assert [len(group) for group in arriving(io.BytesIO(b"".join(lines)).read1)] == [256, 256, 88]
+    file = tmp_path / "lines.txt.gz"
+    file.write_bytes(gzip.compress(b"".join(lines)))
+    groups = list(of_file(file))
+    assert [line for group in groups for line in group] == lines
+    assert len(groups[0]) == 256
+
+
+def test_a_line_in_is_a_line_out(predictor: Predictor) -> None:
+    text = "我爱中国。\n\n  \r\n😀\n".encode()
+    found = answered(predictor, text, beam_size=2)
+    assert [answer.where for answer in found] == ["in:1", "in:2", "in:3", "in:4"]
+    assert [answer.text() for answer in found[1:3]] == ["", ""]
+    assert found[0].text() == predictor.translate(["我爱中国。"], beam_size=2)[0][0].text
+    assert all("\n" not in answer.text() for answer in found)
+
+
+def test_numbers_go_on_from_group_to_group(predictor: Predictor) -> None:
+    groups = answers(predictor, [["我\n".encode()], ["爱\n".encode()]], name="in", beam_size=1)
+    assert [answer.where for group in groups for answer in group] == ["in:1", "in:2"]
+
+
+def test_ten_thousand_characters_are_translated_in_parts(predictor: Predictor) -> None:
+    (answer,) = answered(predictor, ("我" * 10_000).encode(), beam_size=1, attention=True)
+    assert answer.best.parts == 1250  # of the longest that the model was trained on
+    assert answer.look is None
+    assert answer.to_dict()["parts"] == 1250
+
+
+def test_attention_adds_tokens_weights_and_links(predictor: Predictor) -> None:
+    (answer,) = answered(predictor, "我爱你\n".encode(), beam_size=3, n_best=2, attention=True)
+    members = json.loads(json.dumps(answer.to_dict()))
+    assert members["source_tokens"] == ["我", "爱", "你"]
+    assert len(members["n_best"]) == 2
+    rows = members["attention"]
+    assert len(rows) == len(members["output_tokens"])
+    assert all(len(row) == 4 and sum(row) == pytest.approx(1, abs=1e-3) for row in rows)
+    translation, _, links = answer.text().partition("\t")
+    assert translation == answer.best.text
+    for link in links.split():
+        source, output = map(int, link.split("-"))
+        assert rows[output][source] == max(rows[output])
+
+
+def test_a_line_that_is_not_utf8_is_an_error_or_an_empty_answer(predictor: Predictor) -> None:
+    text = "我\n".encode() + b"caf\xe9\n"
+    with pytest.raises(DataError, match="in:2: not UTF-8 \\(byte 0xE9 at place 4\\)"):
+        answered(predictor, text, beam_size=1)
+    found = answered(predictor, text, beam_size=1, skip_bad_lines=True)
+    assert found[0].problem is None
+    assert found[1].problem is not None
+    assert found[1].text() == ""
+    assert "problem" in found[1].to_dict()
+
+
+def test_the_source_is_read_from_its_column_or_key() -> None:
+    second = PairLayout(columns=(2, 1))
+    assert text_of("a\tb", "in:1", layout=second, ending=".tsv") == "b"
+    assert text_of('{"source": "c"}', "in:1", layout=PairLayout(), ending=".jsonl") == "c"
+    assert text_of("a\tb", "in:1", layout=second) == "a\tb"
+    assert text_of("", "in:1", layout=second, ending=".tsv") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "ending", "message"),
+    [
+        ("a", ".tsv", "in:3: expected at least 2 columns, found 1"),
+        ("[", ".jsonl", "in:3: expected a JSON object with a text at 'source'"),
+        ('{"source": 1}', ".jsonl", "in:3: expected a JSON object with a text at 'source'"),
+    ],
+)
+def test_a_line_without_a_source_is_named(line: str, ending: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        text_of(line, "in:3", layout=PairLayout(columns=(2, 1)), ending=ending)

@@ -1,0 +1,125 @@
+import pytest
+import torch
+
+from regard.errors import DataError, SettingError
+from regard.inference import AttentionMap, Look, Predictor
+from regard.inference.looking import (
+    END,
+    document,
+    draw,
+    example,
+    gold_links,
+    look_at,
+    strongest_links,
+)
+from regard.text import Piece
+from regard.text.phrasebook import Phrase
+from regard.viewer import Document, Example, Token
+
+# What a perfect translator of 我爱中国 looks at: rows I, love, China and the end.
+WEIGHTS = [
+    [0.90, 0.05, 0.02, 0.02, 0.01],
+    [0.05, 0.80, 0.05, 0.05, 0.05],
+    [0.00, 0.10, 0.40, 0.50, 0.00],
+    [0.00, 0.00, 0.00, 0.00, 1.00],
+]
+
+
+@pytest.fixture
+def look() -> Look:
+    return Look(
+        source="我爱中国",
+        output="I love China",
+        source_pieces=[Piece(c, 4 + i, i, i + 1) for i, c in enumerate("我爱中国")],
+        output_pieces=[Piece("I", 4, 0, 1), Piece("love", 5, 2, 6), Piece("China", 6, 7, 12)],
+        maps=[AttentionMap("cross", 0, torch.tensor([WEIGHTS, WEIGHTS]))],
+    )
+
+
+def test_an_example_has_tokens_places_and_every_head(look: Look) -> None:
+    shown = example(look, score=-0.5)
+    assert [token.text for token in shown.source_tokens] == ["我", "爱", "中", "国", END]
+    assert shown.source_tokens[-1] == Token(text=END, start=4, end=4)
+    assert [(t.start, t.end) for t in shown.output_tokens] == [(0, 1), (2, 6), (7, 12), (12, 12)]
+    assert [(m.kind, m.layer, m.head) for m in shown.maps] == [("cross", 0, 0), ("cross", 0, 1)]
+    assert shown.maps[1].rows[2] == (0.0, 0.1, 0.4, 0.5, 0.0)
+    assert shown.score == -0.5
+    assert shown.gold is None
+
+
+def test_gold_links_go_to_every_token_of_a_word() -> None:
+    phrase = Phrase(
+        source="我爱中国",
+        target="I love China",
+        source_words=((0, 1), (1, 2), (2, 4)),
+        target_words=((0, 1), (2, 6), (7, 12)),
+        sure=frozenset({(0, 0), (2, 2)}),
+        possible=frozenset({(0, 0), (2, 2), (1, 1)}),
+        constructions=(),
+        references=(),
+    )
+    sources = [Token(text=c, start=i, end=i + 1) for i, c in enumerate("我爱中国")]
+    outputs = [
+        Token(text=phrase.target[start:end], start=start, end=end)
+        for start, end in ((0, 1), (2, 6), (7, 9), (9, 12))
+    ]
+    gold = gold_links(sources, outputs, phrase)
+    assert gold.sure == ((0, 0), (2, 2), (2, 3), (3, 2), (3, 3))
+    assert gold.possible == ((1, 1),)
+
+
+def test_the_drawing_leaves_the_end_out_and_says_its_mass(look: Look) -> None:
+    drawing = draw(example(look))
+    assert drawing.end_share == pytest.approx(0.02)
+    assert (drawing.end_most, drawing.end_token) == (0.05, "love")
+    lines = drawing.text.splitlines()
+    assert [line.split()[0] for line in lines] == ["我", "I", "love", "China"]
+    assert ".90" in lines[1]
+    assert "at most 0.05, by love" in str(drawing)
+
+
+def test_a_model_without_attention_cannot_be_drawn(look: Look) -> None:
+    bare = Look(look.source, look.output, look.source_pieces, look.output_pieces, maps=[])
+    with pytest.raises(SettingError, match="layer must be one with attention to the source"):
+        draw(example(bare))
+
+
+def test_strongest_links_leave_out_what_looks_at_the_end(look: Look) -> None:
+    assert strongest_links(look) == [(0, 0), (1, 1), (3, 2)]
+    look.maps[0].weights[:, 1] = torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0])
+    assert strongest_links(look) == [(0, 0), (3, 2)]
+
+
+def test_looking_shows_the_model_s_own_translation(predictor: Predictor) -> None:
+    shown = look_at(predictor, " 我爱 中国。")
+    translation = predictor.translate(["我爱 中国。"])[0][0]
+    assert (shown.source, shown.output) == ("我爱 中国。", translation.text)
+    assert shown.score == translation.score
+
+
+def test_looking_at_a_given_target_adds_its_gold(
+    predictor: Predictor, phrases: list[Phrase]
+) -> None:
+    phrase = phrases[0]
+    shown = look_at(predictor, phrase.source, phrase.target, phrase=phrase)
+    assert shown.output == phrase.target
+    assert shown.gold is not None
+    assert (2, 2) in shown.gold.sure
+    assert (3, 2) in shown.gold.sure
+    other = look_at(predictor, phrase.source, "You love China.", phrase=phrase)
+    assert other.gold is None
+
+
+def test_there_must_be_something_to_look_at(predictor: Predictor) -> None:
+    with pytest.raises(DataError, match="target must hold text to look at; got an empty line"):
+        look_at(predictor, "我", "  ")
+    with pytest.raises(DataError, match="source must hold text to look at; got an empty line"):
+        look_at(predictor, "  ")
+
+
+def test_a_document_goes_through_json(predictor: Predictor, phrases: list[Phrase]) -> None:
+    examples: list[Example] = [look_at(predictor, p.source, p.target, phrase=p) for p in phrases]
+    made = document(predictor, examples, title="Two")
+    assert (made.task, made.source_language, made.output_language) == ("translation", "zh", "en")
+    assert "parameters" in made.model
+    assert Document.from_json(made.to_json()) == made
