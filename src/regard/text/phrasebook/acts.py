@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.grammar import NOTHING, Person, Unit, build
 from regard.text.phrasebook.lexicon.people import Named
-from regard.text.phrasebook.lexicon.scenes import SCENES
+from regard.text.phrasebook.lexicon.scenes import SCENES, Scene
+from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.verbs import (
     ACCIDENTS,
     ACTIONS,
@@ -97,7 +98,13 @@ def general(chance: Chance) -> Act:
 
 def habit(chance: Chance) -> Act:
     """Something done again and again: 吃苹果, 游泳."""
-    return activity(chance) if chance.odds(0.4) else general(chance)
+    return Act(chance.deal(_HABITS)) if chance.odds(0.4) else general(chance)
+
+
+_HABITS = (
+    *LEISURE,
+    *select(DUTIES, "工作 做饭 锻炼 写作业 学习 打扫房间 洗衣服 洗碗 开会 上课 开车"),
+)
 
 
 def deed(chance: Chance) -> Act:
@@ -121,9 +128,47 @@ def known_deed(chance: Chance) -> Act:
     return Act(verb, definite(chance, noun) if "o" in verb.manners else certain(chance, noun, "t"))
 
 
+def handling(chance: Chance) -> Act:
+    """Something done with a thing one has at hand: 用这本词典."""
+    verb = chance.deal(_HANDLINGS)
+    return Act(verb, definite(chance, chance.deal(verb.objects)))
+
+
+_HANDLINGS = tuple(verb for verb in select(DEEDS, "借 打开 用 看 听 修 检查") if verb.objects)
+
+
+def favor(chance: Chance) -> Act:
+    """Something one may be asked to do: 修这台电脑."""
+    verb = chance.deal(_FAVORS)
+    return Act(verb, certain(chance, chance.deal(verb.objects), verb.manners))
+
+
+_FAVORS = select(DEEDS, "寄 带 打开 搬 买 写 画 修 洗 做 选 翻译 检查 种 找")
+
+
 def dealing(chance: Chance, subject: Named) -> Act:
     """Something done to somebody else: 帮助她."""
     return Act(chance.deal(DEALINGS), other(chance, subject).object)
+
+
+def pastime(chance: Chance) -> Act:
+    """Something anybody may do on any day: 喝茶, 打篮球, 买苹果."""
+    if chance.odds(0.5):
+        return leisure(chance)
+    verb = chance.deal(_DAILY_VERBS)
+    return Act(verb, chance.deal(verb.objects).many)
+
+
+_DAILY_VERBS = select(ACTIONS, "吃 喝 买 打 听 做 画 写")
+
+
+def appointment(chance: Chance) -> Act:
+    """Something one puts a date on: 参加一个会议."""
+    verb = chance.deal(_DATED)
+    return Act(verb, certain(chance, chance.deal(verb.objects), verb.manners))
+
+
+_DATED = select(DEEDS, "参加 卖 买 修 搬 看 种")
 
 
 def past_act(chance: Chance, subject: Named) -> Act:
@@ -142,14 +187,28 @@ def planned_act(chance: Chance, subject: Named) -> Act:
     return leisure(chance) if draw < 80 else dealing(chance, subject)
 
 
-def scene(chance: Chance, *, single: bool) -> tuple[Act, Unit]:
+def scene(chance: Chance, *, single: bool, abroad: bool = True) -> tuple[Act, Unit]:
     """Something done, and the place it is done at: 看书, 在图书馆.
 
     Args:
         chance: What decides.
         single: Whether an object is one thing, not things in general.
+        abroad: Whether the place may be a country or city.
     """
-    place, deeds = chance.deal(SCENES)
+    return _scene(chance, SCENES if abroad else _NEAR, single=single)
+
+
+def scene_abroad(chance: Chance) -> tuple[Act, Unit]:
+    """Something done, and the country or city it is done in: 学习法律, 在美国."""
+    return _scene(chance, _ABROAD, single=False)
+
+
+_NEAR = tuple(scene for scene in SCENES if not scene[0].is_land)
+_ABROAD = tuple(scene for scene in SCENES if scene[0].is_land)
+
+
+def _scene(chance: Chance, scenes: tuple[Scene, ...], *, single: bool) -> tuple[Act, Unit]:
+    place, deeds = chance.deal(scenes)
     verb, objects = chance.deal(deeds)
     if not objects:
         return Act(verb), _placed(at(place))

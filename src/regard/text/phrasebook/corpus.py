@@ -1,23 +1,25 @@
 """The phrasebook itself: 40,000 pairs drawn from the grammar, and how they are split."""
 
-import zlib
 from collections import Counter
 from functools import lru_cache
 from typing import Literal
 
 from regard.choices import choose
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions import CONSTRUCTIONS
+from regard.text.phrasebook.constructions import CONSTRUCTIONS, WEIGHTS
 from regard.text.phrasebook.grammar import Unit
+from regard.text.phrasebook.held_out import is_new
 from regard.text.phrasebook.surface import Phrase, finish
 
 Split = Literal["train", "valid", "test", "new"]
 
 SIZES: dict[str, int] = {"train": 36_000, "valid": 1_000, "test": 1_500, "new": 1_500}
-# No construction may hold more of the pairs than this.
+# No construction holds more of the pairs than this.
 LARGEST_SHARE = 0.06
 # How many of the statements carry no full stop in Chinese.
 UNSTOPPED_SHARE = 1 / 3
+# A word outside the training pairs stands in them at least so often.
+FEWEST_IN_TRAIN = 8
 # The one sentence that is always tested.
 SHOWN = "我爱中国"
 
@@ -29,8 +31,8 @@ def phrases(split: Split) -> list[Phrase]:
     """The pairs of one split, the same on every machine.
 
     Args:
-        split: "train", "valid", "test", or "new": sentences with a combination of two words or
-            of two constructions that never occur together in the other splits.
+        split: "train", "valid", "test", or "new": sentences with two words or two constructions
+            that never occur together in the other splits.
 
     Raises:
         SettingError: There is no such split.
@@ -43,47 +45,6 @@ def phrases(split: Split) -> list[Phrase]:
     return list(_splits()[split])
 
 
-@lru_cache(maxsize=1)
-def _splits() -> dict[str, list[Phrase]]:
-    """All splits, drawn once per process."""
-    known, new = _draw(Chance(_SEED))
-    shown = [phrase for phrase in known if phrase.source == SHOWN]
-    rest = Chance(_SEED + 1).shuffle([phrase for phrase in known if phrase.source != SHOWN])
-    test = SIZES["test"] - len(shown)
-    valid = test + SIZES["valid"]
-    return {
-        "train": rest[valid:],
-        "valid": rest[test:valid],
-        "test": shown + rest[:test],
-        "new": new,
-    }
-
-
-def _draw(chance: Chance) -> tuple[list[Phrase], list[Phrase]]:
-    """Distinct pairs: those of known combinations, and those of new ones."""
-    known: list[Phrase] = []
-    new: list[Phrase] = []
-    wanted = sum(SIZES.values()) - SIZES["new"]
-    seen: set[str] = set()
-    drawn: Counter[str] = Counter()
-    names = list(CONSTRUCTIONS)
-    while len(known) < wanted or len(new) < SIZES["new"]:
-        unit = CONSTRUCTIONS[chance.pick(names)](chance)
-        zh, en = "".join(unit.zh), "".join(unit.en)
-        keys = {plain_key(zh), plain_key(en)}
-        total = len(known) + len(new)
-        if keys & seen or _is_full(unit, drawn, total):
-            continue
-        is_new = _is_new(unit)
-        if len(new if is_new else known) >= (SIZES["new"] if is_new else wanted):
-            continue
-        seen |= keys
-        drawn.update(unit.constructions)
-        stop = zh != SHOWN and not chance.odds(UNSTOPPED_SHARE)
-        (new if is_new else known).append(finish(unit, stop=stop))
-    return known, new
-
-
 def plain_key(text: str) -> str:
     """What is left of a sentence without case, punctuation and spaces.
 
@@ -94,16 +55,71 @@ def plain_key(text: str) -> str:
     return text.translate(_MARKS).lower()
 
 
-def _is_full(unit: Unit, drawn: Counter[str], total: int) -> bool:
-    limit = LARGEST_SHARE * 0.97 * (total + 200)
-    return any(drawn[name] >= limit for name in unit.constructions)
+@lru_cache(maxsize=1)
+def _splits() -> dict[str, tuple[Phrase, ...]]:
+    """All splits, drawn once per process."""
+    chance = Chance(_SEED)
+    known, new = _draw(chance)
+    counts = Counter(word for phrase in known for word in _words(phrase))
+    common = {word for word, count in counts.items() if count >= 2 * FEWEST_IN_TRAIN}
+    shown = [phrase for phrase in known if phrase.source == SHOWN]
+    others = chance.shuffle([phrase for phrase in known if phrase.source != SHOWN])
+    tested, rest = _take(others, SIZES["test"] - len(shown), common)
+    valid, train = _take(rest, SIZES["valid"], common)
+    kept, _ = _take(new, SIZES["new"], common)
+    return {
+        "train": tuple(train),
+        "valid": tuple(valid),
+        "test": (*shown, *tested),
+        "new": tuple(kept),
+    }
 
 
-def _is_new(unit: Unit) -> bool:
-    """Whether two words of a sentence are among those kept apart."""
-    words = unit.zh
-    return any(
-        zlib.crc32((first + second).encode()) % 997 < 2
-        for place, first in enumerate(words)
-        for second in words[place + 1 :]
-    )
+def _words(phrase: Phrase) -> list[str]:
+    """The words of both sides."""
+    source = [phrase.source[start:end] for start, end in phrase.source_words]
+    return source + [phrase.target[start:end] for start, end in phrase.target_words]
+
+
+def _take(phrases: list[Phrase], size: int, common: set[str]) -> tuple[list[Phrase], list[Phrase]]:
+    """The first so many phrases of common words, and all others."""
+    taken: list[Phrase] = []
+    left: list[Phrase] = []
+    for phrase in phrases:
+        if len(taken) < size and common.issuperset(_words(phrase)):
+            taken.append(phrase)
+        else:
+            left.append(phrase)
+    return taken, left
+
+
+def _draw(chance: Chance) -> tuple[list[Phrase], list[Phrase]]:
+    """Distinct pairs: those of known combinations, and those of new ones (some to spare)."""
+    known: list[Phrase] = []
+    new: list[Phrase] = []
+    wanted, spare = sum(SIZES.values()) - SIZES["new"], SIZES["new"] * 5 // 4
+    seen: set[str] = set()
+    drawn: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    names = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
+    while len(known) < wanted or len(new) < spare:
+        make = CONSTRUCTIONS[chance.pick(names)]
+        unit = min((make(chance), make(chance)), key=lambda each: _rarest(each, words))
+        zh = "".join(unit.zh)
+        keys = {plain_key(zh), plain_key("".join(unit.en))}
+        limit = LARGEST_SHARE * 0.97 * (len(known) + len(new) + 200)
+        if keys & seen or any(drawn[name] >= limit for name in unit.constructions):
+            continue
+        part, size = (new, spare) if is_new(unit) else (known, wanted)
+        if len(part) >= size:
+            continue
+        part.append(finish(unit, stop=zh != SHOWN and not chance.odds(UNSTOPPED_SHARE)))
+        seen |= keys
+        drawn.update(unit.constructions)
+        words.update(unit.en)
+    return known, new
+
+
+def _rarest(unit: Unit, words: Counter[str]) -> int:
+    """How often the rarest English word of a sentence has come so far."""
+    return min([words[word] for word in unit.en])

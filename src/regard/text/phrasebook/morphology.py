@@ -18,6 +18,7 @@ _IRREGULAR_VERBS = {
     "build": ("built", "built"),
     "buy": ("bought", "bought"),
     "catch": ("caught", "caught"),
+    "choose": ("chose", "chosen"),
     "come": ("came", "come"),
     "cost": ("cost", "cost"),
     "cut": ("cut", "cut"),
@@ -77,6 +78,7 @@ _IRREGULAR_VERBS = {
 }
 
 _IRREGULAR_PLURALS = {
+    "bookshelf": "bookshelves",
     "child": "children",
     "fish": "fish",
     "knife": "knives",
@@ -108,6 +110,10 @@ _IRREGULAR_COMPARATIVES = {
     "tired": ("more tired", "most tired"),
     "clever": ("cleverer", "cleverest"),
     "polite": ("more polite", "most polite"),
+    "shy": ("shyer", "shyest"),
+    "sour": ("more sour", "most sour"),
+    "bored": ("more bored", "most bored"),
+    "scared": ("more scared", "most scared"),
 }
 
 # Verbs of two syllables or more, stressed on the last, double like "stop".

@@ -6,7 +6,7 @@ it general (keys, water); 一 with a measure word is "a"; 这 and 那 are "this"
 
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.grammar import Unit, build
-from regard.text.phrasebook.lexicon.nouns import KINDS, Noun
+from regard.text.phrasebook.lexicon.nouns import BIG, BULK, KINDS, Noun
 from regard.text.phrasebook.lexicon.numbers import count
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS, Named
 from regard.text.phrasebook.lexicon.places import Place
@@ -14,6 +14,7 @@ from regard.text.phrasebook.morphology import plural
 
 # Small numbers come up more often.
 _NUMBERS = (2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10)
+_FEW = (2, 2, 3)
 # Nouns that need no article even where one thing is meant.
 _NAMES_OF_THINGS = frozenset(
     noun.zh for kind in ("subject", "language", "sport", "taste", "meal") for noun in KINDS[kind]
@@ -21,8 +22,8 @@ _NAMES_OF_THINGS = frozenset(
 
 
 def the(noun: Noun) -> Unit:
-    """A bare noun before its verb: the key, the gloves; but math."""
-    thing = noun.many if noun.is_pair else noun.one
+    """A bare noun before its verb: the key, the gloves, the apples; but math."""
+    thing = noun.many if noun.is_pair or noun.zh in BULK else noun.one
     if noun.zh in _NAMES_OF_THINGS:
         return thing
     return build("{noun}!", "the~noun {noun}!", noun=thing, person=thing.person)
@@ -57,7 +58,7 @@ def _grouped(zh: str, measure: str, en: str, noun: Noun, *, name: str, **parts: 
 
 def numbered(chance: Chance, noun: Noun) -> Unit:
     """三把钥匙 / three keys; 两杯茶 / two cups of tea."""
-    number = count(chance.pick(_NUMBERS))
+    number = count(chance.pick(_FEW if noun.zh in BIG else _NUMBERS))
     if noun.is_pair:
         return _grouped(
             "{number}", noun.measure, "{number} pairs", noun, name="number_measure", number=number
@@ -89,7 +90,7 @@ def this(chance: Chance, noun: Noun) -> Unit:
         return _grouped(f"{zh}#which", measure, f"{en}#which {group}", noun, name="portion")
     if not noun.is_counted:
         return the(noun)
-    if chance.odds(0.25):
+    if noun.zh not in BIG and chance.odds(0.2):
         several = "these" if en == "this" else "those"
         return build(
             f"{zh}些#which {{noun}}!",
@@ -236,7 +237,13 @@ def at(place: Place) -> Unit:
 
 def spot(place: Place) -> Unit:
     """A place by its name alone: 图书馆 / the library; 中国 / China."""
-    return build("{place}!", f"{_article(place)}{{place}}!", place=place.bare)
+    article = "" if place.is_land else "the~place "
+    return build("{place}!", f"{article}{{place}}!", place=place.bare)
+
+
+def to(place: Place) -> Unit:
+    """A place gone to: 图书馆 / to the library; 学校 / to school."""
+    return build("{place}!", f"to~place {_article(place)}{{place}}!", place=place.bare)
 
 
 def _article(place: Place) -> str:

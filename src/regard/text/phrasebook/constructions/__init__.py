@@ -120,7 +120,7 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "too": comparisons.too,
     "not_enough": comparisons.not_enough,
     "exclamation": comparisons.exclamation,
-    "find_it": comparisons.find_it,
+    "opinion": comparisons.opinion,
     "call": prepositions.call,
     "for_somebody": prepositions.for_somebody,
     "gift": prepositions.gift,
@@ -133,7 +133,7 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "distance": prepositions.distance,
     "learn_from": prepositions.learn_from,
     "borrow_from": prepositions.borrow_from,
-    "apology": prepositions.apology,
+    "said_to": prepositions.said_to,
     "concern": prepositions.concern,
     "with_somebody": prepositions.with_somebody,
     "relative_object": modifiers.relative_object,
@@ -177,4 +177,25 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "please": requests.please,
     "do_not": requests.do_not,
     "let_us": requests.let_us,
+}
+
+# Plain sentences come more often: they are where most words are learnt.
+_COMMON = frozenset(
+    [
+        "plain",
+        "want",
+        "quality",
+        "perfective",
+        "undone",
+        "time_past",
+        "time_future",
+        "time_habit",
+        "place",
+        "progressive",
+    ]
+)
+# Some can say only so much.
+_NARROW = frozenset(["about_to", "floor", "how_old", "how_big", "posture"])
+WEIGHTS: dict[str, int] = {
+    name: 1 if name in _NARROW else 9 if name in _COMMON else 3 for name in CONSTRUCTIONS
 }

@@ -1,16 +1,18 @@
 """What has been, has just been, has not yet been, and will be again."""
 
-from regard.text.phrasebook.acts import Act, habit, known_deed
+from regard.text.phrasebook.acts import Act, known_deed
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.settings import building, land
+from regard.text.phrasebook.constructions.settings import TRAVEL_PAST
 from regard.text.phrasebook.constructions.statements import state
 from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.journeys import to_building, to_land, went
 from regard.text.phrasebook.lexicon.adjectives import COLORS
 from regard.text.phrasebook.lexicon.nouns import KINDS, Noun
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import PAST
 from regard.text.phrasebook.lexicon.verbs import (
     ACTIONS,
+    ACTIVITIES,
     DAILY,
     DEALINGS,
     GO_TO_BED,
@@ -19,10 +21,11 @@ from regard.text.phrasebook.lexicon.verbs import (
     Verb,
 )
 from regard.text.phrasebook.morphology import be, have, inflect
-from regard.text.phrasebook.noun_phrases import one, other, somebody, this
+from regard.text.phrasebook.noun_phrases import one, other, single, somebody, this
 
 _MOMENTS = (*DAILY, GO_TO_BED, *MILESTONES)
-_TRIED = select(ACTIONS, "吃 喝 看 听 学 学习 教 买 画 做 打 种 翻译")
+_JUST_NOW = select(_MOMENTS, "起床 回家 下班 出门 结婚 毕业 退休 搬家")
+_TRIED = select(ACTIONS, "吃 喝 看 听 学 学习 教 画 做 打 种 翻译")
 
 
 def tried(chance: Chance) -> tuple[Verb, Unit]:
@@ -41,9 +44,9 @@ def experience(chance: Chance) -> Unit:
     if chance.odds(0.5):
         return build(
             "{who} 去#go 过~have~go {place}",
-            f"{{who}} {has}~have~go been#go to~go~place {{place}}",
+            f"{{who}} {has}~have~go been#go {{place}}",
             who=who.subject,
-            place=land(chance),
+            place=to_land(chance),
             name="experience",
         )
     act = Act(*tried(chance))
@@ -63,9 +66,9 @@ def never(chance: Chance) -> Unit:
     if chance.odds(0.5):
         return build(
             "{who} 从来#never 没~never~have 去#go 过~have~go {place}",
-            f"{{who}} {has}~have~go never#never been#go to~go~place {{place}}",
+            f"{{who}} {has}~have~go never#never been#go {{place}}",
             who=who.subject,
-            place=land(chance),
+            place=to_land(chance),
             name="never",
         )
     act = Act(*tried(chance))
@@ -123,11 +126,16 @@ def not_yet(chance: Chance) -> Unit:
 def just(chance: Chance) -> Unit:
     """我刚起床 / I have just gotten up."""
     who = somebody(chance)
-    act = (
-        chance.deal(_MOMENTS).forms["participle"]
-        if chance.odds(0.5)
-        else known_deed(chance).form("participle")
-    )
+    if chance.odds(0.5):
+        act = chance.deal(_JUST_NOW).forms["participle"]
+    else:
+        deed = known_deed(chance)
+        act = build(
+            "{verb}! 了~verb {thing}",
+            "{verb}! {thing}",
+            verb=deed.verb.forms["participle"],
+            thing=deed.object,
+        )
     return build(
         "{who} 刚#just {act}",
         f"{{who}} {have(who.person)}~just~act just#just {{act}}",
@@ -181,22 +189,42 @@ def colored(chance: Chance, noun: Noun) -> Unit:
     )
 
 
-_ON_BODY = tuple(("穿", noun) for noun in KINDS["clothing"]) + tuple(
-    ("戴", noun) for noun in KINDS["accessory"]
+# What is put on with 穿, and what with 戴.
+_ON_BODY = (
+    *(("穿", noun) for noun in KINDS["clothing"]),
+    *(("戴", noun) for noun in KINDS["accessory"]),
 )
-_COLORLESS = frozenset(["眼镜", "戒指", "手表"])
+_COLORLESS = {"眼镜", "戒指", "手表"}
+_WORN_BY = {
+    "she": tuple(worn for worn in _ON_BODY if worn[1].zh != "领带"),
+    "he": tuple(worn for worn in _ON_BODY if worn[1].zh != "裙子"),
+}
+_COLORED_ON = {
+    who: tuple(worn for worn in table if worn[1].zh not in _COLORLESS)
+    for who, table in _WORN_BY.items()
+}
 
 
-def garment(chance: Chance) -> tuple[str, Unit]:
-    """What is worn, with the Chinese verb for wearing it."""
-    verb, noun = chance.deal(_ON_BODY)
-    return verb, one(noun) if noun.zh in _COLORLESS else colored(chance, noun)
+def worn_bare(chance: Chance, who: str) -> tuple[str, Unit]:
+    """The Chinese verb for wearing it, and what is worn: 红色毛衣 / a red sweater.
+
+    Args:
+        chance: What decides.
+        who: Whether "she" or "he" wears it.
+    """
+    verb, noun = chance.deal(_COLORED_ON[who])
+    color = chance.deal(COLORS).plain
+    a = "a~noun pair~noun of~noun" if noun.is_pair else "a~noun"
+    return verb, build(
+        "{color} {noun}!", f"{a} {{color}} {{noun}}!", color=color, noun=noun.one, name="color"
+    )
 
 
 def wearing(chance: Chance) -> Unit:
     """她穿着一件红色的毛衣 / She is wearing a red sweater."""
-    who = somebody(chance)
-    verb, thing = garment(chance)
+    who = single(chance)
+    verb, noun = chance.deal(_WORN_BY["she" if who.again == "she" else "he"])
+    thing = one(noun) if noun.zh in _COLORLESS else colored(chance, noun)
     return build(
         f"{{who}} {verb}#wear 着~wear~is {{thing}}",
         f"{{who}} {be(who.person)}~is~wear wearing#wear {{thing}}",
@@ -206,10 +234,24 @@ def wearing(chance: Chance) -> Unit:
     )
 
 
+def _given_up(chance: Chance) -> Act:
+    """What one may give up: 喝啤酒, 跑步."""
+    if chance.odds(0.4):
+        return Act(chance.deal(_PURSUITS))
+    verb = chance.deal(_CUSTOMS)
+    return Act(verb, chance.deal(verb.objects).many)
+
+
+_PURSUITS = select(
+    ACTIVITIES, "跑步 钓鱼 工作 锻炼 弹钢琴 弹吉他 踢足球 骑马 画画 下棋 跳舞 骑自行车 开车"
+)
+_CUSTOMS = select(ACTIONS, "吃 喝 学 学习 教 打 卖 种 收集")
+
+
 def no_longer(chance: Chance) -> Unit:
     """他不喝啤酒了 / He no longer drinks beer."""
     who = somebody(chance)
-    act = habit(chance) if chance.odds(0.6) else state(chance)
+    act = _given_up(chance) if chance.odds(0.6) else state(chance)
     return build(
         "{who} 不#no~longer {act} 了~no~longer",
         "{who} no#no longer~longer {act}",
@@ -222,6 +264,7 @@ def no_longer(chance: Chance) -> Unit:
 def again(chance: Chance) -> Unit:
     """他昨天又迟到了 / He was late again yesterday."""
     who = somebody(chance)
+    times = PAST
     draw = chance.below(100)
     if draw < 30:
         verb = chance.deal(OUTBURSTS)
@@ -230,8 +273,9 @@ def again(chance: Chance) -> Unit:
         )
         act = build(f"{verb.zh}#act 了~act", past.replace(" ", "#act ") + "#act")
     elif draw < 60:
-        place = land(chance) if chance.odds(0.6) else building(chance)
-        act = build("去#go! 了~go {place}", "went#go! to~go~place {place}", place=place)
+        abroad = chance.odds(0.5)
+        times = TRAVEL_PAST if abroad else PAST
+        act = went(to_land(chance) if abroad else to_building(chance))
     elif draw < 80:
         act = Act(chance.deal(DEALINGS), other(chance, who).object).done()
     else:
@@ -241,7 +285,7 @@ def again(chance: Chance) -> Unit:
             "{who} {time} 又#again {act}",
             "{who} {act} again#again {time}",
             who=who.subject,
-            time=chance.deal(PAST),
+            time=chance.deal(times),
             act=act,
             name="again",
         )
@@ -257,9 +301,9 @@ def once_more(chance: Chance) -> Unit:
     if chance.odds(0.6):
         return build(
             "{who} 想#want 再#again 去#go 一次~again {place}",
-            f"{{who}} {want}#want to~go~want go#go to~go~place {{place}} again#again",
+            f"{{who}} {want}#want to~go~want go#go {{place}} again#again",
             who=who.subject,
-            place=land(chance),
+            place=to_land(chance),
             name="once_more",
         )
     verb = chance.deal(_REPEATED)
@@ -273,4 +317,4 @@ def once_more(chance: Chance) -> Unit:
     )
 
 
-_REPEATED = select((*ACTIONS,), "看 翻译 用 修")
+_REPEATED = select((*ACTIONS,), "看 翻译 修")

@@ -1,26 +1,18 @@
 """Two clauses in one sentence: reason, concession, condition, time."""
 
-from regard.text.phrasebook.acts import (
-    Act,
-    activity,
-    dealing,
-    duty,
-    general,
-    known_deed,
-    leisure,
-    scene,
-)
+from regard.text.phrasebook.acts import Act, favor, leisure, pastime
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.settings import building, land
+from regard.text.phrasebook.constructions.settings import TRAVEL_FUTURE, TRAVEL_PAST
 from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.journeys import going, to_building, to_commute, to_land
 from regard.text.phrasebook.lexicon.adjectives import MOODS, QUALITIES
-from regard.text.phrasebook.lexicon.nouns import NOUNS, Noun, nouns
-from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
-from regard.text.phrasebook.lexicon.places import COUNTRIES, Place
+from regard.text.phrasebook.lexicon.nouns import KINDS, NOUNS, Noun, nouns
+from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS, Named
+from regard.text.phrasebook.lexicon.places import BUILDINGS, COUNTRIES, Place
 from regard.text.phrasebook.lexicon.scenes import SCENES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import FUTURE, OFTEN, PAST
-from regard.text.phrasebook.lexicon.verbs import DUTIES, LEISURE, LIKINGS
+from regard.text.phrasebook.lexicon.verbs import ACTIONS, DUTIES, LEISURE, LIKINGS
 from regard.text.phrasebook.morphology import be, inflect, present
 from regard.text.phrasebook.noun_phrases import (
     RELATIVES,
@@ -31,6 +23,7 @@ from regard.text.phrasebook.noun_phrases import (
     spot,
     the,
     this,
+    to,
 )
 
 # Why somebody stayed away: Chinese, and English after "he".
@@ -59,10 +52,21 @@ def _stayed_away(chance: Chance) -> Unit:
     if draw < 45:
         return build(
             "没#no~did 去#go {place}",
-            "did~did~go not#no go#go to~go~place {place}",
-            place=building(chance),
+            "did~did~go not#no go#go {place}",
+            place=to_building(chance),
         )
     return leisure(chance).undone()
+
+
+def _stayed_in(chance: Chance) -> Unit:
+    """没去公园 / did not go to the park; 没游泳 / did not swim."""
+    if chance.odds(0.5):
+        return build(
+            "没#no~did 去#go {place}",
+            "did~did~go not#no go#go {place}",
+            place=to(chance.deal(_OUTINGS)) if chance.odds(0.5) else to_commute(chance),
+        )
+    return Act(chance.deal(_OUTDOORS)).undone()
 
 
 _LANGUAGES = {
@@ -107,7 +111,7 @@ def because(chance: Chance) -> Unit:
             f"因为#because {zh} ， 所以~because {{who}} {{act}}",
             f"{{who}} {{act}} because#because {en}",
             who=who.subject,
-            act=_stayed_away(chance),
+            act=_stayed_in(chance),
             name="because",
         )
     place, language = chance.deal(_SPOKEN)
@@ -185,7 +189,7 @@ def although(chance: Chance) -> Unit:
             f"{is_}~is~act still#still {{act}}",
             who=who.subject,
             how=chance.deal(_HARD_UP).plain,
-            act=chance.deal(DUTIES).forms["ing"],
+            act=chance.deal(_TOIL).forms["ing"],
             name="although",
         )
     if draw < 75:
@@ -207,64 +211,110 @@ def although(chance: Chance) -> Unit:
         "虽然#although {who} 不会#can 说#speak {language} ，#comma 但是~although~comma "
         "想#want 去#go {place}",
         f"although#although {{who}} cannot#can speak#speak {{language}} ,#comma {who.again}~who "
-        f"{want}#want to~go~want go#go to~go~place {{place}}",
+        f"{want}#want to~go~want go#go {{place}}",
         who=who.subject,
         language=language.one,
-        place=place.bare,
+        place=to(place),
         name="although",
     )
 
 
+_TOIL = select(
+    (*DUTIES, *LEISURE),
+    "工作 做饭 锻炼 写作业 开会 上课 学习 开车 打扫房间 洗衣服 洗碗 跑步 爬山 购物 跳舞 踢足球",
+)
 _HARD_UP = select(MOODS, "忙 累 难过 饿 渴 困 紧张 生气 担心 失望")
 
-_CONDITIONS = (
+_BAD_WEATHER = (
     ("明天#day 下雨#rain", "it~rain rains#rain tomorrow#day"),
     ("明天#day 下雪#rain", "it~rain snows#rain tomorrow#day"),
+    ("明天#day 很#very~is 冷#cold", "it~cold is~cold very#very cold#cold tomorrow#day"),
+)
+_GOOD_WEATHER = (
     ("明天#day 天气#it 好#good", "the~it weather#it is~good good#good tomorrow#day"),
     ("明天#day 不#not~does 下雨#rain", "it~rain does~rain~does not#not rain#rain tomorrow#day"),
-    ("你#you 不#not 忙#busy", "you#you are~busy not#not busy#busy"),
-    ("你#you 有#have 时间#time", "you#you have#have time#time"),
-    ("我#I 有#have 时间#time", "I#I have#have time#time"),
-    ("我#I 有#have 钱#time", "I#I have#have money#time"),
-    ("她#she 想#want 来#come", "she#she wants#want to~come~want come#come"),
-    ("他们#they 来#come", "they#they come#come"),
+    ("明天#day 不#not~is 冷#cold", "it~cold is~cold~is not#not cold#cold tomorrow#day"),
 )
-_ACTING = (PRONOUNS[0], PRONOUNS[4], PRONOUNS[4], PRONOUNS[2], PRONOUNS[3], *NAMES[:6])
+# A condition of one's own: Chinese, and English after "I" and after "he".
+_MEANS = (
+    ("有#have 时间#time", "have#have time#time"),
+    ("有#have 钱#time", "have#have money#time"),
+    ("不#not~is 忙#busy", "be~is~busy not#not busy#busy"),
+    ("不#not~is 累#busy", "be~is~busy not#not tired#busy"),
+    ("下班#off 早#early", "get#off off#off work#off early#early"),
+)
 
 
-def _consequence(chance: Chance) -> Unit:
-    """What one will do under a condition: 去公园 / go to the park."""
+def _condition(chance: Chance, *, bad: bool) -> tuple[str, str, Named, Unit]:
+    """A condition in both languages, who acts on it, and what they do."""
     draw = chance.below(100)
-    if draw < 40:
-        return build("去#go {place}", "go#go to~go~place {place}", place=building(chance))
-    if draw < 70:
-        doing, where = scene(chance, single=True)
-        return build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))
-    return leisure(chance).form("base")
+    if bad and draw < 25:
+        zh, en = chance.deal(_BAD_WEATHER)
+        return zh, en, chance.deal(_ACTING), chance.deal(_INDOORS).forms["base"]
+    if draw < 55:
+        zh, en = chance.deal(_GOOD_WEATHER)
+        act = chance.deal(_OUTDOORS).forms["base"]
+        if chance.odds(0.5):
+            act = build("去#go {place}", "go#go {place}", place=to(chance.deal(_OUTINGS)))
+        return zh, en, chance.deal(_ACTING), act
+    who = chance.deal(_ACTING)
+    zh, en = chance.deal(_MEANS)
+    verb = en.partition("#")[0].partition("~")[0]
+    now = be(who.person) if verb == "be" else inflect(verb, present(who.person))
+    rest = en.removeprefix(verb)
+    act = chance.deal(LEISURE).forms["base"]
+    if "钱" in zh:
+        act = build("去#go {place}", "go#go {place}", place=to_land(chance))
+    elif chance.odds(0.5):
+        act = build("去#go {place}", "go#go {place}", place=to_building(chance))
+    return f"{{who}} {zh}", f"{{who}} {now}{rest}", who, act
+
+
+_ACTING = (*(each for each in PRONOUNS if each.zh != "你"), *NAMES)
+_INDOORS = select(LEISURE, "看书 看电视 画画 弹钢琴 弹吉他 拉小提琴 下棋 唱歌 跳舞") + select(
+    DUTIES, "睡觉 休息 学习 打扫房间 做饭 洗衣服"
+)
+_OUTDOORS = select(LEISURE, "游泳 跑步 散步 爬山 钓鱼 骑马 骑自行车 踢足球 拍照")
+_OUTINGS = select(BUILDINGS, "公园 海边 动物园 广场 市场 游泳池")
 
 
 def if_then(chance: Chance) -> Unit:
-    """如果明天下雨，我就在家看书 / If it rains tomorrow, I will read at home."""
-    zh, en = chance.deal(_CONDITIONS)
-    who = chance.pick(_ACTING)
+    """如果明天下雨，我就会看书 / If it rains tomorrow, I will read."""
+    zh, en, who, act = _condition(chance, bad=True)
+    if zh.startswith("{who}"):
+        return build(
+            f"如果#if {zh} ，#comma 就~will 会#will {{act}}",
+            f"if#if {en} ,#comma {who.again}~who will#will {{act}}",
+            who=who.subject,
+            act=act,
+            name="if_then",
+        )
     return build(
         f"如果#if {zh} ，#comma {{who}} 就~will 会#will {{act}}",
         f"if#if {en} ,#comma {{who}} will#will {{act}}",
         who=who.subject,
-        act=_consequence(chance),
+        act=act,
         name="if_then",
     )
 
 
 def as_long_as(chance: Chance) -> Unit:
     """只要不下雨，我们就去公园 / We will go to the park as long as it does not rain."""
-    zh, en = chance.deal(_CONDITIONS[3:])
-    who = chance.pick(_ACTING)
+    zh, en, who, act = _condition(chance, bad=False)
+    if zh.startswith("{who}"):
+        return build(
+            f"只要#long {zh} ， 就~will 会#will {{act}}",
+            "{who} will#will {act} as~long long#long as~long "
+            + en.replace("{who}", f"{who.again}~who"),
+            who=who.subject,
+            act=act,
+            name="as_long_as",
+        )
     return build(
         f"只要#long {zh} ， {{who}} 就~will 会#will {{act}}",
         f"{{who}} will#will {{act}} as~long long#long as~long {en}",
         who=who.subject,
-        act=_consequence(chance),
+        act=act,
         name="as_long_as",
     )
 
@@ -273,7 +323,6 @@ def except_one(chance: Chance) -> Unit:
     """除了汤姆，大家都喜欢音乐 / Everyone likes music except Tom."""
     who = chance.deal(_EXCEPTED)
     outside = "以外~except" if chance.odds(0.4) else ""
-    act = general(chance) if chance.odds(0.4) else None
     draw = chance.below(100)
     if draw < 55:
         verb, verb_en = chance.pick((("喜欢", "like"), ("爱", "love"), ("学", "learn")))
@@ -288,12 +337,12 @@ def except_one(chance: Chance) -> Unit:
     if draw < 80:
         return build(
             f"除了#except {{who}} {outside} ， 大家#all 都~all 去#go 过~has~go {{place}}",
-            "everyone#all has~has~go been#go to~go~place {place} except#except {who}",
+            "everyone#all has~has~go been#go {place} except#except {who}",
             who=who.object,
-            place=land(chance),
+            place=to_land(chance),
             name="except_one",
         )
-    act = act or activity(chance)
+    act = leisure(chance)
     return build(
         f"除了#except {{who}} {outside} ， 大家#all 都~all 想#want {{act}}",
         "everyone#all wants#want to~act~want {act} except#except {who}",
@@ -305,6 +354,9 @@ def except_one(chance: Chance) -> Unit:
 
 _EXCEPTED = (*PRONOUNS[:4], *NAMES, *RELATIVES[16:64])
 _LANGUAGE_NOUNS = tuple(NOUNS[zh] for zh in sorted(set(_LANGUAGES.values())))
+
+
+_ALIKE = ("fruit", "vegetable", "snack", "drink", "subject", "sport", "taste", "dish", "pet")
 
 
 def general_liking(chance: Chance) -> Unit:
@@ -327,18 +379,19 @@ def besides(chance: Chance) -> Unit:
             name="besides",
         )
     if draw < 75:
-        first, second = (spot(place) for place in chance.shuffle(COUNTRIES)[:2])
+        here, there = chance.shuffle(COUNTRIES)[:2]
         want = inflect("want", present(who.person))
         return build(
             "除了#besides {first} ，#comma {who} 还#also 想#want 去#go {second}",
             f"besides#besides {{first}} ,#comma {{who}} also#also {want}#want to~go~want go#go "
-            "to~go~second {second}",
+            "{second}",
             who=who.subject,
-            first=first,
-            second=second,
+            first=spot(here),
+            second=to(there),
             name="besides",
         )
-    first, second = general_liking(chance), general_liking(chance)
+    kind = KINDS[chance.pick(_ALIKE)]
+    first, second = (noun.many for noun in chance.shuffle(kind)[:2])
     like = inflect("like", present(who.person))
     return build(
         "除了#besides {first} ，#comma {who} 还#also 喜欢#like {second}",
@@ -362,12 +415,18 @@ _TRIGGERS = (
 )
 
 
+_AT_ONCE = select(
+    (*LEISURE, *DUTIES),
+    "跑步 唱歌 散步 看书 画画 看电视 弹钢琴 弹吉他 拉小提琴 下棋 踢足球 睡觉 工作 休息 洗澡 锻炼 写作业 学习 做饭 打扫房间",
+)
+
+
 def as_soon_as(chance: Chance) -> Unit:
     """他一回家就看电视 / He watches TV as soon as he gets home."""
     who = familiar(chance)
     zh, en = chance.deal(_TRIGGERS)
     first = inflect(en, present(who.person)).replace(" ", "#first ")
-    act = activity(chance) if chance.odds(0.6) else general(chance)
+    act = Act(chance.deal(_AT_ONCE)) if chance.odds(0.6) else pastime(chance)
     return build(
         f"{{who}} 一#soon {zh}#first 就~soon {{act}}",
         f"{{who}} {{act}} as~soon soon#soon as~soon {who.again}~who {first}#first",
@@ -389,7 +448,6 @@ _MEANWHILE = (
     ("听故事", "listen to stories"),
     ("喝咖啡", "drink coffee"),
     ("喝茶", "drink tea"),
-    ("笑", "laugh"),
 )
 
 
@@ -421,21 +479,22 @@ _MARKS_OF_DAY: tuple[tuple[str, str], ...] = (
 )
 
 
+_QUIET = select(LEISURE, "看书 看电视 画画 弹钢琴 弹吉他 拉小提琴 下棋 唱歌 跳舞 跑步 散步 聊天")
+
+
 def before_after(chance: Chance) -> Unit:
     """他睡觉以前常常看书 / He often reads before going to bed."""
     who = somebody(chance)
     zh, en = chance.deal(_MARKS_OF_DAY)
     when, when_en = chance.pick((("以前", "before"), ("以后", "after")))
-    if zh in {"睡觉", "起床"}:
-        when, when_en = ("以前", "before") if zh == "睡觉" else ("以后", "after")
-    if chance.odds(0.3):
-        act = build(
-            "去#go {place}",
-            f"{inflect('go', present(who.person))}#go to~go~place {{place}}",
-            place=building(chance),
-        )
+    if zh in {"睡觉", "上班", "出门"}:
+        when, when_en = "以前", "before"
+    if zh in {"起床", "下班"}:
+        when, when_en = "以后", "after"
+    if zh not in {"睡觉", "出门", "起床"} and chance.odds(0.4):
+        act = going(to_commute(chance), inflect("go", present(who.person)))
     else:
-        act = chance.deal(LEISURE).forms[present(who.person)]
+        act = chance.deal(_QUIET).forms[present(who.person)]
     marked = en.replace(" ", "#first ")
     return build(
         f"{{who}} {zh}#first {when}#when {{often}} {{act}}",
@@ -449,17 +508,17 @@ def before_after(chance: Chance) -> Unit:
 
 def when_doing(chance: Chance) -> Unit:
     """我回家的时候，妈妈正在做饭 / My mother was cooking when I got home."""
-    first = chance.deal(_ARRIVING)
     who = familiar(chance)
-    if chance.odds(0.5):
+    if chance.odds(0.6):
+        come, acts = chance.deal(_ARRIVING)
         whom = other(chance, who)
         return build(
             "{who} {come} 的时候#when ， {whom} 正在~was~act {act}",
             f"{{whom}} {be(whom.person, past=True)}~was~act {{act}} when#when {{who}} {{come}}",
             who=who.subject,
-            come=first,
+            come=come,
             whom=whom.subject,
-            act=activity(chance).form("ing"),
+            act=chance.deal(acts).forms["ing"],
             name="when_doing",
         )
     act = chance.deal(_HANDS_BUSY).forms[present(who.person)]
@@ -476,11 +535,29 @@ def when_doing(chance: Chance) -> Unit:
 
 
 _ARRIVING = (
-    build("回家#come", "got#come home#come"),
-    build("到#come 学校#place", "got#come to~come school#place"),
-    build("到#come 办公室#place", "got#come to~come the~place office#place"),
-    build("起床#come", "got#come up#come"),
-    build("打电话#call", "called#call"),
+    (
+        build("回家#come", "got#come home#come"),
+        select(LEISURE, "看书 看电视 画画 弹钢琴 弹吉他 拉小提琴 下棋 唱歌 聊天")
+        + select(DUTIES, "睡觉 做饭 洗澡 写作业 打扫房间 洗衣服 洗碗 吃饭"),
+    ),
+    (
+        build("到#come 学校#place", "got#come to~place school#place"),
+        select(LEISURE, "踢足球 唱歌 跑步 跳舞 画画 看书 聊天")
+        + select(DUTIES, "上课 学习 锻炼 休息"),
+    ),
+    (
+        build("到#come 办公室#place", "got#come to~place the~place office#place"),
+        select(LEISURE, "聊天 看书") + select(DUTIES, "工作 开会 休息 吃饭 睡觉"),
+    ),
+    (
+        build("起床#come", "got#come up#come"),
+        select(LEISURE, "看书 看电视 跑步 画画 散步")
+        + select(DUTIES, "做饭 洗衣服 睡觉 锻炼 洗澡"),
+    ),
+    (
+        build("打电话#come", "called#come"),
+        (*select(LEISURE, "购物 钓鱼 骑自行车 爬山 看电视"), *DUTIES),
+    ),
 )
 
 
@@ -489,8 +566,7 @@ def told(chance: Chance) -> Unit:
     who = somebody(chance)
     whom = other(chance, who)
     zh, en = chance.pick((("让", "told"), ("请", "asked"), ("叫", "told")))
-    draw = chance.below(100)
-    act = duty(chance) if draw < 50 else known_deed(chance) if draw < 80 else dealing(chance, whom)
+    act = Act(chance.deal(_CHORES)) if chance.odds(0.55) else favor(chance)
     return build(
         f"{{who}} {{time}} {zh}#tell {{whom}} {{act}}",
         f"{{who}} {en}#tell {{whom}} to~act {{act}} {{time}}",
@@ -502,31 +578,34 @@ def told(chance: Chance) -> Unit:
     )
 
 
+_CHORES = select(DUTIES, "睡觉 休息 做饭 洗澡 锻炼 写作业 学习 打扫房间 洗衣服 洗碗 工作")
+
+
 def purpose(chance: Chance) -> Unit:
     """我昨天去超市买了牛奶 / I went to the supermarket to buy milk yesterday."""
     who = somebody(chance)
     place, deeds = chance.deal(SCENES)
-    while place.zh in _AT_HOME:
+    while place.zh in _AT_HOME or (deeds[0][0].zh == "工作" and len(deeds) == 1):
         place, deeds = chance.deal(SCENES)
     verb, objects = chance.deal(deeds)
     act = Act(verb, one(chance.deal(objects))) if objects else Act(verb)
     if chance.odds(0.5):
         return build(
             "{who} {time} 去#go {place} {verb} 了~verb~go {thing}",
-            "{who} went#go to~go~place {place} to~verb {verb} {thing} {time}",
+            "{who} went#go {place} to~verb {verb} {thing} {time}",
             who=who.subject,
-            time=chance.deal(PAST),
-            place=spot(place),
+            time=chance.deal(TRAVEL_PAST if place.is_land else PAST),
+            place=to(place),
             verb=verb.forms["base"],
             thing=act.object,
             name="purpose",
         )
     return build(
         "{who} {time} 会#will 去#go {place} {act}",
-        "{who} will#will go#go to~go~place {place} to~act {act} {time}",
+        "{who} will#will go#go {place} to~act {act} {time}",
         who=who.subject,
-        time=chance.deal(FUTURE),
-        place=spot(place),
+        time=chance.deal(TRAVEL_FUTURE if place.is_land else FUTURE),
+        place=to(place),
         act=act.form("base"),
         name="purpose",
     )
@@ -537,12 +616,10 @@ _AT_HOME = frozenset(["厨房", "客厅", "卧室", "花园", "院子", "阳台"
 
 def easy_to(chance: Chance) -> Unit:
     """学中文很容易 / It is very easy to learn Chinese."""
-    draw = chance.below(100)
-    act: Act | None = None
-    while act is None or act.verb.zh in {"睡觉", "休息", "吃饭", "洗澡", "吃", "喝"}:
-        act = general(chance) if draw < 65 else activity(chance)
-    zh, en = chance.pick(_EASY)
-    very, very_en = chance.pick((("很", "very"), ("不", "not"), ("非常", "extremely")))
+    zh, en, verbs = chance.deal(_EASE)
+    verb = chance.deal(verbs)
+    act = Act(verb, chance.deal(verb.objects).many) if verb.objects else Act(verb)
+    very, very_en = chance.pick(_DEGREES[:2] if zh == "重要" else _DEGREES)
     return build(
         f"{{act}} {very}#very {zh}#how",
         f"it~act is~how {very_en}#very {en}#how to~act {{act}}",
@@ -551,12 +628,17 @@ def easy_to(chance: Chance) -> Unit:
     )
 
 
-_EASY = (
-    ("容易", "easy"),
-    ("难", "difficult"),
-    ("有意思", "interesting"),
-    ("简单", "simple"),
-    ("重要", "important"),
+_DEGREES = (("很", "very"), ("非常", "extremely"), ("不", "not"))
+_CRAFTS = (
+    *select(ACTIONS, "写 画 学 学习 教 做 种 翻译 打"),
+    *select((*LEISURE, *DUTIES), "游泳 跳舞 滑雪 滑冰 骑马 开车 弹钢琴 弹吉他 拉小提琴 做饭 爬山"),
+)
+_EASE = (
+    ("容易", "easy", _CRAFTS),
+    ("难", "difficult", _CRAFTS),
+    ("简单", "simple", select(ACTIONS, "做 种 画")),
+    ("有意思", "interesting", (*select(ACTIONS, "写 画 学 教 做 种 收集 看 听"), *LEISURE)),
+    ("重要", "important", (*select(ACTIONS, "学 学习"), *select(DUTIES, "休息 锻炼 睡觉 学习"))),
 )
 
 _TASKS: tuple[tuple[str, str, str], ...] = (

@@ -12,11 +12,19 @@ from regard.text.phrasebook.lexicon.adjectives import (
 )
 from regard.text.phrasebook.lexicon.nouns import KINDS, Noun
 from regard.text.phrasebook.lexicon.numbers import count
-from regard.text.phrasebook.lexicon.people import PRONOUNS
+from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
 from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.morphology import be
-from regard.text.phrasebook.noun_phrases import other, owned, single, somebody, spot, the, this
+from regard.text.phrasebook.noun_phrases import (
+    RELATIVES,
+    other,
+    owned,
+    single,
+    somebody,
+    spot,
+    this,
+)
 
 _LASTING = (*TRAITS, *(mood for mood in MOODS if mood.zh in {"忙", "高兴", "紧张"}))
 _LANDS = (*COUNTRIES, *CITIES)
@@ -29,8 +37,8 @@ def _compared(chance: Chance) -> tuple[Unit, Unit, Adjective]:
         who = somebody(chance)
         return who.subject, other(chance, who).object, chance.deal(_LASTING)
     if draw < 80:
-        adjective = chance.deal(QUALITIES)
-        noun = chance.deal(adjective.things)
+        adjective = chance.deal(_QUALITIES_OWNED)
+        noun = chance.deal(_OWNED_BY[adjective.zh])
         return this_one(chance, noun), that_one(chance, noun), adjective
     adjective = chance.deal(PLACE_QUALITIES)
     places = CITIES if chance.odds(0.6) else BUILDINGS
@@ -38,8 +46,17 @@ def _compared(chance: Chance) -> tuple[Unit, Unit, Adjective]:
     return spot(here), spot(there), adjective
 
 
+_NOBODYS = frozenset(noun.zh for kind in ("wild", "landscape", "show") for noun in KINDS[kind])
+_OWNED_BY = {
+    each.zh: tuple(noun for noun in each.things if noun.zh not in _NOBODYS) for each in QUALITIES
+}
+_QUALITIES_OWNED = tuple(each for each in QUALITIES if _OWNED_BY[each.zh])
+
+
 def this_one(chance: Chance, noun: Noun) -> Unit:
     """A thing to compare: 我的箱子, 这个箱子."""
+    if not noun.is_counted:
+        return owned(PRONOUNS[0], noun)
     return owned(PRONOUNS[0], noun) if chance.odds(0.5) else this(chance, noun)
 
 
@@ -126,8 +143,8 @@ _CLASSES = (("我们班", "our class"), ("他们班", "their class"), ("我们�
 
 def most(chance: Chance) -> Unit:
     """他是我们班最高的学生 / He is the tallest student in our class."""
-    who = single(chance)
     adjective = chance.deal(TRAITS)
+    who = chance.deal(_YOUNG)
     if chance.odds(0.5):
         zh, en = chance.pick(_CLASSES)
         group = build(f"{zh}#group!", f"in~group {en.replace(' ', '#group! ')}#group!")
@@ -136,6 +153,7 @@ def most(chance: Chance) -> Unit:
         group = build("{land}!", "in~land {land}!", land=spot(chance.deal(_LANDS)))
         role = chance.deal(_RENOWNED)
         adjective = chance.pick(_RENOWN)
+        who = single(chance)
     ending = chance.odds(0.35)
     if ending:
         return build(
@@ -158,6 +176,11 @@ def most(chance: Chance) -> Unit:
     )
 
 
+_YOUNG = (
+    *NAMES,
+    *PRONOUNS[2:4],
+    *(named for named in RELATIVES if named.zh[1:] in {"弟弟", "妹妹", "儿子", "女儿", "同学"}),
+)
 _AT_SCHOOL = select(KINDS["role"], "学生 老师")
 _RENOWNED = select(
     KINDS["role"], "演员 歌手 厨师 运动员 商人 舞蹈家 律师 画家 作家 科学家 教授 医生 记者"
@@ -174,8 +197,8 @@ def more_and_more(chance: Chance) -> Unit:
         adjective = chance.deal(PLACE_QUALITIES)
         who = spot(chance.deal(_LANDS if chance.odds(0.6) else BUILDINGS))
     else:
-        adjective = chance.deal(_PRICED)
-        who = the(chance.deal(adjective.things))
+        adjective = chance.deal(_CHANGING_THINGS)
+        who = this(chance, chance.deal(adjective.things))
     first, *rest = adjective.more.en
     more = f"{first}#more and~more {first}#more {' '.join(each + '#how' for each in rest)}"
     zh = f"越来越#more {adjective.zh}#how" if rest else f"越来越~more {adjective.zh}#more"
@@ -191,14 +214,14 @@ _CHANGING = select(
     (*TRAITS, *MOODS),
     "高 胖 瘦 聪明 友好 努力 懒 有名 健康 强壮 有钱 勇敢 幽默 可爱 有耐心 有礼貌 忙 高兴 紧张 孤独 担心",
 )
-_PRICED = select(QUALITIES, "旧 脏 甜 新鲜 大 漂亮")
+_CHANGING_THINGS = select(QUALITIES, "旧 脏 贵 便宜")
 
 
 def both_and(chance: Chance) -> Unit:
     """这个苹果又大又甜 / This apple is both big and sweet."""
     draw = chance.below(100)
     if draw < 55:
-        who = somebody(chance).subject
+        who = single(chance).subject
         first, second = chance.shuffle(chance.pick(_GOOD_PAIRS))[:2]
     else:
         noun, first, second = chance.deal(_DOUBLES)
@@ -320,10 +343,12 @@ def exclamation(chance: Chance) -> Unit:
     )
 
 
-def find_it(chance: Chance) -> Unit:
+def opinion(chance: Chance) -> Unit:
     """我觉得这本书很有意思 / I find this book very interesting."""
     who = somebody(chance)
     thing, how = described(chance)
+    while thing.zh[0] == who.subject.zh[0]:
+        thing, how = described(chance)
     think = "thinks" if who.person == "singular" else "think"
     return build(
         "{who} 觉得#think {thing} 很#very~is {how}",
@@ -331,5 +356,5 @@ def find_it(chance: Chance) -> Unit:
         who=who.subject,
         thing=thing,
         how=how,
-        name="find_it",
+        name="opinion",
     )

@@ -1,23 +1,26 @@
 """What is where, what came first to mind, and who else: 有, 在, topics, 是…的, 也, 都, 只, 连."""
 
-from regard.text.phrasebook.acts import general, habit
+from regard.text.phrasebook.acts import pastime
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.constructions.particles import inside, placing
-from regard.text.phrasebook.constructions.settings import building, land
+from regard.text.phrasebook.constructions.prepositions import ride, voyage
+from regard.text.phrasebook.constructions.settings import TRAVEL_PAST
 from regard.text.phrasebook.constructions.statements import state
 from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.journeys import land, to_building, to_land
 from regard.text.phrasebook.lexicon.nouns import KINDS, NOUNS, nouns
 from regard.text.phrasebook.lexicon.numbers import year
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
 from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES
+from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import FUTURE, LONG_PAST, PAST
 from regard.text.phrasebook.lexicon.verbs import ACTIONS, MILESTONES
 from regard.text.phrasebook.morphology import be, do, have
 from regard.text.phrasebook.noun_phrases import (
+    RELATIVES,
     definite,
     numbered,
     one,
-    other,
     single,
     somebody,
     spot,
@@ -99,10 +102,7 @@ def is_beside(chance: Chance) -> Unit:
     """银行在学校旁边 / The bank is next to the school."""
     first, second = (spot(place) for place in chance.shuffle(BUILDINGS)[:2])
     zh, en = _beside(chance)
-    if chance.odds(0.3):
-        subject = somebody(chance).subject
-    else:
-        subject = first
+    subject = somebody(chance).subject if chance.odds(0.3) else first
     return build(
         f"{{first}} 在~is~by {{second}} {zh}",
         f"{{first}} {be(subject.person)}~is~by {en} {{second}}",
@@ -159,7 +159,7 @@ def posture(chance: Chance) -> Unit:
 _TOPICS = tuple(
     (verb, noun)
     for verb in ACTIONS
-    if verb.zh in {"看", "听", "翻译", "修", "用"}
+    if verb.zh in {"看", "听", "翻译", "修"}
     for noun in verb.objects
     if noun.is_counted
 )
@@ -209,8 +209,8 @@ def focus_time(chance: Chance) -> Unit:
         time = chance.deal(LONG_PAST if chance.odds(0.6) else PAST[2:3])
         act = chance.deal(MILESTONES).forms["past"]
     else:
-        time = chance.deal(PAST)
-        act = build("去#go {place}", "went#go to~go~place {place}", place=land(chance))
+        time = chance.deal(TRAVEL_PAST)
+        act = build("去#go {place}", "went#go {place}", place=to_land(chance))
     return build(
         "{who} 是#was {time} {act} 的~that~was",
         "it was#was {time} that~that {who} {act}",
@@ -228,7 +228,24 @@ _COMING = (
     ("回家#come", "went#come home#come"),
     ("走#come", "left#come"),
 )
-_YEARS = tuple(range(1980, 2025))
+_YEARS = (
+    1980,
+    1985,
+    1988,
+    1990,
+    1992,
+    1995,
+    1996,
+    1998,
+    1999,
+    2000,
+    2001,
+    2002,
+    2004,
+    2005,
+    2008,
+    2010,
+)
 
 
 def focus_year(chance: Chance) -> Unit:
@@ -277,36 +294,44 @@ def focus_place(chance: Chance) -> Unit:
         "{who} 是~met 在#in {place} 认识#met {whom} 的~met",
         "{who} met#met {whom} in#in {place}",
         who=who.subject,
-        whom=other(chance, who).object,
+        whom=_met(chance, who.zh),
         place=land(chance),
         name="focus_place",
     )
 
 
-_RIDES = (
-    ("坐#by 火车#car", "by#by train#car"),
-    ("坐#by 飞机#car", "by#by plane#car"),
-    ("坐#by 船#car", "by#by boat#car"),
-    ("开#by 车#car", "by#by car#car"),
-    ("坐#by 出租车#car", "by#by taxi#car"),
-    ("坐#by 公共汽车#car", "by#by bus#car"),
+def _met(chance: Chance, first: str) -> Unit:
+    """Somebody one can get to know: a name, or 他朋友 / his friend."""
+    while True:
+        named = chance.deal(_ACQUAINTANCES)
+        if named.zh != first:
+            return named.object
+
+
+_ACQUAINTANCES = (
+    *NAMES,
+    *PRONOUNS[2:4],
+    *(named for named in RELATIVES if named.zh.endswith(("朋友", "同学", "同事", "邻居"))),
 )
 
 
 def focus_manner(chance: Chance) -> Unit:
     """他是坐火车来的 / He came by train."""
     who = somebody(chance)
-    zh, en = chance.deal(_RIDES)
-    if chance.odds(0.4):
-        come, come_en = chance.pick(_COMING[:4])
-        act = build(come, come_en)
+    draw = chance.below(100)
+    if draw < 35:
+        by, act = ride(chance), build(*chance.pick(_COMING[:4]))
+    elif draw < 60:
+        by = ride(chance)
+        act = build("去#go {place}", "went#go {place}", place=to_building(chance))
     else:
-        place = land(chance) if chance.odds(0.6) else building(chance)
-        act = build("去#go {place}", "went#go to~go~place {place}", place=place)
+        by, place = voyage(chance)
+        act = build("去#go {place}", "went#go {place}", place=place)
     return build(
-        f"{{who}} 是~act {zh} {{act}} 的~act",
-        f"{{who}} {{act}} {en}",
+        "{who} 是~act {by} {act} 的~act",
+        "{who} {act} {by}",
         who=who.subject,
+        by=by,
         act=act,
         name="focus_manner",
     )
@@ -315,7 +340,7 @@ def focus_manner(chance: Chance) -> Unit:
 def also(chance: Chance) -> Unit:
     """我也喜欢茶 / I like tea too; 我也不喜欢茶 / I do not like tea either."""
     who = somebody(chance)
-    act = state(chance) if chance.odds(0.6) else habit(chance)
+    act = state(chance) if chance.odds(0.6) else pastime(chance)
     if chance.odds(0.35):
         return build(
             "{who} 也#also {act}",
@@ -337,7 +362,7 @@ def all_of_us(chance: Chance) -> Unit:
     """我们都喜欢音乐 / We all like music."""
     who = chance.deal(_SEVERAL)
     draw = chance.below(100)
-    act = state(chance) if draw < 60 else general(chance)
+    act = state(chance) if draw < 60 else pastime(chance)
     return build(
         "{who} 都#all {act}",
         "{who} all#all {act}",
@@ -356,7 +381,7 @@ def both(chance: Chance) -> Unit:
     second = chance.deal(NAMES)
     while second.zh == first.zh:
         second = chance.deal(NAMES)
-    act = state(chance) if chance.odds(0.6) else general(chance)
+    act = state(chance) if chance.odds(0.6) else pastime(chance)
     swapped = first.zh == "我"
     left, right = ("second", "first") if swapped else ("first", "second")
     return build(
@@ -375,7 +400,7 @@ _PEOPLE = (*NAMES, *PRONOUNS[2:4], *PRONOUNS[:1], *PRONOUNS[:1], *PRONOUNS[:1])
 def only(chance: Chance) -> Unit:
     """我只喝茶 / I only drink tea."""
     who = somebody(chance)
-    act = state(chance) if chance.odds(0.4) else general(chance)
+    act = state(chance) if chance.odds(0.4) else pastime(chance)
     return build(
         "{who} 只#only {act}",
         "{who} only#only {act}",
@@ -392,7 +417,7 @@ def even(chance: Chance) -> Unit:
     if draw < 50:
         act = _understanding(chance)
     else:
-        doing = state(chance) if draw < 75 else general(chance)
+        doing = state(chance) if draw < 75 else pastime(chance)
         act = doing.now(who.person) if chance.odds(0.6) else doing.refused(who.person)
     return build(
         "连#even {who} 都~even {act}", "even#even {who} {act}", who=who, act=act, name="even"
@@ -408,7 +433,7 @@ def _understanding(chance: Chance) -> Unit:
     )
 
 
-_OBSCURE = nouns("问题 诗 文章 book 电影 画 计划 故事 信 地图")
+_OBSCURE = nouns("问题 诗 文章 小说 电影 画 计划 故事 信 地图 节目")
 _EXPERTS = (
     *(the(noun) for noun in KINDS["role"]),
     *(the(NOUNS[zh]) for zh in ("孩子", "客人")),
@@ -422,6 +447,7 @@ def weather(chance: Chance) -> Unit:
     place = spot(chance.deal(CITIES))
     if draw < 45:
         fell, zh = chance.pick((("rained", "下雨"), ("snowed", "下雪")))
+        place = spot(chance.deal(_COLD_CITIES)) if fell == "snowed" else place
         return build(
             f"{{place}} {{time}} {zh}#fall 了~fall",
             f"it~fall {fell}#fall in~place {{place}} {{time}}",
@@ -431,6 +457,7 @@ def weather(chance: Chance) -> Unit:
         )
     if draw < 75:
         fall, zh = chance.pick((("rain", "下雨"), ("snow", "下雪")))
+        place = spot(chance.deal(_COLD_CITIES)) if fall == "snow" else place
         return build(
             f"{{place}} {{time}} 会#will {zh}#fall",
             f"it~fall will#will {fall}#fall in~place {{place}} {{time}}",
@@ -448,6 +475,7 @@ def weather(chance: Chance) -> Unit:
     )
 
 
+_COLD_CITIES = select(CITIES, "北京 上海 南京 巴黎 伦敦 纽约 东京 柏林 莫斯科 波士顿")
 _FELT = (("冷", "cold"), ("热", "hot"), ("暖和", "warm"), ("凉快", "cool"))
 _DAYS_PAST = (*PAST, LONG_PAST[0])
 _DAYS_FUTURE = FUTURE

@@ -2,12 +2,12 @@
 
 from regard.text.phrasebook.acts import scene
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.aspects import garment
+from regard.text.phrasebook.constructions.aspects import worn_bare
 from regard.text.phrasebook.constructions.particles import placing
-from regard.text.phrasebook.constructions.settings import land
 from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.journeys import land
 from regard.text.phrasebook.lexicon.adjectives import QUALITIES, Adjective
-from regard.text.phrasebook.lexicon.nouns import KINDS, Noun, nouns
+from regard.text.phrasebook.lexicon.nouns import BULK, KINDS, Noun, nouns
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS, Named
 from regard.text.phrasebook.lexicon.places import COUNTRIES
 from regard.text.phrasebook.lexicon.selection import select
@@ -41,7 +41,7 @@ def made_by(chance: Chance, noun: Noun) -> Unit:
     """他昨天买的书 / the book that he bought yesterday."""
     who = somebody(chance)
     verb = chance.pick(_MAKERS[noun.zh]).forms["past"]
-    thing = noun.many if noun.is_pair else noun.one
+    thing = noun.many if noun.is_pair or noun.zh in BULK else noun.one
     if chance.odds(0.5):
         return build(
             "{who} {time} {verb} 的~verb~that {noun}!",
@@ -136,7 +136,7 @@ def relative_subject(chance: Chance) -> Unit:
             noun=noun.one,
         )
     else:
-        wear, thing = garment(chance)
+        wear, thing = worn_bare(chance, "she" if noun.zh in _FEMALE else "he")
         which = build(
             f"{wear}#wear 着~wear~is {{thing}} 的~who {{noun}}!",
             "the~noun {noun}! who~who is~is~wear wearing#wear {thing}",
@@ -165,13 +165,13 @@ def relative_subject(chance: Chance) -> Unit:
 
 _GROWN = select(KINDS["person"], "女孩 男孩 女人 男人")
 _VIEWERS = (*PRONOUNS, *NAMES)
-_REGARD = select(FEELINGS, "认识 喜欢 爱 讨厌 相信")
+_REGARD = select(FEELINGS, "认识 喜欢 爱 相信")
 
 
 def located(chance: Chance) -> Unit:
     """桌子上的书是他的 / The book on the table is his."""
     noun, where = placing(chance)
-    thing = noun.many if noun.is_pair else noun.one
+    thing = noun.many if noun.is_pair or noun.zh in BULK else noun.one
     which = build(
         "{where}! 的~where {noun}!",
         "the~noun {noun}! {where}",
@@ -298,25 +298,24 @@ def of_places(chance: Chance) -> Unit:
             season=chance.deal(SEASONS),
             name="of_places",
         )
-    how, how_en = chance.pick(_CLIMATES)
+    season = chance.deal(SEASONS)
+    how, how_en = chance.pick(_CLIMATES[season.zh[0]])
     very, very_en = chance.pick((("很", "very"), ("不", "not"), ("非常", "extremely")))
     return build(
         f"{{land}} 的~in {{season}}! {very}#very {how}#how",
         f"{{season}} in~in {{land}} is~how {very_en}#very {how_en}#how",
         land=land(chance),
-        season=chance.deal(SEASONS),
+        season=season,
         name="of_places",
     )
 
 
-_CLIMATES = (
-    ("冷", "cold"),
-    ("热", "hot"),
-    ("暖和", "warm"),
-    ("凉快", "cool"),
-    ("长", "long"),
-    ("短", "short"),
-)
+_CLIMATES: dict[str, tuple[tuple[str, str], ...]] = {
+    "春天": (("暖和", "warm"), ("短", "short"), ("漂亮", "beautiful")),
+    "夏天": (("热", "hot"), ("长", "long"), ("凉快", "cool")),
+    "秋天": (("凉快", "cool"), ("短", "short"), ("漂亮", "beautiful")),
+    "冬天": (("冷", "cold"), ("长", "long"), ("漂亮", "beautiful")),
+}
 
 
 def of_mine(chance: Chance) -> Unit:
@@ -347,17 +346,18 @@ def portrait(chance: Chance) -> Unit:
     subject = chance.deal(_PICTURED)
     while subject.zh == who.zh:
         subject = chance.deal(_PICTURED)
-    zh, measure, en = chance.pick(
-        (("照片", "张", "photo"), ("照片", "张", "photo"), ("画", "幅", "painting"))
+    zh, en = chance.pick(
+        (
+            ("有#verb", inflect("have", present(who.person))),
+            ("想要#verb", inflect("want", present(who.person))),
+            ("找到#verb 了~verb", "found"),
+            ("藏#verb 了~verb", "hid"),
+            ("丢#verb 了~verb", "lost"),
+        )
     )
-    verb, verb_en, past = chance.pick(
-        (("有", "have", ""), ("找到", "found", "了"), ("藏", "hid", "了"), ("想要", "want", ""))
-    )
-    verb_en = verb_en if past else inflect(verb_en, present(who.person))
-    after = "了~verb" if past else ""
     return build(
-        f"{{who}} {verb}#verb {after} 一~one {measure}~one {{subject}} 的#of {zh}#photo",
-        f"{{who}} {verb_en}#verb a~one~photo {en}#photo of#of {{subject}}",
+        f"{{who}} {zh} 一~one 张~one {{subject}} 的#of 照片#photo",
+        f"{{who}} {en}#verb a~one~photo photo#photo of#of {{subject}}",
         who=who.subject,
         subject=subject.object,
         name="portrait",

@@ -3,9 +3,12 @@
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.grammar import Unit, build, word
 from regard.text.phrasebook.lexicon.nouns import KINDS, Noun, nouns
+from regard.text.phrasebook.lexicon.people import NAMES
 from regard.text.phrasebook.morphology import be, inflect, present
 from regard.text.phrasebook.noun_phrases import (
     OWNERS,
+    RELATIVES,
+    ROLES,
     definite,
     other,
     owned,
@@ -31,7 +34,9 @@ _FOR_INSIDES = {
 def placing(chance: Chance) -> tuple[Noun, Unit]:
     """A thing and where it may lie: 书, 桌子上 / on the table."""
     if chance.odds(0.5):
-        return chance.deal(_FOR_SURFACES), inside(chance.deal(_SURFACES), "上", "on")
+        noun = chance.deal(_FOR_SURFACES)
+        surface = chance.deal(_SURFACES[:1] if noun in KINDS["tableware"] else _SURFACES)
+        return noun, inside(surface, "上", "on")
     noun = chance.deal(_INSIDES)
     return chance.deal(_FOR_INSIDES[noun.zh]), inside(noun, "里", "in")
 
@@ -59,7 +64,7 @@ def ba_put(chance: Chance) -> Unit:
 
 
 _SPOILT: tuple[tuple[str, str, tuple[Noun, ...]], ...] = (
-    ("打破", "break", nouns("tableware 镜子 窗户 眼镜")),
+    ("打破", "break", nouns("杯子 盘子 碗 瓶子 镜子 窗户")),
     ("弄丢", "lose", nouns("carried 眼镜 手表 手套 戒指 帽子")),
     ("弄坏", "break", nouns("machine ridden 钟 玩具 椅子 灯 手机 吉他")),
     ("吃完", "finish", nouns("baked dish 饺子 苹果")),
@@ -110,7 +115,7 @@ _STOLEN: tuple[tuple[str, str, tuple[Noun, ...]], ...] = (
     ("偷走", "steal", nouns("钱包 手机 自行车 相机 电脑 手表 护照 汽车 摩托车 戒指 画 箱子")),
 )
 _HARMED: tuple[tuple[str, str, tuple[Noun, ...]], ...] = (
-    ("打破", "break", nouns("tableware 镜子 窗户 眼镜")),
+    ("打破", "break", nouns("杯子 盘子 碗 瓶子 镜子 窗户")),
     ("弄坏", "break", nouns("machine ridden 玩具 椅子 灯 手机 吉他")),
     ("吃完", "finish", nouns("baked 巧克力 冰淇淋 饺子")),
     ("借走", "borrow", nouns("book ridden 雨伞 相机 吉他 汽车 词典")),
@@ -134,7 +139,7 @@ def bei(chance: Chance) -> Unit:
         thing = (
             definite(chance, chance.deal(things)) if chance.odds(0.6) else the(chance.deal(things))
         )
-        agent = somebody(chance).object
+        agent = _agent(chance)
     elif draw < 60:
         zh, en, things = _STOLEN[0]
         thing = definite(chance, chance.deal(things))
@@ -146,7 +151,9 @@ def bei(chance: Chance) -> Unit:
     else:
         zh, en = chance.deal(_TREATED)
         who = somebody(chance)
-        thing, agent = who.subject, other(chance, who).object
+        thing, agent = who.subject, _agent(chance)
+        while agent.zh == thing.zh:
+            agent = _agent(chance)
     return build(
         f"{{thing}} 被#by {{agent}} {zh}#done 了~done~was",
         f"{{thing}} {be(thing.person, past=True)}~was~done {inflect(en, 'participle')}#done "
@@ -155,6 +162,12 @@ def bei(chance: Chance) -> Unit:
         agent=agent,
         name="bei",
     )
+
+
+def _agent(chance: Chance) -> Unit:
+    """By whom something was done: a name, a relative or a role."""
+    draw = chance.below(3)
+    return chance.deal((NAMES, RELATIVES, ROLES)[draw]).object
 
 
 _BITING = nouns("狗 猫 蛇 老鼠 猴子")
@@ -201,7 +214,7 @@ def potential(chance: Chance) -> Unit:
     """我听不懂这首歌 / I cannot understand this song."""
     zh, end, en, things = chance.deal(_POSSIBLE)
     who = somebody(chance)
-    able = chance.odds(0.3)
+    able = end in {"懂", "见", "动", "起"} and chance.odds(0.4)
     middle, can = ("得#can", "can#can") if able else ("不#can", "cannot#can")
     noun = chance.deal(things)
     return build(
@@ -222,7 +235,6 @@ _MANNERS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("跳", "dance", (("好", "well"), ("美", "beautifully"))),
     ("睡", "sleep", (("好", "well"), ("晚", "late"))),
     ("起", "get up", (("早", "early"), ("晚", "late"))),
-    ("来", "come", (("早", "early"), ("晚", "late"))),
     ("吃", "eat", (("快", "fast"), ("慢", "slowly"), ("少", "little"))),
     ("学", "learn", (("快", "fast"), ("慢", "slowly"))),
     ("工作", "work", (("努力", "hard"), ("认真", "carefully"))),
@@ -256,8 +268,7 @@ _SKILLED: tuple[tuple[tuple[Noun, ...], str, str], ...] = (
     (nouns("钢琴 吉他"), "弹", "play the"),
     (nouns("小提琴"), "拉", "play the"),
     (nouns("饺子 蛋糕 沙拉 饼干 三明治 包子"), "做", "make"),
-    (nouns("subject"), "学", "learn"),
-    (nouns("诗 小说 文章 信"), "写", "write"),
+    (nouns("诗 小说 文章"), "写", "write"),
     (nouns("马 花 树 老虎 熊猫 鸟 山"), "画", "draw"),
 )
 
@@ -269,7 +280,7 @@ def manner_of_object(chance: Chance) -> Unit:
     noun = chance.deal(things)
     very, very_en = chance.pick(_HOW)
     verb, _, article = inflect(en, present(who.person)).partition(" ")
-    how, how_en = ("好", "well") if zh in {"打", "踢", "画"} else chance.pick(_WAYS)
+    how, how_en = ("好", "well") if zh not in {"说", "弹", "拉"} else chance.pick(_WAYS)
     return build(
         f"{{who}} {{thing}} {zh}#verb 得~how {very}#very {{how}}",
         f"{{who}} {verb}#verb {article and article + '~thing'} {{thing}} {very_en}#very {{how}}",

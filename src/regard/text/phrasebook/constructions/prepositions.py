@@ -1,16 +1,16 @@
 """Prepositional phrases, which Chinese puts before the verb: 给, 对, 从, 用, 坐, 离, 向, 为."""
 
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.settings import building, land
+from regard.text.phrasebook.constructions.settings import TRAVEL_FUTURE, TRAVEL_PAST
 from regard.text.phrasebook.grammar import NOTHING, Unit, build
+from regard.text.phrasebook.journeys import building, land, to_commute
 from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
-from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES
+from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES, LANDS, Place
+from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import FUTURE, HABIT, OFTEN, PAST
 from regard.text.phrasebook.morphology import be, inflect, present
-from regard.text.phrasebook.noun_phrases import certain, other, single, somebody, spot
-
-_LANDS = (*COUNTRIES, *CITIES)
+from regard.text.phrasebook.noun_phrases import certain, other, single, somebody, spot, to
 
 
 def call(chance: Chance) -> Unit:
@@ -53,10 +53,11 @@ _FOR: tuple[tuple[str, str, str, str], ...] = (
         "for",
         "clothing accessory fruit flower snack drink book 玩具 礼物 蛋糕 票 吉他 自行车",
     ),
-    ("做", "make", "for", "baked snack 沙拉 玩具"),
+    ("做", "make", "for", "baked 三明治 汉堡 沙拉 玩具"),
     ("选", "choose", "for", "clothing accessory 礼物 书 小说"),
     ("画", "draw", "for", "flower wild 马 地图"),
-    ("写", "write", "to", "信 诗"),
+    ("写", "write", "to", "信"),
+    ("写", "write", "for", "诗 故事"),
     ("寄", "mail", "to", "信 包裹 明信片 礼物 照片 书"),
 )
 _FOR_THINGS = tuple((zh, en, to, nouns(things)) for zh, en, to, things in _FOR)
@@ -66,7 +67,7 @@ def for_somebody(chance: Chance) -> Unit:
     """他给我买了一把雨伞 / He bought an umbrella for me."""
     who = somebody(chance)
     zh, en, to, things = chance.deal(_FOR_THINGS)
-    thing = certain(chance, chance.deal(things), "aan")
+    thing = certain(chance, chance.deal(things), "aan" if en == "buy" else "a")
     whom = other(chance, who).object
     if chance.odds(0.6):
         return build(
@@ -97,7 +98,7 @@ def gift(chance: Chance) -> Unit:
         f"{{who}} {en}#give {{whom}} {{thing}}",
         who=who.subject,
         whom=other(chance, who).object,
-        thing=certain(chance, chance.deal(_GIFTS), "aan"),
+        thing=certain(chance, chance.deal(_GIFTS), "a"),
         name="gift",
     )
 
@@ -164,13 +165,14 @@ def origin(chance: Chance) -> Unit:
             place=land(chance),
             name="origin",
         )
-    place = land(chance) if chance.odds(0.65) else building(chance)
+    abroad = chance.odds(0.6)
+    place = land(chance) if abroad else building(chance)
     if draw < 65:
         return build(
             "{who} {time} 从#from {place} 回来#back 了~back",
             "{who} came#back back#back from#from {place} {time}",
             who=who.subject,
-            time=chance.deal(PAST),
+            time=chance.deal(TRAVEL_PAST[:4] if abroad else PAST),
             place=place,
             name="origin",
         )
@@ -178,13 +180,12 @@ def origin(chance: Chance) -> Unit:
         "{who} {time} 会#will 从#from {place} 回来#back",
         "{who} will#will come#back back#back from#from {place} {time}",
         who=who.subject,
-        time=chance.deal(FUTURE),
+        time=chance.deal(TRAVEL_FUTURE if abroad else FUTURE),
         place=place,
         name="origin",
     )
 
 
-_VEHICLES = (("坐火车", "train"), ("坐飞机", "plane"), ("坐船", "boat"), ("开车", "car"))
 _TOWN_VEHICLES = (
     ("骑自行车", "bicycle"),
     ("坐公共汽车", "bus"),
@@ -193,11 +194,32 @@ _TOWN_VEHICLES = (
     ("开车", "car"),
     ("骑摩托车", "motorcycle"),
 )
+_BY_RAIL = select(
+    LANDS, "北京 上海 广州 成都 南京 香港 巴黎 柏林 罗马 莫斯科 法国 德国 意大利 瑞士"
+)
+_BY_SEA = select(LANDS, "日本 韩国 香港 上海 悉尼 希腊 埃及 英国 巴西")
+_BY_CAR = select(LANDS, "北京 上海 广州 成都 南京 巴黎 柏林 法国 德国 瑞士")
+_FAR_VEHICLES: tuple[tuple[str, str, tuple[Place, ...]], ...] = (
+    ("坐飞机", "plane", LANDS),
+    ("坐火车", "train", _BY_RAIL),
+    ("坐船", "boat", _BY_SEA),
+    ("开车", "car", _BY_CAR),
+)
 
 
-def _by(chance: Chance, vehicles: tuple[tuple[str, str], ...]) -> Unit:
-    zh, en = chance.pick(vehicles)
+def _vehicle(zh: str, en: str) -> Unit:
     return build(f"{zh[0]}#by {zh[1:]}#car", f"by#by {en}#car", name="transport")
+
+
+def voyage(chance: Chance) -> tuple[Unit, Unit]:
+    """坐飞机 / by plane, and a land it can go to."""
+    zh, en, places = chance.deal(_FAR_VEHICLES)
+    return _vehicle(zh, en), to(chance.deal(places))
+
+
+def ride(chance: Chance) -> Unit:
+    """坐公共汽车 / by bus."""
+    return _vehicle(*chance.deal(_TOWN_VEHICLES))
 
 
 def transport(chance: Chance) -> Unit:
@@ -206,44 +228,54 @@ def transport(chance: Chance) -> Unit:
     if chance.odds(0.5):
         return build(
             "{who} {time} {by} 去#go {place}",
-            f"{{who}} {inflect('go', present(who.person))}#go to~go~place {{place}} {{by}} {{time}}",
+            f"{{who}} {inflect('go', present(who.person))}#go {{place}} {{by}} {{time}}",
             who=who.subject,
             time=chance.deal(HABIT[:3]),
-            by=_by(chance, _TOWN_VEHICLES),
-            place=building(chance),
+            by=ride(chance),
+            place=to_commute(chance),
         )
+    by, place = voyage(chance)
     if chance.odds(0.5):
         return build(
             "{who} {time} {by} 去#go 了~go {place}",
-            "{who} went#go to~go~place {place} {by} {time}",
+            "{who} went#go {place} {by} {time}",
             who=who.subject,
-            time=chance.deal(PAST),
-            by=_by(chance, _VEHICLES),
-            place=land(chance),
+            time=chance.deal(TRAVEL_PAST),
+            by=by,
+            place=place,
         )
+    want = inflect("want", present(who.person))
     return build(
         "{who} 想#want {by} 去#go {place}",
-        f"{{who}} {inflect('want', present(who.person))}#want to~go~want go#go to~go~place {{place}} {{by}}",
+        f"{{who}} {want}#want to~go~want go#go {{place}} {{by}}",
         who=who.subject,
-        by=_by(chance, _VEHICLES),
-        place=land(chance),
+        by=by,
+        place=place,
     )
+
+
+_ROUTES: tuple[tuple[str, str, tuple[Place, ...]], ...] = (
+    ("坐飞机", "plane", CITIES),
+    ("坐飞机", "plane", COUNTRIES),
+    ("坐火车", "train", _BY_RAIL[:6]),
+    ("坐火车", "train", _BY_RAIL[6:]),
+    ("开车", "car", select(CITIES, "北京 上海 广州 成都 南京")),
+)
 
 
 def from_to(chance: Chance) -> Unit:
     """他坐火车从北京去了上海 / He went from Beijing to Shanghai by train."""
     who = somebody(chance)
-    first, second = (spot(place) for place in chance.shuffle(_LANDS)[:2])
-    by = _by(chance, _VEHICLES) if chance.odds(0.5) else NOTHING
-    time = chance.deal(PAST)
+    zh, en, places = chance.deal(_ROUTES)
+    first, second = chance.shuffle(places)[:2]
     return build(
         "{who} {time} {by} 从#from {first} 去#went 了~went {second}",
-        "{who} went#went from#from {first} to~second~went {second} {by} {time}",
+        "{who} went#went from#from {first} {second} {by} {time}",
         who=who.subject,
-        time=time,
-        by=by,
-        first=first,
-        second=second,
+        time=chance.deal(TRAVEL_PAST),
+        by=_vehicle(zh, en) if chance.odds(0.5) else NOTHING,
+        first=spot(first),
+        second=to(second),
         name="from_to",
     )
 
@@ -338,15 +370,12 @@ _IN_LANGUAGE = (
 
 def distance(chance: Chance) -> Unit:
     """学校离医院很远 / The school is very far from the hospital."""
-    if chance.odds(0.65):
-        first, second = (spot(place) for place in chance.shuffle(BUILDINGS)[:2])
-    else:
-        first, second = (spot(place) for place in chance.shuffle(_LANDS)[:2])
+    first, second = (spot(place) for place in chance.shuffle(BUILDINGS)[:2])
     very_zh, very_en = chance.pick((("很", "very"), ("不", "not"), ("非常", "extremely")))
-    far_zh, far_en, frm = chance.pick((("远", "far", "from"), ("近", "close", "to")))
+    far_zh, far_en, to_ = chance.pick((("远", "far", "from"), ("近", "close", "to")))
     return build(
         f"{{first}} 离#from {{second}} {very_zh}#very {far_zh}#far",
-        f"{{first}} is~far {very_en}#very {far_en}#far {frm}#from {{second}}",
+        f"{{first}} is~far {very_en}#very {far_en}#far {to_}#from {{second}}",
         first=first,
         second=second,
         name="distance",
@@ -379,7 +408,7 @@ def borrow_from(chance: Chance) -> Unit:
         "{who} borrowed#borrow {thing} from#from {whom}",
         who=who.subject,
         whom=other(chance, who).object,
-        thing=certain(chance, chance.deal(_LENT), "aant"),
+        thing=certain(chance, chance.deal(_LENT), "aat"),
         name="borrow_from",
     )
 
@@ -387,21 +416,21 @@ def borrow_from(chance: Chance) -> Unit:
 _LENT = nouns("book ridden 雨伞 相机 汽车 词典 吉他 小提琴 手机 笔 铅笔 地图 大衣 领带 箱子 刀")
 
 
-def apology(chance: Chance) -> Unit:
+def said_to(chance: Chance) -> Unit:
     """他昨天向我道歉了 / He apologized to me yesterday."""
     who = somebody(chance)
     zh, en, to = chance.deal(_TOLD)
     return build(
         f"{{who}} {{time}} 向#to {{whom}} {zh}#verb 了~verb",
-        f"{{who}} {inflect(en, 'past')}#verb {to}#to {{whom}} {{time}}",
+        f"{{who}} {inflect(en, 'past').replace(' ', '#verb ')}#verb {to}#to {{whom}} {{time}}",
         who=who.subject,
         whom=other(chance, who).object,
         time=chance.deal(PAST),
-        name="apology",
+        name="said_to",
     )
 
 
-_TOLD = (("道歉", "apologize", "to"), ("解释", "explain", "to"), ("挥手", "wave", "to"))
+_TOLD = (("道歉", "apologize", "to"), ("挥手", "wave", "to"), ("问好", "say hello", "to"))
 
 
 def concern(chance: Chance) -> Unit:
@@ -425,15 +454,16 @@ _CONCERNS = (
 )
 
 _LINKED = (
-    ("结婚", "married", ""),
     ("吵架", "quarreled", "with"),
     ("见面", "met", "with"),
     ("说话", "talked", "with"),
+    ("聊天", "chatted", "with"),
+    ("跳舞", "danced", "with"),
 )
 
 
 def with_somebody(chance: Chance) -> Unit:
-    """他上个月跟安娜结婚了 / He married Anna last month."""
+    """他上个星期跟安娜吵架了 / He quarreled with Anna last week."""
     who = single(chance)
     zh, en, with_ = chance.deal(_LINKED)
     whom = chance.deal(_PARTNERS)

@@ -1,9 +1,10 @@
 """How long, how often, how old, how much and how many."""
 
-from regard.text.phrasebook.acts import Act, event
+from regard.text.phrasebook.acts import Act
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.settings import building, hour, land, went
+from regard.text.phrasebook.constructions.settings import hour
 from regard.text.phrasebook.grammar import Unit, build, word
+from regard.text.phrasebook.journeys import land, to_commute, to_land, went
 from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
 from regard.text.phrasebook.lexicon.numbers import chinese_number, count, english_number
 from regard.text.phrasebook.lexicon.people import PRONOUNS
@@ -11,14 +12,16 @@ from regard.text.phrasebook.lexicon.places import BUILDINGS, ROOMS
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import HABIT, LONG_HABIT, PAST
 from regard.text.phrasebook.lexicon.verbs import (
+    ACCIDENTS,
     ACTIVITIES,
     DAILY,
+    DEEDS,
     LIKINGS,
     MILESTONES,
     WANTS,
 )
 from regard.text.phrasebook.morphology import be, have, present
-from regard.text.phrasebook.noun_phrases import one, single, somebody, spot, this
+from regard.text.phrasebook.noun_phrases import certain, one, single, somebody, spot, this
 
 # Chinese unit with its measure word, English unit, and the numbers it comes in.
 _MINUTES = ("分钟", "minute", (5, 10, 20, 30, 40))
@@ -38,7 +41,9 @@ def _span(chance: Chance, units: tuple[tuple[str, str, tuple[int, ...]], ...]) -
     if zh == "个小时" and chance.odds(0.2):
         return build("半#half 个小时#hour!", "half#half a~half~hour hour#hour!")
     number = chance.pick(numbers)
-    en = en if number == 1 else en + "s"
+    if number == 1:
+        return build(f"一~unit {zh}#unit!", f"a~unit {en}#unit!")
+    en += "s"
     return build(f"{{number}} {zh}#unit!", f"{{number}} {en}#unit!", number=count(number))
 
 
@@ -138,20 +143,20 @@ def frequency(chance: Chance) -> Unit:
     if chance.odds(0.5):
         return build(
             "{who} 去#go 过~has {times} {place}",
-            f"{{who}} {have(who.person)}~has~go been#go to~go~place {{place}} {{times}}",
+            f"{{who}} {have(who.person)}~has~go been#go {{place}} {{times}}",
             who=who.subject,
             times=times,
-            place=land(chance),
+            place=to_land(chance),
             name="frequency",
         )
     go = "goes" if who.person == "singular" else "go"
     return build(
         "{who} {time} 去#go {times} {place}",
-        f"{{who}} {go}#go to~go~place {{place}} {{times}} {{time}}",
+        f"{{who}} {go}#go {{place}} {{times}} {{time}}",
         who=who.subject,
         time=chance.deal(_REGULAR),
         times=times,
-        place=building(chance),
+        place=to_commute(chance),
         name="frequency",
     )
 
@@ -167,7 +172,7 @@ def age(chance: Chance) -> Unit:
         f"{chinese_number(number)}#number 岁#old",
         f"{english_number(number)}#number years#old old#old",
     )
-    if chance.odds(0.6):
+    if chance.odds(0.15):
         return build(
             "{who} 今年#year {years}",
             f"{{who}} {be(who.person)}~years {{years}} this#year year#year",
@@ -184,7 +189,7 @@ def age(chance: Chance) -> Unit:
     )
 
 
-_AGES = (5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 21, 24, 25, 28, 30, 35, 40, 50, 60, 70)
+_AGES = (5, 6, 7, 8, 10, 11, 12, 13, 15, 16, 18, 20, 25, 30, 40, 50, 60)
 
 
 def price(chance: Chance) -> Unit:
@@ -204,7 +209,7 @@ def _price_number(number: int) -> str:
     return "两百" + chinese_number(number)[2:] if 200 <= number < 300 else chinese_number(number)
 
 
-_PRICES = (10, 15, 20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 300, 500)
+_PRICES = (10, 20, 30, 40, 50, 60, 80, 100, 200, 300)
 _SOLD = nouns(
     "clothing accessory book tableware flower household 票 雨伞 书包 词典 地图 礼物 鸡 蛋糕 西瓜"
 )
@@ -215,11 +220,11 @@ def ago(chance: Chance) -> Unit:
     who = somebody(chance)
     draw = chance.below(100)
     if draw < 35:
-        span, act = _span(chance, _LONG), went(land(chance))
+        span, act = _span(chance, _LONG), went(to_land(chance))
     elif draw < 60:
         span, act = _span(chance, _VERY_LONG), Act(chance.deal(MILESTONES)).done()
     else:
-        span, act = _span(chance, (_HOURS, _DAYS, _WEEKS)), event(chance).done()
+        span, act = _span(chance, (_DAYS, _WEEKS, _MONTHS)), _recorded(chance).done()
     return build(
         "{who} {span} 前#ago {act}",
         "{who} {act} {span} ago#ago",
@@ -230,13 +235,22 @@ def ago(chance: Chance) -> Unit:
     )
 
 
+def _recorded(chance: Chance) -> Act:
+    """What one remembers the day of: 丢了护照."""
+    verb = chance.deal(_MEMORABLE)
+    return Act(verb, certain(chance, chance.deal(verb.objects), verb.manners))
+
+
+_MEMORABLE = (*select(DEEDS, "借 寄 买 写 修 参加"), *select(ACCIDENTS, "丢 收到"))
+
+
 def later(chance: Chance) -> Unit:
     """他三天以后会回家 / He will go home in three days."""
     who = somebody(chance)
     draw = chance.below(100)
     if draw < 40:
         span = _span(chance, _LONG)
-        act = build("去#go {place}", "go#go to~go~place {place}", place=land(chance))
+        act = build("去#go {place}", "go#go {place}", place=to_land(chance))
     elif draw < 65:
         span, act = _span(chance, _VERY_LONG), Act(chance.deal(MILESTONES)).form("base")
     else:
@@ -257,21 +271,21 @@ _LEAVING = select(DAILY, "回家 下班 出门 吃晚饭 吃午饭")
 def from_hour_to_hour(chance: Chance) -> Unit:
     """他每天从九点到五点工作 / He works from nine o'clock to five o'clock every day."""
     who = somebody(chance)
-    start = chance.pick((7, 8, 9, 10))
-    end = chance.pick((1, 2, 3, 4, 5, 6))
+    start, end = chance.pick(_SHIFTS)
     verb = chance.deal(_WORKING)
     return build(
         "{who} {time} 从#from {start} 到#to {end} {act}",
         "{who} {act} from#from {start} to#to {end} {time}",
         who=who.subject,
         time=HABIT[0],
-        start=hour(chance, start),
-        end=hour(chance, end),
+        start=hour(start),
+        end=hour(end),
         act=verb.forms[present(who.person)],
         name="from_hour_to_hour",
     )
 
 
+_SHIFTS = ((8, 12), (9, 12), (8, 4), (8, 5), (9, 5), (9, 6), (10, 6), (1, 5), (2, 6), (7, 3))
 _WORKING = select(ACTIVITIES, "工作 学习 上课")
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
@@ -279,7 +293,7 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 
 def floor(chance: Chance) -> Unit:
     """图书馆在三楼 / The library is on the third floor."""
-    number = chance.below(9) + 1
+    number = chance.below(6) + 1
     place = spot(chance.deal(_INDOORS))
     return build(
         f"{{place}} 在~floor {chinese_number(number)}楼#floor",
@@ -315,7 +329,7 @@ _NUMBERED = nouns("book 手机 电脑 汽车 自行车 画 歌 诗 电影 相机
 
 def share(chance: Chance) -> Unit:
     """百分之八十的学生喜欢音乐 / 80 percent of the students like music."""
-    role = chance.deal(KINDS["role"]).many
+    role = chance.deal(_POLLED).many
     verb = chance.deal(LIKINGS)
     thing = chance.deal(verb.objects).many
     if chance.odds(0.5):
@@ -342,6 +356,12 @@ def share(chance: Chance) -> Unit:
     )
 
 
+_POLLED = (
+    *select(KINDS["role"], "学生 老师 医生 护士 工人 农民 司机 律师 士兵 运动员 服务员 秘书"),
+    *select(KINDS["person"], "孩子 女人 男人 客人"),
+)
+
+
 def more_than(chance: Chance) -> Unit:
     """他有二十多本书 / He has more than 20 books."""
     who = somebody(chance)
@@ -357,7 +377,7 @@ def more_than(chance: Chance) -> Unit:
     )
 
 
-_OWNED_MANY = nouns("book 邮票 明信片 玩具 画 照片 衬衫 帽子 领带 地图 裙子 牛 羊 猪 马 鸡 鸭子")
+_OWNED_MANY = nouns("book 邮票 明信片 玩具 画 照片 衬衫 帽子 领带 地图 裙子 盘子 杯子 铅笔 本子")
 
 
 def every(chance: Chance) -> Unit:

@@ -2,11 +2,12 @@
 
 from regard.text.phrasebook.acts import general, leisure, scene
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.settings import BY_HOUR, building, land
+from regard.text.phrasebook.constructions.settings import BY_HOUR
 from regard.text.phrasebook.constructions.statements import state
 from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.journeys import building, land, to_building, to_commute, to_land
 from regard.text.phrasebook.lexicon.adjectives import MOODS, TRAITS, Adjective
-from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
+from regard.text.phrasebook.lexicon.nouns import BIG, KINDS, nouns
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import HABIT
@@ -39,7 +40,7 @@ def what(chance: Chance) -> Unit:
 
 # Without 看, which is to read or to watch.
 _CLEAR_ACTIONS = tuple(verb for verb in ACTIONS if verb.zh != "看")
-_CLEAR_DEEDS = tuple(verb for verb in DEEDS if verb.zh != "看")
+_CLEAR_DEEDS = select(DEEDS, "借 寄 带 卖 买 吃 喝 听 写 画 做 种")
 
 
 def who_is_it(chance: Chance) -> Unit:
@@ -91,7 +92,7 @@ def whose(chance: Chance) -> Unit:
     noun = chance.deal(_BELONGINGS)
     zh, en = chance.pick((("这", "this"), ("那", "that")))
     several = "these" if en == "this" else "those"
-    if noun.is_pair or chance.odds(0.35):
+    if noun.is_pair or (noun.zh not in BIG and chance.odds(0.35)):
         return build(
             f"{zh}些#this 是#is 谁#whom 的~whom {{noun}} ？#end",
             f"whose#whom {{noun}} are#is {several}#this ?#end",
@@ -162,9 +163,9 @@ def when(chance: Chance) -> Unit:
     who = asked(chance)
     draw = chance.below(100)
     if draw < 50:
-        act = build("去#go {place}", "go#go to~go~place {place}", place=land(chance))
+        act = build("去#go {place}", "go#go {place}", place=to_land(chance))
     elif draw < 80:
-        act = build("去#go {place}", "go#go to~go~place {place}", place=building(chance))
+        act = build("去#go {place}", "go#go {place}", place=to_building(chance))
     else:
         act = chance.deal(MILESTONES).forms["base"]
     if chance.odds(0.5):
@@ -210,18 +211,17 @@ def how(chance: Chance) -> Unit:
     if chance.odds(0.5):
         return build(
             "{who} {time} 怎么#how 去#go {place} ？#end",
-            f"how#how {do(who.person)}~go {{who}} go#go to~go~place {{place}} {{time}} ?#end",
+            f"how#how {do(who.person)}~go {{who}} go#go {{place}} {{time}} ?#end",
             who=who.subject,
-            time=chance.deal(HABIT),
-            place=building(chance),
+            time=chance.deal(HABIT[:2]),
+            place=to_commute(chance),
             name="how",
         )
     return build(
         "{who} 打算#plan 怎么#how 去#go {place} ？#end",
-        f"how#how {do(who.person)}~plan {{who}} plan#plan to~go~plan go#go to~go~place {{place}} "
-        "?#end",
+        f"how#how {do(who.person)}~plan {{who}} plan#plan to~go~plan go#go {{place}} ?#end",
         who=who.subject,
-        place=land(chance) if chance.odds(0.6) else building(chance),
+        place=to_land(chance) if chance.odds(0.6) else to_building(chance),
         name="how",
     )
 
@@ -295,7 +295,7 @@ def which(chance: Chance) -> Unit:
         zh, verb, to = "喜欢#verb", "like#verb", ""
     else:
         zh, verb, to = "想#want 买#verb", "buy#verb", "want#want to~verb~want"
-    noun = chance.deal(_CHOSEN)
+    noun = chance.deal(_BOUGHT if to else _CHOSEN)
     aid = do(who.person) + ("~want" if to else "~verb")
     thing = "pair#pair of~pair~noun {noun}" if noun.is_pair else "{noun}"
     return build(
@@ -307,6 +307,9 @@ def which(chance: Chance) -> Unit:
     )
 
 
+_BOUGHT = nouns(
+    "clothing accessory book furniture machine container car ridden instrument 画 手机 票"
+)
 _CHOSEN = nouns(
     "clothing accessory book furniture machine container car ridden instrument pet flower art show"
 )
@@ -336,7 +339,7 @@ def how_old(chance: Chance) -> Unit:
         who = chance.deal(_RELATED)
     else:
         who = chance.deal(NAMES) if draw < 80 else chance.deal(PRONOUNS[1:4])
-    year = chance.odds(0.6)
+    year = chance.odds(0.1)
     return build(
         f"{{who}} {'今年#year' if year else ''} 多大#old 了~old ？#end",
         f"how#old old#old {be(who.person)}~old {{who}} {'this#year year#year' if year else ''} "
@@ -442,7 +445,7 @@ def not_told(chance: Chance) -> Unit:
             f"{zh} {{who}} 什么时候#when 会#will {{act}}",
             f"{en} when#when {{who}} will#will {{act}}",
             who=who.subject,
-            act=build("去#go {place}", "go#go to~go~place {place}", place=land(chance))
+            act=build("去#go {place}", "go#go {place}", place=to_land(chance))
             if chance.odds(0.7)
             else chance.deal(MILESTONES).forms["base"],
             name="not_told",

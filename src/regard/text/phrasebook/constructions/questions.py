@@ -1,18 +1,20 @@
 """Questions: 吗, A-not-A and a choice of two."""
 
-from regard.text.phrasebook.acts import Act, general, known_deed, leisure, planned_act
+from regard.text.phrasebook.acts import Act, handling, pastime, planned_act
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.constructions.aspects import tried
-from regard.text.phrasebook.constructions.settings import land
+from regard.text.phrasebook.constructions.settings import TRAVEL_FUTURE, TRAVEL_PAST
 from regard.text.phrasebook.constructions.statements import described, speaking, state
 from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.journeys import land, to_land
 from regard.text.phrasebook.lexicon.adjectives import MOODS, QUALITIES, TRAITS
-from regard.text.phrasebook.lexicon.nouns import KINDS
+from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
 from regard.text.phrasebook.lexicon.people import Named
+from regard.text.phrasebook.lexicon.places import CITIES, COUNTRIES, Place
 from regard.text.phrasebook.lexicon.times import FUTURE, HABIT, PAST
-from regard.text.phrasebook.lexicon.verbs import FEELINGS, LIKINGS, SKILLS, WANTS
+from regard.text.phrasebook.lexicon.verbs import FEELINGS, LIKINGS, SKILLS
 from regard.text.phrasebook.morphology import be, do, have
-from regard.text.phrasebook.noun_phrases import asked, certain, definite, other, this
+from regard.text.phrasebook.noun_phrases import asked, certain, definite, other, spot, this
 
 _QUALIFIED = (*TRAITS, *MOODS)
 
@@ -60,11 +62,10 @@ def yes_no_then(chance: Chance) -> Unit:
     time = chance.deal(PAST)
     draw = chance.below(100)
     if draw < 30:
-        act = build("去#go! {place}", "go#go! to~go~place {place}", place=land(chance))
-    elif draw < 60:
-        act = leisure(chance).form("base")
+        time = chance.deal(TRAVEL_PAST)
+        act = build("去#go! {place}", "go#go! {place}", place=to_land(chance))
     else:
-        act = general(chance).form("base")
+        act = pastime(chance).form("base")
     return build(
         "{who} {time} {act} 了~did~act 吗~did ？#end",
         "did~did~act {who} {act} {time} ?#end",
@@ -82,9 +83,9 @@ def yes_no_ever(chance: Chance) -> Unit:
     if chance.odds(0.5):
         return build(
             "{who} 去#go 过~has~ever {place} 吗~has ？#end",
-            f"{has}~has {{who}} ever~ever been#go to~go~place {{place}} ?#end",
+            f"{has}~has {{who}} ever~ever been#go {{place}} ?#end",
             who=who.subject,
-            place=land(chance),
+            place=to_land(chance),
             name="yes_no_ever",
         )
     verb, thing = tried(chance)
@@ -107,7 +108,7 @@ def can_you(chance: Chance) -> Unit:
     elif draw < 65:
         zh, act = "会", speaking(chance).form("base")
     else:
-        zh, act = "能", known_deed(chance).form("base")
+        zh, act = "能", handling(chance).form("base")
     return build(
         f"{{who}} {zh}#can {{act}} 吗~can ？#end",
         "can#can {who} {act} ?#end",
@@ -120,15 +121,17 @@ def can_you(chance: Chance) -> Unit:
 def will_you(chance: Chance) -> Unit:
     """你明天会去北京吗？ / Will you go to Beijing tomorrow?"""
     who = asked(chance)
+    time = chance.deal(FUTURE)
     if chance.odds(0.35):
-        act = build("去#go {place}", "go#go to~go~place {place}", place=land(chance))
+        time = chance.deal(TRAVEL_FUTURE)
+        act = build("去#go {place}", "go#go {place}", place=to_land(chance))
     else:
         act = planned_act(chance, who).form("base")
     return build(
         "{who} {time} 会#will {act} 吗~will ？#end",
         "will#will {who} {act} {time} ?#end",
         who=who.subject,
-        time=chance.deal(FUTURE),
+        time=time,
         act=act,
         name="will_you",
     )
@@ -186,18 +189,17 @@ _SHORT_THINGS = tuple(each for each in QUALITIES if len(each.zh) == 1)
 def have_or_not(chance: Chance) -> Unit:
     """你有没有雨伞？ / Do you have an umbrella?"""
     who = asked(chance)
-    noun = chance.deal(WANTS[2].objects)
+    noun = chance.deal(_OWNED)
     return build(
         "{who} 有#have 没~do 有~have {noun} ？#end",
-        f"{do(who.person)}~do~have {{who}} have#have {_some(noun.is_pair)} {{noun}} ?#end",
+        f"{do(who.person)}~do~have {{who}} have#have {'' if noun.is_pair else 'a~noun'} {{noun}} ?#end",
         who=who.subject,
         noun=noun.one,
         name="have_or_not",
     )
 
 
-def _some(is_pair: bool) -> str:
-    return "a~noun pair~noun of~noun" if is_pair else "a~noun"
+_OWNED = nouns("carried book ridden car instrument pet machine furniture 手表 眼镜 手套 帽子 毯子")
 
 
 def choice(chance: Chance) -> Unit:
@@ -216,7 +218,7 @@ def choice(chance: Chance) -> Unit:
             name="choice",
         )
     if draw < 80:
-        first, second = land(chance), land(chance)
+        first, second = (spot(place) for place in chance.shuffle(_pick_lands(chance))[:2])
         return build(
             "{who} 想#want 去#go {first} 还是#or {second} ？#end",
             f"{do(who.person)}~want {{who}} want#want to~go~want go#go to~go~first {{first}} "
@@ -242,10 +244,14 @@ _CHOICES = ("fruit", "vegetable", "snack", "drink", "subject", "sport", "languag
 _CHOSEN = (*KINDS["container"], *KINDS["furniture"], *KINDS["car"], *KINDS["ridden"])
 
 
+def _pick_lands(chance: Chance) -> tuple[Place, ...]:
+    return COUNTRIES if chance.odds(0.6) else CITIES
+
+
 def habit_question(chance: Chance) -> Unit:
     """你每天喝咖啡吗？ / Do you drink coffee every day?"""
     who = asked(chance)
-    act = general(chance) if chance.odds(0.6) else leisure(chance)
+    act = pastime(chance)
     return build(
         "{who} {time} {act} 吗~do ？#end",
         f"{do(who.person)}~do~act {{who}} {{act}} {{time}} ?#end",

@@ -1,14 +1,18 @@
 """Asking for something: 请, 别, 吧."""
 
-from regard.text.phrasebook.acts import dealing, known_deed, leisure, scene
+from regard.text.phrasebook.acts import Act, favor, leisure, scene
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.constructions.particles import placing
-from regard.text.phrasebook.constructions.settings import building, land
+from regard.text.phrasebook.constructions.settings import TRAVEL_FUTURE
 from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.journeys import to_building, to_land
 from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
 from regard.text.phrasebook.lexicon.people import PRONOUNS
+from regard.text.phrasebook.lexicon.places import BY_ZH, Place
+from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import FUTURE
-from regard.text.phrasebook.noun_phrases import OWNERS, certain, definite, owned, the
+from regard.text.phrasebook.lexicon.verbs import ACTIVITIES, DEALINGS, Verb
+from regard.text.phrasebook.noun_phrases import OWNERS, at, certain, definite, other, owned, the
 
 _ME = PRONOUNS[0]
 
@@ -48,7 +52,7 @@ def please(chance: Chance) -> Unit:
         "请#please 帮#help {whom} {act}",
         "please#please help#help {whom} {act}",
         whom=chance.deal(_HELPED).object,
-        act=known_deed(chance).form("base"),
+        act=favor(chance).form("base"),
         name="please",
     )
 
@@ -56,7 +60,7 @@ def please(chance: Chance) -> Unit:
 _ORDERS = (
     ("关上#verb", "close#verb", nouns("opening container 柜子 冰箱")),
     ("打开#verb", "open#verb", nouns("opening container 柜子 冰箱 包裹")),
-    ("修好#verb", "fix#verb", nouns("machine ridden car 钟 灯 椅子 门")),
+    ("修好#verb", "fix#verb", nouns("machine ridden 钟 灯 椅子 门")),
     ("洗干净#verb", "wash#verb", nouns("tableware clothing 毛巾")),
 )
 _HELPED = (_ME, PRONOUNS[2], PRONOUNS[3], PRONOUNS[4], PRONOUNS[5])
@@ -66,19 +70,49 @@ _ASKED_FOR = nouns("drink fruit snack dish tableware 毛巾 笔 铅笔 票 书 �
 def do_not(chance: Chance) -> Unit:
     """别在图书馆唱歌 / Do not sing in the library; 别忘了带雨伞 / Do not forget to bring ..."""
     draw = chance.below(100)
-    if draw < 35:
-        doing, where = scene(chance, single=False)
-        act = build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))
+    if draw < 40:
+        place, verbs = chance.deal(_FORBIDDEN)
+        verb = chance.deal(verbs)
+        act = build("{where} {act}", "{act} {where}", where=at(place), act=verb.forms["base"])
     elif draw < 70:
         act = build(
             "忘#forget 了~forget {act}",
             "forget#forget to~act {act}",
-            act=known_deed(chance).form("base"),
+            act=favor(chance).form("base"),
         )
     else:
         things = _keepsake(chance)
         act = build("把~thing {thing} 弄丢#lose 了~lose", "lose#lose {thing}", thing=things)
     return build("别#not~do {act}", "do~do not#not {act}", act=act, name="do_not")
+
+
+_FORBIDDEN_TABLE = """
+    图书馆 唱歌 聊天 睡觉 吃饭 跑步 跳舞 拍照
+    教室 睡觉 吃饭 跳舞 唱歌 下棋 聊天
+    医院 跑步 唱歌 拍照 跳舞 踢足球
+    博物馆 拍照 跑步 唱歌 吃饭 聊天
+    办公室 睡觉 唱歌 下棋 跳舞 洗衣服 弹吉他
+    厨房 跑步 睡觉 画画 写作业 踢足球
+    公园 钓鱼 骑马 骑自行车 踢足球 开车 游泳
+    教堂 拍照 吃饭 跑步 聊天
+    游泳池 跑步 吃饭 洗衣服
+    电影院 聊天 拍照 睡觉 唱歌
+    广场 骑自行车 踢足球 开车 睡觉
+    银行 拍照 睡觉 唱歌
+    花园 踢足球 骑自行车 跑步
+    实验室 吃饭 睡觉 跳舞 拍照
+    宿舍 做饭 跳舞 踢足球 拉小提琴
+    卧室 吃饭 踢足球 洗衣服 写作业
+"""
+
+
+def _forbidden() -> tuple[tuple[Place, tuple[Verb, ...]], ...]:
+    """Where one should not do what."""
+    rows = (line.split(maxsplit=1) for line in _FORBIDDEN_TABLE.strip().splitlines())
+    return tuple((BY_ZH[zh], select(ACTIVITIES, names)) for zh, names in rows)
+
+
+_FORBIDDEN = _forbidden()
 
 
 def _keepsake(chance: Chance) -> Unit:
@@ -90,17 +124,22 @@ def _keepsake(chance: Chance) -> Unit:
 def let_us(chance: Chance) -> Unit:
     """我们明天去公园吧 / Let's go to the park tomorrow."""
     draw = chance.below(100)
-    if draw < 35:
-        place = building(chance) if chance.odds(0.6) else land(chance)
-        act = build("去#go {place}", "go#go to~go~place {place}", place=place)
-    elif draw < 60:
-        doing, where = scene(chance, single=True)
+    time = chance.deal(FUTURE)
+    if draw < 20:
+        time = chance.deal(TRAVEL_FUTURE)
+        act = build("去#go {place}", "go#go {place}", place=to_land(chance))
+    elif draw < 45:
+        act = build("去#go {place}", "go#go {place}", place=to_building(chance))
+    elif draw < 65:
+        doing, where = scene(chance, single=True, abroad=False)
+        while doing.verb.zh in {"工作", "睡觉", "卖"}:
+            doing, where = scene(chance, single=True, abroad=False)
         act = build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))
-    elif draw < 80:
+    elif draw < 85:
         act = leisure(chance).form("base")
     else:
-        act = dealing(chance, PRONOUNS[4]).form("base")
-    time = chance.deal(FUTURE)
+        verb = chance.deal(_KINDNESSES)
+        act = Act(verb, other(chance, PRONOUNS[4]).object).form("base")
     if chance.odds(0.6):
         return build(
             "我们#us {time} {act} 吧~us",
@@ -110,3 +149,6 @@ def let_us(chance: Chance) -> Unit:
             name="let_us",
         )
     return build("我们#us {act} 吧~us", "let's#us {act}", act=act, name="let_us")
+
+
+_KINDNESSES = select(DEALINGS, "帮助 等 问 看望 邀请 感谢 找")

@@ -1,11 +1,20 @@
 """When, where and with whom: before the verb in Chinese, at the end in English."""
 
-from regard.text.phrasebook.acts import Act, activity, habit, past_act, planned_act, scene
+from regard.text.phrasebook.acts import (
+    Act,
+    activity,
+    appointment,
+    habit,
+    past_act,
+    planned_act,
+    scene,
+    scene_abroad,
+)
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.grammar import Unit, build
+from regard.text.phrasebook.journeys import going, to_building, to_commute, to_land, went
 from regard.text.phrasebook.lexicon.numbers import chinese_number, english_number
 from regard.text.phrasebook.lexicon.people import Named
-from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import (
     FUTURE,
@@ -21,31 +30,14 @@ from regard.text.phrasebook.lexicon.times import (
 )
 from regard.text.phrasebook.lexicon.verbs import DAILY, GO_TO_BED, LEISURE, MILESTONES, Verb
 from regard.text.phrasebook.morphology import be, inflect, present
-from regard.text.phrasebook.noun_phrases import other, single, somebody, spot
+from regard.text.phrasebook.noun_phrases import other, single, somebody
 
-_EVERY_PAST = (*PAST, *LONG_PAST)
-_EVERY_FUTURE = (*FUTURE, *LONG_FUTURE)
-_LANDS = (*COUNTRIES, *CITIES)
-
-
-def land(chance: Chance) -> Unit:
-    """A country or city: 中国."""
-    return spot(chance.deal(_LANDS))
-
-
-def building(chance: Chance) -> Unit:
-    """A building one goes to: 图书馆 / the library."""
-    return spot(chance.deal(BUILDINGS))
-
-
-def going(place: Unit, form: str) -> Unit:
-    """去北京 / goes to Beijing."""
-    return build("去#go! {place}", f"{form}#go! to~go~place {{place}}", place=place)
-
-
-def went(place: Unit) -> Unit:
-    """去了北京 / went to Beijing."""
-    return build("去#go! 了~go {place}", "went#go! to~go~place {place}", place=place)
+_HOURS_OF_DAY = {"早上", "下午", "晚上"}
+# Days and longer spans, in which one can have been abroad.
+TRAVEL_PAST = tuple(time for time in (*PAST, *LONG_PAST) if time.zh[0][-2:] not in _HOURS_OF_DAY)
+TRAVEL_FUTURE = tuple(
+    time for time in (*FUTURE, *LONG_FUTURE) if time.zh[0][-2:] not in _HOURS_OF_DAY
+)
 
 
 def time_past(chance: Chance) -> Unit:
@@ -54,13 +46,13 @@ def time_past(chance: Chance) -> Unit:
     time = chance.deal(PAST)
     draw = chance.below(100)
     if draw < 15:
-        time, act = chance.deal(_EVERY_PAST), went(land(chance))
+        time, act = chance.deal(TRAVEL_PAST), went(to_land(chance))
     elif draw < 25:
-        act = went(building(chance))
+        act = went(to_building(chance))
     elif draw < 32:
         time, act = chance.deal(LONG_PAST), Act(chance.deal(MILESTONES)).done()
     elif draw < 50:
-        doing, where = scene(chance, single=True)
+        doing, where = scene(chance, single=True, abroad=False)
         act = build("{where} {act}", "{act} {where}", where=where, act=doing.done())
     else:
         act = past_act(chance, who).done()
@@ -73,13 +65,17 @@ def time_future(chance: Chance) -> Unit:
     time = chance.deal(FUTURE)
     draw = chance.below(100)
     if draw < 15:
-        time, act = chance.deal(_EVERY_FUTURE), going(land(chance), "go")
+        time, act = chance.deal(TRAVEL_FUTURE), going(to_land(chance), "go")
     elif draw < 25:
-        act = going(building(chance), "go")
+        act = going(to_building(chance), "go")
     elif draw < 32:
         time, act = chance.deal(LONG_FUTURE), Act(chance.deal(MILESTONES)).form("base")
-    elif draw < 50:
-        doing, where = scene(chance, single=True)
+    elif draw < 45:
+        doing, where = scene(chance, single=True, abroad=False)
+        act = build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))
+    elif draw < 52:
+        time = chance.deal(LONG_FUTURE)
+        doing, where = scene_abroad(chance)
         act = build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))
     else:
         act = planned_act(chance, who).form("base")
@@ -99,11 +95,11 @@ def time_habit(chance: Chance) -> Unit:
     draw = chance.below(100)
     if draw < 15:
         time = chance.deal(LONG_HABIT)
-        act = going(land(chance), inflect("go", present(who.person)))
+        act = going(to_land(chance), inflect("go", present(who.person)))
     elif draw < 30:
-        act = going(building(chance), inflect("go", present(who.person)))
+        act = going(to_commute(chance), inflect("go", present(who.person)))
     elif draw < 55:
-        doing, where = scene(chance, single=False)
+        doing, where = scene(chance, single=False, abroad=False)
         act = build("{where} {act}", "{act} {where}", where=where, act=doing.now(who.person))
     else:
         act = habit(chance).now(who.person)
@@ -207,13 +203,19 @@ HOURS: dict[str, tuple[tuple[int, ...], tuple[str, str]]] = {
 BY_HOUR = (*DAILY, GO_TO_BED)
 
 
-def hour(chance: Chance, number: int) -> Unit:
-    """七点 / seven o'clock; 七点半 / half past seven; 七点一刻 / a quarter past seven."""
+def hour(number: int) -> Unit:
+    """七点 / seven o'clock."""
+    zh = "两" if number == 2 else chinese_number(number)
+    return build(f"{zh}#hour 点#clock", f"{english_number(number)}#hour o'clock#clock")
+
+
+def part_of_hour(chance: Chance, number: int) -> Unit:
+    """七点半 / half past seven; 七点一刻 / a quarter past seven; 七点 / seven o'clock."""
     zh = "两" if number == 2 else chinese_number(number)
     en = english_number(number)
     draw = chance.below(4)
     if draw < 2:
-        return build(f"{zh}#hour 点#clock", f"{en}#hour o'clock#clock")
+        return hour(number)
     if draw == 2:
         return build(f"{zh}#hour 点~past 半#half", f"half#half past~past {en}#hour")
     return build(
@@ -226,7 +228,7 @@ def hourly(chance: Chance) -> tuple[Verb, Unit]:
     """A daily act and an hour for it: 起床, 早上七点 / at seven o'clock in the morning."""
     verb = chance.deal(BY_HOUR)
     hours, (zh, en) = HOURS[verb.zh]
-    time = hour(chance, chance.pick(hours))
+    time = part_of_hour(chance, chance.pick(hours))
     if not en or chance.odds(0.5):
         return verb, build("{time}", "at~time {time}", time=time, name="clock")
     english = f"at~time {{time}} in~part the~part {en}#part"
@@ -242,7 +244,7 @@ def clock(chance: Chance) -> Unit:
     if chance.odds(0.5):
         day = chance.deal(FUTURE[:2])
         return build(
-            "{who} {day} 会#will {time} {act}",
+            "{who} {day} {time} 会#will {act}",
             "{who} will#will {act} {time} {day}",
             who=who.subject,
             day=day,
@@ -263,7 +265,7 @@ def until(chance: Chance) -> Unit:
     """他昨天十点才起床 / He did not get up until ten o'clock yesterday."""
     who = somebody(chance)
     verb = chance.deal(BY_HOUR)
-    time = hour(chance, chance.pick(HOURS[verb.zh][0]))
+    time = part_of_hour(chance, chance.pick(HOURS[verb.zh][0]))
     return build(
         "{who} {day} {time} 才#until {act}",
         "{who} did~act not~until {act} until#until {time} {day}",
@@ -287,9 +289,11 @@ def weekday(chance: Chance) -> Unit:
         act = habit(chance).now(who.person)
         return _dated(who, day, act, "", "", "weekday")
     if en == "last":
-        act = past_act(chance, who).done() if chance.odds(0.7) else went(land(chance))
+        act = past_act(chance, who).done() if chance.odds(0.7) else went(to_land(chance))
         return _dated(who, day, act, "", "", "weekday")
-    act = planned_act(chance, who).form("base") if chance.odds(0.7) else going(land(chance), "go")
+    act = (
+        planned_act(chance, who).form("base") if chance.odds(0.7) else going(to_land(chance), "go")
+    )
     return _dated(who, day, act, "会#will", "will#will", "weekday")
 
 
@@ -304,12 +308,12 @@ def _dated(who: Named, day: Unit, act: Unit, zh: str, en: str, name: str) -> Uni
     )
 
 
-_LAST_DAY = 28
+_DAYS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 18, 20, 24, 25, 28)
 
 
 def calendar_day(chance: Chance) -> Unit:
     """三月五号 / March 5."""
-    number = chance.below(_LAST_DAY) + 1
+    number = chance.pick(_DAYS)
     return build(
         f"{{month}} {chinese_number(number)}号#day",
         f"{{month}} {number}#day",
@@ -323,11 +327,11 @@ def date(chance: Chance) -> Unit:
     day = build("{day}!", "on~day {day}!", day=calendar_day(chance))
     draw = chance.below(100)
     if draw < 40:
-        return _dated(who, day, going(land(chance), "go"), "会#will", "will#will", "date")
+        return _dated(who, day, going(to_land(chance), "go"), "会#will", "will#will", "date")
     if draw < 60:
         act = Act(chance.deal(MILESTONES)).form("base")
         return _dated(who, day, act, "会#will", "will#will", "date")
-    act = planned_act(chance, who).form("base")
+    act = appointment(chance).form("base")
     return _dated(who, day, act, "会#will", "will#will", "date")
 
 
@@ -351,7 +355,7 @@ def season(chance: Chance) -> Unit:
     when = build("{season}!", "in~season {season}!", season=chance.deal(SEASONS), name="season")
     draw = chance.below(100)
     if draw < 40:
-        act = going(land(chance), inflect("go", present(who.person)))
+        act = going(to_land(chance), inflect("go", present(who.person)))
     else:
         act = Act(chance.deal(_OUTDOORS)).now(who.person)
     return build(
@@ -359,9 +363,10 @@ def season(chance: Chance) -> Unit:
         "{who} {often} {act} {when}",
         who=who.subject,
         when=when,
-        often=chance.deal(OFTEN),
+        often=chance.deal(_SEASONAL),
         act=act,
     )
 
 
+_SEASONAL = tuple(often for often in OFTEN if often.zh[0] != "平时")
 _OUTDOORS = select(LEISURE, "游泳 跑步 散步 爬山 钓鱼 骑马 骑自行车 旅行 踢足球")

@@ -7,16 +7,17 @@ from regard.text.phrasebook.acts import (
     duty,
     event,
     habit,
+    handling,
     known_deed,
     leisure,
     planned_act,
 )
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.grammar import Unit, build
-from regard.text.phrasebook.lexicon.adjectives import MOODS, PLACE_QUALITIES, QUALITIES, TRAITS
+from regard.text.phrasebook.lexicon.adjectives import MOODS, PLACES_RATED, QUALITIES, TRAITS
 from regard.text.phrasebook.lexicon.nouns import KINDS
 from regard.text.phrasebook.lexicon.people import Named
-from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES
+from regard.text.phrasebook.lexicon.places import CITIES, COUNTRIES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.verbs import FEELINGS, LIKINGS, SKILLS, SPEAK, WANTS
 from regard.text.phrasebook.morphology import be, do, inflect
@@ -88,7 +89,8 @@ def described(chance: Chance) -> tuple[Unit, Unit]:
     if draw < 85:
         adjective = chance.deal(QUALITIES)
         return this(chance, chance.deal(adjective.things)), adjective.plain
-    return spot(chance.deal(BUILDINGS)), chance.deal(PLACE_QUALITIES).plain
+    adjective, place = chance.deal(PLACES_RATED)
+    return spot(place), adjective.plain
 
 
 def quality(chance: Chance) -> Unit:
@@ -154,7 +156,7 @@ def permission(chance: Chance) -> Unit:
     """你可以用我的词典 / You can use my dictionary."""
     who = somebody(chance)
     zh, en = chance.pick((("可以", "can"), ("不能", "cannot"), ("能", "can")))
-    act = leisure(chance) if chance.odds(0.5) else known_deed(chance)
+    act = leisure(chance) if chance.odds(0.5) else handling(chance)
     return build(
         f"{{who}} {zh}#can {{act}}",
         f"{{who}} {en}#can {{act}}",

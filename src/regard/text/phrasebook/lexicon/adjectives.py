@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from regard.text.phrasebook.grammar import Unit, word
 from regard.text.phrasebook.lexicon.nouns import Noun, nouns
+from regard.text.phrasebook.lexicon.places import BUILDINGS, Place
+from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.morphology import comparative, superlative
 
 
@@ -100,7 +102,7 @@ QUALITIES = _adjectives("""
     脏 | dirty | clothing tableware 毛巾 毯子 窗户 汽车 河
     有用 | useful | 词典 地图 电脑 手机 书 雨伞 计划
     有意思 | interesting | book show 故事 文章 节目 计划 历史
-    重要 | important | event 信 计划 文章 问题 机会
+    重要 | important | event 信 计划 文章 问题
     难 | difficult | subject language 问题 作业
     容易 | easy | 问题 作业 歌
     复杂 | complicated | 问题 计划 故事
@@ -117,9 +119,10 @@ QUALITIES = _adjectives("""
     安全 | safe | 汽车 飞机 火车 船 桥 路
     危险 | dangerous | wild 路 河
     著名 | well-known | 歌 画 电影 小说 山 桥
-    可怕 | scary | 老虎 蛇 狼 熊 狮子 梦 故事
+    可怕 | scary | 老虎 蛇 狼 熊 狮子 故事
 """)
 
+# Said of places; what follows is where in a town it fits.
 PLACE_QUALITIES = _adjectives("""
     安静 | quiet
     热闹 | lively
@@ -130,6 +133,20 @@ PLACE_QUALITIES = _adjectives("""
     拥挤 | crowded
     方便 | convenient
 """)
+_FITTING = {
+    "安静": "图书馆 医院 公园 咖啡馆 宾馆 办公室 博物馆 教堂 海边 书店 实验室 学校",
+    "热闹": "市场 广场 公园 超市 饭馆 咖啡馆 火车站 动物园 海边",
+    "美丽": "公园 海边 教堂 广场 博物馆 动物园",
+    "现代": "机场 火车站 图书馆 医院 办公室 宾馆 体育馆 电影院 实验室 工厂 学校",
+    "古老": "教堂 图书馆 博物馆 广场 学校 邮局",
+    "吵": "火车站 市场 机场 工厂 饭馆 办公室 宾馆 咖啡馆 广场",
+    "拥挤": "火车站 机场 超市 市场 医院 电影院 动物园 公园 体育馆 游泳池 银行",
+}
+PLACES_RATED: tuple[tuple[Adjective, Place], ...] = tuple(
+    (adjective, place)
+    for adjective in PLACE_QUALITIES
+    for place in select(BUILDINGS, _FITTING.get(adjective.zh, ""))
+)
 
 COLORS = _adjectives("""
     红色 | red

@@ -167,9 +167,11 @@ _TABLES = {
     "snack": """
         包子 个 steamed bun
         饺子 个 dumpling
-        鸡蛋 个 egg
         三明治 个 sandwich
         汉堡 个 hamburger
+    """,
+    "egg": """
+        鸡蛋 个 egg
     """,
     "dish": """
         面包 - bread = 块 piece
@@ -396,8 +398,7 @@ _TABLES = {
         问题 个 question
         计划 个 plan
         秘密 个 secret
-        梦 个 dream
-        机会 个 chance
+        办法 个 method
         作业 - homework
     """,
 }
@@ -405,6 +406,20 @@ _TABLES = {
 KINDS: dict[str, tuple[Noun, ...]] = {
     kind: tuple(_noun(line) for line in table.strip().splitlines())
     for kind, table in _TABLES.items()
+}
+
+# Big things come in ones, twos and threes.
+BIG = frozenset(
+    noun.zh
+    for kind in ("machine", "furniture", "car", "ridden", "vessel", "instrument", "opening", "wall")
+    for noun in KINDS[kind]
+) | {"房子", "楼", "桥", "山", "湖", "河", "路"}
+# What Chinese leaves bare for several known ones: 苹果 / the apples.
+BULK = frozenset(
+    noun.zh for kind in ("fruit", "vegetable", "snack", "egg") for noun in KINDS[kind]
+) | {
+    "饼干",
+    "邮票",
 }
 
 NOUNS: dict[str, Noun] = {noun.zh: noun for nouns in KINDS.values() for noun in nouns}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from regard.text.phrasebook.grammar import Unit, word
+from regard.text.phrasebook.lexicon.selection import select
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class Place:
         en: The English word without an article.
         preposition: What English says for being there: in or at.
         has_article: Whether English says "the" before it.
-        is_room: Whether it is a room of a home, which one cleans and stands in.
+        is_land: Whether it is a country or a city.
         bare: The word without an article, as a unit.
     """
 
@@ -22,18 +23,19 @@ class Place:
     en: str
     preposition: str
     has_article: bool
+    is_land: bool
     bare: Unit
 
 
-def _place(line: str) -> Place:
+def _place(line: str, *, is_land: bool) -> Place:
     zh, preposition, en = line.split(maxsplit=2)
     has_article = en.startswith("the ")
     en = en.removeprefix("the ")
-    return Place(zh, en, preposition, has_article, word(zh, en))
+    return Place(zh, en, preposition, has_article, is_land, word(zh, en))
 
 
-def _places(table: str) -> tuple[Place, ...]:
-    return tuple(_place(line) for line in table.strip().splitlines())
+def _places(table: str, *, is_land: bool = False) -> tuple[Place, ...]:
+    return tuple(_place(line, is_land=is_land) for line in table.strip().splitlines())
 
 
 BUILDINGS = _places("""
@@ -80,7 +82,8 @@ ROOMS = _places("""
     书房 in the study
 """)
 
-COUNTRIES = _places("""
+COUNTRIES = _places(
+    """
     中国 in China
     美国 in America
     英国 in England
@@ -101,9 +104,12 @@ COUNTRIES = _places("""
     瑞士 in Switzerland
     希腊 in Greece
     新西兰 in New Zealand
-""")
+""",
+    is_land=True,
+)
 
-CITIES = _places("""
+CITIES = _places(
+    """
     北京 in Beijing
     上海 in Shanghai
     广州 in Guangzhou
@@ -120,6 +126,14 @@ CITIES = _places("""
     悉尼 in Sydney
     曼谷 in Bangkok
     波士顿 in Boston
-""")
+""",
+    is_land=True,
+)
 
 BY_ZH: dict[str, Place] = {place.zh: place for place in (*BUILDINGS, *ROOMS, *COUNTRIES, *CITIES)}
+LANDS: tuple[Place, ...] = (*COUNTRIES, *CITIES)
+# Where work, errands and sights take people.
+COMMUTES = select(
+    BUILDINGS,
+    "学校 图书馆 医院 超市 银行 办公室 公司 工厂 博物馆 体育馆 市场 公园 海边 动物园 书店 实验室",
+)

@@ -16,7 +16,7 @@ _TABLE = """
     公司 | 工作 开会 | 用 电脑
     学校 | 学习 上课 唱歌 踢足球 锻炼 跑步 跳舞 | 学习 subject
     教室 | 学习 写作业 上课 看书 画画 休息 | 学习 subject language
-    厨房 | 做饭 洗碗 吃饭 | 做 蛋糕 沙拉 饺子 三明治
+    厨房 | 做饭 洗碗 吃饭 | 做 蛋糕 沙拉 三明治
     客厅 | 看电视 聊天 弹钢琴 看书 下棋 休息 拉小提琴 弹吉他 | 喝 茶 咖啡
     卧室 | 睡觉 看书 休息 看电视 写作业 弹吉他 | 写 信 诗
     花园 | 画画 看书 散步 聊天 下棋 拍照 休息 | 种 flower vegetable
@@ -72,6 +72,9 @@ _TABLE = """
 Deed = tuple[Verb, tuple[Noun, ...]]
 
 
+Scene = tuple[Place, tuple[Deed, ...]]
+
+
 def _deeds(text: str) -> list[Deed]:
     deeds: list[Deed] = []
     for part in text.split(";"):
@@ -81,12 +84,10 @@ def _deeds(text: str) -> list[Deed]:
     return deeds
 
 
-def _read(line: str) -> tuple[Place, tuple[Deed, ...]]:
+def _read(line: str) -> Scene:
     zh, activities, deeds = (part.strip() for part in line.split("|"))
     simple: list[Deed] = [(_VERBS[verb], ()) for verb in activities.split()]
     return BY_ZH[zh], tuple(simple + _deeds(deeds))
 
 
-SCENES: tuple[tuple[Place, tuple[Deed, ...]], ...] = tuple(
-    _read(line) for line in _TABLE.strip().splitlines()
-)
+SCENES: tuple[Scene, ...] = tuple(_read(line) for line in _TABLE.strip().splitlines())

@@ -46,13 +46,13 @@ def _verbs(table: str) -> tuple[Verb, ...]:
 
 # Lasting: in the simple present without any word for time, and never with 正在 or 了.
 LIKINGS = _verbs("""
-    喜欢 | like | pet fruit vegetable snack dish baked drink book flower subject sport taste language
+    喜欢 | like | pet fruit vegetable snack egg dish baked drink book flower subject sport taste language
     爱 | love | taste sport drink baked dish pet flower
     讨厌 | hate | 老鼠 蛇 vegetable 啤酒 猪肉 羊肉 奶酪 数学 物理 化学 作业 狼
 """)
 WANTS = _verbs("""
     需要 | need | carried machine household 汽车 自行车 大衣 手套 眼镜 drink furniture | a
-    想要 | want | carried household machine accessory clothing ridden instrument drink 狗 猫 | an
+    想要 | want | carried household machine accessory clothing ridden instrument drink 狗 猫 | a
     有 | have | carried accessory clothing book ridden car instrument pet machine furniture | an
 """)
 
@@ -74,21 +74,19 @@ FEELINGS = _verbs("""
 
 # Done again and again to things of a kind.
 ACTIONS = _verbs("""
-    吃 | eat | fruit vegetable snack dish baked
+    吃 | eat | fruit vegetable snack egg dish baked
     喝 | drink | drink
     看 | read | 小说 杂志 报纸
     看 | watch | show
     听 | listen to | 音乐 歌 故事 京剧
-    买 | buy | fruit vegetable dish baked drink flower clothing
-    卖 | sell | fruit vegetable drink clothing flower book
+    买 | buy | fruit vegetable egg dish baked drink flower
+    卖 | sell | fruit vegetable egg drink clothing flower book
     写 | write | 信 小说 文章 诗 故事 日记
     画 | draw | flower wild 树 马 地图
     学 | learn | language instrument 网球 象棋
     学习 | study | subject language
     教 | teach | subject language
-    洗 | wash | 盘子 杯子 clothing 汽车 毛巾
     修 | repair | machine ridden car 钟
-    用 | use | 电脑 手机 词典 地图 相机
     做 | make | baked snack 玩具 沙拉
     打 | play | sport
     喂 | feed | pet farm
@@ -103,21 +101,21 @@ DEEDS = _verbs("""
     借 | borrow | book 雨伞 自行车 相机 汽车 | ato
     寄 | mail | 信 包裹 明信片 礼物 | ant
     带 | bring | 雨伞 地图 礼物 词典 相机 篮子 | a
-    打开 | open | opening container 冰箱 包裹 | to
+    打开 | open | opening container 包裹 柜子 | to
     搬 | move | furniture 箱子 冰箱 洗衣机 钢琴 | t
     卖 | sell | 汽车 自行车 房子 相机 钢琴 电脑 | to
     买 | buy | machine clothing accessory carried book household ridden instrument furniture | ant
-    买 | buy | fruit vegetable snack baked dish drink flower | an
-    吃 | eat | fruit vegetable snack baked dish | an
+    买 | buy | fruit vegetable snack egg baked dish drink flower | an
+    吃 | eat | fruit snack egg baked dish | an
     喝 | drink | drink | a
     看 | read | book 信 文章 报纸 诗 日记 | at
     看 | watch | 电影 比赛 节目 | at
     听 | listen to | 歌 故事 | at
-    写 | write | 信 小说 文章 诗 故事 | an
+    写 | write | 信 文章 诗 故事 | an
     画 | draw | flower wild farm 树 桥 地图 | an
     修 | repair | machine ridden car 钟 椅子 灯 | to
     洗 | wash | clothing 盘子 杯子 汽车 毛巾 | to
-    做 | make | baked snack 玩具 | an
+    做 | make | 蛋糕 三明治 汉堡 沙拉 玩具 | a
     选 | choose | clothing accessory 书 礼物 电影 歌 相机 | at
     藏 | hide | 礼物 钥匙 日记 信 戒指 照片 | to
     用 | use | 电脑 手机 词典 相机 雨伞 毛巾 | to
@@ -129,10 +127,10 @@ DEEDS = _verbs("""
 
 # Befallen.
 ACCIDENTS = _verbs("""
-    丢 | lose | carried 手表 手套 书包 戒指 | at
+    丢 | lose | carried 手表 手套 书包 戒指 | ao
     收到 | receive | 信 礼物 明信片 包裹 花 票 | ant
     找到 | find | carried pet 眼镜 手套 戒指 | to
-    忘记 | forget | 问题 计划 梦 故事 | t
+    忘记 | forget | 问题 计划 办法 故事 | t
 """)
 
 # Done to people.
@@ -148,7 +146,6 @@ DEALINGS = _verbs("""
     批评 | criticize
     感谢 | thank
     原谅 | forgive
-    保护 | protect
 """)
 
 # Without an object in English, or with one that never changes.
