@@ -1,0 +1,142 @@
+"""A task small enough to train in milliseconds: each token has one right answer."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from regard.inference import Run, is_run
+from regard.layers import Dropout
+from regard.training import Trainer, TrainingConfig
+
+V, C, SAMPLES = 11, 5, 13
+
+
+class Toy(nn.Module):
+    """A table and a last layer, with dropout between them."""
+
+    def __init__(self, *, dropout=0.3, is_tied=False):
+        super().__init__()
+        self.table = nn.Embedding(V, C)
+        self.dropout = Dropout(dropout)
+        self.last = nn.Linear(C, V)
+        if is_tied:
+            self.last.weight = self.table.weight
+
+    def forward(self, ids):
+        return self.dropout(self.table(ids))
+
+    def project(self, states):
+        return self.last(states)
+
+
+class ToyTask:
+    """Sentences of 1 to 5 tokens; the answer to token i is 3 i + 1.
+
+    Args:
+        batch_size: Sentences in a batch.
+        figures: What validations give, in turn; None measures.
+        poisoned: The update whose states are NaN.
+        auxiliary: Weight of a further loss, the states' squares.
+    """
+
+    def __init__(self, *, batch_size=2, figures=None, poisoned=None, auxiliary=0.0):
+        generator = torch.Generator().manual_seed(7)
+        self.batch_size, self.figures = batch_size, None if figures is None else iter(figures)
+        self.poisoned, self.auxiliary, self.calls = poisoned, auxiliary, 0
+        self.texts = [
+            torch.randint(V, (1 + sample % 5,), generator=generator) for sample in range(SAMPLES)
+        ]
+        self.begun = []
+
+    model_dim = C
+    num_samples = SAMPLES
+
+    def begin_epoch(self, epoch):
+        self.begun.append(epoch)
+
+    def batches(self, epoch, cursor):
+        generator = torch.Generator().manual_seed(epoch)
+        order = torch.randperm(SAMPLES, generator=generator).tolist()
+        for start in range(cursor, SAMPLES, self.batch_size):
+            chosen = order[start : start + self.batch_size]
+            yield torch.cat([self.texts[i] for i in chosen]), start + len(chosen)
+
+    def states_and_labels(self, model, batch):
+        self.calls += 1
+        states = model(batch)
+        if self.calls == self.poisoned:
+            states = states * torch.nan
+        auxiliary = self.auxiliary * states.square().sum() if self.auxiliary else None
+        return states, (3 * batch + 1) % V, auxiliary
+
+    @torch.no_grad()
+    def validate(self, model):
+        if self.figures is not None:
+            figure = next(self.figures)
+            return figure if isinstance(figure, dict) else {"loss": figure, "bleu": 0.0}
+        ids = torch.arange(V)
+        loss = F.cross_entropy(model.project(model(ids)), (3 * ids + 1) % V)
+        return {"loss": float(loss), "bleu": -float(loss)}
+
+    def samples(self, model):
+        return ["one → two"]
+
+
+class Recorder:
+    """A reporter that keeps what it was told, and may do something after an update."""
+
+    def __init__(self, after_update=None):
+        self.events, self.figures, self.after_update = [], [], after_update
+
+    def started(self, facts):
+        self.events.append("started")
+
+    def training(self, share):
+        self.share = share
+        return nullcontext()
+
+    def updated(self, update, epoch, tokens, figures):
+        self.figures.append({"update": update, "epoch": epoch, "tokens": tokens, **figures})
+        if self.after_update is not None:
+            self.after_update(update)
+
+    def validated(self, update, figures, *, is_best, samples):
+        self.events.append(("validated", update, is_best))
+
+    def resumed(self, update):
+        self.events.append(("resumed", update))
+
+    def interrupted(self, path, update):
+        self.events.append(("interrupted", update))
+
+    def finished(self, path, summary, seconds):
+        self.events.append("finished")
+
+
+def fit(path, *, task=None, model=None, reporter=None, **settings):
+    """Train into ``path``, or go on there; the trainer, for a look inside, and its summary."""
+    defaults = {"updates": 12, "validate_every": 4, "warmup": 2, "learning_rate": 0.05}
+    config = TrainingConfig(**defaults | {"precision": "float32"} | settings)
+    torch.manual_seed(config.seed)
+    opened = Run.open_for_training(path) if is_run(path) else Run.create(path, {}, "toy")
+    with opened as run:
+        trainer = Trainer(run, model or Toy(), task or ToyTask(), config, reporter or Recorder())
+        return trainer, trainer.fit()
+
+
+def contents(path):
+    """The bytes that two equal trainings must share."""
+    names = ["model.safetensors", "metrics.jsonl", "run.json"]
+    return {name: (path / name).read_bytes() for name in names}
+
+
+@pytest.fixture
+def toy():
+    """Everything to train on the toy task with."""
+    return SimpleNamespace(
+        Model=Toy, Task=ToyTask, Recorder=Recorder, fit=fit, contents=contents, samples=SAMPLES, V=V
+    )

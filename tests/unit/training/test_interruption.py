@@ -1,0 +1,62 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from regard.errors import Interrupted
+from regard.training.interruption import Interruption
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_is_a_request(number):
+    with Interruption() as interruption:
+        assert not interruption.requested
+        os.kill(os.getpid(), number)
+        assert interruption.requested
+        with pytest.raises(Interrupted) as stopped:
+            interruption.leave()
+    assert stopped.value.signal_number == number
+    assert isinstance(stopped.value, KeyboardInterrupt)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_handlers_are_put_back(number):
+    before = signal.getsignal(number)
+    with Interruption():
+        assert signal.getsignal(number) != before
+    assert signal.getsignal(number) == before
+
+
+def test_a_second_signal_ends_the_process_at_once():
+    number = signal.SIGINT
+    program = (
+        "import os, sys\n"
+        "from regard.training.interruption import Interruption\n"
+        "with Interruption():\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "    print('still here', flush=True)\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "    print('never', flush=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == -number
+    assert done.stdout == "still here\n"
+
+
+def test_other_threads_leave_signals_alone():
+    found = []
+
+    def work():
+        before = signal.getsignal(signal.SIGTERM)
+        with Interruption() as interruption:
+            found.append((signal.getsignal(signal.SIGTERM) == before, interruption.requested))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [(True, False)]

@@ -1,0 +1,75 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from regard.training import ConsoleReporter
+from regard.training import progress as module
+
+FIGURES = {"loss": 1.2345, "learning_rate": 0.1, "gradient_norm": 3.0}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "perf_counter", lambda: now[0])
+    return now
+
+
+def console(*, is_terminal=False):
+    file = io.StringIO()
+    return Console(file=file, force_terminal=is_terminal, width=120), file
+
+
+def test_lines_say_loss_speed_and_time_left(clock):
+    screen, file = console()
+    reporter, share = ConsoleReporter(screen), [0.0]
+    with reporter.training(lambda: share[0]):
+        for update in range(1, 26):
+            clock[0] += 1
+            share[0] = update / 100
+            reporter.updated(update, 0, 500, FIGURES)
+    lines = file.getvalue().splitlines()
+    assert lines == [
+        "epoch 1  update 10  loss 1.234  500 tokens/s  10%  1:30 left",
+        "epoch 1  update 20  loss 1.234  500 tokens/s  20%  1:20 left",
+    ]
+
+
+def test_a_terminal_gets_a_bar(clock):
+    screen, file = console(is_terminal=True)
+    reporter = ConsoleReporter(screen)
+    with reporter.training(lambda: 0.5):
+        clock[0] += 1
+        reporter.updated(7, 2, 500, FIGURES)
+    shown = file.getvalue()
+    assert "epoch 3" in shown
+    assert "50%" in shown
+    assert "update 7  loss 1.234  500 tokens/s" in shown
+
+
+def test_validation_shows_figures_and_samples():
+    for quiet, expected in ((False, True), (True, False)):
+        screen, file = console()
+        reporter = ConsoleReporter(screen, quiet=quiet)
+        reporter.validated(100, {"loss": 2.0, "bleu": 31.25}, is_best=True, samples=["[a] → b"])
+        text = file.getvalue()
+        assert "validation at update 100: loss 2  bleu 31.25  (best so far)" in text
+        assert ("  [a] → b" in text) == expected
+
+
+def test_start_pause_and_end_are_told():
+    screen, file = console()
+    reporter = ConsoleReporter(screen)
+    reporter.started(["900 pairs to train on"])
+    reporter.resumed(40)
+    reporter.interrupted(Path("run"), 55)
+    summary = {"updates": 60, "weights": "last", "validation": {"loss": 1.5}}
+    reporter.finished(Path("run"), summary, 3725.0)
+    assert file.getvalue().splitlines() == [
+        "900 pairs to train on",
+        "going on from update 40",
+        "stopped at update 55, saved in run; run the same command to go on",
+        "done: 60 updates in 1:02:05; weights: last; validation: loss 1.5; in run",
+    ]

@@ -1,0 +1,65 @@
+import pytest
+
+from regard.config import build
+from regard.errors import SettingError
+from regard.training import TrainingConfig
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"updates": 0}, "updates must be above 0; got 0"),
+        ({"epochs": -1}, "epochs must be above 0; got -1"),
+        ({"minutes": 0.0}, "minutes must be above 0; got 0.0"),
+        ({"updates": None}, "one of updates, epochs, minutes must be set; got none. Training"),
+        ({"batch_tokens": 0}, "batch_tokens must be at least 1; got 0"),
+        ({"accumulate": 0}, "accumulate must be at least 1; got 0"),
+        ({"warmup": 0}, "warmup must be at least 1; got 0"),
+        ({"validate_every": 0}, "validate_every must be at least 1; got 0"),
+        ({"keep": 0}, "keep must be at least 1; got 0"),
+        ({"validation_pairs": -1}, "validation_pairs must be at least 0; got -1"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0; got 0.0"),
+        ({"clip_norm": -1.0}, "clip_norm must be above 0; got -1.0"),
+        ({"patience": 0}, "patience must be above 0; got 0"),
+        ({"eps": 0.0}, "eps must be above 0; got 0.0"),
+        ({"weight_decay": -0.1}, "weight_decay must be at least 0; got -0.1"),
+        ({"label_smoothing": 1.0}, "label_smoothing must be at least 0 and below 1; got 1.0"),
+        ({"ema": 1.0}, "ema must be at least 0 and below 1; got 1.0"),
+        ({"seed": -1}, "seed must be at least 0; got -1"),
+        ({"betas": (0.9,)}, r"betas must be two numbers, .* got \[0.9\]"),
+        ({"betas": (0.9, 1.0)}, r"betas must be two numbers, .* got \[0.9, 1.0\]"),
+        (
+            {"metric": "bleu", "validation_pairs": 0},
+            "validation_pairs must be above 0 where metric is bleu; got 0. BLEU is measured",
+        ),
+    ],
+)
+def test_wrong_value_is_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        TrainingConfig(**{"updates": 1} | settings)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"update": 1}, "training.update is not a setting. Did you mean training.updates"),
+        ({"updates": "many"}, "training.updates must be a whole number; got 'many'"),
+        ({"updates": 1, "keep": True}, "training.keep must be a whole number; got True"),
+        (
+            {"updates": 1, "schedule": "linaer"},
+            "training.schedule must be one of .*; got 'linaer'. Did you mean 'linear'",
+        ),
+        (
+            {"updates": 1, "metric": "chrf"},
+            "training.metric must be one of loss, bleu; got 'chrf'",
+        ),
+        (
+            {"updates": 1, "precision": "bf16"},
+            "training.precision must be one of auto, float32, bfloat16; got 'bf16'",
+        ),
+        ({"updates": -1}, r"\[training\] updates must be above 0; got -1"),
+    ],
+)
+def test_wrong_line_of_a_recipe_is_named(table, message):
+    with pytest.raises(SettingError, match=message):
+        build(TrainingConfig, table, where="training")
