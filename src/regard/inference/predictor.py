@@ -251,7 +251,8 @@ class Predictor:
         return beam(self.model.step, state, beam_size=beam_size, n_best=n_best, **options)
 
     def _padded(self, ids: list[list[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-        rows = [torch.tensor([*tokens, EOS_ID]) for tokens in ids]
+        end = [EOS_ID] if self.recipe.data.source_end else []
+        rows = [torch.tensor([*tokens, *end]) for tokens in ids]
         lengths = torch.tensor([len(row) for row in rows])
         padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
         return padded, lengths

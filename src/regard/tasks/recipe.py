@@ -30,6 +30,8 @@ class DataConfig:
         max_length: Longest sentence, in tokens, that training takes.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
         on_long: The same for a sentence beyond max_length.
+        source_end: Whether the model reads an end token after the source. Without it every place
+            that can be looked at is a piece of the sentence, which suits alignments.
     """
 
     train: tuple[str, ...] | str = ()
@@ -41,6 +43,7 @@ class DataConfig:
     max_length: int = 256
     on_bad_line: Literal["error", "skip"] = "error"
     on_long: Literal["error", "skip"] = "skip"
+    source_end: bool = True
 
     def __post_init__(self) -> None:
         check_at_least("max_length", self.max_length, 1)

@@ -19,6 +19,7 @@ from regard.text import (
     BadLines,
     Batch,
     Batches,
+    BatchPlan,
     Corpus,
     Pair,
     PairTokenizer,
@@ -91,7 +92,7 @@ class TranslationTraining:
         """The rest of an epoch's batches, each with the cursor after it."""
         plans = self._plan(self.epoch_corpus, seed=self.config.seed)
         for plan in plans.epoch(epoch, cursor):
-            yield collate(self.epoch_corpus, plan.indices), plan.cursor
+            yield self._batch(self.epoch_corpus, plan), plan.cursor
 
     def states_and_labels(
         self, model: nn.Module, batch: Batch
@@ -104,7 +105,7 @@ class TranslationTraining:
         """Cross-entropy per target token in nats, perplexity, and BLEU of greedy outputs."""
         total, tokens = 0.0, 0
         for plan in self.valid_batches.epoch(0):
-            states, labels, _ = states_and_labels(model, collate(self.valid, plan.indices))
+            states, labels, _ = states_and_labels(model, self._batch(self.valid, plan))
             for start in range(0, len(labels), CHUNK_ROWS):
                 rows = slice(start, start + CHUNK_ROWS)
                 logits = model.project(states[rows])  # type: ignore[operator]
@@ -144,9 +145,12 @@ class TranslationTraining:
             too_long=too_long,
         )
 
+    def _batch(self, corpus: Corpus, plan: BatchPlan) -> Batch:
+        return collate(corpus, plan.indices, source_end=self.recipe.data.source_end)
+
     def _plan(self, corpus: Corpus, *, seed: int) -> Batches:
         return Batches(
-            corpus.source.lengths + 1,
+            corpus.source.lengths + int(self.recipe.data.source_end),
             corpus.target.lengths + 1,
             max_tokens=self.config.batch_tokens,
             seed=seed,
