@@ -197,54 +197,65 @@ def _unknown(texts: Sequence[Sequence[int]]) -> float:
 
 
 def _brief(found: Mapping[str, Any]) -> str:
-    return f"{found['linked']:.3f} / {found['overall']:.3f} ({found['layer']})"
+    return f"{_errors(found)} ({found['layer']}); {_diagonal(found)}"
+
+
+def phrasebook_figures(phrasebook: Mapping[str, Any]) -> list[measuring.Figure]:
+    """The demo's model, and the best of the other family."""
+    (demo,) = [name for name in phrasebook if name.endswith("(the demo)")]
+    others = [name for name in phrasebook if name.split(" over ")[0] != demo.split(" over ")[0]]
+    best = min(others, key=lambda name: float(phrasebook[name]["test"]["linked"]))
+    return [
+        measuring.Figure(
+            what="Alignment error on the phrasebook's test, over words with a link / over all",
+            ours=_errors(phrasebook[name]["test"]),
+            beside=_diagonal(phrasebook[name]["test"]),
+            note=f"{name}; {phrasebook[name]['test']['exact_match']:.1f} % of outputs right",
+        )
+        for name in (demo, best)
+    ]
+
+
+def zhen_figures(translators: Mapping[str, Any]) -> list[measuring.Figure]:
+    """The best of the translators."""
+    name = min(translators, key=lambda name: float(translators[name]["linked"]))
+    found = translators[name]
+    unknown = max(found["unknown_source_share"], found["unknown_target_share"])
+    return [
+        measuring.Figure(
+            what="Alignment error on hand-aligned zh-en news, trained on Tatoeba",
+            ours=_errors(found),
+            beside=_diagonal(found),
+            note=f"{name}, {found['layer']}; {100 * unknown:.0f} % of a side's tokens unknown",
+        )
+    ]
+
+
+def _errors(found: Mapping[str, Any]) -> str:
+    return f"{found['linked']:.3f} / {found['overall']:.3f}"
 
 
 def _diagonal(found: Mapping[str, Any]) -> str:
     return f"diagonal: {found['diagonal_linked']:.3f} / {found['diagonal_overall']:.3f}"
 
 
-def figures(phrasebook: Mapping[str, Any], translators: Mapping[str, Any]) -> list[Any]:
-    """The demo's model, the best of the other family, and the best of the translators."""
-    (demo,) = [name for name in phrasebook if name.endswith("(the demo)")]
-    others = [name for name in phrasebook if name.split(" over ")[0] != demo.split(" over ")[0]]
-    best = min(others, key=lambda name: float(phrasebook[name]["test"]["linked"]))
-    lines = []
-    for name in (demo, best):
-        found = phrasebook[name]["test"]
-        lines.append(
-            measuring.Figure(
-                what="Alignment error on the phrasebook's test, over words with a link / over all",
-                ours=f"{found['linked']:.3f} / {found['overall']:.3f}",
-                beside=_diagonal(found),
-                note=f"{name}; {found['exact_match']:.1f} % of outputs right",
-            )
-        )
-    for name, found in sorted(translators.items(), key=lambda item: float(item[1]["linked"]))[:1]:
-        unknown = max(found["unknown_source_share"], found["unknown_target_share"])
-        lines.append(
-            measuring.Figure(
-                what="Alignment error on hand-aligned zh-en news, trained on Tatoeba",
-                ours=f"{found['linked']:.3f} / {found['overall']:.3f}",
-                beside=_diagonal(found),
-                note=f"{name}, {found['layer']}; up to {100 * unknown:.0f} % of a side unknown",
-            )
-        )
-    return lines
-
-
 def main() -> None:
     """Measure both, write the record."""
     parser = argument_parser(__doc__ or "", minutes=None)
     parser.add_argument("--translators", type=Path, help="the --work of chinese_english")
+    parser.add_argument("--no-phrasebook", action="store_true", help="leave the phrasebook out")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     before = measuring.machine()
-    translators = {}
+    details: dict[str, Any] = {}
+    lines: list[measuring.Figure] = []
+    if not arguments.no_phrasebook:
+        details["phrasebook"] = measure_phrasebook(arguments.work, arguments.minutes)
+        lines += phrasebook_figures(details["phrasebook"])
     if arguments.translators is not None:
-        translators = measure_translators(arguments.translators, measuring.corpora())
-    phrasebook = measure_phrasebook(arguments.work, arguments.minutes)
-    lines = figures(phrasebook, translators)
+        details["zhen_sentences_that_chose_the_layer"] = CHOOSING
+        details["zhen"] = measure_translators(arguments.translators, measuring.corpora())
+        lines += zhen_figures(details["zhen"])
     for line in lines:
         print(line)
     if arguments.dry:
@@ -253,11 +264,7 @@ def main() -> None:
         "alignment",
         title="Alignment error rates of attention, with the diagonal beside",
         figures=lines,
-        details={
-            "phrasebook": phrasebook,
-            "zhen": translators,
-            "zhen_sentences_that_chose_the_layer": CHOOSING,
-        },
+        details=details,
         started_on=before,
     )
 
