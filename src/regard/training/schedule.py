@@ -33,5 +33,7 @@ def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -
     if config.schedule == "inverse_sqrt":
         return float(peak * (config.warmup / update) ** 0.5)
     if config.schedule == "linear":
-        return peak * max(0.0, 1 - share)
+        # From the end of warm-up, whose share of training follows from where we are now.
+        warm = share * config.warmup / update
+        return peak * max(0.0, 1 - share) / max(1e-9, 1 - warm)
     return peak

@@ -33,7 +33,7 @@ def test_linear_falls_by_the_same_amount_to_zero():
     found = rates(100, warmup=10, schedule="linear", learning_rate=0.3)
     assert found[-1] == 0
     steps = [one - other for one, other in pairwise(found[9:])]
-    assert steps == pytest.approx([0.003] * 90)
+    assert steps == pytest.approx([0.3 / 90] * 90)
 
 
 def test_constant_stays():
