@@ -2,8 +2,9 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# Which torch, and from which index: TORCH_INDEX=URL takes its CPU build from there.
-TORCH ?= torch>=2.11,<2.14
+# Which torch (any from 2.11 to 2.13 will do), and from which index: TORCH_INDEX=URL takes its CPU
+# build from there.
+TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
 # Where benchmarks prepare their text.
 WORK ?= /tmp/regard-bench
