@@ -88,7 +88,7 @@ def alignment_errors(
     """How far attention is from gold links, by one teacher-forced pass over each pair.
 
     A word of the output is linked to the source word that its tokens give most weight, weights
-    summed over the tokens of a source word; to none if that is the end of the sentence.
+    summed over the tokens of a source word; to none if the end of the sentence is given more.
 
     Args:
         predictor: The model in use.
@@ -126,9 +126,10 @@ def word_links(
         pair = pairs[place]
         # The end of the source competes as if it were one more word.
         end = (len(pair.source), len(pair.source) + 1)
+        columns = [*((piece.start, piece.end) for piece in sources[place]), end]
         words = words_from_tokens(
             rows[:-1],
-            [*((piece.start, piece.end) for piece in sources[place]), end],
+            columns[: rows.shape[1]],
             [(piece.start, piece.end) for piece in targets[place]],
             [*pair.source_words, end],
             pair.target_words,
@@ -147,8 +148,8 @@ def cross_maps(
 ) -> Iterator[tuple[int, Float[Tensor, "T S"]]]:
     """The output × source weights of many pairs, as (place of the pair, weights), in any order.
 
-    Row t belongs to the query that predicts target token t. The last row and the last column are
-    the ends of the two sentences.
+    Row t belongs to the query that predicts target token t. The last row is the end of the target;
+    the last column is the end of the source, if the model reads one.
 
     Args:
         predictor: The model in use.
@@ -160,9 +161,10 @@ def cross_maps(
         SettingError: The model has no such attention.
     """
     sizes = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
+    end = [EOS_ID] if predictor.recipe.data.source_end else []
     predictor.model.eval()
     for group in batched(sizes, predictor.recipe.decoding.batch_tokens):
-        read = [torch.tensor([*sources[place], EOS_ID]) for place in group]
+        read = [torch.tensor([*sources[place], *end]) for place in group]
         written = [torch.tensor([BOS_ID, *targets[place]]) for place in group]
         lengths = torch.tensor([len(row) for row in read])
         calls: list[Seen] = []

@@ -66,7 +66,7 @@ class Answer:
         if self.look is not None:
             members["source_tokens"] = [piece.text for piece in self.look.source_pieces]
             members["output_tokens"] = [piece.text for piece in self.look.output_pieces]
-            # Without the row of the output's end; the last column is the source's.
+            # Without the row of the output's end; one column more than tokens is the source's.
             rows = self.look.cross()[: len(self.look.output_pieces)].tolist()
             members["attention"] = [[round(weight, 4) for weight in row] for row in rows]
         return members

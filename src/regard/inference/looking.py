@@ -50,7 +50,7 @@ def example(look: Look, *, score: float | None = None, phrase: Phrase | None = N
         score: The search's score of the output.
         phrase: Its gold links are added if source and output are this phrase's.
     """
-    source_tokens = _tokens(look.source_pieces, look.source)
+    source_tokens = _tokens(look.source_pieces, look.source)[: _source_width(look)]
     output_tokens = _tokens(look.output_pieces, look.output)
     is_gold = phrase is not None and (phrase.source, phrase.target) == (look.source, look.output)
     return Example(
@@ -118,20 +118,23 @@ class Drawing:
 
     Attributes:
         text: The drawing, without the column and the row of the sentence's end.
-        end_share: What the words of the output left on the end of the source, on average.
-        end_most: The most that one of them left there.
-        end_token: Which one.
+        left_on_end: What each output token left on the end of the source; None where the model
+            reads none.
+        names: The output tokens.
     """
 
     text: str
-    end_share: float
-    end_most: float
-    end_token: str
+    left_on_end: tuple[float, ...] | None
+    names: tuple[str, ...]
 
     def __str__(self) -> str:
+        if not self.left_on_end:
+            return self.text
+        mean = sum(self.left_on_end) / len(self.left_on_end)
+        most, name = max(zip(self.left_on_end, self.names, strict=True))
         return (
-            f"{self.text}\n(left on the end of the source: {self.end_share:.2f} on average, "
-            f"at most {self.end_most:.2f}, by {self.end_token})"
+            f"{self.text}\n(left on the end of the source: {mean:.2f} on average, "
+            f"at most {most:.2f}, by {name})"
         )
 
 
@@ -154,14 +157,14 @@ def draw(shown: Example, *, layer: int | None = None, width: int = 80) -> Drawin
         for row in zip(*found, strict=True)
     ][:-1]
     names = [token.text for token in shown.output_tokens[:-1]]
-    ends = [row[-1] for row in rows] or [0.0]
-    place = max(range(len(ends)), key=ends.__getitem__)
-    heads = [token.text for token in shown.source_tokens[:-1]]
+    heads = [token.text for token in shown.source_tokens]
+    has_end = END in heads[-1:]
+    if has_end:
+        heads.pop()
     return Drawing(
-        text=draw_text([row[:-1] for row in rows], heads, names, width=width),
-        end_share=sum(ends) / len(ends),
-        end_most=ends[place],
-        end_token=names[place] if names else END,
+        text=draw_text([row[: len(heads)] for row in rows], heads, names, width=width),
+        left_on_end=tuple(row[-1] for row in rows) if has_end else None,
+        names=tuple(names),
     )
 
 
@@ -172,6 +175,12 @@ def strongest_links(look: Look) -> list[Link]:
         return []
     best = rows.argmax(-1).tolist()
     return [(s, t) for t, s in enumerate(best) if s < len(look.source_pieces)]
+
+
+def _source_width(look: Look) -> int:
+    """Columns of the source: its pieces, and its end where the model reads one."""
+    widths = [found.weights.shape[-1] for found in look.maps if found.kind != "decoder"]
+    return widths[0] if widths else len(look.source_pieces)
 
 
 def _tokens(pieces: Sequence[Piece], text: str) -> tuple[Token, ...]:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,12 @@ from regard.text import TokenizerConfig, train_pair_tokenizer
 from regard.text.phrasebook import Phrase
 
 
+@pytest.mark.parametrize("source_end", [True, False])
 def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
-    predictor: Predictor, phrases: list[Phrase]
+    predictor: Predictor, phrases: list[Phrase], source_end: bool
 ) -> None:
+    data = replace(predictor.recipe.data, source_end=source_end)
+    predictor.recipe = replace(predictor.recipe, data=data)
     sources = [predictor.tokenizer.source.encode(phrase.source) for phrase in phrases]
     targets = [predictor.tokenizer.target.encode(phrase.target) for phrase in phrases]
     found = dict(cross_maps(predictor, sources, targets))
@@ -22,6 +26,8 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
     for place, phrase in enumerate(phrases):
         alone = predictor.look(phrase.source, phrase.target).cross()
         torch.testing.assert_close(found[place], alone)
+        assert found[place].shape[1] == len(sources[place]) + source_end
+    assert len(word_links(predictor, phrases)) == 2
 
 
 def test_one_layer_can_be_asked_for(predictor: Predictor, phrases: list[Phrase]) -> None:

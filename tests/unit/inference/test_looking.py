@@ -70,12 +70,23 @@ def test_gold_links_go_to_every_token_of_a_word() -> None:
 
 def test_the_drawing_leaves_the_end_out_and_says_its_mass(look: Look) -> None:
     drawing = draw(example(look))
-    assert drawing.end_share == pytest.approx(0.02)
-    assert (drawing.end_most, drawing.end_token) == (0.05, "love")
+    assert drawing.left_on_end == (0.01, 0.05, 0.0)
     lines = drawing.text.splitlines()
     assert [line.split()[0] for line in lines] == ["我", "I", "love", "China"]
     assert ".90" in lines[1]
-    assert "at most 0.05, by love" in str(drawing)
+    assert "0.02 on average, at most 0.05, by love" in str(drawing)
+
+
+def test_a_source_read_without_its_end_has_no_token_for_it(look: Look) -> None:
+    bare = AttentionMap("cross", 0, look.maps[0].weights[:, :, :4])
+    shown = example(
+        Look(look.source, look.output, look.source_pieces, look.output_pieces, maps=[bare])
+    )
+    assert [token.text for token in shown.source_tokens] == ["我", "爱", "中", "国"]
+    drawing = draw(shown)
+    assert drawing.left_on_end is None
+    assert str(drawing) == drawing.text
+    assert drawing.text.splitlines()[0].split() == ["我", "爱", "中", "国"]
 
 
 def test_a_model_without_attention_cannot_be_drawn(look: Look) -> None:
