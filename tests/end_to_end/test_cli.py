@@ -1,0 +1,280 @@
+"""The commands from training to looking, on a small run."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from regard import __version__
+from regard.cli.demo import PAGE, SENTENCE
+from regard.text.phrasebook import Phrase
+
+pytestmark = pytest.mark.slow
+
+
+def test_training_says_what_it_did_and_where(regard, corpus: Path, run: Path) -> None:
+    again = regard("train", corpus / "small.toml", "--run", run)
+    assert again.code == 0
+    assert "going on from update 80" in again.err
+    assert "300 pairs" not in again.err  # some were held out
+    assert re.search(r"294 pairs to train on, 6 to validate on", again.err)
+    assert f"next: regard predict {run}" in again.err
+    assert again.out == ""
+
+
+def test_an_ended_training_resumes_by_its_own_recipe(regard, run: Path) -> None:
+    before = (run / "model.safetensors").read_bytes()
+    resumed = regard("train", "--resume", "--run", run)
+    assert resumed.code == 0
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+def test_pairs_alone_are_enough_to_train(regard, corpus: Path, tmp_path: Path) -> None:
+    trained = regard("train", corpus / "train.tsv", "--minutes", 0.01, "--run", tmp_path / "auto")
+    assert trained.code == 0
+    said = trained.err
+    assert "text: 300 pairs, zh to en" in said
+    assert "tokenizer: words; characters where none are spaced" in said
+    assert "model: recurrent model with attention" in said
+    assert "minutes = 0.01" in (tmp_path / "auto" / "recipe.toml").read_text("utf-8")
+
+
+def test_settings_go_over_the_recipe(regard, corpus: Path, tmp_path: Path) -> None:
+    trained = regard(
+        *("train", corpus / "tiny.toml", "--run", tmp_path / "run"),
+        *("--set", "model.cell=lstm", "--set", "training.updates=1"),
+    )
+    assert trained.code == 0
+    recipe = (tmp_path / "run" / "recipe.toml").read_text("utf-8")
+    assert 'cell = "lstm"' in recipe
+    assert "updates = 1\n" in recipe
+
+
+def test_bad_lines_are_left_out_and_counted(regard, corpus: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_bytes((corpus / "train.tsv").read_bytes() + b"caf\xe9\tcoffee\nalone\n")
+    arguments = ("train", corpus / "tiny.toml", "--set", f"data.train={pairs}")
+    where = ("--run", tmp_path / "run")
+    assert "pairs.tsv:301: not UTF-8" in regard.refused(*arguments, *where)
+    trained = regard(*arguments, *where, "--on-bad-line", "skip")
+    assert trained.code == 0
+    assert "left out 2 lines that cannot be read" in trained.err
+
+
+def test_predicting_is_a_filter(regard, run: Path) -> None:
+    text = "我爱中国\n\n  \n我爱中国 😀\r\n".encode()
+    done = regard("predict", run, stdin=text)
+    assert done.code == 0
+    first, second, third, fourth = done.out.splitlines()
+    assert first
+    assert second == third == ""
+    assert fourth
+    assert regard("predict", run, stdin=b"").out == ""
+
+
+def test_predicting_a_file_is_predicting_its_lines(regard, corpus: Path, run: Path) -> None:
+    from_file = regard("predict", run, corpus / "test.tsv").out
+    sources = [
+        line.split("\t")[0] for line in (corpus / "test.tsv").read_text("utf-8").splitlines()
+    ]
+    assert from_file == regard("predict", run, stdin="\n".join(sources).encode()).out
+    assert len(from_file.splitlines()) == len(sources) == 30
+
+
+def test_ten_thousand_characters_are_translated_in_parts(regard, run: Path) -> None:
+    done = regard("predict", run, "--beam-size", 1, stdin=("我" * 10_000).encode())
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 1
+    assert done.err == (
+        "warning: stdin:1: longer than the 24 tokens that the model was trained on; "
+        "translated in 417 parts.\n"
+    )
+
+
+def test_many_odd_lines_are_named_and_then_counted(regard, run: Path) -> None:
+    text = b"\xff\n" * 25
+    done = regard("predict", run, "--on-bad-line", "skip", stdin=text)
+    assert done.code == 0
+    assert done.out == "\n" * 25
+    assert done.err.count("not UTF-8") == 10
+    assert done.err.endswith("warning: 15 more lines like these.\n")
+
+
+def test_scores_alternatives_and_attention_come_as_json(regard, run: Path) -> None:
+    arguments = ("predict", run, "--output-format", "jsonl", "--attention", "--n-best", 3)
+    found = json.loads(regard(*arguments, stdin="我爱中国".encode()).out)
+    assert found["source"] == "我爱中国"
+    assert found["source_tokens"] == ["我", "爱", "中", "国"]
+    scores = [each["score"] for each in found["n_best"]]
+    assert scores == sorted(scores, reverse=True)
+    assert len(scores) == 3
+    assert found["translation"] == found["n_best"][0]["translation"]
+    assert len(found["attention"]) == len(found["output_tokens"])
+
+
+def test_alternatives_and_links_come_as_text(regard, run: Path) -> None:
+    several = regard("predict", run, "--n-best", 2, stdin="我\n你\n".encode()).out
+    assert [line.split("\t")[0] for line in several.splitlines()] == ["1", "1", "2", "2"]
+    linked = regard("predict", run, "--attention", stdin="我爱中国\n".encode()).out
+    assert re.fullmatch(r"[^\t]+\t(\d+-\d+ ?)*\n", linked)
+
+
+def test_a_smaller_beam_may_give_other_answers(regard, corpus: Path, run: Path) -> None:
+    wide, narrow = (
+        regard("predict", run, corpus / "test.tsv", "--output-format", "jsonl", *options).out
+        for options in (["--beam-size", 8, "--length-penalty", 0], ["--beam-size", 1])
+    )
+    assert wide != narrow
+
+
+def test_looking_does_not_change_the_output(regard, corpus: Path, run: Path) -> None:
+    lines = (corpus / "test.tsv").read_text("utf-8").splitlines()[:6]
+    sources = "\n".join(line.split("\t")[0] for line in lines).encode()
+    plain = regard("predict", run, stdin=sources).out.splitlines()
+    looked = regard("predict", run, "--attention", stdin=sources).out.splitlines()
+    assert [line.split("\t")[0] for line in looked] == plain
+
+
+def test_evaluation_gives_figures_and_outputs_to_read(regard, run: Path) -> None:
+    done = regard("evaluate", run, "--beam-size", 1)
+    assert done.code == 0
+    assert done.out.startswith("30 sentences\n  BLEU ")
+    for expected in ("nrefs:1|bs:1000", "chrF2 ", "exact match ", "baseline, the source itself"):
+        assert expected in done.out
+    assert "baseline, always" in done.out
+    assert "sources of length" in done.out
+    for kind, count in {"best": 3, "worst": 3, "random": 4}.items():
+        assert len(re.findall(rf"^  {kind} #", done.out, re.MULTILINE)) == count
+
+
+def test_evaluation_comes_as_json(regard, run: Path) -> None:
+    done = regard("evaluate", run, "--json", "--split", "valid", "--beam-size", 1)
+    found = json.loads(done.out)
+    assert found["regard"] == __version__
+    assert found["count"] == 6
+    assert found["scores"][0]["name"] == "BLEU"
+    assert len(found["outputs"]) == 6
+
+
+def test_two_runs_are_compared(regard, run: Path, other_run: Path) -> None:
+    done = regard("evaluate", run, "--compare", other_run, "--beam-size", 1)
+    assert f"{other_run} → {run}" in done.out
+    assert re.search(r"chrF2 [\d.]+ → [\d.]+ \(\+[\d.]+, p = 0\.0", done.out)
+    assert re.search(r"\d+ sentences better, \d+ worse, \d+ equal", done.out)
+
+
+def test_other_files_can_be_evaluated_with_several_references(
+    regard, run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.zh").write_text("我\n你\n", "utf-8")
+    (tmp_path / "a.en").write_text("wrong\nwrong\n", "utf-8")
+    right = regard("predict", run, tmp_path / "a.zh").out
+    (tmp_path / "b.en").write_text(right, "utf-8")
+    files = ("--source", tmp_path / "a.zh", "--target", tmp_path / "a.en")
+    assert "exact match 0.00" in regard("evaluate", run, *files).out
+    more = regard("evaluate", run, *files, "--references", tmp_path / "b.en")
+    assert "exact match 100.00" in more.out
+
+
+def test_looking_draws_and_writes_a_page(regard, run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "folder" / "page.html"
+    done = regard("look", run, "我爱中国", "--output", page)
+    assert done.code == 0
+    heads = done.out.splitlines()[2].split()
+    assert heads == ["我", "爱", "中", "国"]
+    assert "left on the end of the source" in done.out
+    assert f"wrote {page}" in done.err
+    text = page.read_text("utf-8")
+    assert "<!doctype html>" in text.lower()
+    assert "我爱中国" in text
+    given = regard("look", run, "我爱中国", "--target", "I love China.", "--output", page)
+    assert given.out.startswith("我爱中国 → I love China.\n")
+
+
+def test_the_page_can_be_opened(
+    regard, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    regard("look", run, "我", "--output", tmp_path / "a.html", "--open")
+    assert opened == [(tmp_path / "a.html").as_uri()]
+
+
+def test_a_corpus_is_checked(regard, corpus: Path, run: Path) -> None:
+    done = regard("data", "check", corpus / "train.tsv", "--test", corpus / "train.tsv")
+    assert done.code == 1
+    assert "pairs: 300; test: 300" in done.out
+    assert re.search(r"^! .*whose source occurs in training", done.out, re.MULTILINE)
+    clean = regard("data", "check", corpus / "small.toml", "--run", run, "--json")
+    found = json.loads(clean.out)
+    assert (found["pairs"], found["held_out"]) == (300, {"test": 30})
+    assert found["source"]["lengths"]["unit"] == "tokens"
+
+
+def test_samples_are_drawn_by_seed(regard, corpus: Path) -> None:
+    first, same, other = (
+        regard("data", "sample", corpus / "train.tsv", "-n", 5, "--seed", seed).out
+        for seed in (1, 1, 2)
+    )
+    assert first == same != other
+    lines = (corpus / "train.tsv").read_text("utf-8").splitlines()
+    assert set(first.splitlines()) <= set(lines)
+    assert len(first.splitlines()) == 5
+
+
+def phrase(source: str, target: str) -> Phrase:
+    """A pair whose words are linked one after the other."""
+    ends = [i for i, char in enumerate(target) if char == " "]
+    words = tuple(zip([0, *(end + 1 for end in ends)], [*ends, len(target)], strict=True))
+    links = frozenset((i, i) for i in range(min(len(source), len(words))))
+    characters = tuple((i, i + 1) for i in range(len(source)))
+    return Phrase(source, target, characters, words, links, links, (), (target,))
+
+
+@pytest.fixture
+def little_phrasebook(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
+    """The demo on a part of the phrasebook, with a small model."""
+    names = {"train": "train.tsv", "valid": "test.tsv", "test": "test.tsv", "new": "test.tsv"}
+
+    def some(split: str) -> list[Phrase]:
+        lines = (corpus / names[split]).read_text("utf-8").splitlines()
+        found = [phrase(*line.split("\t")) for line in lines]
+        return [phrase("我爱中国", "I love China."), *found] if split == "test" else found
+
+    recipe = corpus / "demo.toml"
+    settings = (corpus / "small.toml").read_text("utf-8")
+    settings = settings.replace('"train.tsv"', '"phrasebook"').replace('test = "test.tsv"', "")
+    recipe.write_text(settings.replace("updates = 80", "updates = 40"), "utf-8")
+    monkeypatch.setattr("regard.text.phrasebook.phrases", some)
+    monkeypatch.setattr("regard.cli.recipes.packaged_recipe", lambda name: recipe)
+
+
+@pytest.mark.usefixtures("little_phrasebook")
+def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path: Path) -> None:
+    done = regard("demo", "--run", tmp_path / "demo")
+    assert done.code == 0, done
+    assert done.out.startswith(f"{SENTENCE} → ")
+    assert done.out.splitlines()[2].split() == ["我", "爱", "中", "国"]
+    assert re.search(r"exact match on 31 test sentences: [\d.]+ %", done.out)
+    assert re.search(r"exact match on 30 sentences with new combinations: [\d.]+ %", done.out)
+    assert re.search(r"alignment error 0\.\d+ over output words that have a link", done.out)
+    page = tmp_path / "demo" / PAGE
+    assert f"13 sentences: {page}" in done.out
+    assert '"sure":[[0,0],' in page.read_text("utf-8") or '"gold":null' in page.read_text("utf-8")
+    again = regard("demo", "--run", tmp_path / "demo")
+    assert f"using the translator in {tmp_path / 'demo'}" in again.err
+    assert again.out == done.out
+
+
+def test_the_version_is_told(regard) -> None:
+    assert regard("--version").out.strip() == __version__
+
+
+@pytest.mark.parametrize("command", ["demo", "train", "predict", "evaluate", "look"])
+def test_help_teaches_by_an_example(regard, command: str) -> None:
+    helped = regard(command, "--help")
+    assert helped.code == 0
+    assert f"Example: regard {command}" in helped.out or "| regard" in helped.out
+    if command == "train":
+        assert "transformer-tiny" in helped.out

@@ -1,0 +1,203 @@
+"""What a user may get wrong: one line that says what, where, and how to mend it."""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from regard.inference.lock import Lock
+
+pytestmark = pytest.mark.slow
+
+PAIRS = "".join(f"{n}是我\tI am {n}.\n" for n in range(20))
+Writes = Callable[[str, str | bytes], Path]
+
+
+def test_a_missing_file(regard, tmp_path: Path) -> None:
+    message = regard.refused("train", tmp_path / "nothing.tsv")
+    assert message == f"error: {tmp_path / 'nothing.tsv'} must exist; it does not."
+
+
+def test_an_empty_file(regard, writes: Writes) -> None:
+    message = regard.refused("train", writes("empty.tsv", ""))
+    assert message.endswith("empty.tsv must hold sentence pairs; got an empty file.")
+
+
+def test_line_counts_that_differ(regard, writes: Writes) -> None:
+    files = (writes("a.zh", "我\n你\n他\n"), writes("a.en", "I\nyou\n"))
+    assert "must have as many lines as each other; got 3 and 2." in regard.refused("train", *files)
+
+
+def test_a_line_that_is_not_utf8(regard, writes: Writes) -> None:
+    message = regard.refused("train", writes("bad.tsv", PAIRS.encode() + b"caf\xe9\tcoffee\n"))
+    assert "bad.tsv:21: not UTF-8 (byte 0xE9 at place 4)" in message
+    assert "iconv" in message
+
+
+def test_a_tab_too_many(regard, writes: Writes) -> None:
+    message = regard.refused("train", writes("bad.tsv", PAIRS + "a\tb\tc\n"))
+    assert "bad.tsv:21: expected 2 columns, found 3. Is there a tab inside a sentence?" in message
+
+
+def test_a_sentence_beyond_the_maximum_length(regard, writes: Writes, tmp_path: Path) -> None:
+    message = regard.refused(
+        *("train", writes("pairs.tsv", PAIRS), "--run", tmp_path / "run"),
+        *("--set", "data.max_length=3", "--set", "data.on_long=error"),
+    )
+    assert "pairs.tsv:" in message
+    assert "must be at most 3 tokens long; got 4. Raise max_length" in message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[model]\nnum_head = 4", "model.num_head is not a setting. Did you mean model.num_heads?"),
+        ("[modle]", "modle is not a section of a recipe. Did you mean model?"),
+        ('[model]\ntype = "transfomer"', "Did you mean 'transformer'?"),
+        ("[model]\nnum_heads = 7", "model_dim must be divisible by num_heads"),
+        ('[training]\nupdates = "many"', "training.updates must be a whole number; got 'many'."),
+        ("[training]", "one of updates, epochs, minutes must be set; got none."),
+        ('task = "classification"', "task must be one of translation; got 'classification'."),
+        ("[model", "must be a TOML file"),
+    ],
+)
+def test_a_recipe_that_says_something_else(
+    regard, writes: Writes, corpus: Path, text: str, message: str
+) -> None:
+    data = f'[data]\ntrain = "{corpus / "train.tsv"}"\n'
+    content = f"{text}\n{data}" if text.startswith("task") else f"{data}{text}\n"
+    assert message in regard.refused("train", writes("recipe.toml", content))
+
+
+def test_a_setting_that_is_none(regard, corpus: Path) -> None:
+    recipe = corpus / "tiny.toml"
+    assert "Did you mean model.cell?" in regard.refused("train", recipe, "--set", "model.cel=gru")
+    assert "--set must read key=value; got 'x'" in regard.refused("train", recipe, "--set", "x")
+
+
+def test_a_recipe_without_text(regard) -> None:
+    message = regard.refused("train", "rnn-attention", "--run", "nowhere")
+    assert message == "error: data.train must name the training text; got nothing."
+
+
+def test_a_vocabulary_larger_than_the_corpus_allows(regard, corpus: Path, tmp_path: Path) -> None:
+    message = regard.refused(
+        *("train", corpus / "tiny.toml", "--run", tmp_path / "run"),
+        *("--set", "tokenizer.vocab_size=50000"),
+    )
+    assert "vocab_size must be at most" in message
+    assert "The corpus allows no larger vocabulary" in message
+
+
+@pytest.fixture
+def copied(run: Path, tmp_path: Path) -> Path:
+    shutil.copytree(run, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_a_damaged_run(regard, copied: Path) -> None:
+    model = copied / "model.safetensors"
+    content = bytearray(model.read_bytes())
+    content[len(content) // 2] ^= 1
+    model.write_bytes(content)
+    message = regard.refused("predict", copied, stdin=b"a\n")
+    assert str(model) in message
+    assert "damaged" in message
+
+
+def test_a_run_of_a_newer_version(regard, copied: Path) -> None:
+    card = copied / "run.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "format": 99}))
+    message = regard.refused("evaluate", copied)
+    assert "was made by a newer version of regard (format 99)" in message
+    assert "Upgrade regard." in message
+
+
+def test_a_folder_that_is_no_run(regard, tmp_path: Path) -> None:
+    for command in (("predict",), ("evaluate",), ("look", "text")):
+        message = regard.refused(command[0], tmp_path / "none", *command[1:])
+        assert message == (
+            f"error: {tmp_path / 'none'} must be a run folder; got nothing there. "
+            "Make one with `regard train`."
+        )
+
+
+def test_a_run_in_use(regard, corpus: Path, copied: Path) -> None:
+    lock = Lock(copied)
+    try:
+        message = regard.refused("train", "--resume", "--run", copied)
+    finally:
+        lock.release()
+    assert f"{copied} is already in use by process {os.getpid()}" in message
+
+
+def test_a_run_with_other_settings(regard, corpus: Path, run: Path) -> None:
+    message = regard.refused(
+        "train", corpus / "small.toml", "--run", run, "--set", "model.cell=rnn"
+    )
+    assert "holds a run with other settings: model.cell was 'gru', now 'rnn'." in message
+
+
+def test_a_disk_without_room(
+    regard, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    message = regard.refused("train", corpus / "tiny.toml", "--run", tmp_path / "run")
+    assert "must fit on its disk; got 'No space left on device'." in message
+    assert "Free some space" in message
+
+
+def test_nothing_to_resume(regard, tmp_path: Path) -> None:
+    message = regard.refused("train", "--resume", "--run", tmp_path)
+    assert "--resume must go with the folder of a run" in message
+
+
+def test_nothing_to_evaluate_on(regard, corpus: Path, run: Path) -> None:
+    assert "split must be one of test, train, valid; got 'tests'. Did you mean 'test'?" in (
+        regard.refused("evaluate", run, "--split", "tests")
+    )
+    assert "must go with --source" in regard.refused("evaluate", run, "--target", "a")
+    assert "must have a line for each of the 30 sentences; got 300" in regard.refused(
+        *("evaluate", run, "--source", corpus / "test.tsv"),
+        *("--references", corpus / "train.tsv"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--beam-size", 0), "beam_size must be at least 1; got 0. Use 1 for greedy search."),
+        (("--n-best", 0), "n_best must be at least 1; got 0."),
+        (("--beam-size", 2, "--n-best", 3), "n_best must be at most beam_size; got n_best=3"),
+        (("--beam-size", "wide"), 'unable to convert "wide" into int'),
+        (("--beem-size", 2), "beem-size"),
+    ],
+)
+def test_options_out_of_range(
+    regard, run: Path, arguments: tuple[object, ...], message: str
+) -> None:
+    assert message in regard.refused("predict", run, *arguments, stdin=b"a\n")
+
+
+def test_text_that_cannot_be_looked_at(regard, run: Path) -> None:
+    assert "source must hold text to look at; got an empty line" in regard.refused("look", run, " ")
+    long = regard.refused("look", run, "我" * 30, "--target", "I")
+    assert "source must be at most 24 tokens long to be looked at; got 30" in long
+    assert "page.html must be a file that can be written" in regard.refused(
+        "look", run, "我", "--output", run / "run.json" / "page.html"
+    )
+
+
+def test_a_command_that_is_none(regard) -> None:
+    assert 'Did you mean "train"?' in regard.refused("trian")
+    assert "Did you mean 'demo'?" in regard.refused("train", "dmo")
+    assert "must be a recipe or files of sentence pairs" in regard.refused("train")
+    assert "files must name sentence pairs" in regard.refused("data", "check")

@@ -1,0 +1,78 @@
+"""What only a process of its own can show: pipes, signals, how fast it starts."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+REGARD = [sys.executable, "-m", "regard"]
+
+
+def test_help_loads_no_torch() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "regard", "train", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "Example: regard train" in done.stdout
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "cyclopts" in loaded
+    assert not loaded & {"torch", "numpy", "sentencepiece", "sacrebleu"}
+
+
+def test_a_pipe_is_answered_line_by_line_and_may_break(run: Path) -> None:
+    with subprocess.Popen(
+        [*REGARD, "predict", str(run), "--beam-size", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for text in ("我爱中国\n", "你好\n"):
+            process.stdin.write(text.encode())
+            process.stdin.flush()
+            assert process.stdout.readline().endswith(b"\n")  # before stdin has ended
+        process.stdout.close()
+        process.stdin.write("我\n".encode())
+        process.stdin.close()
+        assert process.wait(timeout=60) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_output_without_room_is_explained(run: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*REGARD, "predict", str(run)],
+            input=b"a\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        "error: the output must have room on its disk; got: No space left on device. "
+        "Free some space.\n"
+    )
+
+
+def test_asked_to_stop_training_saves_and_says_how_to_go_on(corpus: Path, tmp_path: Path) -> None:
+    command = [*REGARD, "train", str(corpus / "tiny.toml"), "--run", str(tmp_path / "run")]
+    command += ["--set", "training.updates=1000000", "--set", "training.validate_every=20"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        deadline = time.monotonic() + 120
+        while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 143
+    last = said.decode().splitlines()[-1]
+    assert last.startswith("stopped at update ")
+    assert last.endswith("run the same command to go on")
