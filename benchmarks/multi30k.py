@@ -2,11 +2,11 @@
 
 The published figure, 41.02, is BLEU of tokenised lower-cased text on test_2016_flickr, with the
 last ten checkpoints averaged and a beam of five (Wu et al., 2021, Transformer-tiny). Ours is
-measured the same way: the outputs and the reference are cut by Moses' tokenizer rules as sacrebleu's
-``13a`` has them, and lower-cased, by sacrebleu. The final weights are those candidates (last, best,
-average of the last ten, moving average) whose loss on the validation set is lowest; test sets are
-read once, after training. Beside it stand cased detokenised BLEU and chrF, and the trivial baseline
-of copying the source.
+measured on the same text with the same beam: outputs and references are lower-cased and cut into
+tokens by sacrebleu's ``13a`` rules, which follow Moses' tokenizer; the model itself is cased. The
+final weights are those of the candidates (last, best, average of the last ten, moving average)
+whose loss on the validation set is lowest; the test sets are read once, after training. Beside it
+stand cased detokenised BLEU and chrF, and the trivial baseline of copying the source.
 
     python -m benchmarks.multi30k --run RUN [--updates 7500] [--seed 1] [--threads 2]
 

@@ -139,9 +139,7 @@ def fit(given: list[batches.IdBatch], run: Run, *, seed: int = 42) -> tuple[nn.M
         seed=seed,
     )
     torch.manual_seed(seed)
-    model = Transformer(
-        MODEL, source_vocab=VOCAB_SIZE, target_vocab=VOCAB_SIZE, shared_vocab=True
-    )
+    model = Transformer(MODEL, source_vocab=VOCAB_SIZE, target_vocab=VOCAB_SIZE, shared_vocab=True)
     stopwatch = Stopwatch()
     Trainer(run, model, GivenBatches(given), config, stopwatch).fit()
     return model, stopwatch
