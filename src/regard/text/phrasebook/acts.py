@@ -15,6 +15,7 @@ from regard.text.phrasebook.lexicon.verbs import (
     DEEDS,
     DUTIES,
     LEISURE,
+    OUTBURSTS,
     Verb,
 )
 from regard.text.phrasebook.morphology import Form, do, present
@@ -121,11 +122,14 @@ def event(chance: Chance) -> Act:
     return Act(verb, certain(chance, chance.deal(verb.objects), verb.manners))
 
 
-def known_deed(chance: Chance) -> Act:
+def known_deed(chance: Chance, verbs: tuple[Verb, ...] | None = None) -> Act:
     """Something done to a thing already known: 修这台电脑."""
-    verb = chance.deal(DEEDS)
+    verb = chance.deal(_KNOWN_DEEDS if verbs is None else verbs)
     noun = chance.deal(verb.objects)
     return Act(verb, definite(chance, noun) if "o" in verb.manners else certain(chance, noun, "t"))
+
+
+_KNOWN_DEEDS = tuple(verb for verb in DEEDS if set(verb.manners) & {"t", "o"})
 
 
 def handling(chance: Chance) -> Act:
@@ -134,7 +138,7 @@ def handling(chance: Chance) -> Act:
     return Act(verb, definite(chance, chance.deal(verb.objects)))
 
 
-_HANDLINGS = tuple(verb for verb in select(DEEDS, "借 打开 用 看 听 修 检查") if verb.objects)
+_HANDLINGS = tuple(verb for verb in select(DEEDS, "借 打开 用 看 修 检查") if verb.objects)
 
 
 def favor(chance: Chance) -> Act:
@@ -176,7 +180,12 @@ def past_act(chance: Chance, subject: Named) -> Act:
     draw = chance.below(100)
     if draw < 55:
         return event(chance)
+    if draw < 60:
+        return Act(chance.deal(_OUTBURSTS))
     return activity(chance) if draw < 80 else dealing(chance, subject)
+
+
+_OUTBURSTS = select(OUTBURSTS, "哭 笑")
 
 
 def planned_act(chance: Chance, subject: Named) -> Act:

@@ -24,6 +24,8 @@ FEWEST_IN_TRAIN = 8
 SHOWN = "我爱中国"
 
 _SEED = 20170612
+# A sentence without a word this rare gives way to another, should that have one.
+_RARE = 60
 _MARKS = str.maketrans("", "", "。，？！.,?!' ")
 
 
@@ -104,7 +106,9 @@ def _draw(chance: Chance) -> tuple[list[Phrase], list[Phrase]]:
     names = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
     while len(known) < wanted or len(new) < spare:
         make = CONSTRUCTIONS[chance.pick(names)]
-        unit = min((make(chance), make(chance)), key=lambda each: _rarest(each, words))
+        unit = make(chance)
+        if _rarest(unit, words) > _RARE:
+            unit = min(unit, make(chance), key=lambda each: _rarest(each, words))
         zh = "".join(unit.zh)
         keys = {plain_key(zh), plain_key("".join(unit.en))}
         limit = LARGEST_SHARE * 0.97 * (len(known) + len(new) + 200)
@@ -116,10 +120,11 @@ def _draw(chance: Chance) -> tuple[list[Phrase], list[Phrase]]:
         part.append(finish(unit, stop=zh != SHOWN and not chance.odds(UNSTOPPED_SHARE)))
         seen |= keys
         drawn.update(unit.constructions)
+        words.update(unit.zh)
         words.update(unit.en)
     return known, new
 
 
 def _rarest(unit: Unit, words: Counter[str]) -> int:
-    """How often the rarest English word of a sentence has come so far."""
-    return min([words[word] for word in unit.en])
+    """How often the rarest word of a sentence has come so far."""
+    return min([words[word] for word in (*unit.zh, *unit.en)])

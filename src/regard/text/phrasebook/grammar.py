@@ -4,7 +4,6 @@ A ``Unit`` holds the words of both sides and the links between them. ``build`` j
 templates, one for each language, so that word order differs while the links come along.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -85,23 +84,33 @@ def build(
         [(0, 0, True), (1, 1, False), (2, 2, False), (2, 3, True), (3, 1, True), (4, 1, False)]
     """
     template = _compile(chinese, english)
-    zh, zh_starts, zh_heads = _fill(template.zh, slots, chinese=True)
-    en, en_starts, en_heads = _fill(template.en, slots, chinese=False)
-    links: list[tuple[int, int, bool]] = []
+    zh, zh_starts = _place(template.zh, {slot: unit.zh for slot, unit in slots.items()})
+    en, en_starts = _place(template.en, {slot: unit.en for slot, unit in slots.items()})
+    zh_heads = {slot: unit.zh_head for slot, unit in slots.items()}
+    en_heads = {slot: unit.en_head for slot, unit in slots.items()}
+    links = []
     for left, right, slot in template.same:
         a, b = zh_starts[left], en_starts[right]
-        links += [(a + i, b + j, sure) for i, j, sure in slots[slot].links]
-    for left, right, sure in template.tagged:
-        links += [(i, j, sure) for i in zh_heads[left] for j in en_heads[right]]
+        for i, j, sure in slots[slot].links:
+            links.append((a + i, b + j, sure))
+    for left, right, zh_slot, en_slot, sure in template.tagged:
+        a, b = zh_starts[left], en_starts[right]
+        for i in zh_heads.get(zh_slot, _FIRST):
+            for j in en_heads.get(en_slot, _FIRST):
+                links.append((a + i, b + j, sure))
     return Unit(
         tuple(zh),
         tuple(en),
         tuple(links),
-        _heads(template.zh, zh_heads, len(zh)),
-        _heads(template.en, en_heads, len(en)),
+        _head(template.zh_heads, zh_starts, zh_heads, len(zh)),
+        _head(template.en_heads, en_starts, en_heads, len(en)),
         person,
-        _names(name, slots.values()),
+        _names(name, slots),
     )
+
+
+# Where a word of a template has its head: at itself.
+_FIRST = (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +122,22 @@ class _Item:
     is_head: bool
     tags: tuple[tuple[str, bool], ...]
 
+    @property
+    def slot(self) -> str:
+        """The name of the slot; empty for a word."""
+        return self.text if self.is_slot else ""
+
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """Two templates, read: their items, the slots they share, and what their tags link."""
+    """Two templates, read: their items, the slots they share, what tags link, and the heads."""
 
     zh: tuple[_Item, ...]
     en: tuple[_Item, ...]
     same: tuple[tuple[int, int, str], ...]
-    tagged: tuple[tuple[int, int, bool], ...]
+    tagged: tuple[tuple[int, int, str, str, bool], ...]
+    zh_heads: tuple[tuple[int, str], ...]
+    en_heads: tuple[tuple[int, str], ...]
 
 
 @cache
@@ -138,8 +154,10 @@ def _compile(chinese: str, english: str) -> _Template:
             if left.is_slot and right.is_slot and left.text == right.text:
                 same.append((i, j, left.text))
             for _, sure in _common(left, right):
-                tagged.append((i, j, sure))
-    return _Template(zh, en, tuple(same), tuple(tagged))
+                tagged.append((i, j, left.slot, right.slot, sure))
+    zh_heads = tuple((i, item.slot) for i, item in enumerate(zh) if item.is_head)
+    en_heads = tuple((j, item.slot) for j, item in enumerate(en) if item.is_head)
+    return _Template(zh, en, tuple(same), tuple(tagged), zh_heads, en_heads)
 
 
 def _item(text: str) -> _Item:
@@ -165,34 +183,37 @@ def _common(left: _Item, right: _Item) -> list[tuple[str, bool]]:
     return [(tag, sure and others[tag]) for tag, sure in left.tags if tag in others]
 
 
-def _fill(
-    items: tuple[_Item, ...], slots: dict[str, Unit], *, chinese: bool
-) -> tuple[list[str], list[int], list[tuple[int, ...]]]:
-    """The words of one side, where each item starts, and the heads of each item."""
+def _place(
+    items: tuple[_Item, ...], units: dict[str, tuple[str, ...]]
+) -> tuple[list[str], list[int]]:
+    """The words of one side, and where each item starts."""
     words: list[str] = []
     starts = []
-    heads: list[tuple[int, ...]] = []
     for item in items:
-        start = len(words)
-        starts.append(start)
+        starts.append(len(words))
         if item.is_slot:
-            unit = slots[item.text]
-            words += unit.zh if chinese else unit.en
-            head = unit.zh_head if chinese else unit.en_head
-            heads.append(tuple([start + place for place in head]))
+            words += units[item.text]
         else:
             words.append(item.text)
-            heads.append((start,))
-    return words, starts, heads
+    return words, starts
 
 
-def _heads(items: tuple[_Item, ...], heads: list[tuple[int, ...]], length: int) -> tuple[int, ...]:
-    marked = [head for item, head in zip(items, heads, strict=True) if item.is_head]
-    return tuple([place for head in marked for place in head]) if marked else tuple(range(length))
+def _head(
+    marked: tuple[tuple[int, str], ...],
+    starts: list[int],
+    heads: dict[str, tuple[int, ...]],
+    length: int,
+) -> tuple[int, ...]:
+    """The heads of the marked items; every word if none is marked."""
+    if not marked:
+        return tuple(range(length))
+    return tuple([starts[i] + place for i, slot in marked for place in heads.get(slot, _FIRST)])
 
 
-def _names(name: str | None, parts: Iterable[Unit]) -> tuple[str, ...]:
+def _names(name: str | None, slots: dict[str, Unit]) -> tuple[str, ...]:
     names = [name] if name else []
-    for part in parts:
-        names += [each for each in part.constructions if each not in names]
+    for part in slots.values():
+        for each in part.constructions:
+            if each not in names:
+                names.append(each)
     return tuple(names)

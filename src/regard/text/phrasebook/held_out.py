@@ -4,7 +4,7 @@ Every word and every construction of a pair is learnt with others; only the two 
 """
 
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from regard.text.phrasebook.grammar import Unit
@@ -57,10 +57,14 @@ def _candidates() -> Iterable[tuple[str, list[str]]]:
 def _partners() -> dict[str, frozenset[str]]:
     """For each word, the words it is kept apart from."""
     apart: defaultdict[str, set[str]] = defaultdict(set)
-    for word, others in _candidates():
+    candidates = list(_candidates())
+    hosts = Counter(other for _, others in candidates for other in others)
+    for word, others in candidates:
         if len(others) < _FEWEST:
             continue
         for other in others:
+            if hosts[other] < _FEWEST:
+                continue
             draw = zlib.crc32(f"{word} {other}".encode()) % _ONE_IN
             if draw == 0 and {word, other} != _SHOWN:
                 apart[word].add(other)

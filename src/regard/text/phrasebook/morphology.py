@@ -229,6 +229,16 @@ def present(person: Person) -> Form:
     return "third" if person == "singular" else "base"
 
 
+def agreeing(verb: str, person: Person) -> str:
+    """A verb in the present tense, as its subject asks.
+
+    Example:
+        >>> agreeing("go home", "singular"), agreeing("go home", "plural")
+        ('goes home', 'go home')
+    """
+    return inflect(verb, present(person))
+
+
 def article(following: str) -> str:
     """The article a or an, by the sound that follows.
 

@@ -17,7 +17,7 @@ _NUMBERS = (2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10)
 _FEW = (2, 2, 3)
 # Nouns that need no article even where one thing is meant.
 _NAMES_OF_THINGS = frozenset(
-    noun.zh for kind in ("subject", "language", "sport", "taste", "meal") for noun in KINDS[kind]
+    noun.zh for kind in ("subject", "language", "sport", "taste") for noun in KINDS[kind]
 )
 
 
@@ -150,6 +150,17 @@ def definite(chance: Chance, noun: Noun) -> Unit:
     return certain(chance, noun, "tto")
 
 
+def known(chance: Chance, noun: Noun) -> Unit:
+    """A thing to say something of: 这个箱子 or 我的箱子, but only 这只老虎."""
+    if noun.zh in NOBODYS or chance.odds(0.5):
+        return this(chance, noun)
+    return owned(chance.deal(OWNERS), noun)
+
+
+# What nobody has for their own.
+NOBODYS = frozenset(noun.zh for kind in ("wild", "landscape", "show") for noun in KINDS[kind])
+
+
 def _relative(owner: Named, noun: Noun) -> Named:
     assert owner.owner is not None
     unit = build("{owner} {noun}!", "{owner} {noun}!", owner=owner.owner, noun=noun.one)
@@ -162,7 +173,7 @@ def _role(noun: Noun) -> Named:
     return Named(noun.zh, unit, unit, None, "singular", "he")
 
 
-_WOMEN = frozenset(["妈妈", "姐姐", "妹妹", "奶奶", "阿姨", "女儿"])
+_WOMEN = {"妈妈", "姐姐", "妹妹", "奶奶", "阿姨", "女儿"}
 
 # 我妈妈 / my mother: relatives take their owner without 的.
 RELATIVES: tuple[Named, ...] = tuple(
@@ -178,6 +189,14 @@ _OTHERS_RELATIVES = tuple(named for named in RELATIVES if named.zh[0] != "我")
 _OF_KNOWN_SEX = tuple(
     named for named in RELATIVES if not named.zh.endswith(("朋友", "同学", "同事", "邻居"))
 )
+PEERS = tuple(
+    named
+    for named in RELATIVES
+    if named.zh[1:] in {"哥哥", "姐姐", "弟弟", "妹妹", "朋友", "同学", "同事", "邻居"}
+)
+ELDERS = tuple(named for named in RELATIVES if named.zh[1:] in {"爷爷", "奶奶"})
+PARENTS = tuple(named for named in RELATIVES if named.zh[1:] in {"爸爸", "妈妈", "叔叔", "阿姨"})
+CHILDREN = tuple(named for named in RELATIVES if named.zh[1:] in {"儿子", "女儿"})
 _SINGULAR_SPEAKERS = tuple(named for named in _SPEAKERS if named.person != "plural")
 
 
@@ -205,6 +224,14 @@ def single(chance: Chance) -> Named:
     if draw < 45:
         return chance.deal(_SINGULAR_SPEAKERS)
     return chance.deal(NAMES) if draw < 72 else chance.deal(RELATIVES)
+
+
+def peer(chance: Chance) -> Named:
+    """One person who may be of any age, and not an elder or child of the family."""
+    draw = chance.below(100)
+    if draw < 40:
+        return chance.deal(_SINGULAR_SPEAKERS)
+    return chance.deal(NAMES) if draw < 72 else chance.deal(PEERS)
 
 
 def asked(chance: Chance) -> Named:

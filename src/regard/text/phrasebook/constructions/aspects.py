@@ -7,7 +7,7 @@ from regard.text.phrasebook.constructions.statements import state
 from regard.text.phrasebook.grammar import Unit, build
 from regard.text.phrasebook.journeys import to_building, to_land, went
 from regard.text.phrasebook.lexicon.adjectives import COLORS
-from regard.text.phrasebook.lexicon.nouns import KINDS, Noun
+from regard.text.phrasebook.lexicon.nouns import KINDS, NOUNS, Noun
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import PAST
 from regard.text.phrasebook.lexicon.verbs import (
@@ -15,6 +15,7 @@ from regard.text.phrasebook.lexicon.verbs import (
     ACTIVITIES,
     DAILY,
     DEALINGS,
+    DEEDS,
     GO_TO_BED,
     MILESTONES,
     OUTBURSTS,
@@ -148,14 +149,16 @@ def just(chance: Chance) -> Unit:
 _SOON = select(_MOMENTS, "出门 下班 睡觉 结婚 毕业 退休 搬家")
 
 
+_LEAVING = select(NOUNS.values(), "火车 船 公共汽车")
+
+
 def about_to(chance: Chance) -> Unit:
     """他快要毕业了 / He is about to graduate; 火车快要开了 / The train is about to leave."""
     if chance.odds(0.25):
-        noun = chance.deal(KINDS["vessel"])
-        zh, en = ("起飞", "take off") if noun.zh == "飞机" else ("开", "leave")
+        noun = chance.deal(_LEAVING)
         return build(
-            f"{{thing}} 快要#soon {zh}#go 了~soon",
-            f"the~thing {{thing}} is~soon about#soon to~go~soon {en.replace(' ', '#go ')}#go",
+            "{thing} 快要#soon 开#go 了~soon",
+            "the~thing {thing} is~soon about#soon to~go~soon leave#go",
             thing=noun.one,
             name="about_to",
         )
@@ -266,20 +269,20 @@ def again(chance: Chance) -> Unit:
     who = somebody(chance)
     times = PAST
     draw = chance.below(100)
-    if draw < 30:
+    if draw < 45:
         verb = chance.deal(OUTBURSTS)
         past = (
             be(who.person, past=True) + " late" if verb.zh == "迟到" else inflect(verb.en, "past")
         )
         act = build(f"{verb.zh}#act 了~act", past.replace(" ", "#act ") + "#act")
-    elif draw < 60:
+    elif draw < 70:
         abroad = chance.odds(0.5)
         times = TRAVEL_PAST if abroad else PAST
         act = went(to_land(chance) if abroad else to_building(chance))
-    elif draw < 80:
+    elif draw < 85:
         act = Act(chance.deal(DEALINGS), other(chance, who).object).done()
     else:
-        act = known_deed(chance).done()
+        act = known_deed(chance, _REDONE).done()
     if chance.odds(0.5):
         return build(
             "{who} {time} 又#again {act}",
@@ -292,6 +295,9 @@ def again(chance: Chance) -> Unit:
     return build(
         "{who} 又#again {act}", "{who} {act} again#again", who=who.subject, act=act, name="again"
     )
+
+
+_REDONE = select(DEEDS, "看 听 用 借 洗 修 检查 找 打开 翻译")
 
 
 def once_more(chance: Chance) -> Unit:

@@ -1,7 +1,6 @@
-"""Comparisons: more, as much, most, more and more, too much and not enough."""
+"""Comparisons: more, as much, most, more and more, both."""
 
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.statements import described
 from regard.text.phrasebook.grammar import Unit, build
 from regard.text.phrasebook.lexicon.adjectives import (
     MOODS,
@@ -17,9 +16,12 @@ from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.morphology import be
 from regard.text.phrasebook.noun_phrases import (
+    NOBODYS,
     RELATIVES,
+    known,
     other,
     owned,
+    peer,
     single,
     somebody,
     spot,
@@ -27,6 +29,7 @@ from regard.text.phrasebook.noun_phrases import (
 )
 
 _LASTING = (*TRAITS, *(mood for mood in MOODS if mood.zh in {"忙", "高兴", "紧张"}))
+
 _LANDS = (*COUNTRIES, *CITIES)
 
 
@@ -46,10 +49,10 @@ def _compared(chance: Chance) -> tuple[Unit, Unit, Adjective]:
     return spot(here), spot(there), adjective
 
 
-_NOBODYS = frozenset(noun.zh for kind in ("wild", "landscape", "show") for noun in KINDS[kind])
 _OWNED_BY = {
-    each.zh: tuple(noun for noun in each.things if noun.zh not in _NOBODYS) for each in QUALITIES
+    each.zh: tuple(noun for noun in each.things if noun.zh not in NOBODYS) for each in QUALITIES
 }
+
 _QUALITIES_OWNED = tuple(each for each in QUALITIES if _OWNED_BY[each.zh])
 
 
@@ -97,7 +100,10 @@ def bi_much(chance: Chance) -> Unit:
 
 def bi_years(chance: Chance) -> Unit:
     """他比我大三岁 / He is three years older than me."""
-    who = single(chance)
+    who = peer(chance)
+    whom = peer(chance)
+    while whom.zh == who.zh:
+        whom = peer(chance)
     zh, en = chance.pick((("大", "older"), ("小", "younger")))
     number = chance.below(10) + 1
     return build(
@@ -105,7 +111,7 @@ def bi_years(chance: Chance) -> Unit:
         f"{{who}} {be(who.person)}~more {{number}} {'years' if number > 1 else 'year'}#years "
         f"{en}#more than#than {{other}}",
         who=who.subject,
-        other=other(chance, who).object,
+        other=whom.object,
         number=count(number),
         name="bi_years",
     )
@@ -181,10 +187,13 @@ _YOUNG = (
     *PRONOUNS[2:4],
     *(named for named in RELATIVES if named.zh[1:] in {"弟弟", "妹妹", "儿子", "女儿", "同学"}),
 )
+
 _AT_SCHOOL = select(KINDS["role"], "学生 老师")
+
 _RENOWNED = select(
     KINDS["role"], "演员 歌手 厨师 运动员 商人 舞蹈家 律师 画家 作家 科学家 教授 医生 记者"
 )
+
 _RENOWN = select(TRAITS, "有名 有钱 年轻 聪明 努力")
 
 
@@ -212,8 +221,10 @@ def more_and_more(chance: Chance) -> Unit:
 
 _CHANGING = select(
     (*TRAITS, *MOODS),
-    "高 胖 瘦 聪明 友好 努力 懒 有名 健康 强壮 有钱 勇敢 幽默 可爱 有耐心 有礼貌 忙 高兴 紧张 孤独 担心",
+    "高 胖 瘦 聪明 友好 努力 懒 有名 健康 强壮 有钱 勇敢 幽默 可爱 有耐心 有礼貌 "
+    "忙 高兴 紧张 孤独 担心",
 )
+
 _CHANGING_THINGS = select(QUALITIES, "旧 脏 贵 便宜")
 
 
@@ -225,7 +236,7 @@ def both_and(chance: Chance) -> Unit:
         first, second = chance.shuffle(chance.pick(_GOOD_PAIRS))[:2]
     else:
         noun, first, second = chance.deal(_DOUBLES)
-        who = this(chance, noun)
+        who = known(chance, noun)
     return build(
         "{who} 又#both {first} 又#and {second}",
         f"{{who}} {be(who.person)}~first both#both {{first}} and#and {{second}}",
@@ -236,17 +247,18 @@ def both_and(chance: Chance) -> Unit:
     )
 
 
-def _adjectives(zh: str) -> tuple[Adjective, ...]:
-    wanted = zh.split()
-    return tuple(each for each in (*TRAITS, *MOODS) if each.zh in wanted)
+def of_people(zh: str) -> tuple[Adjective, ...]:
+    """Qualities and moods of people by their Chinese names."""
+    return select((*TRAITS, *MOODS), zh)
 
 
 _GOOD_PAIRS = (
-    _adjectives("聪明 努力 善良 友好 勇敢 诚实 有礼貌 有耐心 细心 幽默"),
-    _adjectives("高 瘦 强壮 健康 年轻 有钱"),
-    _adjectives("忙 累 饿 渴 困 难过 紧张 生气"),
-    _adjectives("矮 胖 懒 穷"),
+    of_people("聪明 努力 善良 友好 勇敢 诚实 有礼貌 有耐心 细心 幽默"),
+    of_people("高 瘦 强壮 健康 年轻 有钱"),
+    of_people("忙 累 饿 渴 困 难过 紧张 生气"),
+    of_people("矮 胖 懒 穷"),
 )
+
 # Pairs of qualities that one thing can well have at once.
 _TOGETHER = (
     "大 甜",
@@ -295,66 +307,3 @@ def _doubles() -> tuple[tuple[Noun, Adjective, Adjective], ...]:
 
 
 _DOUBLES = _doubles()
-
-
-def too(chance: Chance) -> Unit:
-    """这件衬衫太贵了 / This shirt is too expensive."""
-    who, how = described(chance)
-    return build(
-        "{who} 太#too {how} 了~too",
-        f"{{who}} {be(who.person)}~how too#too {{how}}",
-        who=who,
-        how=how,
-        name="too",
-    )
-
-
-def not_enough(chance: Chance) -> Unit:
-    """这张桌子不够大 / This table is not big enough."""
-    if chance.odds(0.55):
-        who, adjective = somebody(chance).subject, chance.deal(_LACKED)
-    else:
-        adjective = chance.deal(_LACKED_OF_THINGS)
-        who = this(chance, chance.deal(adjective.things))
-    return build(
-        "{who} 不#no~is 够#enough {how}",
-        f"{{who}} {be(who.person)}~is~how not#no {{how}} enough#enough",
-        who=who,
-        how=adjective.plain,
-        name="not_enough",
-    )
-
-
-_LACKED = _adjectives("高 聪明 友好 努力 强壮 有钱 勇敢 诚实 细心 有耐心 有礼貌 健康")
-_LACKED_OF_THINGS = select(
-    QUALITIES, "大 新 便宜 长 厚 干净 甜 新鲜 热 漂亮 快 舒服 安全 有意思 简单"
-)
-
-
-def exclamation(chance: Chance) -> Unit:
-    """这朵花多么漂亮啊！ / How beautiful this flower is!"""
-    who, how = described(chance)
-    return build(
-        "{who} 多么#very {how} 啊~very ！#end",
-        f"how#very {{how}} {{who}} {be(who.person)}~how !#end",
-        who=who,
-        how=how,
-        name="exclamation",
-    )
-
-
-def opinion(chance: Chance) -> Unit:
-    """我觉得这本书很有意思 / I find this book very interesting."""
-    who = somebody(chance)
-    thing, how = described(chance)
-    while thing.zh[0] == who.subject.zh[0]:
-        thing, how = described(chance)
-    think = "thinks" if who.person == "singular" else "think"
-    return build(
-        "{who} 觉得#think {thing} 很#very~is {how}",
-        f"{{who}} {think}#think {{thing}} {be(thing.person)}~is~how very#very {{how}}",
-        who=who.subject,
-        thing=thing,
-        how=how,
-        name="opinion",
-    )

@@ -1,171 +1,16 @@
 """What stands before a noun with 的 in Chinese and after it in English."""
 
-from regard.text.phrasebook.acts import scene
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.aspects import worn_bare
 from regard.text.phrasebook.constructions.particles import placing
 from regard.text.phrasebook.grammar import Unit, build
 from regard.text.phrasebook.journeys import land
 from regard.text.phrasebook.lexicon.adjectives import QUALITIES, Adjective
-from regard.text.phrasebook.lexicon.nouns import BULK, KINDS, Noun, nouns
-from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS, Named
+from regard.text.phrasebook.lexicon.nouns import BULK, nouns
+from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
 from regard.text.phrasebook.lexicon.places import COUNTRIES
-from regard.text.phrasebook.lexicon.selection import select
-from regard.text.phrasebook.lexicon.times import PAST, SEASONS
-from regard.text.phrasebook.lexicon.verbs import DEEDS, FEELINGS, Verb
-from regard.text.phrasebook.morphology import be, inflect, present
+from regard.text.phrasebook.lexicon.times import SEASONS
+from regard.text.phrasebook.morphology import agreeing, be
 from regard.text.phrasebook.noun_phrases import OWNERS, RELATIVES, somebody, this
-
-_MAKING = select(DEEDS, "买 写 画 借 修 洗 做 选 翻译 种")
-
-
-def _makers() -> dict[str, tuple[Verb, ...]]:
-    """What can have been done to each thing: 书 was bought, borrowed, chosen."""
-    things = {noun.zh for verb in _MAKING for noun in verb.objects}
-    return {
-        zh: tuple(verb for verb in _MAKING if zh in {noun.zh for noun in verb.objects})
-        for zh in sorted(things)
-    }
-
-
-_MAKERS = _makers()
-_RATED: tuple[tuple[Adjective, Noun], ...] = tuple(
-    (adjective, noun)
-    for adjective in QUALITIES
-    for noun in adjective.things
-    if noun.zh in _MAKERS and noun.is_counted
-)
-
-
-def made_by(chance: Chance, noun: Noun) -> Unit:
-    """他昨天买的书 / the book that he bought yesterday."""
-    who = somebody(chance)
-    verb = chance.pick(_MAKERS[noun.zh]).forms["past"]
-    thing = noun.many if noun.is_pair or noun.zh in BULK else noun.one
-    if chance.odds(0.5):
-        return build(
-            "{who} {time} {verb} 的~verb~that {noun}!",
-            "the~noun {noun}! that~that {who} {verb} {time}",
-            who=who.subject,
-            time=chance.deal(PAST),
-            verb=verb,
-            noun=thing,
-            person=thing.person,
-            name="relative_object",
-        )
-    return build(
-        "{who} {verb} 的~verb~that {noun}!",
-        "the~noun {noun}! that~that {who} {verb}",
-        who=who.subject,
-        verb=verb,
-        noun=thing,
-        person=thing.person,
-        name="relative_object",
-    )
-
-
-def relative_object(chance: Chance) -> Unit:
-    """他昨天买的书很有意思 / The book that he bought yesterday is very interesting."""
-    draw = chance.below(100)
-    adjective, noun = chance.deal(_RATED)
-    thing = made_by(chance, noun)
-    if draw < 50:
-        zh, en = chance.pick((("很", "very"), ("很", "very"), ("非常", "extremely"), ("不", "not")))
-        return build(
-            f"{{thing}} {zh}#very {{how}}",
-            f"{{thing}} {be(thing.person)}~how {en}#very {{how}}",
-            thing=thing,
-            how=adjective.plain,
-        )
-    if draw < 70:
-        return build(
-            "这#this 是#is {thing}",
-            f"{'these' if thing.person == 'plural' else 'this'}#this {be(thing.person)}#is {{thing}}",
-            thing=thing,
-        )
-    who = somebody(chance)
-    return build(
-        "{who} 喜欢#like {thing}",
-        f"{{who}} {inflect('like', present(who.person))}#like {{thing}}",
-        who=who.subject,
-        thing=thing,
-    )
-
-
-_KIN = tuple(
-    named
-    for named in RELATIVES
-    if not named.zh.endswith(("爸爸", "妈妈", "爷爷", "奶奶", "丈夫", "妻子"))
-)
-_FEMALE = frozenset(["女孩", "女人"])
-_GIRLS = tuple(named for named in _KIN if named.again == "she")
-_BOYS = tuple(
-    named
-    for named in _KIN
-    if named.again == "he" and named.zh[1:] in {"哥哥", "弟弟", "叔叔", "儿子"}
-)
-_ANYONE = tuple(named for named in RELATIVES if named.zh[1:] in {"朋友", "同学", "同事", "邻居"})
-
-
-def _who_is(chance: Chance, noun: Noun) -> Named:
-    """Somebody a girl or boy can turn out to be."""
-    if chance.odds(0.5):
-        return chance.deal(_ANYONE)
-    return chance.deal(_GIRLS if noun.zh in _FEMALE else _BOYS)
-
-
-def relative_subject(chance: Chance) -> Unit:
-    """穿着红色毛衣的女孩是我妹妹 / The girl who is reading is my younger sister."""
-    noun = chance.deal(_GROWN)
-    draw = chance.below(100)
-    if draw < 35:
-        doing, where = scene(chance, single=True)
-        which = build(
-            "正~is~act {where} {act} 的~who {noun}!",
-            "the~noun {noun}! who~who is~is~act {act} {where}",
-            where=where,
-            act=doing.form("ing"),
-            noun=noun.one,
-        )
-    elif draw < 60:
-        doing, _ = scene(chance, single=True)
-        which = build(
-            "正在~is~act {act} 的~who {noun}!",
-            "the~noun {noun}! who~who is~is~act {act}",
-            act=doing.form("ing"),
-            noun=noun.one,
-        )
-    else:
-        wear, thing = worn_bare(chance, "she" if noun.zh in _FEMALE else "he")
-        which = build(
-            f"{wear}#wear 着~wear~is {{thing}} 的~who {{noun}}!",
-            "the~noun {noun}! who~who is~is~wear wearing#wear {thing}",
-            thing=thing,
-            noun=noun.one,
-        )
-    if chance.odds(0.6):
-        return build(
-            "{which} 是#is {whom}",
-            "{which} is#is {whom}",
-            which=which,
-            whom=_who_is(chance, noun).subject,
-            name="relative_subject",
-        )
-    who = chance.deal(_VIEWERS)
-    verb = chance.deal(_REGARD)
-    return build(
-        "{who} {verb} {which}",
-        "{who} {verb} {which}",
-        who=who.subject,
-        verb=verb.forms[present(who.person)],
-        which=which,
-        name="relative_subject",
-    )
-
-
-_GROWN = select(KINDS["person"], "女孩 男孩 女人 男人")
-_VIEWERS = (*PRONOUNS, *NAMES)
-_REGARD = select(FEELINGS, "认识 喜欢 爱 相信")
 
 
 def located(chance: Chance) -> Unit:
@@ -198,7 +43,7 @@ def located(chance: Chance) -> Unit:
         )
     if draw < 75:
         who = somebody(chance)
-        want = inflect("want", present(who.person))
+        want = agreeing("want", who.person)
         return build(
             "{who} 想要#want {which}",
             f"{{who}} {want}#want {{which}}",
@@ -229,14 +74,18 @@ _ASPECTS: tuple[tuple[str, str, str], ...] = (
     ("价格", "price", "machine clothing car ridden instrument 房子 手表 票"),
     ("结尾", "ending", "show 小说 故事 诗 歌 文章"),
 )
+
 _ASPECT_THINGS = tuple((zh, en, nouns(things)) for zh, en, things in _ASPECTS)
+
 _VERDICTS: dict[str, tuple[tuple[str, str], ...]] = {
     "颜色": (("漂亮", "beautiful"),),
     "名字": (("有意思", "interesting"), ("简单", "simple"), ("长", "long")),
-    "价格": (("高", "high"), ("低", "low")),
+    "价格": (("高", "high"),),
     "结尾": (("有意思", "interesting"), ("可怕", "scary"), ("简单", "simple")),
 }
+
 _KNOWN = (("喜欢", "like"), ("讨厌", "hate"))
+
 _TOLD = (("知道", "know"), ("记得", "remember"))
 
 
@@ -251,7 +100,7 @@ def of_things(chance: Chance) -> Unit:
     )
     if chance.odds(0.45):
         how, how_en = chance.pick(_VERDICTS[zh])
-        very, very_en = chance.pick((("很", "very"), ("不", "not"), ("非常", "extremely")))
+        very, very_en = chance.pick((("很", "very"), ("非常", "extremely")))
         return build(
             f"{{of}} {very}#very {how}#how", f"{{of}} is~how {very_en}#very {how_en}#how", of=of
         )
@@ -259,7 +108,7 @@ def of_things(chance: Chance) -> Unit:
     verb, verb_en = chance.pick(_TOLD if zh in {"名字", "价格"} else _KNOWN)
     return build(
         f"{{who}} {verb}#verb {{of}}",
-        f"{{who}} {inflect(verb_en, present(who.person))}#verb {{of}}",
+        f"{{who}} {agreeing(verb_en, who.person)}#verb {{of}}",
         who=who.subject,
         of=of,
     )
@@ -282,7 +131,7 @@ def of_places(chance: Chance) -> Unit:
             verb, verb_en = "喜欢", "like"
         return build(
             f"{{who}} {verb}#verb {{land}} 的#of {zh}#part",
-            f"{{who}} {inflect(verb_en, present(who.person))}#verb the~part {en}#part of#of {{land}}",
+            f"{{who}} {agreeing(verb_en, who.person)}#verb the~part {en}#part of#of {{land}}",
             who=who.subject,
             land=country.bare,
             name="of_places",
@@ -292,7 +141,7 @@ def of_places(chance: Chance) -> Unit:
         verb, verb_en = chance.pick((("喜欢", "like"), ("爱", "love"), ("讨厌", "hate")))
         return build(
             f"{{who}} {verb}#verb {{land}} 的~in {{season}}!",
-            f"{{who}} {inflect(verb_en, present(who.person))}#verb {{season}} in~in {{land}}",
+            f"{{who}} {agreeing(verb_en, who.person)}#verb {{season}} in~in {{land}}",
             who=who.subject,
             land=land(chance),
             season=chance.deal(SEASONS),
@@ -348,8 +197,8 @@ def portrait(chance: Chance) -> Unit:
         subject = chance.deal(_PICTURED)
     zh, en = chance.pick(
         (
-            ("有#verb", inflect("have", present(who.person))),
-            ("想要#verb", inflect("want", present(who.person))),
+            ("有#verb", agreeing("have", who.person)),
+            ("想要#verb", agreeing("want", who.person)),
             ("找到#verb 了~verb", "found"),
             ("藏#verb 了~verb", "hid"),
             ("丢#verb 了~verb", "lost"),
@@ -365,35 +214,3 @@ def portrait(chance: Chance) -> Unit:
 
 
 _PICTURED = (*(named for named in RELATIVES if named.zh[0] != "你"), *NAMES)
-
-
-def relative_maker(chance: Chance) -> Unit:
-    """我认识写这本书的作家 / I know the writer who wrote this book."""
-    who = somebody(chance)
-    verb, noun = chance.deal(_AUTHORED)
-    author = chance.deal(_AUTHORS[verb.zh])
-    return build(
-        "{who} 认识#know {verb} {thing} 的~that {author}",
-        f"{{who}} {inflect('know', present(who.person))}#know the~author {{author}} who~that {{verb}} {{thing}}",
-        who=who.subject,
-        verb=verb.forms["past"],
-        thing=this(chance, noun),
-        author=author.one,
-        name="relative_maker",
-    )
-
-
-_AUTHORS: dict[str, tuple[Noun, ...]] = {
-    "写": nouns("作家 女孩 男孩 女人 男人 记者"),
-    "画": nouns("画家 女孩 男孩 女人 男人"),
-    "买": nouns("女孩 男孩 女人 男人 商人 医生 律师"),
-    "修": nouns("工人 工程师 男人 男孩"),
-    "翻译": nouns("教授 老师 女人 学生 作家"),
-}
-_AUTHORED = tuple(
-    (verb, noun)
-    for verb in DEEDS
-    if verb.zh in _AUTHORS
-    for noun in verb.objects
-    if noun.is_counted
-)

@@ -4,7 +4,7 @@ from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.grammar import Unit, build, word
 from regard.text.phrasebook.lexicon.nouns import KINDS, Noun, nouns
 from regard.text.phrasebook.lexicon.people import NAMES
-from regard.text.phrasebook.morphology import be, inflect, present
+from regard.text.phrasebook.morphology import agreeing, be, inflect
 from regard.text.phrasebook.noun_phrases import (
     OWNERS,
     RELATIVES,
@@ -69,9 +69,8 @@ _SPOILT: tuple[tuple[str, str, tuple[Noun, ...]], ...] = (
     ("弄坏", "break", nouns("machine ridden 钟 玩具 椅子 灯 手机 吉他")),
     ("吃完", "finish", nouns("baked dish 饺子 苹果")),
     ("喝完", "finish", nouns("drink")),
-    ("弄脏", "dirty", nouns("clothing 沙发 毯子 床")),
     ("卖掉", "sell", nouns("car ridden 房子 钢琴 吉他 相机 马 牛")),
-    ("关上", "close", nouns("opening 箱子 盒子 冰箱 柜子")),
+    ("关上", "close", nouns("opening 箱子 盒子 书包 冰箱 柜子")),
     ("修好", "fix", nouns("machine ridden car 钟 灯 椅子 门 手机")),
 )
 
@@ -202,7 +201,7 @@ _POSSIBLE: tuple[tuple[str, str, str, tuple[Noun, ...]], ...] = (
     ("找", "到", "find", nouns("carried 眼镜 手套 book pet 玩具")),
     ("吃", "完", "finish", nouns("baked snack dish 西瓜")),
     ("喝", "完", "finish", nouns("drink")),
-    ("打", "开", "open", nouns("opening container 柜子 冰箱 瓶子")),
+    ("打", "开", "open", nouns("opening 盒子 箱子 书包 柜子 冰箱 瓶子")),
     ("搬", "动", "move", nouns("furniture 箱子 冰箱 洗衣机 钢琴")),
     ("买", "起", "afford", nouns("car 房子 钢琴 machine 手表 大衣 戒指")),
     ("看", "见", "see", nouns("landscape 鸟 船 飞机 蝴蝶 狼 熊")),
@@ -235,7 +234,7 @@ _MANNERS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("跳", "dance", (("好", "well"), ("美", "beautifully"))),
     ("睡", "sleep", (("好", "well"), ("晚", "late"))),
     ("起", "get up", (("早", "early"), ("晚", "late"))),
-    ("吃", "eat", (("快", "fast"), ("慢", "slowly"), ("少", "little"))),
+    ("吃", "eat", (("快", "fast"), ("慢", "slowly"))),
     ("学", "learn", (("快", "fast"), ("慢", "slowly"))),
     ("工作", "work", (("努力", "hard"), ("认真", "carefully"))),
     ("学习", "study", (("努力", "hard"), ("认真", "carefully"))),
@@ -250,7 +249,7 @@ def manner(chance: Chance) -> Unit:
     zh, en, manners = chance.deal(_MANNERS)
     how, how_en = chance.pick(manners)
     very, very_en = chance.pick(_HOW)
-    verb = inflect(en, present(who.person)).replace(" ", "#verb ")
+    verb = agreeing(en, who.person).replace(" ", "#verb ")
     return build(
         f"{{who}} {zh}#verb 得~how {very}#very {{how}}",
         f"{{who}} {verb}#verb {very_en}#very {{how}}",
@@ -279,7 +278,7 @@ def manner_of_object(chance: Chance) -> Unit:
     things, zh, en = chance.deal(_SKILLED)
     noun = chance.deal(things)
     very, very_en = chance.pick(_HOW)
-    verb, _, article = inflect(en, present(who.person)).partition(" ")
+    verb, _, article = agreeing(en, who.person).partition(" ")
     how, how_en = ("好", "well") if zh not in {"说", "弹", "拉"} else chance.pick(_WAYS)
     return build(
         f"{{who}} {{thing}} {zh}#verb 得~how {very}#very {{how}}",

@@ -1,16 +1,13 @@
-"""Prepositional phrases, which Chinese puts before the verb: 给, 对, 从, 用, 坐, 离, 向, 为."""
+"""Prepositional phrases, which Chinese puts before the verb: 给, 对, 用, 跟, 向, 为."""
 
 from regard.text.phrasebook.chance import Chance
-from regard.text.phrasebook.constructions.settings import TRAVEL_FUTURE, TRAVEL_PAST
 from regard.text.phrasebook.grammar import NOTHING, Unit, build
-from regard.text.phrasebook.journeys import building, land, to_commute
+from regard.text.phrasebook.journeys import land
 from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
-from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES, LANDS, Place
-from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import FUTURE, HABIT, OFTEN, PAST
-from regard.text.phrasebook.morphology import be, inflect, present
-from regard.text.phrasebook.noun_phrases import certain, other, single, somebody, spot, to
+from regard.text.phrasebook.morphology import agreeing, be, inflect
+from regard.text.phrasebook.noun_phrases import certain, other, single, somebody
 
 
 def call(chance: Chance) -> Unit:
@@ -30,7 +27,7 @@ def call(chance: Chance) -> Unit:
     if draw < 70:
         return build(
             "{who} {often} 给~call {whom} 打电话#call",
-            f"{{who}} {{often}} {inflect('call', present(who.person))}#call {{whom}}",
+            f"{{who}} {{often}} {agreeing('call', who.person)}#call {{whom}}",
             who=who.subject,
             whom=whom,
             often=chance.deal(OFTEN),
@@ -60,6 +57,7 @@ _FOR: tuple[tuple[str, str, str, str], ...] = (
     ("写", "write", "for", "诗 故事"),
     ("寄", "mail", "to", "信 包裹 明信片 礼物 照片 书"),
 )
+
 _FOR_THINGS = tuple((zh, en, to, nouns(things)) for zh, en, to, things in _FOR)
 
 
@@ -152,134 +150,6 @@ _INTERESTS = (
     *nouns("language sport show 诗 小说 照片 手表 汽车 飞机 船 摩托车 flower 蝴蝶"),
 )
 
-
-def origin(chance: Chance) -> Unit:
-    """他昨天从北京回来了 / He came back from Beijing yesterday."""
-    who = somebody(chance)
-    draw = chance.below(100)
-    if draw < 30:
-        return build(
-            "{who} 从#from {place} 来#come",
-            f"{{who}} {inflect('come', present(who.person))}#come from#from {{place}}",
-            who=who.subject,
-            place=land(chance),
-            name="origin",
-        )
-    abroad = chance.odds(0.6)
-    place = land(chance) if abroad else building(chance)
-    if draw < 65:
-        return build(
-            "{who} {time} 从#from {place} 回来#back 了~back",
-            "{who} came#back back#back from#from {place} {time}",
-            who=who.subject,
-            time=chance.deal(TRAVEL_PAST[:4] if abroad else PAST),
-            place=place,
-            name="origin",
-        )
-    return build(
-        "{who} {time} 会#will 从#from {place} 回来#back",
-        "{who} will#will come#back back#back from#from {place} {time}",
-        who=who.subject,
-        time=chance.deal(TRAVEL_FUTURE if abroad else FUTURE),
-        place=place,
-        name="origin",
-    )
-
-
-_TOWN_VEHICLES = (
-    ("骑自行车", "bicycle"),
-    ("坐公共汽车", "bus"),
-    ("坐出租车", "taxi"),
-    ("坐地铁", "subway"),
-    ("开车", "car"),
-    ("骑摩托车", "motorcycle"),
-)
-_BY_RAIL = select(
-    LANDS, "北京 上海 广州 成都 南京 香港 巴黎 柏林 罗马 莫斯科 法国 德国 意大利 瑞士"
-)
-_BY_SEA = select(LANDS, "日本 韩国 香港 上海 悉尼 希腊 埃及 英国 巴西")
-_BY_CAR = select(LANDS, "北京 上海 广州 成都 南京 巴黎 柏林 法国 德国 瑞士")
-_FAR_VEHICLES: tuple[tuple[str, str, tuple[Place, ...]], ...] = (
-    ("坐飞机", "plane", LANDS),
-    ("坐火车", "train", _BY_RAIL),
-    ("坐船", "boat", _BY_SEA),
-    ("开车", "car", _BY_CAR),
-)
-
-
-def _vehicle(zh: str, en: str) -> Unit:
-    return build(f"{zh[0]}#by {zh[1:]}#car", f"by#by {en}#car", name="transport")
-
-
-def voyage(chance: Chance) -> tuple[Unit, Unit]:
-    """坐飞机 / by plane, and a land it can go to."""
-    zh, en, places = chance.deal(_FAR_VEHICLES)
-    return _vehicle(zh, en), to(chance.deal(places))
-
-
-def ride(chance: Chance) -> Unit:
-    """坐公共汽车 / by bus."""
-    return _vehicle(*chance.deal(_TOWN_VEHICLES))
-
-
-def transport(chance: Chance) -> Unit:
-    """他每天坐公共汽车去图书馆 / He goes to the library by bus every day."""
-    who = somebody(chance)
-    if chance.odds(0.5):
-        return build(
-            "{who} {time} {by} 去#go {place}",
-            f"{{who}} {inflect('go', present(who.person))}#go {{place}} {{by}} {{time}}",
-            who=who.subject,
-            time=chance.deal(HABIT[:3]),
-            by=ride(chance),
-            place=to_commute(chance),
-        )
-    by, place = voyage(chance)
-    if chance.odds(0.5):
-        return build(
-            "{who} {time} {by} 去#go 了~go {place}",
-            "{who} went#go {place} {by} {time}",
-            who=who.subject,
-            time=chance.deal(TRAVEL_PAST),
-            by=by,
-            place=place,
-        )
-    want = inflect("want", present(who.person))
-    return build(
-        "{who} 想#want {by} 去#go {place}",
-        f"{{who}} {want}#want to~go~want go#go {{place}} {{by}}",
-        who=who.subject,
-        by=by,
-        place=place,
-    )
-
-
-_ROUTES: tuple[tuple[str, str, tuple[Place, ...]], ...] = (
-    ("坐飞机", "plane", CITIES),
-    ("坐飞机", "plane", COUNTRIES),
-    ("坐火车", "train", _BY_RAIL[:6]),
-    ("坐火车", "train", _BY_RAIL[6:]),
-    ("开车", "car", select(CITIES, "北京 上海 广州 成都 南京")),
-)
-
-
-def from_to(chance: Chance) -> Unit:
-    """他坐火车从北京去了上海 / He went from Beijing to Shanghai by train."""
-    who = somebody(chance)
-    zh, en, places = chance.deal(_ROUTES)
-    first, second = chance.shuffle(places)[:2]
-    return build(
-        "{who} {time} {by} 从#from {first} 去#went 了~went {second}",
-        "{who} went#went from#from {first} {second} {by} {time}",
-        who=who.subject,
-        time=chance.deal(TRAVEL_PAST),
-        by=_vehicle(zh, en) if chance.odds(0.5) else NOTHING,
-        first=spot(first),
-        second=to(second),
-        name="from_to",
-    )
-
-
 _TOOLS: tuple[tuple[str, str, str, str], ...] = (
     ("用#with 筷子#tool 吃饭#verb", "eat#verb", "with#with chopsticks#tool", ""),
     ("用#with 勺子#tool 吃饭#verb", "eat#verb", "with#with a~tool spoon#tool", ""),
@@ -328,6 +198,7 @@ _TOOLS: tuple[tuple[str, str, str, str], ...] = (
         "音乐 歌 故事",
     ),
 )
+
 _TOOL_THINGS = tuple((zh, en, tool, nouns(things)) for zh, en, tool, things in _TOOLS)
 
 
@@ -341,7 +212,7 @@ def instrument(chance: Chance) -> Unit:
         thing = chance.deal(things).many if things else NOTHING
         return build(
             f"{{who}} {{often}} 用#in {{language}} {zh}#verb {{thing}}",
-            f"{{who}} {{often}} {inflect(en, present(who.person))}#verb {{thing}} in#in {{language}}",
+            f"{{who}} {{often}} {agreeing(en, who.person)}#verb {{thing}} in#in {{language}}",
             who=who.subject,
             often=often,
             language=language,
@@ -352,7 +223,7 @@ def instrument(chance: Chance) -> Unit:
     head, _, rest = en.partition("#")
     return build(
         f"{{who}} {{often}} {zh} {{thing}}",
-        f"{{who}} {{often}} {inflect(head, present(who.person))}#{rest} {{thing}} {tool}",
+        f"{{who}} {{often}} {agreeing(head, who.person)}#{rest} {{thing}} {tool}",
         who=who.subject,
         often=often,
         thing=chance.deal(things).many if things else NOTHING,
@@ -368,27 +239,13 @@ _IN_LANGUAGE = (
 )
 
 
-def distance(chance: Chance) -> Unit:
-    """学校离医院很远 / The school is very far from the hospital."""
-    first, second = (spot(place) for place in chance.shuffle(BUILDINGS)[:2])
-    very_zh, very_en = chance.pick((("很", "very"), ("不", "not"), ("非常", "extremely")))
-    far_zh, far_en, to_ = chance.pick((("远", "far", "from"), ("近", "close", "to")))
-    return build(
-        f"{{first}} 离#from {{second}} {very_zh}#very {far_zh}#far",
-        f"{{first}} is~far {very_en}#very {far_en}#far {to_}#from {{second}}",
-        first=first,
-        second=second,
-        name="distance",
-    )
-
-
 def learn_from(chance: Chance) -> Unit:
     """我跟她学中文 / I learn Chinese from her."""
     who = somebody(chance)
     thing = chance.deal(_TAUGHT).one
     return build(
         "{who} {time} 跟#from {whom} 学#learn {thing}",
-        f"{{who}} {inflect('learn', present(who.person))}#learn {{thing}} from#from {{whom}} {{time}}",
+        f"{{who}} {agreeing('learn', who.person)}#learn {{thing}} from#from {{whom}} {{time}}",
         who=who.subject,
         whom=other(chance, who).object,
         time=chance.deal(HABIT),

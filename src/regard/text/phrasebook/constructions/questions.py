@@ -1,4 +1,4 @@
-"""Questions: 吗, A-not-A and a choice of two."""
+"""Questions: 吗, A-not-A, a choice of two, and 呢."""
 
 from regard.text.phrasebook.acts import Act, handling, pastime, planned_act
 from regard.text.phrasebook.chance import Chance
@@ -9,12 +9,31 @@ from regard.text.phrasebook.grammar import Unit, build
 from regard.text.phrasebook.journeys import land, to_land
 from regard.text.phrasebook.lexicon.adjectives import MOODS, QUALITIES, TRAITS
 from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
-from regard.text.phrasebook.lexicon.people import Named
+from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS, Named
 from regard.text.phrasebook.lexicon.places import CITIES, COUNTRIES, Place
 from regard.text.phrasebook.lexicon.times import FUTURE, HABIT, PAST
 from regard.text.phrasebook.lexicon.verbs import FEELINGS, LIKINGS, SKILLS
 from regard.text.phrasebook.morphology import be, do, have
-from regard.text.phrasebook.noun_phrases import asked, certain, definite, other, spot, this
+from regard.text.phrasebook.noun_phrases import asked, certain, definite, known, other, spot
+
+
+def what_about(chance: Chance) -> Unit:
+    """我喜欢茶，你呢？ / I like tea. How about you?"""
+    act = state(chance)
+    first, second = chance.pick(_TALKERS), chance.pick(_TALKERS)
+    while second.zh[0] == first.zh[0]:
+        second = chance.pick(_TALKERS)
+    return build(
+        "{first} {act} ，~stop {second} 呢#about ？#end",
+        "{first} {act} .~stop How#about about#about {second} ?#end",
+        first=first.subject,
+        act=act.now(first.person),
+        second=second.object,
+        name="what_about",
+    )
+
+
+_TALKERS = (*PRONOUNS, *NAMES[:8])
 
 _QUALIFIED = (*TRAITS, *MOODS)
 
@@ -36,7 +55,7 @@ def yes_no(chance: Chance) -> Unit:
             name="yes_no",
         )
     adjective = chance.deal(QUALITIES)
-    thing = this(chance, chance.deal(adjective.things))
+    thing = known(chance, chance.deal(adjective.things))
     return build(
         "{thing} {how} 吗~is ？#end",
         f"{be(thing.person)}~is~how {{thing}} {{how}} ?#end",
@@ -172,7 +191,7 @@ def a_not_a(chance: Chance) -> Unit:
             name="a_not_a",
         )
     adjective = chance.deal(_SHORT_THINGS)
-    thing = this(chance, chance.deal(adjective.things))
+    thing = known(chance, chance.deal(adjective.things))
     return build(
         f"{{thing}} {{how}} 不~is {adjective.zh}~how ？#end",
         f"{be(thing.person)}~is~how {{thing}} {{how}} ?#end",
@@ -183,6 +202,7 @@ def a_not_a(chance: Chance) -> Unit:
 
 
 _SHORT_QUALITIES = tuple(each for each in _QUALIFIED if len(each.zh) == 1)
+
 _SHORT_THINGS = tuple(each for each in QUALITIES if len(each.zh) == 1)
 
 
@@ -190,9 +210,10 @@ def have_or_not(chance: Chance) -> Unit:
     """你有没有雨伞？ / Do you have an umbrella?"""
     who = asked(chance)
     noun = chance.deal(_OWNED)
+    a = "" if noun.is_pair else "a~noun"
     return build(
         "{who} 有#have 没~do 有~have {noun} ？#end",
-        f"{do(who.person)}~do~have {{who}} have#have {'' if noun.is_pair else 'a~noun'} {{noun}} ?#end",
+        f"{do(who.person)}~do~have {{who}} have#have {a} {{noun}} ?#end",
         who=who.subject,
         noun=noun.one,
         name="have_or_not",
@@ -241,6 +262,7 @@ def choice(chance: Chance) -> Unit:
 
 
 _CHOICES = ("fruit", "vegetable", "snack", "drink", "subject", "sport", "language", "taste", "pet")
+
 _CHOSEN = (*KINDS["container"], *KINDS["furniture"], *KINDS["car"], *KINDS["ridden"])
 
 

@@ -58,8 +58,8 @@ def please(chance: Chance) -> Unit:
 
 
 _ORDERS = (
-    ("关上#verb", "close#verb", nouns("opening container 柜子 冰箱")),
-    ("打开#verb", "open#verb", nouns("opening container 柜子 冰箱 包裹")),
+    ("关上#verb", "close#verb", nouns("opening 盒子 箱子 书包 柜子 冰箱")),
+    ("打开#verb", "open#verb", nouns("opening 盒子 箱子 书包 柜子 冰箱 包裹")),
     ("修好#verb", "fix#verb", nouns("machine ridden 钟 灯 椅子 门")),
     ("洗干净#verb", "wash#verb", nouns("tableware clothing 毛巾")),
 )

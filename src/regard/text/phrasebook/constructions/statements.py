@@ -21,7 +21,7 @@ from regard.text.phrasebook.lexicon.places import CITIES, COUNTRIES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.verbs import FEELINGS, LIKINGS, SKILLS, SPEAK, WANTS
 from regard.text.phrasebook.morphology import be, do, inflect
-from regard.text.phrasebook.noun_phrases import certain, other, somebody, spot, this
+from regard.text.phrasebook.noun_phrases import certain, known, other, somebody, spot
 
 _FOND = select(FEELINGS, "爱 喜欢 想念")
 LANDS = (*COUNTRIES, *COUNTRIES, *CITIES)
@@ -88,9 +88,14 @@ def described(chance: Chance) -> tuple[Unit, Unit]:
         return somebody(chance).subject, chance.deal(_QUALIFIED).plain
     if draw < 85:
         adjective = chance.deal(QUALITIES)
-        return this(chance, chance.deal(adjective.things)), adjective.plain
+        return known(chance, chance.deal(adjective.things)), adjective.plain
     adjective, place = chance.deal(PLACES_RATED)
     return spot(place), adjective.plain
+
+
+def is_having(adjective: Unit) -> bool:
+    """Whether a Chinese adjective begins with 有 and is therefore not negated by 不: 有钱."""
+    return adjective.zh[0].startswith("有")
 
 
 def quality(chance: Chance) -> Unit:
@@ -109,6 +114,8 @@ def quality(chance: Chance) -> Unit:
 def negated_quality(chance: Chance) -> Unit:
     """这个问题不难 / This question is not difficult."""
     subject, adjective = described(chance)
+    while is_having(adjective):
+        subject, adjective = described(chance)
     return build(
         "{who} 不#no~is {adjective}",
         f"{{who}} {be(subject.person)}~is~adjective not#no {{adjective}}",

@@ -100,13 +100,13 @@ QUALITIES = _adjectives("""
     薄 | thin | book 本子 毯子
     干净 | clean | clothing tableware 毛巾 毯子 窗户 河 湖
     脏 | dirty | clothing tableware 毛巾 毯子 窗户 汽车 河
-    有用 | useful | 词典 地图 电脑 手机 书 雨伞 计划
+    有用 | useful | 办法 词典 地图 电脑 手机 书 雨伞 计划
     有意思 | interesting | book show 故事 文章 节目 计划 历史
     重要 | important | event 信 计划 文章 问题
     难 | difficult | subject language 问题 作业
     容易 | easy | 问题 作业 歌
-    复杂 | complicated | 问题 计划 故事
-    简单 | simple | 问题 计划 故事
+    复杂 | complicated | 办法 问题 计划 故事
+    简单 | simple | 办法 问题 计划 故事
     好吃 | delicious | fruit snack dish baked
     好喝 | tasty | drink
     甜 | sweet | fruit baked 可乐 果汁
@@ -116,7 +116,7 @@ QUALITIES = _adjectives("""
     漂亮 | beautiful | flower clothing accessory 房子 画 照片 蝴蝶 山 湖 马 鸟
     快 | fast | car ridden vessel 马 电脑
     舒服 | comfortable | clothing 床 沙发 椅子 枕头 房子
-    安全 | safe | 汽车 飞机 火车 船 桥 路
+    安全 | safe | 办法 汽车 飞机 火车 船 桥 路
     危险 | dangerous | wild 路 河
     著名 | well-known | 歌 画 电影 小说 山 桥
     可怕 | scary | 老虎 蛇 狼 熊 狮子 故事

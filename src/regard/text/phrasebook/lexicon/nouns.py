@@ -189,11 +189,6 @@ _TABLES = {
         蛋糕 个 cake
         饼干 块 cookie
     """,
-    "meal": """
-        早饭 - breakfast
-        午饭 - lunch
-        晚饭 - dinner
-    """,
     "drink": """
         水 - water = 杯 glass
         茶 - tea = 杯 cup
@@ -342,7 +337,6 @@ _TABLES = {
         湖 个 lake
         桥 座 bridge
         路 条 road
-        楼 座 building
         房子 座 house
     """,
     "subject": """
@@ -397,7 +391,6 @@ _TABLES = {
     "matter": """
         问题 个 question
         计划 个 plan
-        秘密 个 secret
         办法 个 method
         作业 - homework
     """,
@@ -413,7 +406,7 @@ BIG = frozenset(
     noun.zh
     for kind in ("machine", "furniture", "car", "ridden", "vessel", "instrument", "opening", "wall")
     for noun in KINDS[kind]
-) | {"房子", "楼", "桥", "山", "湖", "河", "路"}
+) | {"房子", "桥", "山", "湖", "河", "路"}
 # What Chinese leaves bare for several known ones: 苹果 / the apples.
 BULK = frozenset(
     noun.zh for kind in ("fruit", "vegetable", "snack", "egg") for noun in KINDS[kind]

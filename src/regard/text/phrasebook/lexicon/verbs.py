@@ -46,7 +46,7 @@ def _verbs(table: str) -> tuple[Verb, ...]:
 
 # Lasting: in the simple present without any word for time, and never with 正在 or 了.
 LIKINGS = _verbs("""
-    喜欢 | like | pet fruit vegetable snack egg dish baked drink book flower subject sport taste language
+    喜欢 | like | pet farm fruit vegetable snack egg dish baked drink flower subject sport taste
     爱 | love | taste sport drink baked dish pet flower
     讨厌 | hate | 老鼠 蛇 vegetable 啤酒 猪肉 羊肉 奶酪 数学 物理 化学 作业 狼
 """)
@@ -82,11 +82,11 @@ ACTIONS = _verbs("""
     买 | buy | fruit vegetable egg dish baked drink flower
     卖 | sell | fruit vegetable egg drink clothing flower book
     写 | write | 信 小说 文章 诗 故事 日记
-    画 | draw | flower wild 树 马 地图
+    画 | draw | flower wild farm 树 地图
     学 | learn | language instrument 网球 象棋
     学习 | study | subject language
     教 | teach | subject language
-    修 | repair | machine ridden car 钟
+    修 | repair | machine ridden 汽车 卡车 钟
     做 | make | baked snack 玩具 沙拉
     打 | play | sport
     喂 | feed | pet farm
@@ -100,8 +100,8 @@ DEEDS = _verbs("""
     找 | look for | carried pet 眼镜 手套 玩具 | to
     借 | borrow | book 雨伞 自行车 相机 汽车 | ato
     寄 | mail | 信 包裹 明信片 礼物 | ant
-    带 | bring | 雨伞 地图 礼物 词典 相机 篮子 | a
-    打开 | open | opening container 包裹 柜子 | to
+    带 | bring | 雨伞 地图 礼物 词典 相机 篮子 牙刷 毛巾 | a
+    打开 | open | opening 盒子 箱子 书包 袋子 包裹 柜子 | to
     搬 | move | furniture 箱子 冰箱 洗衣机 钢琴 | t
     卖 | sell | 汽车 自行车 房子 相机 钢琴 电脑 | to
     买 | buy | machine clothing accessory carried book household ridden instrument furniture | ant
@@ -113,8 +113,8 @@ DEEDS = _verbs("""
     听 | listen to | 歌 故事 | at
     写 | write | 信 文章 诗 故事 | an
     画 | draw | flower wild farm 树 桥 地图 | an
-    修 | repair | machine ridden car 钟 椅子 灯 | to
-    洗 | wash | clothing 盘子 杯子 汽车 毛巾 | to
+    修 | repair | machine ridden car 钟 椅子 灯 opening | to
+    洗 | wash | clothing 盘子 杯子 汽车 毛巾 窗户 | to
     做 | make | 蛋糕 三明治 汉堡 沙拉 玩具 | a
     选 | choose | clothing accessory 书 礼物 电影 歌 相机 | at
     藏 | hide | 礼物 钥匙 日记 信 戒指 照片 | to
@@ -131,6 +131,7 @@ ACCIDENTS = _verbs("""
     收到 | receive | 信 礼物 明信片 包裹 花 票 | ant
     找到 | find | carried pet 眼镜 手套 戒指 | to
     忘记 | forget | 问题 计划 办法 故事 | t
+    看见 | see | wild landscape pet farm 蝴蝶 | an
 """)
 
 # Done to people.

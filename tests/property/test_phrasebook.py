@@ -1,0 +1,185 @@
+"""Laws of the whole phrasebook: what holds for every one of its 40,000 pairs.
+
+The pairs are drawn once, in a process of their own: there the shape checks of the test run are
+off, under which drawing takes ten times as long.
+"""
+
+import hashlib
+import pickle
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from itertools import combinations, pairwise
+
+import pytest
+
+from regard.errors import SettingError
+from regard.text.phrasebook import CONSTRUCTIONS, Phrase, phrases
+from regard.text.phrasebook.corpus import LARGEST_SHARE, SIZES, plain_key
+from regard.text.phrasebook.lexicon import entries
+
+# The whole corpus; changes only when the phrasebook is meant to change.
+DIGEST = "to be pinned"
+
+_DRAW = """
+import pickle, sys
+from regard.text.phrasebook import phrases
+splits = {split: phrases(split) for split in ("train", "valid", "test", "new")}
+sys.stdout.buffer.write(pickle.dumps(splits))
+"""
+
+
+@pytest.fixture(scope="module")
+def splits() -> dict[str, list[Phrase]]:
+    """Every split, by name."""
+    drawn = subprocess.run([sys.executable, "-c", _DRAW], check=True, capture_output=True)
+    return pickle.loads(drawn.stdout)
+
+
+@pytest.fixture(scope="module")
+def every(splits) -> list[Phrase]:
+    return [phrase for part in splits.values() for phrase in part]
+
+
+def words_of(text, spans):
+    return [text[start:end] for start, end in spans]
+
+
+def source_words(phrase):
+    return words_of(phrase.source, phrase.source_words)
+
+
+def target_words(phrase):
+    return words_of(phrase.target, phrase.target_words)
+
+
+def test_the_splits_have_their_sizes(splits):
+    assert {name: len(part) for name, part in splits.items()} == SIZES
+    assert sum(SIZES.values()) == 40_000
+
+
+def test_no_sentence_of_either_side_comes_twice(every):
+    for side in ("source", "target"):
+        keys = [plain_key(getattr(phrase, side)) for phrase in every]
+        assert len(set(keys)) == len(keys)
+
+
+def test_chinese_determines_english(every):
+    answers = defaultdict(set)
+    for phrase in every:
+        assert phrase.references[0] == phrase.target
+        answers[plain_key(phrase.source)] |= set(phrase.references)
+    assert {len(found) for found in answers.values()} == {1}
+
+
+def test_no_construction_is_too_common_and_many_are_combined(every):
+    counts = Counter(name for phrase in every for name in phrase.constructions)
+    assert CONSTRUCTIONS.keys() <= counts.keys()
+    assert len(counts) >= 40
+    assert max(counts.values()) <= LARGEST_SHARE * len(every)
+    assert min(counts.values()) >= 20
+    assert sum(len(phrase.constructions) > 1 for phrase in every) >= len(every) / 4
+
+
+def test_words_cover_the_text_and_nothing_else(every):
+    for phrase in every:
+        assert "".join(source_words(phrase)) == phrase.source
+        assert "".join(target_words(phrase)) == phrase.target.replace(" ", "")
+        for spans in (phrase.source_words, phrase.target_words):
+            assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+            assert all(start < end for start, end in spans)
+
+
+def test_links_join_words_and_the_sure_ones_are_possible(every):
+    for phrase in every:
+        assert phrase.sure <= phrase.possible
+        assert all(0 <= i < len(phrase.source_words) for i, _ in phrase.possible)
+        assert all(0 <= j < len(phrase.target_words) for _, j in phrase.possible)
+
+
+def test_an_english_word_has_at_most_one_sure_link(every):
+    for phrase in every:
+        targets = [j for _, j in phrase.sure]
+        assert len(set(targets)) == len(targets), phrase
+
+
+def test_nearly_every_english_word_has_a_link(every):
+    words = sum(len(phrase.target_words) for phrase in every)
+    linked = sum(len({j for _, j in phrase.possible}) for phrase in every)
+    assert linked >= 0.95 * words
+
+
+def test_the_shown_sentence_is_tested_with_its_alignment(splits):
+    (shown,) = [phrase for phrase in splits["test"] if phrase.source == "我爱中国"]
+    assert shown.target == "I love China."
+    assert source_words(shown) == ["我", "爱", "中国"]
+    assert shown.sure == {(0, 0), (1, 1), (2, 2)}
+
+
+def test_what_is_tested_has_been_learnt(splits):
+    learnt = Counter(
+        word for phrase in splits["train"] for word in source_words(phrase) + target_words(phrase)
+    )
+    for split in ("valid", "test", "new"):
+        for phrase in splits[split]:
+            for word in source_words(phrase) + target_words(phrase):
+                assert learnt[word] >= 5, (word, phrase)
+
+
+def test_every_entry_of_the_lexicon_is_learnt(splits):
+    learnt = Counter(word for phrase in splits["train"] for word in source_words(phrase))
+    assert min(learnt[zh] for zh, _ in entries()) >= 10
+
+
+def test_new_sentences_hold_a_combination_that_is_nowhere_else(splits):
+    met = set()
+    for split in ("train", "valid", "test"):
+        for phrase in splits[split]:
+            met.update(combinations(sorted(set(source_words(phrase))), 2))
+            met.update(combinations(sorted(phrase.constructions), 2))
+    for phrase in splits["new"]:
+        words = set(combinations(sorted(set(source_words(phrase))), 2))
+        names = set(combinations(sorted(phrase.constructions), 2))
+        assert (words | names) - met, phrase
+
+
+def test_sentences_are_spelled_well(every):
+    chinese = re.compile("[一-鿿]+(，[一-鿿]+)*[。？！]?")
+    english = re.compile(r"[A-Z0-9][A-Za-z0-9',. -]*[.?!]")
+    for phrase in every:
+        assert chinese.fullmatch(phrase.source), phrase
+        assert english.fullmatch(phrase.target), phrase
+        assert 3 <= len(phrase.source) <= 24, phrase
+        assert "  " not in phrase.target
+        assert not re.search(r"\ba [aeio]|\ban (?!h)[^aeiou0-9]", phrase.target.lower()), phrase
+
+
+def test_a_third_of_the_statements_has_no_chinese_full_stop(every):
+    statements = [phrase for phrase in every if phrase.target.endswith(".")]
+    share = sum(not phrase.source.endswith("。") for phrase in statements) / len(statements)
+    assert 0.3 < share < 0.37
+
+
+def test_the_corpus_is_pinned(splits):
+    digest = hashlib.sha256()
+    for name, part in splits.items():
+        for phrase in part:
+            fields = (
+                name,
+                phrase.source,
+                phrase.target,
+                phrase.source_words,
+                phrase.target_words,
+                sorted(phrase.sure),
+                sorted(phrase.possible),
+                phrase.constructions,
+                phrase.references,
+            )
+            digest.update(repr(fields).encode())
+    assert digest.hexdigest() == DIGEST
+
+
+def test_an_unknown_split_is_refused():
+    with pytest.raises(SettingError, match="split must be one of new, test, train, valid; got 'x'"):
+        phrases.__wrapped__("x") if hasattr(phrases, "__wrapped__") else phrases("x")
