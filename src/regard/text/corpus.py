@@ -128,7 +128,10 @@ def encode_corpus(
             progress(done)
     if not len(sources):
         raise DataError(
-            f"The corpus must hold at least one pair; got none of {done} after filters."
+            f"data.max_length must let in at least one pair; got {max_length}, and all of {done} "
+            "pairs are longer."
+            if done
+            else "data must hold at least one pair; got none."
         )
     kept = texts if tokenizer.is_sampling else None
     return Corpus(sources.finished(), targets.finished(), kept)

@@ -48,7 +48,10 @@ def test_long_pairs_are_left_out_and_counted():
 
 
 def test_nothing_left_is_an_error():
-    with pytest.raises(DataError, match="at least one pair; got none of 3"):
+    with pytest.raises(
+        DataError,
+        match=r"data.max_length must let in at least one pair; got 1, and all of 3 pairs are lo",
+    ):
         encode_corpus([PAIRS[1]] * 3, tokenizer(type="words"), max_length=1, on_long="skip")
 
 

@@ -1,0 +1,105 @@
+"""What is public is sorted, importable and explained."""
+
+import importlib
+import inspect
+import pkgutil
+from types import ModuleType
+
+import pytest
+
+import regard
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(regard.__path__, "regard.")
+    return sorted({"regard", *(info.name for info in found if not info.name.endswith("__main__"))})
+
+
+def packages() -> list[str]:
+    found = pkgutil.walk_packages(regard.__path__, "regard.")
+    return sorted({"regard", *(info.name for info in found if info.ispkg)})
+
+
+def own(module: ModuleType) -> dict[str, object]:
+    """The public classes and functions that a module defines."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == module.__name__
+    }
+
+
+@pytest.mark.parametrize("name", packages())
+def test_public_names_are_sorted_and_there(name: str):
+    package = importlib.import_module(name)
+    names = getattr(package, "__all__", [])
+    # Constants, then classes, then functions, as the linter sorts them.
+    assert len(names) == len(set(names))
+    assert names == sorted(names, key=_by_kind)
+    for public in names:
+        assert not public.startswith("_")
+        assert getattr(package, public) is not None
+
+
+def _by_kind(name: str) -> tuple[int, str]:
+    if name.isupper():
+        return 0, name
+    return (1 if name[:1].isupper() else 2), name
+
+
+@pytest.mark.parametrize("name", packages())
+def test_what_a_package_brings_in_is_in_its_list(name: str):
+    package = importlib.import_module(name)
+    if not hasattr(package, "__all__"):
+        return
+    brought = {
+        public
+        for public, value in vars(package).items()
+        if not public.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__.startswith("regard.")
+    }
+    assert brought <= set(package.__all__)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_everything_public_is_explained(name: str):
+    module = importlib.import_module(name)
+    assert _says_something(module.__doc__), f"{name} has no docstring"
+    for public, value in own(module).items():
+        assert _says_something(value.__doc__), f"{name}.{public} has no docstring"
+        if not inspect.isclass(value):
+            continue
+        for member, found in vars(value).items():
+            if member.startswith("_") or not _is_described(found):
+                continue
+            text = inspect.getdoc(getattr(value, member))
+            assert _says_something(text), f"{name}.{public}.{member} has no docstring"
+
+
+def _is_described(member: object) -> bool:
+    return inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)
+
+
+def _says_something(text: str | None) -> bool:
+    """Whether a docstring is more than a placeholder."""
+    if not text or len(text.split()) < 2:
+        return False
+    return not any(mark in text for mark in ("TODO", "FIXME", "XXX", "TBD", "lorem ipsum"))
+
+
+def test_every_field_of_a_config_is_explained():
+    from regard.models import RnnSeq2SeqConfig, TransformerConfig
+    from regard.tasks import DataConfig, DecodingConfig, Recipe
+    from regard.text import TokenizerConfig
+    from regard.training import TrainingConfig
+
+    configs = [RnnSeq2SeqConfig, TransformerConfig, DataConfig, DecodingConfig, Recipe]
+    for config in [*configs, TokenizerConfig, TrainingConfig]:
+        _, _, attributes = inspect.getdoc(config).partition("Attributes:\n")
+        explained = [
+            line.split(":")[0].strip() for line in attributes.splitlines() if line[4:5].strip()
+        ]
+        assert explained == list(config.__dataclass_fields__), config.__name__

@@ -1,0 +1,392 @@
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+
+from regard.attention import observe
+from regard.errors import DataError, SettingError
+from regard.inference import Predictor, Run
+from regard.inference.predictor import Look
+from regard.tasks import recipe_from_table
+from regard.tasks.translation import build_model
+from regard.text import UNK_ID, train_pair_tokenizer
+
+LETTERS = "abcdefghijklmnopqrst ."
+MODELS = {
+    "transformer": {
+        "type": "transformer",
+        "model_dim": 12,
+        "num_heads": 3,
+        "ffn_dim": 17,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 3,
+    },
+    "rnn additive": {
+        "type": "rnn_seq2seq",
+        "embed_dim": 6,
+        "hidden_dim": 10,
+        "attention_dim": 7,
+    },
+    "rnn fixed": {
+        "type": "rnn_seq2seq",
+        "attention": "none",
+        "embed_dim": 6,
+        "hidden_dim": 10,
+    },
+}
+every_model = pytest.mark.parametrize("kind", sorted(MODELS))
+attending = pytest.mark.parametrize("kind", ["rnn additive", "transformer"])
+SENTENCES = ["abc", "fed cab", "q", "the slant. a", "pqrst pqrst pqrst", "", "bad cafe", "a"]
+
+
+@cache
+def tokenizer(kind="characters", text=LETTERS):
+    settings = recipe_from_table({"tokenizer": {"type": kind}}).tokenizer
+    return train_pair_tokenizer([text], [text], settings)
+
+
+@cache
+def model(kind, **settings):
+    torch.manual_seed(5)
+    made = build_model(recipe(kind, **settings), tokenizer())
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return made
+
+
+def recipe(kind, *, decoding=None, data=None, **settings):
+    return recipe_from_table(
+        {
+            "data": {"max_length": 20} | (data or {}),
+            "tokenizer": {"type": "characters"},
+            "model": MODELS[kind] | settings,
+            "decoding": decoding or {},
+        }
+    )
+
+
+def predictor(kind, **settings):
+    return Predictor(model(kind), tokenizer(), recipe(kind, **settings))
+
+
+@every_model
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_an_answer_does_not_depend_on_its_company(kind, beam_size):
+    short = {"max_ratio": 0.3}
+    made = predictor(kind, decoding=short)
+    alone = [made.translate([text], beam_size=beam_size)[0][0] for text in SENTENCES]
+    for seed, budget in ((1, 16384), (2, 40)):
+        order = torch.randperm(len(SENTENCES), generator=torch.Generator().manual_seed(seed))
+        other = predictor(kind, decoding=short | {"batch_tokens": budget})
+        texts = [SENTENCES[i] for i in order.tolist()]
+        for place, found in zip(
+            order.tolist(), other.translate(texts, beam_size=beam_size), strict=True
+        ):
+            expected = alone[place]
+            assert found[0].source == expected.source
+            assert found[0].score == pytest.approx(expected.score, abs=1e-4)
+            if found[0].text != expected.text:
+                assert found[0].score == pytest.approx(expected.score, abs=1e-5)
+
+
+@every_model
+def test_n_best_come_in_order_and_differ(kind):
+    found = predictor(kind).translate(["fed cab"], beam_size=5, n_best=3)[0]
+    assert len(found) == 3
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert len({one.tokens for one in found}) == 3
+    best = predictor(kind).translate(["fed cab"], beam_size=5)[0][0]
+    assert best.tokens == found[0].tokens
+
+
+@every_model
+def test_scores_are_the_models_own(kind):
+    made = predictor(kind)
+    for beam_size in (1, 3):
+        found = made.translate(["fed cab"], beam_size=beam_size, length_penalty=0.0)[0][0]
+        source = torch.tensor([[*tokenizer().source.encode("fed cab"), 3]])
+        target = torch.tensor([[2, *found.tokens]])
+        with torch.no_grad():
+            states, _ = made.model(source, torch.tensor([source.shape[1]]), target)
+            log_probs = made.model.project(states)[0].log_softmax(-1)
+        answer = [*found.tokens, 3] if found.is_finished else list(found.tokens)
+        expected = sum(log_probs[t, token].item() for t, token in enumerate(answer))
+        assert found.log_prob == pytest.approx(expected, abs=1e-3)
+        assert found.score == pytest.approx(found.log_prob)
+        assert found.text == tokenizer().target.decode(found.tokens)
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("beam_size", 1, 8),
+        ("length_penalty", 0.0, 1.0),
+        ("max_ratio", 0.0, 3.0),
+        ("batch_tokens", 1, 16384),
+    ],
+)
+def test_every_setting_of_decoding_counts(name, one, other, monkeypatch):
+    results, sizes = [], []
+    start = type(model("rnn additive")).start
+
+    def counted(self, source, lengths):
+        sizes.append(len(source))
+        return start(self, source, lengths)
+
+    monkeypatch.setattr(type(model("rnn additive")), "start", counted)
+    for value in (one, other):
+        sizes.clear()
+        made = predictor("rnn additive", decoding={name: value})
+        found = made.translate(SENTENCES)
+        results.append((sizes.copy(), [(f[0].tokens, f[0].score) for f in found]))
+    if name == "batch_tokens":
+        assert [max(result[0]) for result in results] == [1, 7]
+    else:
+        assert results[0][1] != results[1][1]
+
+
+def test_an_output_is_cut_at_its_longest():
+    made = predictor("transformer", decoding={"max_ratio": 0.5, "beam_size": 1})
+    made.model = never_ending()
+    (found,) = made.translate(["abcdefg"])[0]
+    assert not found.is_finished
+    assert len(found.tokens) == 8 // 2 + 10
+
+
+def never_ending():
+    class Never(type(model("transformer"))):
+        def project(self, states):
+            logits = super().project(states)
+            logits[..., 3] = -1e9
+            return logits
+
+    made = model("transformer")
+    never = Never(made.config, source_vocab=26, target_vocab=26, shared_vocab=True)
+    never.load_state_dict(made.state_dict())
+    return never
+
+
+def test_an_output_fits_learned_positions():
+    settings = {"positions": "learned", "max_length": 21}
+    made = Predictor(
+        model("transformer", **settings), tokenizer(), recipe("transformer", **settings)
+    )
+    project = made.model.project
+
+    def never_end(states):
+        logits = project(states)
+        logits[..., 3] = -1e9
+        return logits
+
+    made.model.project = never_end
+    try:
+        (found,) = made.translate(["abcdefghijklmnopqrst"], beam_size=1)[0]
+    finally:
+        del made.model.project
+    assert len(found.tokens) == 20
+    made.look("abcdefghijklmnopqrst", found.tokens)
+
+
+@every_model
+@pytest.mark.parametrize("text", ["", "   ", "\n", "\t \u3000"])
+def test_an_empty_line_gives_an_empty_line(kind, text):
+    (found,) = predictor(kind).translate([text])[0]
+    assert (found.text, found.tokens, found.score, found.is_finished) == ("", (), 0.0, True)
+
+
+def test_no_lines_give_no_answers():
+    assert predictor("transformer").translate([]) == []
+
+
+@every_model
+@pytest.mark.parametrize("text", ["😀🎉", "ab 😀 cd", "我爱中国", "\u200b", "x" * 19])
+def test_characters_never_seen_are_read_all_the_same(kind, text):
+    (found,) = predictor(kind).translate([text], beam_size=2)[0]
+    assert UNK_ID not in found.tokens
+    assert isinstance(found.text, str)
+
+
+@every_model
+@pytest.mark.parametrize("mark", ["", ". ", "。"])
+def test_ten_thousand_characters_are_translated_in_parts(kind, mark):
+    text = (("abcdefghi" + mark) * 1500)[:10_000]
+    (found,) = predictor(kind, decoding={"max_ratio": 0.1}).translate([text], beam_size=1)[0]
+    assert found.parts >= 10_000 // 20
+    assert found.source == text.strip()
+    assert found.tokens
+
+
+def parts(text, **data):
+    made = predictor("rnn fixed", data=data)
+    seen = []
+    search = made._search
+
+    def watched(texts, *rest):
+        seen.extend(texts)
+        return search(texts, *rest)
+
+    made._search = watched
+    made.translate([text], beam_size=1)
+    return seen
+
+
+def test_long_texts_are_cut_at_sentence_ends():
+    assert parts("abc def. ghi jkl mno. a") == ["abc def.", "ghi jkl mno.", "a"]
+    assert parts("我爱中国。你爱中国。他爱中国？她爱中国！我们爱你") == [
+        "我爱中国。",
+        "你爱中国。",
+        "他爱中国？",
+        "她爱中国！",
+        "我们爱你",
+    ]
+
+
+def test_long_texts_are_not_cut_inside_a_number():
+    assert parts("abc 3.14 def ghi. jkl mno") == ["abc 3.14 def ghi.", "jkl mno"]
+
+
+def test_a_sentence_that_is_still_too_long_is_cut_where_it_must_be():
+    found = parts("abcdefghijklmnopqrst" * 2 + "abc")
+    assert found == ["abcdefghijklmnopqrst"] * 2 + ["abc"]
+    assert parts("a" * 20) == ["a" * 20]
+
+
+@pytest.mark.parametrize(("language", "space"), [("zh", ""), ("ja", ""), ("en", " "), (None, " ")])
+def test_parts_are_joined_as_the_language_writes(language, space):
+    data = {} if language is None else {"target_language": language}
+    made = predictor("rnn fixed", data=data)
+    text = "abc def. ghi jkl mno. a"
+    (found,) = made.translate([text], beam_size=1)[0]
+    single = [made.translate([part], beam_size=1)[0][0] for part in parts(text)]
+    assert found.text == space.join(one.text for one in single)
+    assert found.log_prob == pytest.approx(sum(one.log_prob for one in single), abs=1e-4)
+    assert found.tokens == tuple(token for one in single for token in one.tokens)
+    assert found.parts == 3
+
+
+@attending
+def test_a_look_has_a_row_for_each_output_token_and_a_column_for_each_source_token(kind):
+    look = predictor(kind).look("fed cab", "abc")
+    T, S = 3 + 1, 7 + 1
+    layers = 3 if kind == "transformer" else 1
+    for layer in (None, *range(layers)):
+        assert look.cross(layer).shape == (T, S)
+        torch.testing.assert_close(look.cross(layer).sum(-1), torch.ones(T))
+    crosses = [one for one in look.maps if one.kind == "cross"]
+    assert [one.layer for one in crosses] == list(range(layers))
+    mean = torch.stack([one.weights.mean(0) for one in crosses]).mean(0)
+    torch.testing.assert_close(look.cross(), mean)
+    for piece, letter in zip(look.source_pieces, "fed cab", strict=True):
+        assert look.source[piece.start : piece.end] == letter
+    assert [look.output[p.start : p.end] for p in look.output_pieces] == list("abc")
+
+
+def test_a_look_shows_every_kind_of_attention():
+    look = predictor("transformer").look("fed cab", "abc")
+    shapes = {(one.kind, one.layer): tuple(one.weights.shape) for one in look.maps}
+    assert shapes == {
+        **{("encoder", layer): (3, 8, 8) for layer in range(2)},
+        **{("decoder", layer): (3, 4, 4) for layer in range(3)},
+        **{("cross", layer): (3, 4, 8) for layer in range(3)},
+    }
+    for one in look.maps:
+        if one.kind == "decoder":
+            assert not one.weights.triu(1).any()
+
+
+@attending
+def test_a_row_is_what_the_step_that_predicts_its_token_looked_at(kind):
+    made = predictor(kind)
+    look = made.look("fed cab", "abc")
+    source = torch.tensor([[*tokenizer().source.encode("fed cab"), 3]])
+    tokens = [2, *tokenizer().target.encode("abc")]
+    calls = []
+    with torch.no_grad():
+        state = made.model.start(source, torch.tensor([8]))
+        with observe(calls.append):
+            for token in tokens:
+                _, state = made.model.step(torch.tensor([token]), state)
+    from regard.attention import weights
+
+    crosses = [seen for seen in calls if (seen.kind, seen.layer) == ("cross", 0)]
+    assert len(crosses) == 4
+    for row, seen in zip(look.cross(0), crosses, strict=True):
+        stepped = weights(
+            seen.query, seen.key, score=seen.score, mask=seen.mask, weighting=seen.weighting
+        )
+        torch.testing.assert_close(row, stepped.reshape(-1, 8).mean(0))
+
+
+@every_model
+def test_looking_changes_no_output(kind):
+    made = predictor(kind)
+    before = made.translate(SENTENCES, n_best=2)
+    made.look("fed cab", "abc")
+    assert made.translate(SENTENCES, n_best=2) == before
+
+
+@every_model
+def test_a_model_in_training_is_used_without_its_dropout(kind):
+    made = predictor(kind)
+    before = made.translate(["fed cab"])[0][0].score
+    made.model.train()
+    assert made.translate(["fed cab"])[0][0].score == before
+    made.model.train()
+    one = made.look("fed cab", "abc")
+    made.model.train()
+    other = made.look("fed cab", "abc")
+    for a, b in zip(one.maps, other.maps, strict=True):
+        assert torch.equal(a.weights, b.weights)
+
+
+def test_text_and_its_tokens_are_looked_at_alike():
+    made = predictor("transformer")
+    one = made.look("fed cab", "abc")
+    other = made.look("fed cab", tokenizer().target.encode("abc"))
+    assert one.output == other.output
+    assert torch.equal(one.cross(), other.cross())
+
+
+def test_a_model_without_attention_says_so():
+    look = predictor("rnn fixed").look("fed cab", "abc")
+    assert isinstance(look, Look)
+    with pytest.raises(SettingError, match="this model has none"):
+        look.cross()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("  ", "source must hold text to look at; got an empty line"),
+        ("a" * 21, "source must be at most 20 tokens long to be looked at; got 21. Look at one"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_named(source, message):
+    with pytest.raises(DataError, match=message):
+        predictor("transformer").look(source, "abc")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1; got 0. Use 1 for greedy search"),
+        ({"n_best": 0}, "n_best must be at least 1; got 0"),
+        ({"n_best": 3, "beam_size": 2}, "n_best must be at most beam_size; got n_best=3, beam_si"),
+    ],
+)
+def test_wrong_wishes_are_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        predictor("transformer").translate(["abc"], **settings)
+
+
+@every_model
+def test_a_run_folder_gives_the_same_translator(kind, tmp_path):
+    made = predictor(kind)
+    with Run.create(tmp_path / "run", made.recipe.table(), "translation") as run:
+        with run.new_tokenizer_folder() as folder:
+            made.tokenizer.save(folder)
+        run.finish(made.model.state_dict())
+    loaded = Predictor.load(tmp_path / "run")
+    assert replace(loaded.recipe, folder=made.recipe.folder) == made.recipe
+    assert loaded.translate(SENTENCES, n_best=2) == made.translate(SENTENCES, n_best=2)

@@ -1,0 +1,153 @@
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from regard.config import write_toml
+from regard.errors import SettingError
+from regard.models import RnnSeq2SeqConfig, TransformerConfig
+from regard.tasks import DataConfig, DecodingConfig, Recipe, read_recipe, recipe_from_table
+from regard.tasks.recipe import with_training
+
+RECIPE = """
+task = "translation"
+
+[data]
+train = ["a.zh", "a.en"]
+valid = "valid.tsv"
+source_language = "zh"
+columns = [2, 1]
+
+[tokenizer]
+type = "characters"
+
+[model]
+type = "rnn_seq2seq"
+cell = "lstm"
+
+[training]
+updates = 100
+
+[decoding]
+beam_size = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    return tmp_path / "recipe.toml"
+
+
+def test_every_section_is_read(file):
+    recipe = read_recipe(file)
+    assert recipe.data.train == ("a.zh", "a.en")
+    assert recipe.data.columns == (2, 1)
+    assert recipe.tokenizer.type == "characters"
+    assert recipe.model == RnnSeq2SeqConfig(cell="lstm")
+    assert recipe.training == {"updates": 100}
+    assert recipe.decoding == DecodingConfig(beam_size=3)
+
+
+def test_files_are_looked_for_beside_the_recipe(file):
+    recipe = read_recipe(file)
+    assert recipe.files("train") == [file.parent / "a.zh", file.parent / "a.en"]
+    assert recipe.files("valid") == [file.parent / "valid.tsv"]
+    assert recipe.files("test") == []
+    absolute = read_recipe(file, ["data.test=/elsewhere/test.tsv"])
+    assert absolute.files("test") == [Path("/elsewhere/test.tsv")]
+
+
+def test_settings_go_over_the_file(file):
+    settings = ["model.cell=gru", "training.updates=5", "model.hidden_dim=7", "data.test=t.tsv"]
+    recipe = read_recipe(file, settings)
+    assert recipe.model == RnnSeq2SeqConfig(cell="gru", hidden_dim=7)
+    assert recipe.training == {"updates": 5}
+    assert recipe.data.test == "t.tsv"
+
+
+def test_another_architecture_brings_its_own_settings(file):
+    table = read_recipe(file).table()
+    table["model"] = {"type": "transformer", "num_heads": 4}
+    assert recipe_from_table(table).model == TransformerConfig(num_heads=4)
+
+
+def test_a_table_gives_the_recipe_back(file, tmp_path):
+    recipe = read_recipe(file)
+    saved = tmp_path / "saved.toml"
+    saved.write_text(write_toml(recipe.table()), encoding="utf-8")
+    again = read_recipe(saved)
+    assert again.table() == recipe.table()
+    assert again.files("train") == recipe.files("train")
+
+
+def test_an_empty_table_is_the_paper_with_nothing_to_read():
+    recipe = recipe_from_table({})
+    assert recipe.model == TransformerConfig()
+    assert recipe.files("train") == []
+    assert not recipe.uses_phrasebook
+
+
+def test_the_phrasebook_is_no_file():
+    for name in ("phrasebook", ["phrasebook"]):
+        recipe = recipe_from_table({"data": {"train": name}})
+        assert recipe.uses_phrasebook
+        assert recipe.table()["data"]["train"] == name
+
+
+def test_resolved_training_settings_take_the_place_of_the_table():
+    recipe = with_training(recipe_from_table({"training": {"updates": 3}}), {"epochs": 2})
+    assert recipe.table()["training"] == {"epochs": 2}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["modle.cell=gru"], "modle is not a section of a recipe. Did you mean model"),
+        (["zzz.cell=gru"], "zzz is not a section of a recipe. There are: task, data, tokenizer"),
+        (["data=3"], r"data must be a table: \[data\]; got 3"),
+        (["task=translaton"], "task must be one of translation; got 'translaton'. Did you mean"),
+        (["model.type=trans"], "model.type must be one of rnn_seq2seq, transformer; got 'trans'"),
+        (["model.hiden_dim=3"], "model.hiden_dim is not a setting. Did you mean model.hidden_dim"),
+        (["data.trian=x"], "data.trian is not a setting. Did you mean data.train"),
+        (["tokenizer.size=3"], "tokenizer.size is not a setting"),
+        (["decoding.beam=3"], "decoding.beam is not a setting. Did you mean decoding.beam_size"),
+        (["model.cell=gruu"], "model.cell must be one of .*; got 'gruu'. Did you mean 'gru'"),
+        (["model.hidden_dim=big"], "model.hidden_dim must be a whole number; got 'big'"),
+        (["model.dropout=2.0"], r"\[model\] dropout must be at least 0 and below 1; got 2.0"),
+        (["data.columns=2"], "data.columns must be a list; got 2"),
+        (["data.max_length=0"], r"\[data\] max_length must be at least 1; got 0"),
+        (["data.on_bad_line=stop"], "data.on_bad_line must be one of error, skip; got 'stop'"),
+        (["data.on_long=cut"], "data.on_long must be one of error, skip; got 'cut'"),
+        (["decoding.beam_size=0"], "beam_size must be at least 1; got 0. Use 1 for greedy search"),
+        (["decoding.length_penalty=-1"], "length_penalty must be at least 0; got -1"),
+        (["decoding.max_ratio=-1"], "max_ratio must be at least 0; got -1"),
+        (["decoding.batch_tokens=0"], "batch_tokens must be at least 1; got 0"),
+        (["model.cell"], "--set must read key=value; got 'model.cell'"),
+        (["task.x=3"], "--set task.x: task is a value, not a table"),
+    ],
+)
+def test_wrong_line_is_named(file, settings, message):
+    with pytest.raises(SettingError, match=message):
+        read_recipe(file, settings)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(SettingError, match=r"none.toml must be a recipe; got 'No such file"):
+        read_recipe(tmp_path / "none.toml")
+    with pytest.raises(SettingError, match=r"must be a recipe; got 'Is a directory'"):
+        read_recipe(tmp_path)
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text("[data\n", encoding="utf-8")
+    with pytest.raises(SettingError, match=r"recipe.toml must be a TOML file"):
+        read_recipe(path)
+
+
+def test_sections_are_the_fields_of_a_recipe():
+    assert {field.name for field in fields(Recipe)} == {
+        *("task", "data", "tokenizer", "model_type", "model", "training", "decoding", "folder")
+    }
+    assert isinstance(recipe_from_table({}).data, DataConfig)

@@ -1,0 +1,249 @@
+from dataclasses import fields
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from regard.errors import DataError, SettingError
+from regard.tasks import DataConfig, recipe_from_table
+from regard.tasks.translation import (
+    batched,
+    build_model,
+    learn_tokenizer,
+    longest_output,
+    read_split,
+    read_training,
+    states_and_labels,
+)
+from regard.text import BadLines, Corpus, Pair, Sequences, collate, encode_corpus
+
+TINY = {"type": "rnn_seq2seq", "embed_dim": 4, "hidden_dim": 5, "attention_dim": 3}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def lines(name, *rows):
+        (tmp_path / name).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+    lines("pairs.tsv", *(f"s{n}\tt{n}" for n in range(100)))
+    lines("valid.tsv", "a\tb", "c\td", "a\te")
+    lines("bad.tsv", "a\tb", "no tab", "c\td")
+    lines("swapped.tsv", "b\ta\tx", "d\tc\ty")
+    lines("long.tsv", "a b c d e f g\tb", "c\td")
+    lines("side.zh", "我", "你")
+    lines("side.en", "I", "you")
+    return tmp_path
+
+
+def recipe(folder, **data):
+    table = {"data": data, "tokenizer": {"type": "words"}, "model": TINY}
+    return recipe_from_table(table, folder=folder)
+
+
+def sides(pairs):
+    return [(pair.source, pair.target) for pair in pairs]
+
+
+def test_one_file_of_pairs_or_two_of_lines(folder):
+    assert sides(read_split(recipe(folder, train="valid.tsv"), "train")) == [
+        ("a", "b"),
+        ("c", "d"),
+        ("a", "e"),
+    ]
+    both = recipe(folder, train=["side.zh", "side.en"])
+    assert sides(read_split(both, "train")) == [("我", "I"), ("你", "you")]
+    assert read_split(both, "valid") == []
+
+
+def test_references_are_merged_where_asked_for(folder):
+    merged = read_split(recipe(folder, valid="valid.tsv"), "valid", merge=True)
+    assert [(pair.source, pair.references) for pair in merged] == [("a", ("b", "e")), ("c", ("d",))]
+
+
+def test_three_files_are_refused(folder):
+    with pytest.raises(SettingError, match=r"data.train must be one file of pairs, .*got 3 files"):
+        read_split(recipe(folder, train=["a", "b", "c"]), "train")
+
+
+def test_the_phrasebook_comes_with_its_references(monkeypatch):
+    def two_phrases(split):
+        return [
+            SimpleNamespace(source=f"{split}{n}", target="I love you.", references=("I love you.",))
+            for n in range(2)
+        ]
+
+    monkeypatch.setattr("regard.text.phrasebook.phrases", two_phrases)
+    made = recipe_from_table({"data": {"train": "phrasebook"}})
+    for split in ("train", "valid", "test", "new"):
+        pairs = read_split(made, split)
+        assert sides(pairs) == [(f"{split}0", "I love you."), (f"{split}1", "I love you.")]
+        assert pairs[1] == Pair(f"{split}1", "I love you.", ("I love you.",), "phrasebook:2")
+
+
+def test_held_out_pairs_are_spread_and_share_no_side_with_the_rest(folder):
+    with (folder / "pairs.tsv").open("a", encoding="utf-8") as file:
+        file.write("s0\tother\nother\tt50\n")
+    train, valid = read_training(recipe(folder, train="pairs.tsv"))
+    assert sides(valid) == [("s0", "t0"), ("s51", "t51")]
+    assert ("s0", "other") not in sides(train)
+    assert ("other", "t50") in sides(train)
+    assert len(train) == 99
+    sources, targets = {pair.source for pair in valid}, {pair.target for pair in valid}
+    assert not any(pair.source in sources or pair.target in targets for pair in train)
+
+
+def test_a_validation_file_is_taken_as_it_is(folder):
+    train, valid = read_training(recipe(folder, train="pairs.tsv", valid="valid.tsv"))
+    assert len(train) == 100
+    assert len(valid) == 2
+
+
+def test_text_that_cannot_be_used_is_named(folder):
+    with pytest.raises(DataError, match=r"data.train must name the training text; got nothing"):
+        read_training(recipe(folder))
+    with pytest.raises(DataError, match=r"at least 10 pairs where data.valid is not set; got 3"):
+        read_training(recipe(folder, train="valid.tsv"))
+    (folder / "same.tsv").write_text("a\tb\n" * 20, encoding="utf-8")
+    with pytest.raises(DataError, match=r"data.train must hold different sentences"):
+        read_training(recipe(folder, train="same.tsv"))
+
+
+# For every setting of [data], where it is seen to change the result.
+TRIED = {
+    "train": "test_one_file_of_pairs_or_two_of_lines",
+    "valid": "test_a_validation_file_is_taken_as_it_is",
+    "test": "test_the_test_file_is_read_by_its_name",
+    "source_language": "test_languages_reach_who_shows_and_measures",
+    "target_language": "test_languages_reach_who_shows_and_measures",
+    "columns": "test_columns_can_be_chosen",
+    "max_length": "test_long_sentences_are_left_out_or_refused",
+    "on_bad_line": "test_bad_lines_are_refused_or_left_out",
+    "on_long": "test_long_sentences_are_left_out_or_refused",
+    "source_end": "test_the_end_of_the_source_can_be_left_out",
+}
+
+
+def test_every_setting_of_data_is_tried():
+    assert set(TRIED) == {field.name for field in fields(DataConfig)}
+    assert set(TRIED.values()) <= set(globals())
+
+
+def test_the_end_of_the_source_can_be_left_out(folder):
+    from regard.inference import Predictor
+
+    columns = []
+    for source_end in (True, False):
+        made = recipe(folder, source_end=source_end)
+        tokenizer = learn_tokenizer(made, [Pair("a b", "c", ("c",), "x:1")])
+        predictor = Predictor(build_model(made, tokenizer), tokenizer, made)
+        columns.append(predictor.look("a b", "c").cross().shape[1])
+    assert columns == [len(tokenizer.source.encode("a b")) + 1, len(tokenizer.source.encode("a b"))]
+
+
+def test_the_test_file_is_read_by_its_name(folder):
+    assert len(read_split(recipe(folder, test="valid.tsv"), "test")) == 3
+
+
+def test_columns_can_be_chosen(folder):
+    pairs = read_split(recipe(folder, train="swapped.tsv", columns=[2, 1]), "train")
+    assert sides(pairs) == [("a", "b"), ("c", "d")]
+
+
+def test_bad_lines_are_refused_or_left_out(folder):
+    with pytest.raises(DataError, match=r"bad.tsv:2"):
+        read_split(recipe(folder, train="bad.tsv"), "train")
+    bad = BadLines()
+    kept = read_split(recipe(folder, train="bad.tsv", on_bad_line="skip"), "train", bad_lines=bad)
+    assert sides(kept) == [("a", "b"), ("c", "d")]
+    assert bad.total == 1
+
+
+def test_long_sentences_are_left_out_or_refused(folder):
+    lengths = []
+    for settings in ({"max_length": 5}, {"max_length": 20}):
+        made = recipe(folder, train="long.tsv", **settings)
+        pairs = read_split(made, "train")
+        data = made.data
+        corpus = encode_corpus(
+            pairs, learn_tokenizer(made, pairs), max_length=data.max_length, on_long=data.on_long
+        )
+        lengths.append(len(corpus))
+    assert lengths == [1, 2]
+    made = recipe(folder, train="long.tsv", max_length=5, on_long="error")
+    with pytest.raises(DataError, match=r"long.tsv:1"):
+        encode_corpus(pairs, learn_tokenizer(made, pairs), max_length=5, on_long=made.data.on_long)
+
+
+def test_languages_reach_who_shows_and_measures(folder):
+    from regard.inference import Predictor
+    from regard.inference.looking import document
+    from regard.metrics import bleu
+
+    documents = []
+    for languages in ({}, {"source_language": "zh", "target_language": "ja"}):
+        made = recipe(folder, train="pairs.tsv", **languages)
+        tokenizer = learn_tokenizer(made, [Pair("a b", "c d", ("c d",), "x:1")])
+        predictor = Predictor(build_model(made, tokenizer), tokenizer, made)
+        documents.append(document(predictor, [], title="x"))
+    one, other = documents
+    assert (one.source_language, one.output_language) == (None, None)
+    assert (other.source_language, other.output_language) == ("zh", "ja")
+    plain, chinese = (
+        bleu(["我爱中国"], [["我爱你"]], target_language=language) for language in (None, "zh")
+    )
+    assert plain.value != chinese.value
+
+
+def test_one_vocabulary_or_two(folder):
+    pairs = [Pair("a b", "c", ("c",), "x:1"), Pair("a", "d e f", ("d e f",), "x:2")]
+    shared = learn_tokenizer(recipe(folder), pairs)
+    table = {"tokenizer": {"type": "words", "shared": False}, "model": TINY}
+    apart_recipe = recipe_from_table(table)
+    apart = learn_tokenizer(apart_recipe, pairs)
+    assert shared.is_shared
+    assert not apart.is_shared
+    model = build_model(apart_recipe, apart)
+    assert len(model.source_embedding.weight) == apart.source.vocab_size
+    assert len(model.target_embedding.weight) == apart.target.vocab_size
+    assert apart.source.vocab_size < apart.target.vocab_size < shared.source.vocab_size
+
+
+def test_learned_positions_must_reach_the_longest_sentence(folder):
+    table = {"data": {"max_length": 50}, "model": {"positions": "learned", "max_length": 50}}
+    table["model"] |= {"model_dim": 8, "num_heads": 2, "ffn_dim": 8}
+    tokenizer = learn_tokenizer(recipe(folder), [Pair("a", "b", ("b",), "x:1")])
+    with pytest.raises(SettingError, match=r"model.max_length must be above data.max_length = 50"):
+        build_model(recipe_from_table(table), tokenizer)
+    table["model"]["max_length"] = 51
+    build_model(recipe_from_table(table), tokenizer)
+
+
+class Echo(nn.Module):
+    """States that say which token was read."""
+
+    def forward(self, source, lengths, target):
+        return target[..., None].float(), torch.tensor(7.0)
+
+
+def test_only_real_tokens_are_learned_from():
+    corpus = Corpus(Sequences.of([[7], [8, 9], [6]]), Sequences.of([[5, 6], [4], []]))
+    batch = collate(corpus, np.array([0, 1, 2]))
+    states, labels, auxiliary = states_and_labels(Echo(), batch)
+    assert states[:, 0].tolist() == [2, 5, 6, 2, 4, 2]
+    assert labels.tolist() == [5, 6, 3, 4, 3, 3]
+    assert auxiliary == 7
+
+
+def test_outputs_may_grow_with_their_sources():
+    assert longest_output(torch.tensor([1, 10]), 1.5).tolist() == [11, 25]
+
+
+def test_groups_hold_the_shortest_first_and_keep_to_the_budget():
+    lengths = [5, 1, 9, 2, 2]
+    groups = list(batched(lengths, max_tokens=6))
+    assert groups == [[1, 3, 4], [0], [2]]
+    for group in groups:
+        assert len(group) == 1 or len(group) * max(lengths[i] for i in group) <= 6
+    assert list(batched([], max_tokens=6)) == []

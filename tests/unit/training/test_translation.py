@@ -1,0 +1,315 @@
+"""Whole trainings of the translation task, small ones."""
+
+import json
+import os
+import random
+import signal
+from itertools import islice
+
+import pytest
+
+from regard.config import build
+from regard.errors import DataError, Interrupted, RunError, SettingError
+from regard.inference import Predictor, Run
+from regard.tasks import recipe_from_table
+from regard.tasks.translation import learn_tokenizer, read_training
+from regard.text import read_lines
+from regard.training import TrainingConfig, resume, train
+from regard.training.translation import TranslationTraining
+
+SMALL = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 8}
+
+
+def digit_rows(count, seed=1):
+    """Different strings of 3 to 6 digits."""
+    dice = random.Random(seed)
+    rows: set[str] = set()
+    while len(rows) < count:
+        rows.add("".join(dice.choices("0123456789", k=dice.randint(3, 6))))
+    return dice.sample(sorted(rows), count)
+
+
+def write_pairs(path, rows):
+    path.write_text("".join(f"{row}\t{row[::-1]}\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    """A maker of small recipes on 80 pairs of digit strings."""
+    write_pairs(tmp_path / "train.tsv", digit_rows(80))
+    write_pairs(tmp_path / "valid.tsv", digit_rows(90)[-9:])
+
+    def make(model=None, tokenizer=None, data=None, **training):
+        defaults = {"updates": 6, "batch_tokens": 120, "learning_rate": 0.01, "warmup": 3}
+        defaults |= {"validate_every": 3, "validation_pairs": 2, "precision": "float32"}
+        table = {
+            "data": {"train": "train.tsv", "valid": "valid.tsv"} | (data or {}),
+            "tokenizer": tokenizer or {"type": "characters"},
+            "model": model or SMALL,
+            "training": defaults | training,
+            "decoding": {"max_ratio": 0.5},
+        }
+        return recipe_from_table(table, folder=tmp_path)
+
+    return make
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "training"),
+    [
+        (
+            {"type": "rnn_seq2seq", "embed_dim": 32, "hidden_dim": 64, "attention_dim": 32},
+            {"updates": 220, "learning_rate": 0.008},
+        ),
+        (
+            {
+                "type": "transformer",
+                "model_dim": 64,
+                "num_heads": 4,
+                "ffn_dim": 128,
+                "num_encoder_layers": 1,
+                "num_decoder_layers": 1,
+            },
+            {"updates": 500, "learning_rate": 0.004},
+        ),
+    ],
+    ids=["rnn_seq2seq", "transformer"],
+)
+def test_digit_strings_are_learned_to_be_reversed(tmp_path, toy, model, training):
+    rows = digit_rows(3300)
+    write_pairs(tmp_path / "train.tsv", rows[:3000])
+    write_pairs(tmp_path / "valid.tsv", rows[3000:3100])
+    table = {
+        "data": {"train": "train.tsv", "valid": "valid.tsv"},
+        "tokenizer": {"type": "characters"},
+        "model": model | {"dropout": 0.0},
+        "training": {
+            "batch_tokens": 512,
+            "warmup": 100,
+            "schedule": "linear",
+            "validate_every": 1000,
+            "validation_pairs": 0,
+            "label_smoothing": 0.0,
+            "clip_norm": 1.0,
+        }
+        | training,
+    }
+    trained = train(
+        recipe_from_table(table, folder=tmp_path), tmp_path / "run", reporter=toy.Recorder()
+    )
+    unseen = rows[3100:]
+    found = trained.predictor.translate(unseen, beam_size=1)
+    right = sum(one[0].text == row[::-1] for one, row in zip(found, unseen, strict=True))
+    assert right / len(unseen) >= 0.95
+    again = Predictor.load(tmp_path / "run").translate(unseen[:20], beam_size=1)
+    assert again == found[:20]
+
+
+def run_of(toy, path, recipe, **options):
+    return train(recipe, path, reporter=toy.Recorder(**options))
+
+
+SAMPLED = {"type": "bpe", "vocab_size": 290, "dropout": 0.3}
+
+
+def test_segmentations_are_drawn_anew_each_epoch(toy, tmp_path, recipe):
+    tokens = []
+    for name, tokenizer in (("sampled", SAMPLED), ("fixed", SAMPLED | {"dropout": 0.0})):
+        recorder = toy.Recorder()
+        train(
+            recipe(tokenizer=tokenizer, updates=None, epochs=2, batch_tokens=10_000),
+            tmp_path / name,
+            reporter=recorder,
+        )
+        tokens.append([figures["tokens"] for figures in recorder.figures])
+    sampled, fixed = tokens
+    assert fixed[0] == fixed[1]
+    assert sampled[0] > fixed[0]
+    assert sampled[0] != sampled[1]
+
+
+@pytest.mark.parametrize("kind", ["sampled", "words"])
+def test_an_interrupted_training_goes_on_to_the_same_bytes(toy, tmp_path, recipe, kind):
+    tokenizer = {"sampled": SAMPLED, "words": {"type": "words", "shared": False}}[kind]
+    made = recipe(tokenizer=tokenizer, updates=8, ema=0.9, accumulate=2)
+    run_of(toy, tmp_path / "whole", made)
+
+    def interrupt(update):
+        if update == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        run_of(toy, tmp_path / "run", made, after_update=interrupt)
+    again = toy.Recorder()
+    trained = resume(tmp_path / "run", reporter=again)
+    assert ("resumed", 5) in again.events
+    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
+    assert trained.summary["updates"] == 8
+
+
+def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp_path, recipe):
+    bytes_of = []
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        run_of(toy, tmp_path / name, recipe(seed=seed))
+        bytes_of.append((tmp_path / name / "model.safetensors").read_bytes())
+    assert bytes_of[0] == bytes_of[1] != bytes_of[2]
+
+
+def test_settings_of_before_are_asked_for(toy, tmp_path, recipe):
+    run_of(toy, tmp_path / "run", recipe())
+    run_of(toy, tmp_path / "run", recipe())  # the same may be said again
+    with pytest.raises(
+        RunError, match=r"other settings: training.batch_tokens was 120, now 240. Choose another"
+    ):
+        run_of(toy, tmp_path / "run", recipe(batch_tokens=240))
+    with pytest.raises(RunError, match=r"other settings: model.hidden_dim was 8, now 9"):
+        run_of(toy, tmp_path / "run", recipe(model=SMALL | {"hidden_dim": 9}))
+    with pytest.raises(RunError, match=r"training.ema was None, now 0.5"):
+        run_of(toy, tmp_path / "run", recipe(ema=0.5))
+    # The refusals have let go of the folder.
+    run_of(toy, tmp_path / "run", recipe())
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"tokenizer": {"type": "bpe", "vocab_size": 9000}}, SettingError, "vocab_size"),
+        ({"data": {"train": "none.tsv"}}, DataError, "none.tsv"),
+        (
+            {"data": {"max_length": 2}},
+            DataError,
+            "data.max_length must let in at least one pair; got 2, and all of 80 pairs are longer",
+        ),
+        ({"update": 3}, SettingError, "training.update is not a setting"),
+        (
+            {"model": {"type": "transformer", "positions": "learned", "max_length": 9}},
+            SettingError,
+            "model.max_length must be above",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_leaves_no_folder(toy, tmp_path, recipe, change, error, message):
+    with pytest.raises(error, match=message):
+        run_of(toy, tmp_path / "run", recipe(**change))
+    assert not (tmp_path / "run").exists()
+
+
+def test_validation_text_that_is_too_long_is_named(toy, tmp_path, recipe):
+    (tmp_path / "valid.tsv").write_text("1234567890\t1\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"let in at least one pair; got 8, and all of 1 pairs"):
+        run_of(toy, tmp_path / "run", recipe(data={"max_length": 8}))
+
+
+def test_token_budget_and_pairs_to_translate_count(toy, tmp_path, recipe):
+    tokens, figures = [], []
+    changes = ({}, {"batch_tokens": 60}, {"validation_pairs": 0})
+    for number, change in enumerate(changes):
+        recorder = toy.Recorder()
+        trained = train(recipe(**change), tmp_path / str(number), reporter=recorder)
+        tokens.append(max(figure["tokens"] for figure in recorder.figures))
+        figures.append(set(trained.summary["validation"]))
+    assert 60 < tokens[0] <= 120
+    assert tokens[1] <= 60
+    assert figures[0] == {"loss", "perplexity", "bleu"}
+    assert figures[2] == {"loss", "perplexity"}
+
+
+def test_a_model_that_reads_no_end_is_trained_without_it(toy, tmp_path, recipe):
+    read = []
+    for source_end in (True, False):
+        made = recipe(data={"source_end": source_end})
+        pairs, valid = read_training(made)
+        config = build(TrainingConfig, made.training, where="training")
+        task = TranslationTraining(made, learn_tokenizer(made, pairs), pairs, valid, config)
+        batch, _ = next(task.batches(0, 0))
+        read.append(bool((batch.source == 3).any()))
+    assert read == [True, False]
+
+
+def test_facts_are_told_before_training(toy, tmp_path, recipe):
+    facts = []
+
+    class Listening(toy.Recorder):
+        def started(self, told):
+            facts.extend(told)
+
+    with (tmp_path / "train.tsv").open("a", encoding="utf-8") as file:
+        file.write("no tab here\n" + "1" * 300 + "\t1\n")
+    train(recipe(data={"on_bad_line": "skip"}), tmp_path / "run", reporter=Listening())
+    assert facts[:2] == [
+        "80 pairs to train on, 9 to validate on",
+        "characters tokenizer: 15 shared pieces",
+    ]
+    assert facts[2].startswith("rnn_seq2seq with ")
+    assert facts[3:] == ["left out 1 lines that cannot be read", "left out 1 pairs too long"]
+
+
+def test_samples_show_source_output_and_reference(toy, tmp_path, recipe):
+    shown = []
+
+    class Listening(toy.Recorder):
+        def validated(self, update, figures, *, is_best, samples):
+            shown.append(list(samples))
+
+    train(recipe(), tmp_path / "run", reporter=Listening())
+    assert len(shown[0]) == 3
+    source, rest = shown[0][0].split(" → ")
+    assert rest.endswith(f"(reference: {source[::-1]})")
+
+
+def test_the_run_folder_holds_everything(toy, tmp_path, recipe):
+    made = recipe()
+    trained = run_of(toy, tmp_path / "run", made)
+    run = Run.open(tmp_path / "run")
+    assert run.is_finished
+    assert run.summary["updates"] == 6
+    assert run.recipe["training"]["batch_tokens"] == 120
+    losses = [r["loss"] for r in run.metrics() if r["split"] == "valid"]
+    assert len(losses) == 2
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["task"] == "translation"
+    found = Predictor.load(tmp_path / "run").translate(["123"])
+    assert found == trained.predictor.translate(["123"])
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
+    home = corpora / "multi30k"
+    for split, count in (("train", 3000), ("val", 300)):
+        for language in ("en", "de"):
+            ending = ".gz" if split == "train" else ""
+            lines = islice(read_lines(home / f"{split}.{language}{ending}"), count)
+            text = "".join(f"{line.text}\n" for line in lines)
+            (tmp_path / f"{split}.{language}").write_text(text, encoding="utf-8")
+    losses = []
+    for precision in ("float32", "bfloat16"):
+        table = {
+            "data": {"train": ["train.en", "train.de"], "valid": ["val.en", "val.de"]},
+            "tokenizer": {"type": "bpe", "vocab_size": 2000},
+            "model": {
+                "type": "transformer",
+                "model_dim": 64,
+                "num_heads": 4,
+                "ffn_dim": 128,
+                "num_encoder_layers": 2,
+                "num_decoder_layers": 2,
+                "dropout": 0.1,
+            },
+            "training": {
+                "updates": 150,
+                "batch_tokens": 1024,
+                "learning_rate": 0.003,
+                "warmup": 50,
+                "validate_every": 1000,
+                "validation_pairs": 0,
+                "precision": precision,
+            },
+        }
+        trained = train(
+            recipe_from_table(table, folder=tmp_path), tmp_path / precision, reporter=toy.Recorder()
+        )
+        losses.append(trained.summary["validation"]["loss"])
+    assert losses[0] < 5.5
+    assert losses[1] != losses[0]
+    assert losses[1] < losses[0] * 1.005
