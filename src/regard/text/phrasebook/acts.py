@@ -15,11 +15,21 @@ from regard.text.phrasebook.lexicon.verbs import (
     DEEDS,
     DUTIES,
     LEISURE,
+    MILESTONES,
     OUTBURSTS,
     Verb,
 )
 from regard.text.phrasebook.morphology import Form, do, present
-from regard.text.phrasebook.noun_phrases import at, certain, definite, one, other
+from regard.text.phrasebook.noun_phrases import (
+    CHILDREN,
+    ELDERS,
+    PARENTS,
+    at,
+    certain,
+    definite,
+    one,
+    other,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +134,12 @@ def event(chance: Chance) -> Act:
 
 def known_deed(chance: Chance, verbs: tuple[Verb, ...] | None = None) -> Act:
     """Something done to a thing already known: 修这台电脑."""
-    verb = chance.deal(_KNOWN_DEEDS if verbs is None else verbs)
+    verb = chance.deal(KNOWN_DEEDS if verbs is None else verbs)
     noun = chance.deal(verb.objects)
     return Act(verb, definite(chance, noun) if "o" in verb.manners else certain(chance, noun, "t"))
 
 
-_KNOWN_DEEDS = tuple(verb for verb in DEEDS if set(verb.manners) & {"t", "o"})
+KNOWN_DEEDS = tuple(verb for verb in DEEDS if set(verb.manners) & {"t", "o"})
 
 
 def handling(chance: Chance) -> Act:
@@ -173,6 +183,17 @@ def appointment(chance: Chance) -> Act:
 
 
 _DATED = select(DEEDS, "参加 卖 买 修 搬 看 种")
+
+
+def milestone(chance: Chance, who: Named) -> Act:
+    """What happens once in a life, at an age that suits the person: 毕业."""
+    if who in ELDERS or who in PARENTS:
+        return Act(chance.deal(_LATE))
+    return Act(chance.deal(_EARLY if who in CHILDREN else MILESTONES))
+
+
+_LATE = select(MILESTONES, "退休 搬家")
+_EARLY = select(MILESTONES, "毕业 结婚 搬家")
 
 
 def past_act(chance: Chance, subject: Named) -> Act:

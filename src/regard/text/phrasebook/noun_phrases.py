@@ -107,8 +107,8 @@ def this(chance: Chance, noun: Noun) -> Unit:
 
 
 def owned(owner: Named, noun: Noun) -> Unit:
-    """我的手机 / my cell phone; 小明的手机 / Xiaoming's cell phone."""
-    thing = noun.many if noun.is_pair else noun.one
+    """我的手机 / my cell phone; 小明的草莓 / Xiaoming's strawberries."""
+    thing = noun.many if noun.is_pair or noun.zh in BULK else noun.one
     if owner.owner is None:
         return build(
             "{owner} 的#of {noun}!",

@@ -1,13 +1,14 @@
 """What has been, has just been, has not yet been, and will be again."""
 
-from regard.text.phrasebook.acts import Act, known_deed
+from regard.text.phrasebook.acts import KNOWN_DEEDS, Act, known_deed, milestone
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.constructions.settings import TRAVEL_PAST
 from regard.text.phrasebook.constructions.statements import state
 from regard.text.phrasebook.grammar import Unit, build
 from regard.text.phrasebook.journeys import to_building, to_land, went
 from regard.text.phrasebook.lexicon.adjectives import COLORS
-from regard.text.phrasebook.lexicon.nouns import KINDS, NOUNS, Noun
+from regard.text.phrasebook.lexicon.nouns import KINDS, NOUNS, Noun, nouns
+from regard.text.phrasebook.lexicon.people import Named
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import PAST
 from regard.text.phrasebook.lexicon.verbs import (
@@ -17,22 +18,41 @@ from regard.text.phrasebook.lexicon.verbs import (
     DEALINGS,
     DEEDS,
     GO_TO_BED,
-    MILESTONES,
     OUTBURSTS,
     Verb,
 )
 from regard.text.phrasebook.morphology import be, have, inflect
 from regard.text.phrasebook.noun_phrases import one, other, single, somebody, this
 
-_MOMENTS = (*DAILY, GO_TO_BED, *MILESTONES)
-_JUST_NOW = select(_MOMENTS, "起床 回家 下班 出门 结婚 毕业 退休 搬家")
-_TRIED = select(ACTIONS, "吃 喝 看 听 学 学习 教 画 做 打 种 翻译")
+_MOMENTS = (*DAILY, GO_TO_BED)
+_FINISHED = tuple(verb for verb in KNOWN_DEEDS if verb.zh not in {"找", "用", "带"})
+
+
+def _moment(chance: Chance, who: Named) -> Act:
+    """Something that is over as soon as it is done: 回家, 结婚."""
+    return milestone(chance, who) if chance.odds(0.4) else Act(chance.deal(_MOMENTS))
+
+
+def _just_now(chance: Chance, who: Named) -> Act:
+    return milestone(chance, who) if chance.odds(0.5) else Act(chance.deal(_JUST_NOW))
+
+
+def _soon(chance: Chance, who: Named) -> Act:
+    return milestone(chance, who) if chance.odds(0.5) else Act(chance.deal(_SOON))
+
+
+_JUST_NOW = select(_MOMENTS, "起床 回家 下班 出门")
+_TRIED = select(ACTIONS, "吃 看 听 学 学习 教 画 做 打 种 翻译")
+
+
+# What not everybody has eaten.
+_TASTED = nouns("豆腐 羊肉 饺子 包子 芒果 奶酪 汉堡 冰淇淋 蘑菇")
 
 
 def tried(chance: Chance) -> tuple[Verb, Unit]:
     """Something one may have done before, to things in general or to this one."""
     verb = chance.deal(_TRIED)
-    noun = chance.deal(verb.objects)
+    noun = chance.deal(_TASTED if verb.zh == "吃" else verb.objects)
     if verb.zh in {"看", "听", "翻译"} and noun.is_counted:
         return verb, this(chance, noun)
     return verb, noun.many
@@ -87,7 +107,7 @@ def already(chance: Chance) -> Unit:
     who = somebody(chance)
     has = have(who.person)
     if chance.odds(0.4):
-        act = chance.deal(_MOMENTS).forms["participle"]
+        act = _moment(chance, who).form("participle")
         return build(
             "{who} 已经#already {act} 了~act~have",
             f"{{who}} {has}~have~act already#already {{act}}",
@@ -95,7 +115,7 @@ def already(chance: Chance) -> Unit:
             act=act,
             name="already",
         )
-    deed = known_deed(chance)
+    deed = known_deed(chance, _FINISHED)
     return build(
         "{who} 已经#already {verb} 了~verb~have {thing}",
         f"{{who}} {has}~have~verb already#already {{verb}} {{thing}}",
@@ -111,9 +131,9 @@ def not_yet(chance: Chance) -> Unit:
     who = somebody(chance)
     has = have(who.person)
     act = (
-        chance.deal(_MOMENTS).forms["participle"]
+        _moment(chance, who).form("participle")
         if chance.odds(0.4)
-        else known_deed(chance).form("participle")
+        else known_deed(chance, _FINISHED).form("participle")
     )
     return build(
         "{who} 还#yet 没#no~have {act}",
@@ -128,9 +148,9 @@ def just(chance: Chance) -> Unit:
     """我刚起床 / I have just gotten up."""
     who = somebody(chance)
     if chance.odds(0.5):
-        act = chance.deal(_JUST_NOW).forms["participle"]
+        act = _just_now(chance, who).form("participle")
     else:
-        deed = known_deed(chance)
+        deed = known_deed(chance, _FINISHED)
         act = build(
             "{verb}! 了~verb {thing}",
             "{verb}! {thing}",
@@ -146,7 +166,7 @@ def just(chance: Chance) -> Unit:
     )
 
 
-_SOON = select(_MOMENTS, "出门 下班 睡觉 结婚 毕业 退休 搬家")
+_SOON = select(_MOMENTS, "出门 下班 睡觉")
 
 
 _LEAVING = select(NOUNS.values(), "火车 船 公共汽车")
@@ -167,7 +187,7 @@ def about_to(chance: Chance) -> Unit:
         "{who} 快要#soon {act} 了~soon",
         f"{{who}} {be(who.person)}~soon about#soon to~act~soon {{act}}",
         who=who.subject,
-        act=chance.deal(_SOON).forms["base"],
+        act=_soon(chance, who).form("base"),
         name="about_to",
     )
 

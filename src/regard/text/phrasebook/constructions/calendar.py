@@ -4,6 +4,7 @@ from regard.text.phrasebook.acts import (
     Act,
     appointment,
     habit,
+    milestone,
     past_act,
     planned_act,
 )
@@ -24,7 +25,7 @@ from regard.text.phrasebook.lexicon.times import (
     SEASONS,
     WEEKDAYS,
 )
-from regard.text.phrasebook.lexicon.verbs import DAILY, GO_TO_BED, LEISURE, MILESTONES, Verb
+from regard.text.phrasebook.lexicon.verbs import DAILY, GO_TO_BED, LEISURE, Verb
 from regard.text.phrasebook.morphology import agreeing, present
 from regard.text.phrasebook.noun_phrases import (
     single,
@@ -217,7 +218,7 @@ def date(chance: Chance) -> Unit:
     if draw < 40:
         return _dated(who, day, going(to_land(chance), "go"), "会#will", "will#will", "date")
     if draw < 60:
-        act = Act(chance.deal(MILESTONES)).form("base")
+        act = milestone(chance, who).form("base")
         return _dated(who, day, act, "会#will", "will#will", "date")
     act = appointment(chance).form("base")
     return _dated(who, day, act, "会#will", "will#will", "date")

@@ -5,6 +5,7 @@ from regard.text.phrasebook.grammar import Unit, build
 from regard.text.phrasebook.lexicon.adjectives import (
     MOODS,
     PLACE_QUALITIES,
+    PLACES_RATED,
     QUALITIES,
     TRAITS,
     Adjective,
@@ -12,7 +13,7 @@ from regard.text.phrasebook.lexicon.adjectives import (
 from regard.text.phrasebook.lexicon.nouns import KINDS, Noun
 from regard.text.phrasebook.lexicon.numbers import count
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
-from regard.text.phrasebook.lexicon.places import BUILDINGS, CITIES, COUNTRIES
+from regard.text.phrasebook.lexicon.places import CITIES, COUNTRIES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.morphology import be
 from regard.text.phrasebook.noun_phrases import (
@@ -44,8 +45,8 @@ def _compared(chance: Chance) -> tuple[Unit, Unit, Adjective]:
         noun = chance.deal(_OWNED_BY[adjective.zh])
         return this_one(chance, noun), that_one(chance, noun), adjective
     adjective = chance.deal(PLACE_QUALITIES)
-    places = CITIES if chance.odds(0.6) else BUILDINGS
-    here, there = chance.shuffle(places)[:2]
+    fitting = tuple(place for each, place in PLACES_RATED if each is adjective)
+    here, there = chance.shuffle(fitting if fitting and chance.odds(0.4) else CITIES)[:2]
     return spot(here), spot(there), adjective
 
 
@@ -203,8 +204,8 @@ def more_and_more(chance: Chance) -> Unit:
     if draw < 60:
         who, adjective = somebody(chance).subject, chance.deal(_CHANGING)
     elif draw < 80:
-        adjective = chance.deal(PLACE_QUALITIES)
-        who = spot(chance.deal(_LANDS if chance.odds(0.6) else BUILDINGS))
+        adjective, place = chance.deal(_CHANGING_PLACES)
+        who = spot(chance.deal(_LANDS) if chance.odds(0.5) else place)
     else:
         adjective = chance.deal(_CHANGING_THINGS)
         who = this(chance, chance.deal(adjective.things))
@@ -225,6 +226,7 @@ _CHANGING = select(
     "忙 高兴 紧张 孤独 担心",
 )
 
+_CHANGING_PLACES = tuple(rated for rated in PLACES_RATED if rated[0].zh != "古老")
 _CHANGING_THINGS = select(QUALITIES, "旧 脏 贵 便宜")
 
 

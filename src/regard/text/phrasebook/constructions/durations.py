@@ -1,6 +1,6 @@
 """How long, how often, how long ago and how soon."""
 
-from regard.text.phrasebook.acts import Act
+from regard.text.phrasebook.acts import Act, milestone
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.constructions.calendar import hour
 from regard.text.phrasebook.grammar import Unit, build, word
@@ -15,7 +15,6 @@ from regard.text.phrasebook.lexicon.verbs import (
     ACTIVITIES,
     DAILY,
     DEEDS,
-    MILESTONES,
 )
 from regard.text.phrasebook.morphology import have, present
 from regard.text.phrasebook.noun_phrases import certain, somebody
@@ -177,7 +176,7 @@ def ago(chance: Chance) -> Unit:
     if draw < 35:
         span, act = _span(chance, _LONG), went(to_land(chance))
     elif draw < 60:
-        span, act = _span(chance, _VERY_LONG), Act(chance.deal(MILESTONES)).done()
+        span, act = _span(chance, _VERY_LONG), milestone(chance, who).done()
     else:
         span, act = _span(chance, (_DAYS, _WEEKS, _MONTHS)), _recorded(chance).done()
     return build(
@@ -207,7 +206,7 @@ def later(chance: Chance) -> Unit:
         span = _span(chance, _LONG)
         act = build("去#go {place}", "go#go {place}", place=to_land(chance))
     elif draw < 65:
-        span, act = _span(chance, _VERY_LONG), Act(chance.deal(MILESTONES)).form("base")
+        span, act = _span(chance, _VERY_LONG), milestone(chance, who).form("base")
     else:
         span, act = _span(chance, _BRIEF), Act(chance.deal(_LEAVING)).form("base")
     return build(

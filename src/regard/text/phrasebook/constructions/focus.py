@@ -1,5 +1,6 @@
 """What comes first to mind: topics before their subject, and 是…的."""
 
+from regard.text.phrasebook.acts import milestone
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.constructions.settings import TRAVEL_PAST
 from regard.text.phrasebook.constructions.travel import ride, voyage
@@ -8,7 +9,7 @@ from regard.text.phrasebook.journeys import land, to_building, to_land
 from regard.text.phrasebook.lexicon.numbers import year
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
 from regard.text.phrasebook.lexicon.times import LONG_PAST, PAST
-from regard.text.phrasebook.lexicon.verbs import ACTIONS, MILESTONES
+from regard.text.phrasebook.lexicon.verbs import ACTIONS
 from regard.text.phrasebook.morphology import do, have
 from regard.text.phrasebook.noun_phrases import RELATIVES, peer, single, somebody, this
 
@@ -63,7 +64,7 @@ def focus_time(chance: Chance) -> Unit:
         act = build(*chance.pick(_COMING))
     elif draw < 65:
         time = chance.deal(LONG_PAST if chance.odds(0.6) else PAST[2:3])
-        act = chance.deal(MILESTONES).forms["past"]
+        act = milestone(chance, who).form("past")
     else:
         time = chance.deal(TRAVEL_PAST)
         act = build("去#go {place}", "went#go {place}", place=to_land(chance))
@@ -122,7 +123,7 @@ def focus_year(chance: Chance) -> Unit:
         "{who} {act} in~when {when}",
         who=who.subject,
         when=when,
-        act=chance.deal(MILESTONES).forms["past"],
+        act=milestone(chance, who).form("past"),
         name="focus_year",
     )
 

@@ -279,7 +279,7 @@ def manner_of_object(chance: Chance) -> Unit:
     noun = chance.deal(things)
     very, very_en = chance.pick(_HOW)
     verb, _, article = agreeing(en, who.person).partition(" ")
-    how, how_en = ("好", "well") if zh not in {"说", "弹", "拉"} else chance.pick(_WAYS)
+    how, how_en = ("好", "well") if zh != "说" else chance.pick(_WAYS)
     return build(
         f"{{who}} {{thing}} {zh}#verb 得~how {very}#very {{how}}",
         f"{{who}} {verb}#verb {article and article + '~thing'} {{thing}} {very_en}#very {{how}}",

@@ -25,7 +25,7 @@ from regard.text.phrasebook.noun_phrases import (
 
 
 def age(chance: Chance) -> Unit:
-    """我弟弟今年十五岁 / My younger brother is 15 years old this year."""
+    """我弟弟十五岁了 / My younger brother is 15 years old."""
     people, ages = chance.deal(_AGES)
     who = chance.deal(people)
     number = chance.pick(ages)
@@ -33,14 +33,6 @@ def age(chance: Chance) -> Unit:
         f"{chinese_number(number)}#number 岁#old",
         f"{english_number(number)}#number years#old old#old",
     )
-    if chance.odds(0.15):
-        return build(
-            "{who} 今年#year {years}",
-            f"{{who}} {be(who.person)}~years {{years}} this#year year#year",
-            who=who.subject,
-            years=years,
-            name="age",
-        )
     return build(
         "{who} {years} 了~is",
         f"{{who}} {be(who.person)}~is~years {{years}}",
@@ -181,7 +173,7 @@ def every(chance: Chance) -> Unit:
     role = chance.deal(_FOLK)
     verb = chance.pick(_SHARED)
     noun = chance.deal(verb.objects)
-    thing = one(noun) if verb.zh == "需要" else noun.many
+    thing = one(chance.deal(_NEEDED)) if verb.zh == "需要" else noun.many
     return build(
         f"每#every {role.measure}~every {{role}} 都~every~verb {{verb}} {{thing}}",
         "every#every {role} {verb} {thing}",
@@ -192,6 +184,7 @@ def every(chance: Chance) -> Unit:
     )
 
 
+_NEEDED = nouns("手机 电脑 相机 词典 护照 雨伞 笔 本子 地图 手表 桌子 椅子 书架")
 _SHARED = (*LIKINGS[:2], *LIKINGS[:2], WANTS[0])
 
 _FOLK = (*KINDS["role"], *KINDS["person"])

@@ -6,7 +6,7 @@ from regard.text.phrasebook.journeys import land
 from regard.text.phrasebook.lexicon.nouns import KINDS, nouns
 from regard.text.phrasebook.lexicon.people import NAMES, PRONOUNS
 from regard.text.phrasebook.morphology import be, do, have
-from regard.text.phrasebook.noun_phrases import RELATIVES, asked, known, owned, this
+from regard.text.phrasebook.noun_phrases import CHILDREN, RELATIVES, asked, known, owned, this
 
 
 def how_many(chance: Chance) -> Unit:
@@ -92,17 +92,16 @@ _SOLD = nouns(
 
 
 def how_old(chance: Chance) -> Unit:
-    """你弟弟今年多大？ / How old is your younger brother this year?"""
+    """你弟弟多大了？ / How old is your younger brother?"""
     draw = chance.below(100)
-    if draw < 50:
+    if draw < 65:
         who = chance.deal(_RELATED)
     else:
-        who = chance.deal(NAMES) if draw < 80 else chance.deal(PRONOUNS[1:4])
-    year = chance.odds(0.1)
+        who = chance.deal(NAMES) if draw < 90 else chance.deal(PRONOUNS[1:4])
+    zh = "几岁" if who in CHILDREN else "多大"
     return build(
-        f"{{who}} {'今年#year' if year else ''} 多大#old 了~old ？#end",
-        f"how#old old#old {be(who.person)}~old {{who}} {'this#year year#year' if year else ''} "
-        "?#end",
+        f"{{who}} {zh}#old 了~old ？#end",
+        f"how#old old#old {be(who.person)}~old {{who}} ?#end",
         who=who.subject,
         name="how_old",
     )

@@ -1,6 +1,6 @@
 """Question words stay where the answer would stand in Chinese and come first in English."""
 
-from regard.text.phrasebook.acts import general, leisure, scene
+from regard.text.phrasebook.acts import general, leisure, milestone, scene
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.constructions.calendar import BY_HOUR
 from regard.text.phrasebook.constructions.statements import state
@@ -11,7 +11,7 @@ from regard.text.phrasebook.lexicon.nouns import BIG, nouns
 from regard.text.phrasebook.lexicon.people import PRONOUNS
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import HABIT
-from regard.text.phrasebook.lexicon.verbs import ACTIONS, DEALINGS, DEEDS, FEELINGS, MILESTONES
+from regard.text.phrasebook.lexicon.verbs import ACTIONS, DEALINGS, DEEDS, FEELINGS
 from regard.text.phrasebook.morphology import be, do
 from regard.text.phrasebook.noun_phrases import asked, definite, owned
 
@@ -168,7 +168,7 @@ def when(chance: Chance) -> Unit:
     elif draw < 80:
         act = build("去#go {place}", "go#go {place}", place=to_building(chance))
     else:
-        act = chance.deal(MILESTONES).forms["base"]
+        act = milestone(chance, who).form("base")
     if chance.odds(0.5):
         return build(
             "{who} 打算#plan 什么时候#when {act} ？#end",
@@ -281,7 +281,7 @@ def not_told(chance: Chance) -> Unit:
             who=who.subject,
             act=build("去#go {place}", "go#go {place}", place=to_land(chance))
             if chance.odds(0.7)
-            else chance.deal(MILESTONES).forms["base"],
+            else milestone(chance, who).form("base"),
             name="not_told",
         )
     if draw < 80:

@@ -8,7 +8,7 @@ from regard.text.phrasebook.journeys import going, to_commute
 from regard.text.phrasebook.lexicon.scenes import SCENES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.lexicon.times import FUTURE, OFTEN, PAST
-from regard.text.phrasebook.lexicon.verbs import DUTIES, LEISURE
+from regard.text.phrasebook.lexicon.verbs import DUTIES, LEISURE, Verb
 from regard.text.phrasebook.morphology import agreeing, be, inflect, present
 from regard.text.phrasebook.noun_phrases import (
     familiar,
@@ -62,22 +62,30 @@ _MEANWHILE = (
     ("聊天", "chat"),
     ("听京剧", "listen to Beijing opera"),
     ("听故事", "listen to stories"),
-    ("喝咖啡", "drink coffee"),
-    ("喝茶", "drink tea"),
 )
+_SIPPING = (("喝咖啡", "drink coffee"), ("喝茶", "drink tea"))
+_SEATED = select((*LEISURE, *DUTIES), "画画 写作业 工作 钓鱼")
+
+
+def _meanwhile(chance: Chance, verb: Verb) -> tuple[str, str]:
+    """What one can do while doing something else: 听音乐, and 喝茶 where one sits."""
+    if verb in _SEATED and chance.odds(0.3):
+        return chance.deal(_SIPPING)
+    return chance.deal(_MEANWHILE)
 
 
 def while_doing(chance: Chance) -> Unit:
     """他常常一边做饭一边听音乐 / He often listens to music while cooking."""
     who = somebody(chance)
-    zh, en = chance.deal(_MEANWHILE)
+    verb = chance.deal(_HANDS_BUSY)
+    zh, en = _meanwhile(chance, verb)
     second = agreeing(en, who.person).replace(" ", "#second ")
     return build(
         f"{{who}} {{often}} 一边#while {{first}} 一边~while {zh}#second",
         f"{{who}} {{often}} {second}#second while#while {{first}}",
         who=who.subject,
         often=chance.deal(OFTEN),
-        first=chance.deal(_HANDS_BUSY).forms["ing"],
+        first=verb.forms["ing"],
         name="while_doing",
     )
 
@@ -136,9 +144,10 @@ def when_doing(chance: Chance) -> Unit:
             act=chance.deal(acts).forms["ing"],
             name="when_doing",
         )
-    act = chance.deal(_HANDS_BUSY).forms[present(who.person)]
+    verb = chance.deal(_HANDS_BUSY)
+    act = verb.forms[present(who.person)]
     like = agreeing("like", who.person)
-    zh, en = chance.deal(_MEANWHILE)
+    zh, en = _meanwhile(chance, verb)
     second = inflect(en, "ing").replace(" ", "#second ")
     return build(
         f"{{who}} {{act}} 的时候#when ， 喜欢#like {zh}#second",

@@ -4,6 +4,7 @@ from regard.text.phrasebook.acts import (
     Act,
     activity,
     habit,
+    milestone,
     past_act,
     planned_act,
     scene,
@@ -22,7 +23,7 @@ from regard.text.phrasebook.lexicon.times import (
     OFTEN,
     PAST,
 )
-from regard.text.phrasebook.lexicon.verbs import LEISURE, MILESTONES
+from regard.text.phrasebook.lexicon.verbs import LEISURE
 from regard.text.phrasebook.morphology import agreeing, be
 from regard.text.phrasebook.noun_phrases import other, single, somebody
 
@@ -46,7 +47,7 @@ def time_past(chance: Chance) -> Unit:
     elif draw < 25:
         act = went(to_building(chance))
     elif draw < 32:
-        time, act = chance.deal(LONG_PAST), Act(chance.deal(MILESTONES)).done()
+        time, act = chance.deal(LONG_PAST), milestone(chance, who).done()
     elif draw < 50:
         doing, where = scene(chance, single=True, abroad=False)
         act = build("{where} {act}", "{act} {where}", where=where, act=doing.done())
@@ -65,7 +66,7 @@ def time_future(chance: Chance) -> Unit:
     elif draw < 25:
         act = going(to_building(chance), "go")
     elif draw < 32:
-        time, act = chance.deal(LONG_FUTURE), Act(chance.deal(MILESTONES)).form("base")
+        time, act = chance.deal(LONG_FUTURE), milestone(chance, who).form("base")
     elif draw < 45:
         doing, where = scene(chance, single=True, abroad=False)
         act = build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))

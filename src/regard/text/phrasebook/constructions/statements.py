@@ -9,8 +9,8 @@ from regard.text.phrasebook.acts import (
     habit,
     handling,
     known_deed,
-    leisure,
     planned_act,
+    scene,
 )
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.grammar import Unit, build
@@ -160,15 +160,18 @@ def speaking(chance: Chance) -> Act:
 
 
 def permission(chance: Chance) -> Unit:
-    """你可以用我的词典 / You can use my dictionary."""
+    """你可以用我的词典 / You can use my dictionary; 我们可以在公园骑马 / We can ride horses ..."""
     who = somebody(chance)
     zh, en = chance.pick((("可以", "can"), ("不能", "cannot"), ("能", "can")))
-    act = leisure(chance) if chance.odds(0.5) else handling(chance)
+    act = handling(chance).form("base")
+    if chance.odds(0.5):
+        doing, where = scene(chance, single=False, abroad=False)
+        act = build("{where} {act}", "{act} {where}", where=where, act=doing.form("base"))
     return build(
         f"{{who}} {zh}#can {{act}}",
         f"{{who}} {en}#can {{act}}",
         who=who.subject,
-        act=act.form("base"),
+        act=act,
         name="permission",
     )
 
