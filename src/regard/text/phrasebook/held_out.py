@@ -17,18 +17,12 @@ from regard.text.phrasebook.lexicon.verbs import ACTIONS, DEEDS, FEELINGS, LIKIN
 CONSTRUCTION_PAIRS: frozenset[frozenset[str]] = frozenset(
     frozenset(pair.split())
     for pair in (
-        "again time_past",
         "bei this_measure",
         "call time_future",
-        "clock time_habit",
         "companion time_habit",
         "number_measure there_is",
         "opinion this_measure",
-        "origin time_past",
-        "place relative_subject",
         "possessor potential",
-        "purpose time_future",
-        "time_future weather",
     )
 )
 
