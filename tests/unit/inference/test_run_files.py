@@ -2,7 +2,6 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,16 +25,24 @@ from regard.inference.files import (
     write_file,
 )
 
-resource = pytest.importorskip("resource", reason="limits of the system are set here")
+_ROOM = 1000
 
 
 @pytest.fixture
-def small_files() -> Iterator[None]:
-    """No file may grow beyond 1,000 bytes, as on a disk with that much room."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file may grow beyond 1,000 bytes, as on a disk with that much room.
+
+    A limit of the system (RLIMIT_FSIZE) would hold for the log of the tests too.
+    """
+    write = os.write
+
+    def limited(descriptor: int, content: bytes) -> int:
+        room = _ROOM - os.lseek(descriptor, 0, os.SEEK_END)
+        if room <= 0:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return write(descriptor, bytes(content)[:room])
+
+    monkeypatch.setattr(os, "write", limited)
 
 
 def test_write_file_replaces_the_whole_file(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 from regard.choices import choose
 from regard.text.phrasebook.chance import Chance
 from regard.text.phrasebook.constructions import CONSTRUCTIONS, WEIGHTS
-from regard.text.phrasebook.grammar import Unit
+from regard.text.phrasebook.grammar import Unit, build, word
 from regard.text.phrasebook.held_out import is_new
 from regard.text.phrasebook.surface import Phrase, finish
 
@@ -104,6 +104,8 @@ def _draw(chance: Chance) -> tuple[list[Phrase], list[Phrase]]:
     drawn: Counter[str] = Counter()
     words: Counter[str] = Counter()
     names = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
+    known.append(finish(_shown(), stop=False))
+    seen |= {plain_key(known[0].source), plain_key(known[0].target)}
     while len(known) < wanted or len(new) < spare:
         make = CONSTRUCTIONS[chance.pick(names)]
         unit = make(chance)
@@ -117,12 +119,18 @@ def _draw(chance: Chance) -> tuple[list[Phrase], list[Phrase]]:
         part, size = (new, spare) if is_new(unit) else (known, wanted)
         if len(part) >= size:
             continue
-        part.append(finish(unit, stop=zh != SHOWN and not chance.odds(UNSTOPPED_SHARE)))
+        part.append(finish(unit, stop=not chance.odds(UNSTOPPED_SHARE)))
         seen |= keys
         drawn.update(unit.constructions)
         words.update(unit.zh)
         words.update(unit.en)
     return known, new
+
+
+def _shown() -> Unit:
+    """The one sentence that is always tested, whatever is drawn."""
+    who = word("我", "I", person="first")
+    return build("{who} 爱#love 中国#land", "{who} love#love China#land", who=who, name="plain")
 
 
 def _rarest(unit: Unit, words: Counter[str]) -> int:
