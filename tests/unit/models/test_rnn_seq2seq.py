@@ -67,19 +67,19 @@ def softmax(scores):
     return [power / sum(powers) for power in powers]
 
 
-def annotations(p, embedded, hidden_dim):
-    """Forward and backward states of each source word, side by side."""
+def annotations(p, layer, inputs, hidden_dim):
+    """One layer's forward and backward states of each source word, side by side."""
     sides = []
-    for suffix, order in (("", 1), ("_reverse", -1)):
+    for suffix, order in ((f"_l{layer}", 1), (f"_l{layer}_reverse", -1)):
         hidden, states = [0.0] * hidden_dim, []
-        for x in embedded[::order]:
+        for x in inputs[::order]:
             gates_in = plus(
-                matvec(p[f"encoder.recurrence.weight_ih_l0{suffix}"], x),
-                p[f"encoder.recurrence.bias_ih_l0{suffix}"],
+                matvec(p[f"encoder.recurrence.weight_ih{suffix}"], x),
+                p[f"encoder.recurrence.bias_ih{suffix}"],
             )
             gates_hidden = plus(
-                matvec(p[f"encoder.recurrence.weight_hh_l0{suffix}"], hidden),
-                p[f"encoder.recurrence.bias_hh_l0{suffix}"],
+                matvec(p[f"encoder.recurrence.weight_hh{suffix}"], hidden),
+                p[f"encoder.recurrence.bias_hh{suffix}"],
             )
             hidden = gru(gates_in, gates_hidden, hidden)
             states.append(hidden)
@@ -91,11 +91,16 @@ def bahdanau(p, source, target, config):
     """The logits for one sentence."""
     scale = config.embed_dim**0.5
     read = [[v * scale for v in p["source_embedding.weight"][i]] for i in source]
-    memory = annotations(p, read, config.hidden_dim)
+    memory = read
+    for layer in range(config.num_layers):
+        memory = annotations(p, layer, memory, config.hidden_dim)
     values = read if config.values == "embeddings" else memory
     h = config.hidden_dim
     last = memory[-1][:h] + memory[0][h:]
-    state = [math.tanh(v) for v in plus(matvec(p["first.0.weight"], last), p["first.0.bias"])]
+    layers = [
+        [math.tanh(v) for v in plus(matvec(p[f"first.{i}.weight"], last), p[f"first.{i}.bias"])]
+        for i in range(config.num_layers)
+    ]
     rows = []
     for token in target:
         embedded = [v * scale for v in p["target_embedding.weight"][token]]
@@ -105,7 +110,7 @@ def bahdanau(p, source, target, config):
                 for w, v in zip(
                     p["look.w"],
                     plus(
-                        matvec(p["look.query.weight"], state),
+                        matvec(p["look.query.weight"], layers[-1]),
                         matvec(p["look.key.weight"], m),
                         p["look.key.bias"],
                     ),
@@ -116,22 +121,26 @@ def bahdanau(p, source, target, config):
         ]
         weights = softmax(scores)
         context = plus(*[[w * v for v in value] for w, value in zip(weights, values, strict=True)])
-        gates_in = plus(
-            matvec(p["cells.0.input.weight"], embedded),
-            p["cells.0.input.bias"],
-            matvec(p["context_gates.weight"], context),
-        )
-        gates_hidden = plus(matvec(p["cells.0.hidden.weight"], state), p["cells.0.hidden.bias"])
-        state = gru(gates_in, gates_hidden, state)
+        extra = matvec(p["context_gates.weight"], context)  # only the first layer reads it
+        state = embedded
+        for i, before in enumerate(layers):
+            gates_in = plus(matvec(p[f"cells.{i}.input.weight"], state), p[f"cells.{i}.input.bias"])
+            gates_hidden = plus(
+                matvec(p[f"cells.{i}.hidden.weight"], before), p[f"cells.{i}.hidden.bias"]
+            )
+            if i == 0:
+                gates_in = plus(gates_in, extra)
+            layers[i] = state = gru(gates_in, gates_hidden, before)
         pairs = plus(matvec(p["readout.weight"], state + embedded + context), p["readout.bias"])
         maxout = [max(pairs[2 * i], pairs[2 * i + 1]) for i in range(len(pairs) // 2)]
         rows.append(matvec(p["target_embedding.weight"], maxout))
     return rows
 
 
+@pytest.mark.parametrize("num_layers", [1, 2])
 @pytest.mark.parametrize("values", ["states", "embeddings"])
-def test_additive_model_is_the_formulas_in_plain_loops(values):
-    model = build(num_layers=1, values=values).double().eval()
+def test_additive_model_is_the_formulas_in_plain_loops(values, num_layers):
+    model = build(num_layers=num_layers, values=values).double().eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
     parameters = {name: p.tolist() for name, p in model.named_parameters()}
