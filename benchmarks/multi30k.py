@@ -122,21 +122,26 @@ def main() -> None:
     main_test = results[TESTS[0]]
     figures = [
         measuring.Figure(
-            "Multi30k en→de, tokenised lower-cased BLEU, test 2016",
-            f"{main_test['tokenised_lowercased_bleu']['value']:.2f}",
-            f"published for this size: {PUBLISHED}",
+            what="Multi30k en→de, tokenised lower-cased BLEU, test 2016",
+            ours=f"{main_test['tokenised_lowercased_bleu']['value']:.2f}",
+            beside=f"published for this size: {PUBLISHED}",
+            note=f"{Run.open(arguments.run).summary['target_tokens'] / 1e6:.1f} M target tokens",
         ),
         measuring.Figure(
-            "Multi30k en→de, cased detokenised BLEU / chrF, test 2016",
-            f"{main_test['bleu']['value']:.2f} / {main_test['chrf']['value']:.2f}",
-            f"copying the source: {main_test['copy_baseline_bleu']['value']:.2f} BLEU",
+            what="Multi30k en→de, cased detokenised BLEU / chrF, test 2016",
+            ours=f"{main_test['bleu']['value']:.2f} / {main_test['chrf']['value']:.2f}",
+            beside=f"copying the source: {main_test['copy_baseline_bleu']['value']:.2f} BLEU",
         ),
     ]
     measuring.write_record(
         "multi30k",
         title="Multi30k en→de, Transformer-tiny",
         figures=figures,
-        details={"summary": Run.open(arguments.run).summary, "tests": results, "recipe": table},
+        details={
+            "summary": Run.open(arguments.run).summary,
+            "tests": results,
+            "recipe": recipe_table(Path("$REGARD_DATA"), arguments.updates, arguments.seed),
+        },
         started_on=before,
     )
 
