@@ -120,5 +120,5 @@ def test_only_pre_norm_leaves_a_way_around_untouched():
 
 
 def test_wrong_dropout_is_named():
-    with pytest.raises(SettingError, match="dropout must be at least 0 and below 1; got 1.0"):
+    with pytest.raises(SettingError, match=r"dropout must be at least 0 and below 1; got 1\.0"):
         Residual(C, dropout=1.0)
