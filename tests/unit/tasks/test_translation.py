@@ -84,10 +84,11 @@ def test_the_phrasebook_comes_with_its_references(monkeypatch):
 
 def test_held_out_pairs_are_spread_and_share_no_side_with_the_rest(folder):
     with (folder / "pairs.tsv").open("a", encoding="utf-8") as file:
-        file.write("s0\tother\nother\tt50\n")
+        file.write("s0\tother\nother\tt50\nthird\tt51\n")
     train, valid = read_training(recipe(folder, train="pairs.tsv"))
     assert sides(valid) == [("s0", "t0"), ("s51", "t51")]
     assert ("s0", "other") not in sides(train)
+    assert ("third", "t51") not in sides(train)
     assert ("other", "t50") in sides(train)
     assert len(train) == 99
     sources, targets = {pair.source for pair in valid}, {pair.target for pair in valid}
