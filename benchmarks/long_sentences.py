@@ -219,7 +219,8 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     before, corpora, minutes = measuring.machine(), measuring.corpora(), arguments.minutes
     results = {
-        name: measure(text, corpora, arguments.work / name, minutes) for name, text in TEXTS.items()
+        name: measure(TEXTS[name], corpora, arguments.work / name, TEXTS[name].share * minutes)
+        for name in arguments.texts
     }
     drawing = draw([panel(TEXTS[name], result["buckets"]) for name, result in results.items()])
     lines = figures(results)
