@@ -61,7 +61,7 @@ class Act:
     def once(self) -> Unit:
         """看过这本书 / read this book, as in "I have read"."""
         return build(
-            "{verb}! 过~verb {object}",
+            "{verb}! 过~verb! {object}",
             "{verb}! {object}",
             verb=self.verb.forms["participle"],
             object=self.object,

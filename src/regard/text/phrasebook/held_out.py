@@ -17,12 +17,21 @@ from regard.text.phrasebook.lexicon.verbs import ACTIONS, DEEDS, FEELINGS, LIKIN
 CONSTRUCTION_PAIRS: frozenset[frozenset[str]] = frozenset(
     frozenset(pair.split())
     for pair in (
+        "again time_past",
+        "ba_done portion",
         "bei this_measure",
-        "call time_future",
-        "companion time_habit",
-        "number_measure there_is",
+        "frequency time_habit",
+        "is_at possessor",
+        "number_measure perfective",
+        "one_measure told",
         "opinion this_measure",
+        "origin time_past",
+        "place relative_subject",
+        "please this_measure",
         "possessor potential",
+        "possessor undone",
+        "purpose time_future",
+        "time_future weather",
     )
 )
 

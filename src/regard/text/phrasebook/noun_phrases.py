@@ -16,7 +16,7 @@ from regard.text.phrasebook.morphology import plural
 _NUMBERS = (2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10)
 _FEW = (2, 2, 3)
 # Nouns that need no article even where one thing is meant.
-_NAMES_OF_THINGS = frozenset(
+NAMES_OF_THINGS = frozenset(
     noun.zh for kind in ("subject", "language", "sport", "taste") for noun in KINDS[kind]
 )
 
@@ -24,7 +24,7 @@ _NAMES_OF_THINGS = frozenset(
 def the(noun: Noun) -> Unit:
     """A bare noun before its verb: the key, the gloves, the apples; but math."""
     thing = noun.many if noun.is_pair or noun.zh in BULK else noun.one
-    if noun.zh in _NAMES_OF_THINGS:
+    if noun.zh in NAMES_OF_THINGS:
         return thing
     return build("{noun}!", "the~noun {noun}!", noun=thing, person=thing.person)
 
@@ -151,7 +151,9 @@ def definite(chance: Chance, noun: Noun) -> Unit:
 
 
 def known(chance: Chance, noun: Noun) -> Unit:
-    """A thing to say something of: 这个箱子 or 我的箱子, but only 这只老虎."""
+    """A thing to say something of: 这个箱子 or 我的箱子, but only 这只老虎, and 数学."""
+    if noun.zh in NAMES_OF_THINGS:
+        return noun.one
     if noun.zh in NOBODYS or chance.odds(0.5):
         return this(chance, noun)
     return owned(chance.deal(OWNERS), noun)

@@ -131,7 +131,7 @@ def clock(chance: Chance) -> Unit:
     who = somebody(chance)
     verb, time = hourly(chance)
     if chance.odds(0.5):
-        day = chance.deal(FUTURE[:2])
+        day = chance.pick(FUTURE[:2])
         return build(
             "{who} {day} {time} 会#will {act}",
             "{who} will#will {act} {time} {day}",
@@ -159,7 +159,7 @@ def until(chance: Chance) -> Unit:
         "{who} {day} {time} 才#until {act}",
         "{who} did~act not~until {act} until#until {time} {day}",
         who=who.subject,
-        day=chance.deal(PAST[:2]),
+        day=chance.pick(PAST[:2]),
         time=time,
         act=verb.forms["base"],
         name="until",

@@ -17,6 +17,7 @@ from regard.text.phrasebook.lexicon.places import CITIES, COUNTRIES
 from regard.text.phrasebook.lexicon.selection import select
 from regard.text.phrasebook.morphology import be
 from regard.text.phrasebook.noun_phrases import (
+    NAMES_OF_THINGS,
     NOBODYS,
     RELATIVES,
     known,
@@ -51,7 +52,8 @@ def _compared(chance: Chance) -> tuple[Unit, Unit, Adjective]:
 
 
 _OWNED_BY = {
-    each.zh: tuple(noun for noun in each.things if noun.zh not in NOBODYS) for each in QUALITIES
+    each.zh: tuple(noun for noun in each.things if noun.zh not in NOBODYS | NAMES_OF_THINGS)
+    for each in QUALITIES
 }
 
 _QUALITIES_OWNED = tuple(each for each in QUALITIES if _OWNED_BY[each.zh])

@@ -36,6 +36,7 @@ _BRIEF = (_MINUTES, _HOURS)
 
 _LONG = (_DAYS, _WEEKS, _MONTHS, _YEARS)
 
+_FORESEEN = (_MONTHS, ("年", "year", (1, 2, 3, 4, 5)))
 _VERY_LONG = (_MONTHS, _YEARS)
 
 
@@ -206,7 +207,7 @@ def later(chance: Chance) -> Unit:
         span = _span(chance, _LONG)
         act = build("去#go {place}", "go#go {place}", place=to_land(chance))
     elif draw < 65:
-        span, act = _span(chance, _VERY_LONG), milestone(chance, who).form("base")
+        span, act = _span(chance, _FORESEEN), milestone(chance, who).form("base")
     else:
         span, act = _span(chance, _BRIEF), Act(chance.deal(_LEAVING)).form("base")
     return build(

@@ -71,10 +71,13 @@ def _beside(chance: Chance) -> tuple[str, str]:
 
 def there_is_beside(chance: Chance) -> Unit:
     """学校旁边有一家银行 / There is a bank next to the school."""
-    place = spot(chance.deal(BUILDINGS))
+    site = chance.deal(BUILDINGS)
+    place = spot(site)
     zh, en = _beside(chance)
     if chance.odds(0.7):
         measure, other_place = chance.deal(_SITE_LIST)
+        while other_place is site:
+            measure, other_place = chance.deal(_SITE_LIST)
         thing = other_place.bare
     else:
         noun = chance.deal(_OUTDOORS)

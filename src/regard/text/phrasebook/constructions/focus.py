@@ -63,14 +63,14 @@ def focus_time(chance: Chance) -> Unit:
         time = chance.deal(PAST)
         act = build(*chance.pick(_COMING))
     elif draw < 65:
-        time = chance.deal(LONG_PAST if chance.odds(0.6) else PAST[2:3])
+        time = chance.pick(LONG_PAST if chance.odds(0.6) else PAST[2:3])
         act = milestone(chance, who).form("past")
     else:
         time = chance.deal(TRAVEL_PAST)
         act = build("去#go {place}", "went#go {place}", place=to_land(chance))
     return build(
         "{who} 是#was {time} {act} 的~that~was",
-        "it was#was {time} that~that {who} {act}",
+        "it~was was#was {time} that~that {who} {act}",
         who=who.subject,
         time=time,
         act=act,

@@ -10,6 +10,7 @@ from regard.text.phrasebook.noun_phrases import (
     RELATIVES,
     ROLES,
     definite,
+    known,
     other,
     owned,
     somebody,
@@ -35,7 +36,7 @@ def placing(chance: Chance) -> tuple[Noun, Unit]:
     """A thing and where it may lie: 书, 桌子上 / on the table."""
     if chance.odds(0.5):
         noun = chance.deal(_FOR_SURFACES)
-        surface = chance.deal(_SURFACES[:1] if noun in KINDS["tableware"] else _SURFACES)
+        surface = chance.pick(_SURFACES[:1] if noun in KINDS["tableware"] else _SURFACES)
         return noun, inside(surface, "上", "on")
     noun = chance.deal(_INSIDES)
     return chance.deal(_FOR_INSIDES[noun.zh]), inside(noun, "里", "in")
@@ -220,7 +221,7 @@ def potential(chance: Chance) -> Unit:
         f"{{who}} {zh}#verb {middle} {end}~verb {{thing}}",
         f"{{who}} {can} {en}#verb {{thing}}",
         who=who.subject,
-        thing=noun.one if not noun.is_counted and not noun.portion else definite(chance, noun),
+        thing=noun.one if not noun.is_counted and not noun.portion else known(chance, noun),
         name="potential",
     )
 

@@ -84,8 +84,8 @@ def floor(chance: Chance) -> Unit:
     number = chance.below(6) + 1
     place = spot(chance.deal(_INDOORS))
     return build(
-        f"{{place}} 在~floor {chinese_number(number)}楼#floor",
-        f"{{place}} is~place on#floor the~floor {_ORDINALS[number - 1]}#floor floor#floor",
+        f"{{place}} 在#at {chinese_number(number)}楼#floor",
+        f"{{place}} is~at on#at the~floor {_ORDINALS[number - 1]}#floor floor#floor",
         place=place,
         name="floor",
     )

@@ -97,7 +97,7 @@ def how_old(chance: Chance) -> Unit:
     if draw < 65:
         who = chance.deal(_RELATED)
     else:
-        who = chance.deal(NAMES) if draw < 90 else chance.deal(PRONOUNS[1:4])
+        who = chance.deal(NAMES) if draw < 90 else chance.pick(PRONOUNS[1:4])
     zh = "几岁" if who in CHILDREN else "多大"
     return build(
         f"{{who}} {zh}#old 了~old ？#end",

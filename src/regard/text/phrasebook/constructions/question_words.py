@@ -214,7 +214,7 @@ def how(chance: Chance) -> Unit:
             "{who} {time} 怎么#how 去#go {place} ？#end",
             f"how#how {do(who.person)}~go {{who}} go#go {{place}} {{time}} ?#end",
             who=who.subject,
-            time=chance.deal(HABIT[:2]),
+            time=chance.pick(HABIT[:2]),
             place=to_commute(chance),
             name="how",
         )

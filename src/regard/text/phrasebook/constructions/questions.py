@@ -161,7 +161,7 @@ def a_not_a(chance: Chance) -> Unit:
     who = asked(chance)
     draw = chance.below(100)
     if draw < 35:
-        verb = chance.deal(LIKINGS[:2])
+        verb = chance.pick(LIKINGS[:2])
         thing = chance.deal(verb.objects).many if chance.odds(0.6) else land(chance)
         return build(
             f"{{who}} {{verb}} 不~do {verb.zh}~verb {{thing}} ？#end",
@@ -289,6 +289,8 @@ def is_it_so(chance: Chance) -> Unit:
     who = asked(chance)
     if chance.odds(0.5):
         thing, how = described(chance)
+        while thing.zh[0] in {"我", "我们"}:
+            thing, how = described(chance)
         return build(
             "{thing} 很#very~is {how} ，#comma 对#right 吗~right ？#end",
             f"{{thing}} {be(thing.person)}~is~how very#very {{how}} ,#comma right#right ?#end",

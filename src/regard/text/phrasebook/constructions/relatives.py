@@ -14,19 +14,20 @@ from regard.text.phrasebook.lexicon.verbs import DEEDS, FEELINGS, Verb
 from regard.text.phrasebook.morphology import agreeing, be, present
 from regard.text.phrasebook.noun_phrases import RELATIVES, somebody, this
 
-_MAKING = select(DEEDS, "买 写 画 借 修 洗 做 选 翻译 种")
 
-
-def _makers() -> dict[str, tuple[Verb, ...]]:
+def _makers(names: str) -> dict[str, tuple[Verb, ...]]:
     """What can have been done to each thing: 书 was bought, borrowed, chosen."""
-    things = {noun.zh for verb in _MAKING for noun in verb.objects}
+    verbs = select(DEEDS, names)
+    things = {noun.zh for verb in verbs for noun in verb.objects}
     return {
-        zh: tuple(verb for verb in _MAKING if zh in {noun.zh for noun in verb.objects})
+        zh: tuple(verb for verb in verbs if zh in {noun.zh for noun in verb.objects})
         for zh in sorted(things)
     }
 
 
-_MAKERS = _makers()
+# What makes a thing what it is, and what may happen to it besides.
+_MAKERS = _makers("买 写 画 借 做 选 种")
+_HANDLERS = _makers("买 写 画 借 修 洗 做 选 翻译 种")
 
 _RATED: tuple[tuple[Adjective, Noun], ...] = tuple(
     (adjective, noun)
@@ -36,10 +37,10 @@ _RATED: tuple[tuple[Adjective, Noun], ...] = tuple(
 )
 
 
-def made_by(chance: Chance, noun: Noun) -> Unit:
+def made_by(chance: Chance, noun: Noun, makers: dict[str, tuple[Verb, ...]]) -> Unit:
     """他昨天买的书 / the book that he bought yesterday."""
     who = somebody(chance)
-    verb = chance.pick(_MAKERS[noun.zh]).forms["past"]
+    verb = chance.pick(makers[noun.zh]).forms["past"]
     thing = noun.many if noun.is_pair or noun.zh in BULK else noun.one
     if chance.odds(0.5):
         return build(
@@ -70,7 +71,7 @@ def relative_object(chance: Chance) -> Unit:
     """他昨天买的书很有意思 / The book that he bought yesterday is very interesting."""
     draw = chance.below(100)
     adjective, noun = chance.deal(_RATED)
-    thing = made_by(chance, noun)
+    thing = made_by(chance, noun, _MAKERS if draw < 50 else _HANDLERS)
     if draw < 50:
         zh, en = chance.pick(_DEGREES[:3] if is_having(adjective.plain) else _DEGREES)
         return build(

@@ -30,7 +30,7 @@ def origin(chance: Chance) -> Unit:
             "{who} {time} 从#from {place} 回来#back 了~back",
             "{who} came#back back#back from#from {place} {time}",
             who=who.subject,
-            time=chance.deal(TRAVEL_PAST[:4] if abroad else PAST),
+            time=chance.pick(TRAVEL_PAST[:4] if abroad else PAST),
             place=place,
             name="origin",
         )
@@ -92,7 +92,7 @@ def transport(chance: Chance) -> Unit:
             "{who} {time} {by} 去#go {place}",
             f"{{who}} {agreeing('go', who.person)}#go {{place}} {{by}} {{time}}",
             who=who.subject,
-            time=chance.deal(HABIT[:3]),
+            time=chance.pick(HABIT[:3]),
             by=ride(chance),
             place=to_commute(chance),
         )
