@@ -78,6 +78,7 @@ _IRREGULAR_VERBS = {
 }
 
 _IRREGULAR_PLURALS = {
+    "series": "series",
     "bookshelf": "bookshelves",
     "child": "children",
     "fish": "fish",
