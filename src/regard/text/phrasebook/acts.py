@@ -160,9 +160,9 @@ def favor(chance: Chance) -> Act:
 _FAVORS = select(DEEDS, "寄 带 打开 搬 买 写 画 修 洗 做 选 翻译 检查 种 找")
 
 
-def dealing(chance: Chance, subject: Named) -> Act:
+def dealing(chance: Chance, subject: Named, verbs: tuple[Verb, ...] = DEALINGS) -> Act:
     """Something done to somebody else: 帮助她."""
-    return Act(chance.deal(DEALINGS), other(chance, subject).object)
+    return Act(chance.deal(verbs), other(chance, subject).object)
 
 
 def pastime(chance: Chance) -> Act:
@@ -214,7 +214,11 @@ def planned_act(chance: Chance, subject: Named) -> Act:
     draw = chance.below(100)
     if draw < 50:
         return deed(chance)
-    return leisure(chance) if draw < 80 else dealing(chance, subject)
+    return leisure(chance) if draw < 80 else dealing(chance, subject, _PLANNED)
+
+
+# Nobody plans to forgive at a set time.
+_PLANNED = tuple(verb for verb in DEALINGS if verb.zh != "原谅")
 
 
 def scene(chance: Chance, *, single: bool, abroad: bool = True) -> tuple[Act, Unit]:

@@ -32,14 +32,19 @@ def the(noun: Noun) -> Unit:
 def one(noun: Noun) -> Unit:
     """一把钥匙 / a key; 一双鞋 / a pair of shoes; 一杯茶 / a cup of tea; 音乐 / music."""
     if noun.is_pair:
-        return _grouped("一~group", noun.measure, "a~group~noun pair", noun, name="one_measure")
+        return _grouped(
+            "一~group", noun.measure, "a~group~noun pair~noun", noun, name="one_measure"
+        )
     if noun.portion:
         measure, en = noun.portion
         return _grouped("一~group", measure, f"a~group~noun {en}", noun, name="portion")
     if not noun.is_counted:
         return noun.one
     return build(
-        f"一~a {noun.measure}~a {{noun}}!", "a~a~noun {noun}!", noun=noun.one, name="one_measure"
+        f"一~a {noun.measure}~a~noun {{noun}}!",
+        "a~a~noun {noun}!",
+        noun=noun.one,
+        name="one_measure",
     )
 
 
@@ -61,7 +66,12 @@ def numbered(chance: Chance, noun: Noun) -> Unit:
     number = count(chance.pick(_FEW if noun.zh in BIG else _NUMBERS))
     if noun.is_pair:
         return _grouped(
-            "{number}", noun.measure, "{number} pairs", noun, name="number_measure", number=number
+            "{number}",
+            noun.measure,
+            "{number} pairs~noun",
+            noun,
+            name="number_measure",
+            number=number,
         )
     if noun.portion:
         measure, en = noun.portion
@@ -71,7 +81,7 @@ def numbered(chance: Chance, noun: Noun) -> Unit:
     if not noun.is_counted:
         return noun.one
     return build(
-        f"{{number}} {noun.measure}~number {{noun}}!",
+        f"{{number}} {noun.measure}~number~noun {{noun}}!",
         "{number} {noun}!",
         number=number,
         noun=noun.many,
@@ -84,7 +94,9 @@ def this(chance: Chance, noun: Noun) -> Unit:
     """这把钥匙 / this key; 那些花 / those flowers; 这杯茶 / this cup of tea; 音乐 / music."""
     zh, en = chance.pick((("这", "this"), ("那", "that")))
     if noun.is_pair:
-        return _grouped(f"{zh}#which", noun.measure, f"{en}#which pair", noun, name="this_measure")
+        return _grouped(
+            f"{zh}#which", noun.measure, f"{en}#which pair~noun", noun, name="this_measure"
+        )
     if noun.portion:
         measure, group = noun.portion
         return _grouped(f"{zh}#which", measure, f"{en}#which {group}", noun, name="portion")
@@ -99,7 +111,7 @@ def this(chance: Chance, noun: Noun) -> Unit:
             person="plural",
         )
     return build(
-        f"{zh}#which {noun.measure}~which {{noun}}!",
+        f"{zh}#which {noun.measure}~which~noun {{noun}}!",
         f"{en}#which {{noun}}!",
         noun=noun.one,
         name="this_measure",
@@ -260,7 +272,9 @@ def _overlap(first: str, second: str) -> bool:
 def at(place: Place) -> Unit:
     """在图书馆 / in the library."""
     return build(
-        "在#at {place}!", f"{place.preposition}#at {_article(place)}{{place}}!", place=place.bare
+        "在#at {place}!",
+        f"{place.preposition}#at~place {_article(place)}{{place}}!",
+        place=place.bare,
     )
 
 

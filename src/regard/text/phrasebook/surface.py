@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from regard.text.phrasebook.grammar import Unit
+from regard.text.phrasebook.guideline import function_word_links
 from regard.text.phrasebook.morphology import article
 
 _ENDS = {"？": "?", "！": "!"}
@@ -60,6 +61,7 @@ def finish(unit: Unit, *, stop: bool = True) -> Phrase:
         if stop:
             zh.append("。")
             links.append((len(zh) - 1, len(en) - 1, True))
+    links += function_word_links(zh, en, links)
     source, source_words = _spell(zh, spaced=False)
     target, target_words = _spell(en, spaced=True)
     return Phrase(

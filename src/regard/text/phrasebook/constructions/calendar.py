@@ -157,7 +157,7 @@ def until(chance: Chance) -> Unit:
     time = part_of_hour(chance, chance.pick(HOURS[verb.zh][0]))
     return build(
         "{who} {day} {time} 才#until {act}",
-        "{who} did~act not~until {act} until#until {time} {day}",
+        "{who} did~act~until not~until {act} until#until {time} {day}",
         who=who.subject,
         day=chance.pick(PAST[:2]),
         time=time,

@@ -126,7 +126,7 @@ def not_as(chance: Chance) -> Unit:
     so = "那么~as" if chance.odds(0.4) else ""
     return build(
         f"{{who}} 没有#not~is {{other}} {so} {{how}}",
-        f"{{who}} {be(first.person)}~is~how not#not as~how~as {{how}} as~not~how {{other}}",
+        f"{{who}} {be(first.person)}~is~how not#not as~how~as~not {{how}} as~not~how {{other}}",
         who=first,
         other=second,
         how=adjective.plain,

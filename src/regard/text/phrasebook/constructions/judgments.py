@@ -79,6 +79,8 @@ _LEARNED = {"钢琴", "小提琴", "吉他"}
 def too(chance: Chance) -> Unit:
     """这件衬衫太贵了 / This shirt is too expensive."""
     who, how = described(chance)
+    while how.zh[0] in _NEVER_TOO:
+        who, how = described(chance)
     return build(
         "{who} 太#too {how} 了~too",
         f"{{who}} {be(who.person)}~how too#too {{how}}",
@@ -86,6 +88,27 @@ def too(chance: Chance) -> Unit:
         how=how,
         name="too",
     )
+
+
+_NEVER_TOO = frozenset(
+    [
+        "健康",
+        "友好",
+        "勇敢",
+        "诚实",
+        "可爱",
+        "满意",
+        "有耐心",
+        "有礼貌",
+        "干净",
+        "新鲜",
+        "有用",
+        "有意思",
+        "好吃",
+        "好喝",
+        "漂亮",
+    ]
+)
 
 
 def not_enough(chance: Chance) -> Unit:

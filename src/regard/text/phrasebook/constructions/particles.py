@@ -55,7 +55,7 @@ def ba_put(chance: Chance) -> Unit:
     if chance.odds(0.3):
         thing = this(chance, noun) if chance.odds(0.5) else owned(chance.deal(OWNERS), noun)
     return build(
-        "{who} 把~thing {thing} 放#put 在~where {where} 了~put",
+        "{who} 把~thing~put {thing} 放#put 在~where {where} 了~put",
         "{who} put#put {thing} {where}",
         who=who.subject,
         thing=thing,
@@ -83,7 +83,7 @@ def ba_done(chance: Chance) -> Unit:
     noun = chance.deal(things)
     thing = the(noun) if chance.odds(0.65) else definite(chance, noun)
     return build(
-        f"{{who}} 把~thing {{thing}} {zh}#done 了~done",
+        f"{{who}} 把~thing~done {{thing}} {zh}#done 了~done",
         f"{{who}} {inflect(en, 'past')}#done {{thing}}",
         who=who.subject,
         thing=thing,
@@ -100,7 +100,7 @@ def ba_give(chance: Chance) -> Unit:
     zh, en = chance.pick(_GIVEN)
     thing = the(chance.deal(_GIFTS))
     return build(
-        f"{{who}} 把~thing {{thing}} {zh}#give~to {{whom}} 了~give",
+        f"{{who}} 把~thing~give {{thing}} {zh}#give~to {{whom}} 了~give",
         f"{{who}} {inflect(en, 'past')}#give {{thing}} to~to~whom {{whom}}",
         who=who.subject,
         thing=thing,
@@ -187,11 +187,14 @@ def result(chance: Chance) -> Unit:
     zh, end, en, things = chance.deal(_RESULTS)
     finish, verb = en.split()
     who = somebody(chance)
+    # What is being written or drawn is nobody's yet.
+    is_made = zh in {"写", "画"}
+    which = this if is_made or not chance.odds(0.3) else definite
     return build(
         f"{{who}} {zh}#verb {end}#finish 了~finish {{thing}}",
         f"{{who}} {finish}#finish {verb}#verb {{thing}}",
         who=who.subject,
-        thing=(definite if chance.odds(0.3) else this)(chance, chance.deal(things)),
+        thing=which(chance, chance.deal(things)),
         name="result",
     )
 
@@ -218,7 +221,7 @@ def potential(chance: Chance) -> Unit:
     middle, can = ("得#can", "can#can") if able else ("不#can", "cannot#can")
     noun = chance.deal(things)
     return build(
-        f"{{who}} {zh}#verb {middle} {end}~verb {{thing}}",
+        f"{{who}} {zh}#verb {middle} {end}~verb~can {{thing}}",
         f"{{who}} {can} {en}#verb {{thing}}",
         who=who.subject,
         thing=noun.one if not noun.is_counted and not noun.portion else known(chance, noun),

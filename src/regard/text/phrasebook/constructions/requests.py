@@ -34,7 +34,7 @@ def please(chance: Chance) -> Unit:
         noun, where = placing(chance)
         thing = the(noun) if chance.odds(0.5) else definite(chance, noun)
         return build(
-            "请#please 把~thing {thing} 放#put 在~where {where}",
+            "请#please 把~thing~put {thing} 放#put 在~where {where}",
             "please#please put#put {thing} {where}",
             thing=thing,
             where=where,
@@ -82,7 +82,7 @@ def do_not(chance: Chance) -> Unit:
         )
     else:
         things = _keepsake(chance)
-        act = build("把~thing {thing} 弄丢#lose 了~lose", "lose#lose {thing}", thing=things)
+        act = build("把~thing~lose {thing} 弄丢#lose 了~lose", "lose#lose {thing}", thing=things)
     return build("别#not~do {act}", "do~do not#not {act}", act=act, name="do_not")
 
 

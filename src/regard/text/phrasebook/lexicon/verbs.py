@@ -46,8 +46,9 @@ def _verbs(table: str) -> tuple[Verb, ...]:
 
 # Lasting: in the simple present without any word for time, and never with 正在 or 了.
 LIKINGS = _verbs("""
-    喜欢 | like | pet farm fruit vegetable snack egg dish baked drink flower subject sport taste
-    爱 | love | taste sport drink baked dish pet flower
+    喜欢 | like | pet farm fruit vegetable snack egg dish baked flower subject sport taste \
+    茶 咖啡 牛奶 果汁 葡萄酒 可乐 豆浆
+    爱 | love | taste sport 茶 咖啡 牛奶 果汁 葡萄酒 可乐 豆浆 baked dish pet flower
     讨厌 | hate | 老鼠 蛇 vegetable 啤酒 猪肉 羊肉 奶酪 数学 物理 化学 作业 狼
 """)
 WANTS = _verbs("""
@@ -81,9 +82,9 @@ ACTIONS = _verbs("""
     听 | listen to | 音乐 歌 故事 京剧
     买 | buy | fruit vegetable egg dish baked drink flower
     卖 | sell | fruit vegetable egg drink clothing flower book
-    写 | write | 信 小说 文章 诗 故事 日记
+    写 | write | 信 小说 文章 诗 故事
     画 | draw | flower wild farm 树 地图
-    学 | learn | language instrument 网球 象棋
+    学 | learn | language 网球 象棋
     学习 | study | subject language
     教 | teach | subject language
     修 | repair | machine ridden 汽车 卡车 钟
