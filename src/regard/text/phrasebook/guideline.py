@@ -17,26 +17,8 @@ _PREPOSITIONS = frozenset(["to", "in", "of", "at", "for", "about", "with", "from
 # Chinese prepositions of place, whose English is no part of a verb.
 _OF_PLACE = frozenset(["在", "从"])
 # What stands before a Chinese predicate where English has a form of "be".
-_BEFORE_PREDICATES = frozenset(
-    [
-        "很",
-        "太",
-        "最",
-        "非常",
-        "多么",
-        "够",
-        "越来越",
-        "更",
-        "比",
-        "离",
-        "对",
-        "为",
-        "被",
-        "又",
-        "都",
-        "有点儿",
-    ]
-)
+_DEGREES = ("很", "太", "最", "非常", "多么", "够", "越来越", "更", "有点儿")
+_BEFORE_PREDICATES = frozenset((*_DEGREES, "又", "都", "比", "离", "对", "为", "被"))
 # What makes a bare Chinese noun definite.
 _DEFINITE = frozenset(["把", "上", "里", "的"])
 _QUESTIONS = frozenset(["吗", "呢", "？", "怎么", "什么", "哪儿", "谁", "什么时候", "为什么"])
