@@ -5,6 +5,7 @@ from regard.layers.dropout import Dropout, dropout
 from regard.layers.embedding import TokenEmbedding
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import MultiHeadAttention
+from regard.layers.packing import Packing
 from regard.layers.positions import LearnedPositions, SinusoidalPositions, sinusoidal
 from regard.layers.recurrent import RecurrentCell, RecurrentEncoder
 from regard.layers.residual import Residual
@@ -15,6 +16,7 @@ __all__ = [
     "FeedForward",
     "LearnedPositions",
     "MultiHeadAttention",
+    "Packing",
     "RecurrentCell",
     "RecurrentEncoder",
     "Residual",

@@ -13,6 +13,7 @@ from regard.attention.cache import KeyValueCache
 from regard.attention.masks import Mask
 from regard.checks import check_divides, check_fraction
 from regard.errors import SettingError
+from regard.layers.packing import Packing
 
 
 class MultiHeadAttention(nn.Module):
@@ -58,20 +59,22 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        states: Float[Tensor, "B N C"],
+        states: Float[Tensor, "*positions C"],
         memory: Float[Tensor, "B M K"] | KeyValueCache | None = None,
         *,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: KeyValueCache | None = None,
-    ) -> tuple[Float[Tensor, "B N C"], KeyValueCache | None]:
+        packing: Packing | None = None,
+    ) -> tuple[Float[Tensor, "*positions C"], KeyValueCache | None]:
         """What each state gathers from the others, or from the memory.
 
         Args:
-            states: What asks.
+            states: What asks, (B, N, C); (R, C) with a packing.
             memory: What is looked at, or its keys and values from ``project_memory``. None looks
                 at the states themselves.
             mask: Which keys a state may look at. With a cache, keys count from its beginning.
             cache: Keys and values of earlier positions, put before those of ``states``.
+            packing: Where the positions of packed states stand. None: they are not packed.
 
         Returns:
             The gathered states, and the cache with these positions added, or None if there was
@@ -82,11 +85,11 @@ class MultiHeadAttention(nn.Module):
                 without ``key_value_dim``.
         """
         if memory is not None:
-            query, kept = self._over_memory(states, memory, cache)
+            query, kept = self._over_memory(states, memory, cache, packing)
         elif self.query_key_value is None:
             raise SettingError("memory must be given to a layer made with key_value_dim; got None.")
         else:
-            query, key, value = self._split(self.query_key_value(states), 3)
+            query, key, value = self._split(self.query_key_value(states), 3, packing)
             kept = KeyValueCache(key, value)
             if cache is not None:
                 kept = cache = cache.append(key, value)
@@ -97,16 +100,22 @@ class MultiHeadAttention(nn.Module):
             mask=mask,
             dropout=self.dropout if self.training else 0.0,
         )
-        return self.output(mixed.transpose(1, 2).flatten(2)), cache
+        joined = mixed.transpose(1, 2).flatten(2)
+        return self.output(joined if packing is None else packing.pack(joined)), cache
 
     def project_memory(
-        self, memory: Float[Tensor, "B M K"], values: Float[Tensor, "B M K"] | None = None
+        self,
+        memory: Float[Tensor, "*positions K"],
+        values: Float[Tensor, "*positions K"] | None = None,
+        *,
+        packing: Packing | None = None,
     ) -> KeyValueCache:
         """The keys and values of a memory: compute them once, look at them in every step.
 
         Args:
             memory: What keys are made of, and values too unless they are given.
             values: What values are made of instead, position for position.
+            packing: Where the positions of a packed memory stand. None: it is not packed.
         """
         if self.query_key_value is not None:
             raise SettingError(
@@ -114,13 +123,13 @@ class MultiHeadAttention(nn.Module):
                 "Pass key_value_dim= the memory's width."
             )
         if values is None:
-            key, value = self._split(self.key_value(memory), 2)
+            key, value = self._split(self.key_value(memory), 2, packing)
             return KeyValueCache(key, value)
         layer = self.key_value
         to_key, to_value = layer.weight.chunk(2)
         key_bias, value_bias = (None, None) if layer.bias is None else layer.bias.chunk(2)
-        (key,) = self._split(F.linear(memory, to_key, key_bias), 1)
-        (value,) = self._split(F.linear(values, to_value, value_bias), 1)
+        (key,) = self._split(F.linear(memory, to_key, key_bias), 1, packing)
+        (value,) = self._split(F.linear(values, to_value, value_bias), 1, packing)
         return KeyValueCache(key, value)
 
     def empty_cache(self, batch: int) -> KeyValueCache:
@@ -130,7 +139,11 @@ class MultiHeadAttention(nn.Module):
         return KeyValueCache(nothing, nothing)
 
     def _over_memory(
-        self, states: Tensor, memory: Tensor | KeyValueCache, cache: KeyValueCache | None
+        self,
+        states: Tensor,
+        memory: Tensor | KeyValueCache,
+        cache: KeyValueCache | None,
+        packing: Packing | None,
     ) -> tuple[Tensor, KeyValueCache]:
         if cache is not None:
             raise SettingError(
@@ -138,11 +151,13 @@ class MultiHeadAttention(nn.Module):
                 "Pass project_memory(memory) as the memory to keep its keys and values."
             )
         kept = memory if isinstance(memory, KeyValueCache) else self.project_memory(memory)
-        (query,) = self._split(self.query(states), 1)
+        (query,) = self._split(self.query(states), 1, packing)
         return query, kept
 
-    def _split(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
+    def _split(self, projected: Tensor, parts: int, packing: Packing | None) -> tuple[Tensor, ...]:
         """(B, N, parts · C) as ``parts`` tensors (B, H, N, D)."""
+        if packing is not None:
+            projected = packing.pad(projected)
         if projected.dtype == torch.bfloat16 and projected.device.type == "cpu":
             result: tuple[Tensor, ...] = _Float32Heads.apply(  # type: ignore[no-untyped-call]
                 projected, parts, self.num_heads

@@ -110,8 +110,10 @@ class RnnSeq2Seq(nn.Module):
     """Reads the source in both directions, writes the target word by word.
 
     The query that predicts token t is the top decoder state after token t - 1; the next state is
-    made from it, the last token and the context, and a maxout layer (Bahdanau et al., A.2.2) makes
-    the prediction from all three.
+    made from it, the last token and the context, and a maxout layer makes the prediction from all
+    three. After Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473, appendix A.2, but the
+    maxout layer reads the new state instead of the last, and the GRU's reset gate works on the
+    product with the state, as in torch, instead of on the state.
 
     Args:
         config: Sizes and options.
@@ -163,6 +165,7 @@ class RnnSeq2Seq(nn.Module):
         source: Int[Tensor, "B S"],
         source_lengths: Int[Tensor, " B"],
         target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], None]:
         """The readouts for a whole target at once (teacher forcing).
 
@@ -170,6 +173,7 @@ class RnnSeq2Seq(nn.Module):
             source: Token ids, padded on the right.
             source_lengths: How many of them are real.
             target: The target shifted right: begins with the start token.
+            target_lengths: How many of them are real; the states of padding mean nothing.
 
         Returns:
             States for :meth:`project`, and None: no auxiliary loss.

@@ -14,6 +14,7 @@ from regard.layers import (
     FeedForward,
     LearnedPositions,
     MultiHeadAttention,
+    Packing,
     Residual,
     SinusoidalPositions,
     TokenEmbedding,
@@ -138,6 +139,7 @@ class Transformer(nn.Module):
         source: Int[Tensor, "B S"],
         source_lengths: Int[Tensor, " B"],
         target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], None]:
         """The decoder's states for a whole target at once (teacher forcing).
 
@@ -145,18 +147,25 @@ class Transformer(nn.Module):
             source: Token ids, padded on the right.
             source_lengths: How many of them are real.
             target: The target shifted right: begins with the start token.
+            target_lengths: How many of them are real. Padding then costs nothing where there is
+                much of it, and its states mean nothing.
 
         Returns:
             States for :meth:`project`, and None: no auxiliary loss.
         """
         source_mask = lengths(source_lengths)
-        memory, values = self._encode(source, source_mask)
+        source_packing = Packing.if_worthwhile(source_lengths, source.shape[1])
+        memory, values = self._encode(source, source_mask, source_packing)
+        packing = Packing.if_worthwhile(target_lengths, target.shape[1])
         states = self._embed(self.target_embedding, target, first=0)
+        if packing is not None:
+            states = packing.pack(states)
         past_only = causal()
         for layer, block in enumerate(self._decoder_layers):
-            known = block.look.project_memory(memory, values)
-            states, _ = block(states, known, source_mask, past_only, None, layer)
-        return self.decoder_norm(states), None
+            known = block.look.project_memory(memory, values, packing=source_packing)
+            states, _ = block(states, known, source_mask, past_only, None, layer, packing)
+        states = self.decoder_norm(states)
+        return states if packing is None else packing.pad(states), None
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the decoder's states."""
@@ -166,11 +175,14 @@ class Transformer(nn.Module):
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> TransformerState:
         """The state before the first token: the source read, and projected for every layer."""
-        memory, values = self._encode(source, lengths(source_lengths))
+        packing = Packing.if_worthwhile(source_lengths, source.shape[1])
+        memory, values = self._encode(source, lengths(source_lengths), packing)
         layers = self._decoder_layers
         return TransformerState(
             past=tuple(block.attend.empty_cache(len(source)) for block in layers),
-            memory=tuple(block.look.project_memory(memory, values) for block in layers),
+            memory=tuple(
+                block.look.project_memory(memory, values, packing=packing) for block in layers
+            ),
             source_lengths=source_lengths,
         )
 
@@ -194,15 +206,18 @@ class Transformer(nn.Module):
         )
 
     def _encode(
-        self, source: Int[Tensor, "B S"], mask: Mask
-    ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B S C"] | None]:
+        self, source: Int[Tensor, "B S"], mask: Mask, packing: Packing | None
+    ) -> tuple[Float[Tensor, "*positions C"], Float[Tensor, "*positions C"] | None]:
         """The encoder's states, and what cross-attention mixes if it is something else."""
         states = self._embed(self.source_embedding, source, first=0)
+        if packing is not None:
+            states = packing.pack(states)
         for layer, block in enumerate(self.encoder):
-            states = block(states, mask, layer)
+            states = block(states, mask, layer, packing)
         states = self.encoder_norm(states)
         if self.config.values == "embeddings":
-            return states, self.source_embedding(source)
+            values = self.source_embedding(source)
+            return states, values if packing is None else packing.pack(values)
         return states, None
 
     def _embed(self, table: TokenEmbedding, ids: Tensor, *, first: int) -> Tensor:
@@ -224,12 +239,12 @@ class EncoderLayer(nn.Module):
         self.attend_residual = _residual(config)
         self.feed_residual = _residual(config)
 
-    def forward(self, states: Tensor, mask: Mask, layer: int) -> Tensor:
+    def forward(self, states: Tensor, mask: Mask, layer: int, packing: Packing | None) -> Tensor:
         """The states one layer further on."""
 
         def look_around(inputs: Tensor) -> Tensor:
             with at("encoder", layer):
-                mixed: Tensor = self.attend(inputs, mask=mask)[0]
+                mixed: Tensor = self.attend(inputs, mask=mask, packing=packing)[0]
             return mixed
 
         states = self.attend_residual(states, look_around)
@@ -259,6 +274,7 @@ class DecoderLayer(nn.Module):
         mask: Mask | None,
         past: KeyValueCache | None,
         layer: int,
+        packing: Packing | None = None,
     ) -> tuple[Tensor, KeyValueCache | None]:
         """The states one layer further on, and the cache that includes them, if there was one."""
         cache: KeyValueCache | None = None
@@ -267,12 +283,12 @@ class DecoderLayer(nn.Module):
             nonlocal cache
             mixed: Tensor
             with at("decoder", layer):
-                mixed, cache = self.attend(inputs, mask=mask, cache=past)
+                mixed, cache = self.attend(inputs, mask=mask, cache=past, packing=packing)
             return mixed
 
         def look_at_source(inputs: Tensor) -> Tensor:
             with at("cross", layer):
-                mixed: Tensor = self.look(inputs, memory, mask=source_mask)[0]
+                mixed: Tensor = self.look(inputs, memory, mask=source_mask, packing=packing)[0]
             return mixed
 
         states = self.attend_residual(states, look_back)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.errors import DataError, SettingError
+from regard.layers import Packing
 from regard.models import MODELS
 from regard.tasks.recipe import Recipe
 from regard.text import (
@@ -131,10 +131,11 @@ def states_and_labels(
     Returns:
         One state and one label per token that is no padding, and the model's auxiliary loss.
     """
-    states, auxiliary = model(batch.source, batch.source_lengths, batch.target_in)
-    places = torch.arange(batch.labels.shape[1], device=batch.labels.device)
-    is_real = places < batch.target_lengths[:, None]
-    return states[is_real], batch.labels[is_real], auxiliary
+    states, auxiliary = model(
+        batch.source, batch.source_lengths, batch.target_in, batch.target_lengths
+    )
+    packing = Packing(batch.target_lengths, batch.labels.shape[1])
+    return packing.pack(states), packing.pack(batch.labels), auxiliary
 
 
 def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:

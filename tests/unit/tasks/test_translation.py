@@ -224,7 +224,7 @@ def test_learned_positions_must_reach_the_longest_sentence(folder):
 class Echo(nn.Module):
     """States that say which token was read."""
 
-    def forward(self, source, lengths, target):
+    def forward(self, source, lengths, target, target_lengths):
         return target[..., None].float(), torch.tensor(7.0)
 
 
