@@ -116,8 +116,11 @@ def summarise(
             f"{JOEY}/drawn",
             "Joey NMT 2.3.0",
         ),
-        (f"{_WORK}, identical batches", f"{OURS}/sorted", f"{JOEY}/sorted", "Joey NMT 2.3.0"),
-        (f"{_WORK}, identical batches", f"{OURS}/sorted", f"{PLAIN}/sorted", "`nn.Transformer`"),
+        *(
+            (f"{_WORK}, identical batches, {how}", f"{OURS}/{kind}", f"{theirs}/{kind}", peer)
+            for kind, how in (("sorted", "sorted by length"), ("drawn", "drawn at random"))
+            for theirs, peer in ((JOEY, "Joey NMT 2.3.0"), (PLAIN, "`nn.Transformer`"))
+        ),
     )
     figures = [
         _figure(what, rates[ours], rates[theirs], peer, setting.threads)
