@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from regard.viewer import AttentionMap, Document, Example, GoldLinks, Token, page
+from regard.viewer import AttentionMap, Document, Example, GoldLinks, Token, View, page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 FLAGS = (
@@ -222,7 +223,11 @@ def document() -> Document:
         maps=(AttentionMap(kind="cross", layer=0, head=0, rows=((1.0,), (1.0,))),),
     )
     return Document(
-        title=f"我爱中国 {HOSTILE}", task="translation", model="none", examples=(first, hostile)
+        title=f"我爱中国 {HOSTILE}",
+        task="translation",
+        model="none",
+        examples=(first, hostile),
+        opening=View(kind="cross", layer=1, head=0),
     )
 
 
@@ -252,30 +257,47 @@ def test_gold_links_are_outlined_and_explained(opened: Browser) -> None:
     assert "gold link" in opened.ask("document.querySelector('.legend').innerText")
 
 
+CHOSEN = "[...document.querySelectorAll('.strip input:checked')].map(input => input.value)"
+FIRST_ROW = (
+    "[...document.querySelectorAll('[data-row=\"0\"][data-weight]')].map(c => c.dataset.weight)"
+)
+
+
 def test_keys_move_the_cell_and_change_head_layer_and_kind(opened: Browser) -> None:
-    chosen = "[...document.querySelectorAll('.strip input:checked')].map(input => input.value)"
-    assert opened.ask(chosen) == ["cross", "1", "0", "largest"]  # the last cross layer
+    assert opened.ask(CHOSEN) == ["cross", "1", "0", "largest"]  # as the document asks
     for key in ("{", "ArrowDown", "ArrowDown", "ArrowRight"):
         opened.press(key)
-    assert opened.ask(chosen) == ["cross", "0", "0", "largest"]
+    assert opened.ask(CHOSEN) == ["cross", "0", "0", "largest"]
     focused = "document.activeElement.getAttribute('aria-label')"
     assert opened.ask(focused) == "love looks at 爱: 0.7, its most, a gold link"
     assert opened.ask("document.querySelector('.weight').innerText") == "0.7"
     opened.press("]")
     assert opened.ask(focused) == "love looks at 爱: 0.1, a gold link"
     opened.press("k")
-    assert opened.ask(chosen) == ["decoder", "0", "0", "largest"]
+    assert opened.ask(CHOSEN) == ["decoder", "0", "0", "largest"]
     heads = "[...document.querySelectorAll('.matrix thead th')].map(th => th.innerText)"
     assert opened.ask(heads) == ["start", "I", "▁love", "▁China"]
 
 
-def test_mean_of_the_heads_is_shown(opened: Browser) -> None:
+def test_mean_of_a_layers_heads_is_shown(opened: Browser) -> None:
     opened.press("{")
+    opened.press("[")
+    assert opened.ask(CHOSEN) == ["cross", "0", "mean", "largest"]
+    assert opened.ask(FIRST_ROW) == ["0.45", "0.05", "0.05", "0.45"]
+
+
+def test_every_layer_counts_alike_in_their_mean(opened: Browser) -> None:
     opened.press("m")
-    weights = (
-        "[...document.querySelectorAll('[data-row=\"0\"][data-weight]')].map(c => c.dataset.weight)"
-    )
-    assert opened.ask(weights) == ["0.45", "0.05", "0.05", "0.45"]
+    assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
+    assert opened.ask(FIRST_ROW) == ["0.675", "0.075", "0.025", "0.225"]
+
+
+def test_a_page_opens_with_the_mean_of_layers(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(page(replace(document(), opening=None)), encoding="utf-8")
+    browser.open(file.as_uri())
+    assert browser.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
+    assert browser.complaints == []
 
 
 def test_pointing_at_an_output_word_lights_its_links(opened: Browser) -> None:

@@ -22,6 +22,7 @@ VERSION = 1
 
 Kind = Literal["cross", "encoder", "decoder"]
 Head = int | Literal["mean"]
+Layer = int | Literal["mean"]
 
 # Which tokens look (rows) and which are looked at (columns), by kind.
 _AXES = {
@@ -69,19 +70,18 @@ class View:
 
     Attributes:
         kind: ``cross`` (output looks at source), ``encoder`` or ``decoder`` (each at itself).
-        layer: Counted from 0; the page shows it counted from 1.
+        layer: Counted from 0, the page shows it counted from 1; or ``"mean"`` over layers.
         head: Counted from 0, or ``"mean"`` over the heads of the layer.
     """
 
     kind: Kind = "cross"
-    layer: int = 0
+    layer: Layer = "mean"
     head: Head = "mean"
 
     def __post_init__(self) -> None:
         choose("kind", self.kind, _AXES)
-        check_at_least("layer", self.layer, 0)
-        if self.head != "mean":
-            check_at_least("head", self.head, 0)
+        _check_number("layer", self.layer)
+        _check_number("head", self.head)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +109,9 @@ class AttentionMap:
     rows: Sequence[Sequence[float]]
 
     def __post_init__(self) -> None:
-        View(kind=self.kind, layer=self.layer, head=self.head)
+        choose("kind", self.kind, _AXES)
+        check_at_least("layer", self.layer, 0)
+        _check_number("head", self.head)
         rows = tuple(tuple(_four_digits(weight) for weight in row) for row in self.rows)
         object.__setattr__(self, "rows", rows)
 
@@ -123,7 +125,7 @@ class Example:
         output: The text written.
         source_tokens: The columns of a ``cross`` map.
         output_tokens: Its rows.
-        maps: The heads that were kept. The page adds the mean of a layer's heads by itself.
+        maps: The heads that were kept. The page adds the means of heads and of layers itself.
         score: The search's score of the output, or None.
         gold: Links people set, or None.
     """
@@ -164,7 +166,7 @@ class Document:
         source_language: BCP 47 tag of the sources, such as ``zh``; None lets the page go by the
             script.
         output_language: The same of the outputs.
-        opening: The map to open with; None opens with the mean of the last cross layer.
+        opening: The map to open with; None opens with the mean of the cross layers.
 
     Example:
         >>> token = Token(text="ja", start=0, end=2)
@@ -253,6 +255,11 @@ def _document(text: str) -> Document:
     )
 
 
+def _check_number(name: str, value: int | Literal["mean"]) -> None:
+    if value != "mean":
+        check_at_least(name, value, 0)
+
+
 def _check_version(members: Mapping[str, Any]) -> None:
     if members.get("format") != FORMAT:
         raise DataError(f"format must be {FORMAT!r}; got {members.get('format')!r}.")
@@ -290,22 +297,30 @@ def _token(value: object, where: str) -> Token:
 
 
 def _map(value: object, where: str) -> AttentionMap:
-    view = _view(value, where)
-    rows = each(typed(value, dict, where), "rows", _weights, where)
-    return built(where, AttentionMap, kind=view.kind, layer=view.layer, head=view.head, rows=rows)
+    members = typed(value, dict, where)
+    return built(
+        where,
+        AttentionMap,
+        kind=_kind(members, where),
+        layer=take(members, "layer", int, where),
+        head=_number(members, "head", where),
+        rows=each(members, "rows", _weights, where),
+    )
 
 
 def _view(value: object, where: str) -> View:
     members = typed(value, dict, where)
-    head = members.get("head")
+    layer, head = (_number(members, name, where) for name in ("layer", "head"))
+    return built(where, View, kind=_kind(members, where), layer=layer, head=head)
+
+
+def _kind(members: Mapping[str, Any], where: str) -> Any:
     kind = take(members, "kind", str, where)
-    return built(
-        where,
-        View,
-        kind=built(where, choose, name="kind", value=kind, table={name: name for name in _AXES}),
-        layer=take(members, "layer", int, where),
-        head=head if head == "mean" else take(members, "head", int, where),
-    )
+    return built(where, choose, name="kind", value=kind, table={name: name for name in _AXES})
+
+
+def _number(members: Mapping[str, Any], name: str, where: str) -> Any:
+    return members[name] if members.get(name) == "mean" else take(members, name, int, where)
 
 
 def _weights(value: object, where: str) -> tuple[float, ...]:

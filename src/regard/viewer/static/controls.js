@@ -46,11 +46,8 @@ export function createControls(host, data, { choose }) {
     select.selectedIndex = state.example;
     count.textContent = `of ${data.examples.length}`;
     groups.kind.show(kindsOf(example).map((kind) => [kind, KINDS[kind].name]), state.kind);
-    groups.layer.show(layersOf(example, state.kind).map((layer) => [layer, layer + 1]), state.layer);
-    groups.head.show(
-      headsOf(example, state.kind, state.layer).map((head) => [head, head === "mean" ? "mean" : head + 1]),
-      state.head,
-    );
+    groups.layer.show(layersOf(example, state.kind).map(numbered), state.layer);
+    groups.head.show(headsOf(example, state.kind, state.layer).map(numbered), state.head);
     groups.scale.show([["largest", "0 – largest"], ["one", "0 – 1"]], state.scale);
   }
 
@@ -81,10 +78,15 @@ export function changeOf(key, state, data) {
     case ",": return step("example", examples, -1);
     case ".": return step("example", examples, 1);
     case "k": return step("kind", kindsOf(example), 1);
-    case "m": return { head: "mean" };
+    case "m": return { layer: "mean", head: "mean" };
     case "s": return step("scale", ["largest", "one"], 1);
     default: return null;
   }
+}
+
+// A layer or head as an option: counted from 1, unless it is "mean".
+function numbered(value) {
+  return [value, value === "mean" ? value : value + 1];
 }
 
 // Radio buttons dressed as one strip: arrow keys, focus and names come with them.

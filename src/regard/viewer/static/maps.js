@@ -26,14 +26,15 @@ export function kindsOf(example) {
   return Object.keys(KINDS).filter((kind) => example.maps.some((map) => map.kind === kind));
 }
 
-/** The layers kept of a kind, ascending. */
+/** The layers kept of a kind, ascending: "mean" first where there are several. */
 export function layersOf(example, kind) {
-  const layers = example.maps.filter((map) => map.kind === kind).map((map) => map.layer);
-  return [...new Set(layers)].sort((a, b) => a - b);
+  const layers = keptLayers(example, kind);
+  return layers.length > 1 ? ["mean", ...layers] : layers;
 }
 
 /** The heads kept of a layer: "mean" first where there are several or it was given. */
 export function headsOf(example, kind, layer) {
+  if (layer === "mean") return ["mean"]; // heads of different layers have nothing in common
   const found = mapsOf(example, kind, layer).map((map) => map.head);
   const heads = found.filter((head) => head !== "mean").sort((a, b) => a - b);
   return found.includes("mean") || heads.length > 1 ? ["mean", ...heads] : heads;
@@ -44,7 +45,7 @@ export function nearestView(example, wish) {
   const kinds = kindsOf(example);
   const kind = kinds.includes(wish.kind) ? wish.kind : kinds[0];
   const layers = layersOf(example, kind);
-  const layer = layers.includes(wish.layer) ? wish.layer : layers.at(-1);
+  const layer = layers.includes(wish.layer) ? wish.layer : layers[0];
   const heads = headsOf(example, kind, layer);
   const head = heads.includes(wish.head) ? wish.head : heads[0];
   return { kind, layer, head };
@@ -87,15 +88,24 @@ function mapsOf(example, kind, layer) {
   return example.maps.filter((map) => map.kind === kind && map.layer === layer);
 }
 
+function keptLayers(example, kind) {
+  const layers = example.maps.filter((map) => map.kind === kind).map((map) => map.layer);
+  return [...new Set(layers)].sort((a, b) => a - b);
+}
+
 function weightsOf(example, view) {
+  if (view.layer === "mean") {
+    const layers = keptLayers(example, view.kind);
+    return meanOf(layers.map((layer) => weightsOf(example, { ...view, layer, head: "mean" })));
+  }
   const maps = mapsOf(example, view.kind, view.layer);
   const given = maps.find((map) => map.head === view.head);
   return given ? given.rows : meanOf(maps.map((map) => map.rows));
 }
 
-function meanOf(heads) {
-  return heads[0].map((row, t) =>
-    row.map((_, s) => heads.reduce((sum, head) => sum + head[t][s], 0) / heads.length),
+function meanOf(maps) {
+  return maps[0].map((row, t) =>
+    row.map((_, s) => maps.reduce((sum, map) => sum + map[t][s], 0) / maps.length),
   );
 }
 

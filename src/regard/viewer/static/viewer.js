@@ -94,7 +94,7 @@ export function show(root, data) {
   }
 
   document.addEventListener("keydown", press);
-  choose(data.opening ?? { kind: "cross", head: "mean" });
+  choose(data.opening ?? { kind: "cross", layer: "mean", head: "mean" });
   new ResizeObserver(() => {
     matrix.fit();
     arcs.fit();
