@@ -87,8 +87,8 @@ def alignment_errors(
 ) -> AlignmentErrors:
     """How far attention is from gold links, by one teacher-forced pass over each pair.
 
-    A word of the output is linked to the source word that its tokens give most weight, weights
-    summed over the tokens of a source word; to none if the end of the sentence is given more.
+    A word of the output is linked to the source word that holds the token its tokens give most
+    weight; to none if that is the end of the sentence.
 
     Args:
         predictor: The model in use.

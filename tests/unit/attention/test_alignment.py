@@ -29,7 +29,7 @@ def test_weights_of_several_heads_are_refused():
         links_from_weights(torch.zeros(2, 3, 4))
 
 
-def test_word_attention_sums_over_source_tokens_and_averages_over_target_tokens():
+def test_a_word_receives_its_largest_token_and_looks_with_the_mean_of_its_tokens():
     # Source "ab c": tokens a, b, space, c; words ab, c. Target "xy": tokens x, y; one word.
     weights = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.0, 0.2]])
     words = words_from_tokens(
@@ -39,7 +39,15 @@ def test_word_attention_sums_over_source_tokens_and_averages_over_target_tokens(
         [(0, 2), (3, 4)],
         [(0, 2)],
     )
-    torch.testing.assert_close(words, torch.tensor([[(0.3 + 0.8) / 2, (0.4 + 0.2) / 2]]))
+    torch.testing.assert_close(words, torch.tensor([[(0.1 + 0.5) / 2, (0.4 + 0.2) / 2]]))
+
+
+def test_small_weights_of_a_long_word_do_not_add_up_to_a_link():
+    weights = torch.tensor([[0.2, 0.2, 0.2, 0.4]])
+    words = words_from_tokens(
+        weights, [(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 1)], [(0, 3), (3, 4)], [(0, 1)]
+    )
+    assert links_from_weights(words) == [(1, 0)]
 
 
 def test_a_token_across_two_words_belongs_to_the_larger_part():

@@ -127,10 +127,17 @@ def also(chance: Chance) -> Unit:
 
 
 def all_of_us(chance: Chance) -> Unit:
-    """我们都喜欢音乐 / We all like music."""
+    """我们都喜欢音乐 / We all like music; 大家都喜欢音乐 / Everyone likes music."""
     who = chance.deal(_SEVERAL)
     draw = chance.below(100)
     act = state(chance) if draw < 60 else pastime(chance)
+    if chance.odds(0.4):
+        return build(
+            "大家#all 都~all {act}",
+            "everyone#all {act}",
+            act=act.now("third"),
+            name="all_of_us",
+        )
     return build(
         "{who} 都#all {act}",
         "{who} all#all {act}",

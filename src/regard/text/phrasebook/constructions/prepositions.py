@@ -258,14 +258,23 @@ _TAUGHT = (*KINDS["language"], *nouns("网球 象棋 数学"))
 
 
 def borrow_from(chance: Chance) -> Unit:
-    """他向我借了一本书 / He borrowed a book from me."""
+    """他向我借了一本书 / He borrowed a book from me; 他借了一本书 / He borrowed a book."""
     who = somebody(chance)
+    thing = certain(chance, chance.deal(_LENT), "aat")
+    if chance.odds(0.3):
+        return build(
+            "{who} 借#borrow 了~borrow {thing}",
+            "{who} borrowed#borrow {thing}",
+            who=who.subject,
+            thing=thing,
+            name="borrow_from",
+        )
     return build(
         "{who} 向#from {whom} 借#borrow 了~borrow {thing}",
         "{who} borrowed#borrow {thing} from#from {whom}",
         who=who.subject,
         whom=other(chance, who).object,
-        thing=certain(chance, chance.deal(_LENT), "aat"),
+        thing=thing,
         name="borrow_from",
     )
 

@@ -132,11 +132,12 @@ def before_after(chance: Chance) -> Unit:
 def when_doing(chance: Chance) -> Unit:
     """我回家的时候，妈妈正在做饭 / My mother was cooking when I got home."""
     who = familiar(chance)
+    comma = "，" if chance.odds(0.6) else ""
     if chance.odds(0.6):
         come, acts = chance.deal(_ARRIVING)
         whom = other(chance, who)
         return build(
-            "{who} {come} 的时候#when ， {whom} 正在~was~act {act}",
+            f"{{who}} {{come}} 的时候#when {comma} {{whom}} 正在~was~act {{act}}",
             f"{{whom}} {be(whom.person, past=True)}~was~act {{act}} when#when {{who}} {{come}}",
             who=who.subject,
             come=come,
@@ -150,7 +151,7 @@ def when_doing(chance: Chance) -> Unit:
     zh, en = _meanwhile(chance, verb)
     second = inflect(en, "ing").replace(" ", "#second ")
     return build(
-        f"{{who}} {{act}} 的时候#when ， 喜欢#like {zh}#second",
+        f"{{who}} {{act}} 的时候#when {comma} 喜欢#like {zh}#second",
         f"{{who}} {like}#like {second}#second when#when {who.again}~who {{act}}",
         who=who.subject,
         act=act,
