@@ -131,11 +131,11 @@ def all_of_us(chance: Chance) -> Unit:
     who = chance.deal(_SEVERAL)
     draw = chance.below(100)
     act = state(chance) if draw < 60 else pastime(chance)
-    if chance.odds(0.4):
+    if chance.odds(0.5):
         return build(
             "大家#all 都~all {act}",
             "everyone#all {act}",
-            act=act.now("third"),
+            act=act.now("singular"),
             name="all_of_us",
         )
     return build(
