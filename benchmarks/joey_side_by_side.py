@@ -152,7 +152,7 @@ def summarise(results: Mapping[str, Any], setting: Setting) -> tuple[list[Figure
             what=f"{_TINY}: translating 1,014 sentences, greedy",
             ours=f"{mine['median']:.1f} s",
             beside=f"Joey NMT 2.3.0: {theirs['median']:.1f} s",
-            note=f"{setting.threads} threads, ±{mine['relative']:.0%}",
+            note=f"{setting.threads} thread{'s' * (setting.threads > 1)}, ±{mine['relative']:.0%}",
         )
     )
     return figures, details

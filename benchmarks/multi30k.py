@@ -41,7 +41,7 @@ def recipe_table(corpora: Path, updates: int, seed: int) -> dict[str, Any]:
             "target_language": "de",
             "max_length": 128,
         },
-        "tokenizer": {"type": "bpe", "vocab_size": 9712, "shared": True, "dropout": 0.1},
+        "tokenizer": {"type": "bpe", "vocab_size": 9712, "shared": True},
         "model": {
             "type": "transformer",
             "model_dim": 128,
