@@ -8,9 +8,10 @@ corpus had none and so the sign is not in the vocabulary.
 import hashlib
 import io
 import re
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
+from random import Random
 from typing import Any, Literal
 
 import sentencepiece
@@ -29,10 +30,13 @@ from regard.text.pieces import (
     join,
     shown,
 )
+from regard.text.segmentation import Segmenter, bpe_dropout, unigram_sampling
 
 _MARKER = "\u2581"  # how sentencepiece writes a space
 _MODEL_FILE = "tokenizer.model"
 _DEFAULT_VOCAB_SIZE = 8000
+# What is cut into pieces by itself: no piece has a space after its first character.
+_WORD = re.compile(f"{_MARKER}?[^{_MARKER}]+|{_MARKER}")
 _LONGEST_LINE = 1 << 24  # bytes; sentencepiece drops longer ones, by default those above 4192
 
 
@@ -106,7 +110,7 @@ class SentencePieceTokenizer:
         if seed is None or not self.is_sampling:
             encoded: list[list[int]] = self._processor.encode(marked, num_threads=1)
         else:
-            encoded = _in_seeded_thread(seed, lambda: self._sample(marked))
+            encoded = self._drawn(marked, Random(seed))
         for i in odd:
             encoded[i] = self._encode_odd(marked[i])
         return encoded
@@ -138,11 +142,35 @@ class SentencePieceTokenizer:
         text = normalize(text)
         return f" {text}" if self._has_marker and opens_with_word(text) else text
 
-    def _sample(self, texts: Sequence[str]) -> list[list[int]]:
-        sampled: list[list[int]] = self._processor.encode(
-            texts, enable_sampling=True, alpha=self._noise, nbest_size=-1, num_threads=1
-        )
-        return sampled
+    def _drawn(self, texts: Sequence[str], rng: Random) -> list[list[int]]:
+        numbers, cut = self._numbers, self._segmenter
+        encoded = []
+        for text in texts:
+            ids: list[int] = []
+            for word in _WORD.findall(text.replace(" ", _MARKER)):
+                for piece in cut(word, rng):
+                    number = numbers.get(piece)
+                    if number is None:
+                        ids.extend(self._byte_ids[byte] for byte in piece.encode())
+                    else:
+                        ids.append(number)
+            encoded.append(ids)
+        return encoded
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The pieces that text can be cut into, and their ids."""
+        model = self._processor
+        reserved = (model.is_control, model.is_unknown, model.is_byte)
+        ids = (i for i in range(self.vocab_size) if not any(test(i) for test in reserved))
+        return {model.id_to_piece(i): i for i in ids}
+
+    @cached_property
+    def _segmenter(self) -> Segmenter:
+        scores = {piece: self._processor.get_score(i) for piece, i in self._numbers.items()}
+        if self._kind == "bpe":
+            return bpe_dropout(scores, self._noise)
+        return unigram_sampling(scores, self._noise)
 
     def _encode_odd(self, text: str) -> list[int]:
         ids: list[int] = []
@@ -271,17 +299,3 @@ def _wrong_size(error: RuntimeError) -> Exception:
 def _prepared(line: str) -> str:
     text = normalize(line).replace(_MARKER, "")
     return f" {text}" if opens_with_word(text) else text
-
-
-def _in_seeded_thread(seed: int, sample: Callable[[], list[list[int]]]) -> list[list[int]]:
-    """``sample()`` with sentencepiece's random numbers starting from ``seed``.
-
-    sentencepiece seeds the generator of a thread once, when that thread first draws: a new thread
-    is the only way to start it again.
-    """
-    result: list[list[list[int]]] = []
-    sentencepiece.set_random_generator_seed(seed % (1 << 32))
-    thread = threading.Thread(target=lambda: result.append(sample()))
-    thread.start()
-    thread.join()
-    return result[0]

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from regard.errors import SettingError
@@ -70,6 +73,23 @@ def test_a_seed_draws_segmentations_that_read_the_same(kind, noise):
     assert first != other
     assert first != tokenizer.encode_all(ENGLISH)
     assert [tokenizer.decode(ids) for ids in first] == ENGLISH
+
+
+_DRAW = """
+from regard.text.sentencepieces import train_sentencepiece
+lines = ["the lower the newer", "newest and lowest news", "low new widest wider"] * 20
+for kind, noise in (("bpe", 0.3), ("unigram", 0.1)):
+    tokenizer = train_sentencepiece(lines, kind=kind, vocab_size=None, noise=noise)
+    print(tokenizer.encode_all(lines, seed=5))
+"""
+
+
+def test_a_seed_draws_the_same_in_every_process():
+    # What an interrupted training that samples needs to go on to the same bytes.
+    command = [sys.executable, "-c", _DRAW]
+    first, again = (subprocess.run(command, check=True, capture_output=True) for _ in range(2))
+    assert first.stdout == again.stdout
+    assert first.stdout.count(b"\n") == 2
 
 
 def test_without_noise_a_seed_changes_nothing():

@@ -118,15 +118,15 @@ def test_segmentations_are_drawn_anew_each_epoch(toy, tmp_path, recipe):
     for name, tokenizer in (("sampled", SAMPLED), ("fixed", SAMPLED | {"dropout": 0.0})):
         recorder = toy.Recorder()
         train(
-            recipe(tokenizer=tokenizer, updates=None, epochs=2, batch_tokens=10_000),
+            recipe(tokenizer=tokenizer, updates=None, epochs=4, batch_tokens=10_000),
             tmp_path / name,
             reporter=recorder,
         )
         tokens.append([figures["tokens"] for figures in recorder.figures])
     sampled, fixed = tokens
-    assert fixed[0] == fixed[1]
-    assert sampled[0] > fixed[0]
-    assert sampled[0] != sampled[1]
+    assert len(set(fixed)) == 1
+    assert min(sampled) > fixed[0]
+    assert len(set(sampled)) > 1
 
 
 @pytest.mark.parametrize("kind", ["sampled", "words"])
