@@ -1,5 +1,6 @@
 """What only a process of its own can show: pipes, signals, how fast it starts."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -76,3 +77,31 @@ def test_asked_to_stop_training_saves_and_says_how_to_go_on(corpus: Path, tmp_pa
     last = said.decode().splitlines()[-1]
     assert last.startswith("stopped at update ")
     assert last.endswith("run the same command to go on")
+
+
+@pytest.mark.parametrize(
+    ("work", "command"),
+    [
+        ("checking", ["data", "check", "{corpus}/train.tsv"]),
+        ("translating", ["evaluate", "{run}"]),
+        ("translating", ["predict", "{run}", "{corpus}/test.tsv"]),
+    ],
+)
+def test_people_see_how_far_long_work_is(work, command, corpus: Path, run: Path) -> None:
+    pty = pytest.importorskip("pty", reason="there are no pseudo-terminals")
+    command = [part.format(corpus=corpus, run=run) for part in command]
+    ours, theirs = pty.openpty()
+    shown = b""
+    with subprocess.Popen([*REGARD, *command], stdout=subprocess.PIPE, stderr=theirs) as child:
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # a terminal that nobody writes to any more
+            while part := os.read(ours, 65536):
+                shown += part
+        assert child.stdout is not None
+        printed = child.stdout.read()
+    os.close(ours)
+    assert child.returncode in (0, 1)
+    assert printed
+    assert b"\x1b" not in printed
+    assert work in shown.decode()
+    assert "100%" in shown.decode()

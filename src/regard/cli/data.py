@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from regard.cli.output import say
+from regard.cli.output import progress_bar, say
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def check(
     from regard.inference import Run
     from regard.tasks.translation import read_split
     from regard.text import BadLines, check_pairs, load_pair_tokenizer
+    from regard.text.checking import STEPS
 
     check_at_least("examples", examples, 0)
     bad_lines = BadLines()
@@ -64,13 +65,16 @@ def check(
     pairs = {
         name: read_split(recipe, name, bad_lines=bad_lines) for name in ("train", "valid", "test")
     }
-    report = check_pairs(
-        pairs.pop("train"),
-        held_out={name: found for name, found in pairs.items() if found},
-        tokenizer=None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder),
-        bad_lines=bad_lines,
-        examples=examples,
-    )
+    tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
+    with progress_bar("checking", lambda: STEPS) as advance:
+        report = check_pairs(
+            pairs.pop("train"),
+            held_out={name: found for name, found in pairs.items() if found},
+            tokenizer=tokenizer,
+            bad_lines=bad_lines,
+            examples=examples,
+            progress=advance,
+        )
     if as_json:
         say(json.dumps(report.to_dict(), ensure_ascii=False))
     else:

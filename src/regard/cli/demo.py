@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from regard.cli.output import note, say
+from regard.cli.output import note, progress_bar, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,10 @@ def _predictor(run: Path) -> "Predictor":
 
 
 def _outputs(predictor: "Predictor", phrases: "Sequence[Phrase]") -> list[str]:
-    found = predictor.translate([phrase.source for phrase in phrases], beam_size=1)
+    with progress_bar("translating", lambda: len(phrases)) as advance:
+        found = predictor.translate(
+            [phrase.source for phrase in phrases], beam_size=1, progress=advance
+        )
     return [translations[0].text for translations in found]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from regard.choices import choose
-from regard.cli.output import note, say
+from regard.cli.output import note, progress_bar, say
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -100,7 +100,10 @@ def _translate(
     predictor: "Predictor", pairs: "Sequence[Pair]", beam_size: int | None
 ) -> tuple[list[str], float]:
     started = time.perf_counter()
-    found = predictor.translate([pair.source for pair in pairs], beam_size=beam_size)
+    with progress_bar("translating", lambda: len(pairs)) as advance:
+        found = predictor.translate(
+            [pair.source for pair in pairs], beam_size=beam_size, progress=advance
+        )
     return [translations[0].text for translations in found], time.perf_counter() - started
 
 

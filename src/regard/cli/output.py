@@ -1,6 +1,8 @@
 """Where commands write: results to stdout, everything about them to stderr."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 def say(text: str = "") -> None:
@@ -12,3 +14,27 @@ def note(text: str) -> None:
     """A line about the work."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+@contextmanager
+def progress_bar(
+    work: str, total: Callable[[], int], *, beside_results: bool = False
+) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, where people see that; gives what moves it on, by a count.
+
+    Args:
+        work: What is going on.
+        total: What the counts add up to; asked only if there is a bar.
+        beside_results: Whether results are printed meanwhile; if people see those, there is no bar.
+    """
+    if not sys.stderr.isatty() or (beside_results and sys.stdout.isatty()):
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    # Without being told, rich would move stdout to its console: results would miss their file.
+    console, to_screen = Console(stderr=True), sys.stdout.isatty()
+    with Progress(console=console, transient=True, redirect_stdout=to_screen) as bar:
+        task = bar.add_task(work, total=total())
+        yield lambda count: bar.advance(task, count)

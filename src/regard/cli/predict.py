@@ -2,12 +2,12 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regard.cli.output import note, say
+from regard.cli.output import note, progress_bar, say
 
 if TYPE_CHECKING:
     from regard.inference.filtering import Answer
@@ -71,7 +71,12 @@ def predict(
     name, ending = ("stdin", "") if file is None else (str(file), text_suffix(file))
     oddities = _Oddities(predictor.recipe.data.max_length)
     done = 0
-    with _progress(file) as advance:
+    bar = (
+        nullcontext(lambda count: None)
+        if file is None
+        else progress_bar("translating", lambda: _count_lines(file), beside_results=True)
+    )
+    with bar as advance:
         for group in answers(predictor, groups, name=name, ending=ending, **options):
             for number, answer in enumerate(group, done + 1):
                 oddities.note(answer)
@@ -121,19 +126,8 @@ class _Oddities:
             note(f"warning: {self.count - _MOST_NOTES:,} more lines like these.")
 
 
-@contextmanager
-def _progress(file: Path | None) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, if people see that and stdout goes elsewhere."""
-    if file is None or sys.stdout.isatty() or not sys.stderr.isatty():
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
+def _count_lines(file: Path) -> int:
     from regard.text import open_text
 
     with open_text(file) as lines:
-        total = sum(1 for _ in lines)
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("translating", total=total)
-        yield lambda count: bar.advance(task, count)
+        return sum(1 for _ in lines)

@@ -1,7 +1,7 @@
 """A trained translator in use: text in; text, scores and attention out."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,7 @@ class Predictor:
         beam_size: int | None = None,
         length_penalty: float | None = None,
         n_best: int = 1,
+        progress: Callable[[int], None] | None = None,
     ) -> list[list[Translation]]:
         """Translations of each text, best first.
 
@@ -148,6 +149,7 @@ class Predictor:
             beam_size: Hypotheses kept at each step; None takes the recipe's. 1 is greedy.
             length_penalty: None takes the recipe's.
             n_best: Translations wanted of each text; at most beam_size.
+            progress: Called after each batch with the number of texts in it.
 
         Raises:
             SettingError: beam_size or n_best is below 1, or n_best larger than beam_size.
@@ -162,7 +164,7 @@ class Predictor:
         sources = [normalize(text) for text in texts]
         parts = [self._parts(source) for source in sources]
         flat = [part for cut in parts for part in cut]
-        found = iter(self._search(flat, beam_size, length_penalty, n_best))
+        found = iter(self._search(flat, beam_size, length_penalty, n_best, progress))
         return [
             self._joined(source, [next(found) for _ in cut])
             for source, cut in zip(sources, parts, strict=True)
@@ -209,7 +211,12 @@ class Predictor:
         )
 
     def _search(
-        self, texts: list[str], beam_size: int, length_penalty: float | None, n_best: int
+        self,
+        texts: list[str],
+        beam_size: int,
+        length_penalty: float | None,
+        n_best: int,
+        progress: Callable[[int], None] | None,
     ) -> list[list[Translation]]:
         decoding = self.recipe.decoding
         penalty = decoding.length_penalty if length_penalty is None else length_penalty
@@ -224,6 +231,8 @@ class Predictor:
                 answers = self._search_batch([ids[p] for p in places], beam_size, penalty, n_best)
                 for place, hypotheses in zip(places, answers, strict=True):
                     found[place] = [self._translation(texts[place], h) for h in hypotheses]
+                if progress is not None:
+                    progress(len(places))
         return [
             translations or [Translation(text, "", 0.0, 0.0, (), True)]
             for text, translations in zip(texts, found, strict=True)

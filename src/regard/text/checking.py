@@ -1,6 +1,6 @@
 """What is odd about a corpus, before a long training run finds out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ from regard.text.normalization import split_words
 from regard.text.pair_tokenizer import PairTokenizer
 from regard.text.readers import Pair
 from regard.text.tokenizer import Tokenizer
+
+# How often ``check_pairs`` reports progress: one summary of each side follows the findings.
+STEPS = len(FINDERS) + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ def check_pairs(
     tokenizer: PairTokenizer | None = None,
     bad_lines: BadLines | None = None,
     examples: int = 3,
+    progress: Callable[[int], None] | None = None,
 ) -> DataReport:
     r"""Look for what spoils training or makes results untrue.
 
@@ -112,6 +116,7 @@ def check_pairs(
         tokenizer: Counts lengths, and shows which characters would be lost. None counts words.
         bad_lines: What reading left out, and counted.
         examples: How many to keep of each kind.
+        progress: Called with 1 after each of the ``STEPS`` of the work.
 
     Raises:
         DataError: There are no pairs.
@@ -134,14 +139,25 @@ def check_pairs(
     data = Data(list(pairs), others, tokenizer, bad_lines or BadLines(), examples)
     if not data.train:
         raise DataError("The training set must hold at least one pair; got none.")
-    findings = [finding for find in FINDERS for finding in find(data) if finding.count]
-    sources, targets = ([getattr(p, side) for p in data.train] for side in ("source", "target"))
+    advance = progress or (lambda count: None)
+    findings = []
+    for find in FINDERS:
+        findings += [finding for finding in find(data) if finding.count]
+        advance(1)
     places = [pair.where for pair in data.train]
+    source = _summary(
+        [pair.source for pair in data.train], places, tokenizer.source if tokenizer else None
+    )
+    advance(1)
+    target = _summary(
+        [pair.target for pair in data.train], places, tokenizer.target if tokenizer else None
+    )
+    advance(1)
     return DataReport(
         pairs=len(data.train),
         held_out={name: len(other) for name, other in others.items()},
-        source=_summary(sources, places, tokenizer.source if tokenizer else None),
-        target=_summary(targets, places, tokenizer.target if tokenizer else None),
+        source=source,
+        target=target,
         findings=tuple(sorted(findings, key=lambda finding: not finding.is_problem)),
     )
 

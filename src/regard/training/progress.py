@@ -1,5 +1,6 @@
 """What people see of a training: a bar where there is a terminal, plain lines elsewhere."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -87,6 +88,7 @@ class ConsoleReporter:
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
             console=self.console,
+            redirect_stdout=sys.stdout.isatty(),  # what goes to a file is to get there
         )
         self._bar_task = self._bar.add_task("training", total=1.0, figures="")
         try:

@@ -195,6 +195,14 @@ def test_an_empty_line_gives_an_empty_line(kind, text):
     assert (found.text, found.tokens, found.score, found.is_finished) == ("", (), 0.0, True)
 
 
+def test_progress_adds_up_to_the_lines_with_text():
+    done = []
+    made = predictor("transformer", decoding={"batch_tokens": 40})
+    made.translate(SENTENCES, beam_size=1, progress=done.append)
+    assert len(done) > 1
+    assert sum(done) == sum(text != "" for text in SENTENCES)
+
+
 def test_no_lines_give_no_answers():
     assert predictor("transformer").translate([]) == []
 

@@ -13,6 +13,7 @@ from regard.text import (
     read_pairs,
     train_pair_tokenizer,
 )
+from regard.text.checking import STEPS
 
 GOOD = [
     ("我爱中国。", "I love China."),
@@ -51,6 +52,12 @@ def test_sides_are_summed_up_in_tokens_if_there_is_a_tokenizer():
     report = check_pairs(pairs(GOOD), tokenizer=tokenizer)
     assert report.target.lengths.unit == "tokens"
     assert report.target.lengths.longest == len(GOOD[2][1])
+
+
+def test_every_step_is_told():
+    steps = []
+    check_pairs(pairs(GOOD), progress=steps.append)
+    assert sum(steps) == STEPS
 
 
 def test_overlap_ignores_case_spaces_and_punctuation():
