@@ -1,0 +1,69 @@
+"""What the README tells people to write, done."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[str]:
+    """Every command line that calls regard, without its comment."""
+    lines = [
+        line.partition("  #")[0].strip() for block in blocks("bash") for line in block.split("\n")
+    ]
+    return [line for line in lines if "regard " in line and not line.startswith("python")]
+
+
+@pytest.fixture
+def home(corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files and runs that the README names."""
+    shutil.copytree(run, tmp_path / "regard-demo")
+    shutil.copytree(run, tmp_path / "runs" / "ende")
+    pairs = (corpus / "train.tsv").read_text("utf-8").splitlines()
+    (tmp_path / "pairs.tsv").write_text("\n".join(pairs) + "\n", "utf-8")
+    for place, name in enumerate(("train.en", "train.de")):
+        side = [line.split("\t")[place] for line in pairs]
+        (tmp_path / name).write_text("\n".join(side) + "\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_its_python_runs(code: str, home: Path) -> None:
+    exec(compile(code, "README.md", "exec"), {})
+
+
+def test_it_shows_both_ways_in() -> None:
+    assert len(blocks("python")) >= 2
+    assert {line.split("regard ")[1].split()[0] for line in commands()} >= {
+        "data",
+        "train",
+        "predict",
+        "evaluate",
+        "look",
+    }
+
+
+@pytest.mark.parametrize("line", commands())
+def test_its_commands_work(line: str, regard, home: Path) -> None:
+    said, _, command = line.rpartition("|")
+    words = shlex.split(command)
+    assert words.pop(0) == "regard"
+    if words[0] == "train":  # the same words, a training of seconds
+        if "--minutes" in words:
+            words[words.index("--minutes") + 1] = "0.02"
+        else:
+            words[words.index("runs/ende")] = "runs/short"
+            words += ["--set", "training.updates=2", "--set", "tokenizer.vocab_size=950"]
+    stdin = shlex.split(said)[1].encode() + b"\n" if said else b""
+    done = regard(*words, stdin=stdin)
+    assert done.code in ({0, 1} if words[0] == "data" else {0}), done
+    assert done.out or words[0] == "train"
