@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 _WIDTH, _HEIGHT = 400, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 16, 52, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 16, 66, 46
 # Okabe and Ito's colours, which readers with colour blindness tell apart.
 _COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7")
 _DASHES = ("6 3", "none", "2 2", "8 2 2 2")
@@ -109,7 +109,7 @@ def _panel(panel: Panel) -> str:
                 f'<path stroke="{colour}" d="{bar}"/>'
                 f'<circle cx="{across(x)}" cy="{up(y)}" r="3" fill="{colour}"/>'
             )
-        start, height = _LEFT + (0, 130, 270)[place % 3], 32 + 14 * (place // 3)
+        start, height = _LEFT + (0, 170)[place % 2], 32 + 14 * (place // 2)
         parts.append(
             f'<path class="line" {pen} d="M{start} {height}h18"/>'
             f'<text x="{start + 22}" y="{height + 4}">{escape(line.name)}</text>'

@@ -20,7 +20,7 @@ from regard.text.phrasebook.corpus import LARGEST_SHARE, SIZES, plain_key
 from regard.text.phrasebook.lexicon import entries
 
 # The whole corpus; changes only when the phrasebook is meant to change.
-DIGEST = "241139b4b34dbf98f5c10a346c4bccc3ba0ef3fa7ef1678a12da62647f890555"
+DIGEST = "74e3785f69595ee5c90815c8d099aca6c4f61611a035af2a1cc9886dc62594f8"
 
 _DRAW = """
 import pickle, sys
@@ -145,7 +145,7 @@ def test_new_sentences_hold_a_combination_that_is_nowhere_else(splits):
 
 
 def test_sentences_are_spelled_well(every):
-    chinese = re.compile("[一-鿿]+(，[一-鿿]+)*[。？！]?")
+    chinese = re.compile("[一-鿿]+([，。][一-鿿]+)*[。？！]?")
     english = re.compile(r"[A-Z0-9][A-Za-z0-9',. -]*[.?!]")
     for phrase in every:
         assert chinese.fullmatch(phrase.source), phrase
@@ -155,10 +155,10 @@ def test_sentences_are_spelled_well(every):
         assert not re.search(r"\ba [aeio]|\ban (?!h)[^aeiou0-9]", phrase.target.lower()), phrase
 
 
-def test_a_third_of_the_statements_has_no_chinese_full_stop(every):
+def test_some_statements_have_no_chinese_full_stop(every):
     statements = [phrase for phrase in every if phrase.target.endswith(".")]
     share = sum(not phrase.source.endswith("。") for phrase in statements) / len(statements)
-    assert 0.3 < share < 0.37
+    assert 0.13 < share < 0.17
 
 
 def test_the_corpus_is_pinned(splits):

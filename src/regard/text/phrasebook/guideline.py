@@ -12,16 +12,22 @@ from collections.abc import Iterable, Sequence
 Triple = tuple[int, int, bool]
 
 _BE = frozenset(["am", "is", "are", "was", "were"])
+_HAVE = frozenset(["has", "have", "had"])
 _DO = frozenset(["do", "does", "did"])
-_PREPOSITIONS = frozenset(["to", "in", "of", "at", "for", "about", "with", "from", "on"])
+_PREPOSITIONS = frozenset(["to", "in", "of", "at", "about", "with", "from", "on"])
 # Chinese prepositions of place, whose English is no part of a verb.
 _OF_PLACE = frozenset(["在", "从"])
 # What stands before a Chinese predicate where English has a form of "be".
 _DEGREES = ("很", "太", "最", "非常", "多么", "够", "越来越", "更", "有点儿")
-_BEFORE_PREDICATES = frozenset((*_DEGREES, "又", "都", "比", "离", "对", "为", "被"))
+_ADVERBS = frozenset((*_DEGREES, "不", "一样", "又", "都"))
+_COVERBS = frozenset(["比", "跟", "离", "对", "为", "被"])
+# Verbs of going and of asking, whose English takes "to": 去 is "go to", 让 "tell to".
+_TAKE_TO = frozenset(["去", "来", "到", "让", "叫", "请"])
 # What makes a bare Chinese noun definite.
 _DEFINITE = frozenset(["把", "上", "里", "的"])
-_QUESTIONS = frozenset(["吗", "呢", "？", "怎么", "什么", "哪儿", "谁", "什么时候", "为什么"])
+_QUESTIONS = frozenset(
+    ["吗", "呢", "？", "怎么", "什么", "哪儿", "谁", "什么时候", "为什么", "多久", "多少", "几"]
+)
 _PARTICLES = {"!": frozenset(["啊", "吧", "了"]), "?": frozenset(["吗", "呢", "吧"])}
 # Conjunctions in two parts, which share their English.
 _TWO_PARTS = (
@@ -34,6 +40,7 @@ _TWO_PARTS = (
     ("虽然", "但是"),
     ("除了", "以外"),
     ("不但", "而且"),
+    ("还", "没"),
 )
 
 
@@ -43,10 +50,13 @@ def function_word_links(
     """The possible links that the rules add to those of the constructions.
 
     - A preposition that its verb or adjective asks for goes with it: "go to", "interested in".
-    - "Be" without a counterpart goes with what opens the Chinese predicate: 很高, 比我高, 被骗了.
-    - "Do" of a question goes with what makes the question: 吗, 怎么, ？.
+    - "To" goes with the verb before it that is "go to" or "ask to" in one: 去北京, 让他走.
+    - "Be" without a counterpart goes with what opens the Chinese predicate: 不高, 比我高, 被骗了.
+    - "Have" without a counterpart goes with 已经, which asks for the perfect.
+    - "Do", "be" and "have" of a question go with what makes the question: 吗, 怎么, ？.
     - "The" goes with what makes its noun definite: 把书, 桌子上, 穿红裙子的女人.
-    - The English of one part of a two-part conjunction goes with the other: both ... and, 又...又.
+    - The English of one part of a conjunction in two parts goes with the other: both ... and,
+      又...又; not ... yet, 还没.
     - A closing mark goes with a closing particle: 啊, 吗.
 
     Args:
@@ -67,10 +77,7 @@ def function_word_links(
         mine = by_english[j]
         if word in _PREPOSITIONS and j and _OF_PLACE.isdisjoint(chinese[i] for i in mine):
             found += [(i, j) for i in by_english[j - 1]]
-        if word in _BE and j not in sure:
-            found += [(i, j) for i in _before(chinese, mine, _BEFORE_PREDICATES)]
-        if is_question and word in _DO | _BE:
-            found += [(i, j) for i, each in enumerate(chinese) if each in _QUESTIONS]
+        found += [(i, j) for i in _of_verbs(word, chinese, mine, j in sure, is_question)]
         if word == "the":
             found += [
                 (near, j)
@@ -81,6 +88,22 @@ def function_word_links(
         found += [(i, j) for i, each in enumerate(chinese) if each in _PARTICLES.get(word, ())]
         found += [(i, j) for i in _other_parts(chinese, mine)]
     return [(i, j, False) for i, j in dict.fromkeys(found) if i not in by_english[j]]
+
+
+def _of_verbs(
+    word: str, chinese: Sequence[str], mine: set[int], is_sure: bool, is_question: bool
+) -> list[int]:
+    """What an auxiliary, or the "to" of an infinitive or a goal, goes with."""
+    found: list[int] = []
+    if word == "to":
+        found += _before(chinese, mine, _TAKE_TO)
+    if word in _BE and not is_sure:
+        found += _before(chinese, mine, _ADVERBS) + _before(chinese, mine, _COVERBS)
+    if word in _HAVE and not is_sure:
+        found += [i for i, each in enumerate(chinese) if each == "已经"]
+    if is_question and word in _DO | _BE | _HAVE:
+        found += [i for i, each in enumerate(chinese) if each in _QUESTIONS]
+    return found
 
 
 def _before(chinese: Sequence[str], places: set[int], words: frozenset[str]) -> list[int]:

@@ -106,10 +106,10 @@ def part_of_hour(chance: Chance, number: int) -> Unit:
     if draw < 2:
         return hour(number)
     if draw == 2:
-        return build(f"{zh}#hour 点~past 半#half", f"half#half past~past {en}#hour")
+        return build(f"{zh}#hour 点~past 半#half", f"half#half past~past~half {en}#hour")
     return build(
         f"{zh}#hour 点~past 一刻#quarter",
-        f"a~quarter quarter#quarter past~past {en}#hour",
+        f"a~quarter quarter#quarter past~past~quarter {en}#hour",
     )
 
 

@@ -25,29 +25,39 @@ def except_one(chance: Chance) -> Unit:
     """除了汤姆，大家都喜欢音乐 / Everyone likes music except Tom."""
     who = chance.deal(_EXCEPTED)
     outside = "以外~except" if chance.odds(0.4) else ""
+    # With 他们 a model learns which of the words is "except" and which is "everyone".
+    are_they = chance.odds(0.35)
+    zh = f"除了#except {{who}} {outside} ， {'他们#they' if are_they else '大家#all'} 都~all"
     draw = chance.below(100)
     if draw < 55:
         verb, verb_en = chance.pick((("喜欢", "like"), ("爱", "love"), ("学", "learn")))
         thing = chance.deal(_LANGUAGE_NOUNS).one if verb == "学" else general_liking(chance)
+        all_like = (
+            f"they#they all~all {verb_en}#verb"
+            if are_they
+            else f"everyone#all {inflect(verb_en, 'third')}#verb"
+        )
         return build(
-            f"除了#except {{who}} {outside} ， 大家#all 都~all {verb}#verb {{thing}}",
-            f"everyone#all {inflect(verb_en, 'third')}#verb {{thing}} except#except {{who}}",
+            f"{zh} {verb}#verb {{thing}}",
+            f"{all_like} {{thing}} except#except {{who}}",
             who=who.object,
             thing=thing,
             name="except_one",
         )
     if draw < 80:
+        all_have = "they#they have~has~go all~all" if are_they else "everyone#all has~has~go"
         return build(
-            f"除了#except {{who}} {outside} ， 大家#all 都~all 去#go 过~has~go {{place}}",
-            "everyone#all has~has~go been#go {place} except#except {who}",
+            f"{zh} 去#go 过~has~go {{place}}",
+            f"{all_have} been#go {{place}} except#except {{who}}",
             who=who.object,
             place=to_land(chance),
             name="except_one",
         )
     act = leisure(chance)
+    all_want = "they#they all~all want#want" if are_they else "everyone#all wants#want"
     return build(
-        f"除了#except {{who}} {outside} ， 大家#all 都~all 想#want {{act}}",
-        "everyone#all wants#want to~act~want {act} except#except {who}",
+        f"{zh} 想#want {{act}}",
+        f"{all_want} to~act~want {{act}} except#except {{who}}",
         who=who.object,
         act=act.form("base"),
         name="except_one",

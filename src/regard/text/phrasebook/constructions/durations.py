@@ -62,7 +62,7 @@ def duration(chance: Chance) -> Unit:
         thing = chance.deal(KINDS["language"]).one
         return build(
             "{who} {verb} 了~verb {span} {thing}",
-            "{who} {verb} {thing} for~span {span}",
+            "{who} {verb} {thing} for~span~verb {span}",
             who=who.subject,
             verb=verb,
             span=span,
@@ -72,7 +72,7 @@ def duration(chance: Chance) -> Unit:
     if draw < 55:
         return build(
             "{who} 等#wait 了~wait {whom} {span}",
-            "{who} waited#wait for#wait {whom} for~span {span}",
+            "{who} waited#wait for#wait {whom} for~span~wait {span}",
             who=who.subject,
             whom=_pronoun_or_name(chance, who.zh),
             span=_span(chance, _BRIEF),
@@ -81,7 +81,7 @@ def duration(chance: Chance) -> Unit:
     if draw < 75:
         return build(
             "{who} 在#at {place} 住#live 了~live {span}",
-            "{who} lived#live in#at {place} for~span {span}",
+            "{who} lived#live in#at {place} for~span~live {span}",
             who=who.subject,
             place=land(chance),
             span=_span(chance, _LONG),
@@ -90,7 +90,7 @@ def duration(chance: Chance) -> Unit:
     act = chance.deal(_LASTING)
     return build(
         "{who} {time} {act} 了~act {span}",
-        "{who} {act} for~span {span} {time}",
+        "{who} {act} for~span~act {span} {time}",
         who=who.subject,
         time=chance.deal(_DAY_PAST),
         act=act.forms["past"],
@@ -119,7 +119,7 @@ def so_far(chance: Chance) -> Unit:
     if chance.odds(0.6):
         return build(
             "{who} 在#at {place} 住#live 了~live {span} 了~has",
-            f"{{who}} {has}~has~live lived#live in#at {{place}} for~span {{span}}",
+            f"{{who}} {has}~has~live lived#live in#at {{place}} for~span~live {{span}}",
             who=who.subject,
             place=land(chance),
             span=span,
@@ -127,7 +127,7 @@ def so_far(chance: Chance) -> Unit:
         )
     return build(
         "{who} 学#learn 了~learn {span} {thing} 了~has",
-        f"{{who}} {has}~has~learn studied#learn {{thing}} for~span {{span}}",
+        f"{{who}} {has}~has~learn studied#learn {{thing}} for~span~learn {{span}}",
         who=who.subject,
         span=span,
         thing=chance.deal(KINDS["language"]).one,

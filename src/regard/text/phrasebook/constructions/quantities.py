@@ -25,7 +25,7 @@ from regard.text.phrasebook.noun_phrases import (
 
 
 def age(chance: Chance) -> Unit:
-    """我弟弟十五岁了 / My younger brother is 15 years old."""
+    """我弟弟十五岁 / My younger brother is 15 years old."""
     people, ages = chance.deal(_AGES)
     who = chance.deal(people)
     number = chance.pick(ages)
@@ -34,7 +34,7 @@ def age(chance: Chance) -> Unit:
         f"{english_number(number)}#number years#old old#old",
     )
     return build(
-        "{who} {years} 了~is",
+        f"{{who}} {{years}} {'了~is' if chance.odds(0.6) else ''}",
         f"{{who}} {be(who.person)}~is~years {{years}}",
         who=who.subject,
         years=years,

@@ -18,14 +18,14 @@ from regard.text.phrasebook.noun_phrases import asked, certain, definite, known,
 
 
 def what_about(chance: Chance) -> Unit:
-    """我喜欢茶，你呢？ / I like tea. How about you?"""
+    """我喜欢茶。你呢？ / I like tea. How about you?"""
     act = state(chance)
     first, second = chance.pick(_TALKERS), chance.pick(_TALKERS)
     while second.zh[0] == first.zh[0]:
         second = chance.pick(_TALKERS)
     return build(
-        "{first} {act} ，~stop {second} 呢#about ？#end",
-        "{first} {act} .~stop How#about about#about {second} ?#end",
+        "{first} {act} 。#stop {second} 呢#about ？#end~about",
+        "{first} {act} .#stop How#about about#about {second} ?#end",
         first=first.subject,
         act=act.now(first.person),
         second=second.object,

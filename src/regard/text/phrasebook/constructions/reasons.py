@@ -216,16 +216,22 @@ _TOIL = select(
 
 _HARD_UP = select(MOODS, "忙 累 难过 饿 渴 困 紧张 生气 担心 失望")
 
+_AHEAD = (
+    ("明天#day", "tomorrow#day"),
+    ("后天#day", "the#day day#day after#day tomorrow#day"),
+    ("这个周末#day", "this#day weekend#day"),
+)
+
 _BAD_WEATHER = (
-    ("明天#day 下雨#rain", "it~rain rains#rain tomorrow#day"),
-    ("明天#day 下雪#rain", "it~rain snows#rain tomorrow#day"),
-    ("明天#day 很#very~is 冷#cold", "it~cold is~cold very#very cold#cold tomorrow#day"),
+    ("下雨#rain", "it~rain rains#rain"),
+    ("下雪#rain", "it~rain snows#rain"),
+    ("很#very~is 冷#cold", "it~cold is~cold very#very cold#cold"),
 )
 
 _GOOD_WEATHER = (
-    ("明天#day 天气#it 好#good", "the~it weather#it is~good good#good tomorrow#day"),
-    ("明天#day 不#not~does 下雨#rain", "it~rain does~rain~does not#not rain#rain tomorrow#day"),
-    ("明天#day 不#not~is 冷#cold", "it~cold is~cold~is not#not cold#cold tomorrow#day"),
+    ("天气#it 好#good", "the~it weather#it is~good good#good"),
+    ("不#not~does 下雨#rain", "it~rain does~rain~does not#not rain#rain"),
+    ("不#not~is 冷#cold", "it~cold is~cold~is not#not cold#cold"),
 )
 
 # A condition of one's own: Chinese, and English after "I" and after "he".
@@ -238,14 +244,20 @@ _MEANS = (
 )
 
 
+def _weather(chance: Chance, kinds: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """明天下雨 / it rains tomorrow."""
+    (day, day_en), (zh, en) = chance.deal(_AHEAD), chance.deal(kinds)
+    return f"{day} {zh}", f"{en} {day_en}"
+
+
 def _condition(chance: Chance, *, bad: bool) -> tuple[str, str, Named, Unit]:
     """A condition in both languages, who acts on it, and what they do."""
     draw = chance.below(100)
     if bad and draw < 25:
-        zh, en = chance.deal(_BAD_WEATHER)
+        zh, en = _weather(chance, _BAD_WEATHER)
         return zh, en, chance.deal(_ACTING), chance.deal(_INDOORS).forms["base"]
     if draw < 55:
-        zh, en = chance.deal(_GOOD_WEATHER)
+        zh, en = _weather(chance, _GOOD_WEATHER)
         act = chance.deal(_OUTDOORS).forms["base"]
         if chance.odds(0.5):
             act = build("去#go {place}", "go#go {place}", place=to(chance.deal(_OUTINGS)))

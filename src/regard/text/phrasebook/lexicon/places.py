@@ -76,7 +76,7 @@ ROOMS = _places("""
     浴室 in the bathroom
     教室 in the classroom
     花园 in the garden
-    院子 in the yard
+    院子里 in the yard
     阳台 on the balcony
     宿舍 in the dormitory
     书房 in the study
