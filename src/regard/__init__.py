@@ -20,10 +20,14 @@ if TYPE_CHECKING:
         attend,
         causal,
         dense,
+        documents,
         explain,
         lengths,
         observe,
+        prefix,
         weights,
+        where,
+        window,
     )
 
 # Where each public name lives.
@@ -38,10 +42,14 @@ _HOMES = {
     "attend": "regard.attention",
     "causal": "regard.attention",
     "dense": "regard.attention",
+    "documents": "regard.attention",
     "explain": "regard.attention",
     "lengths": "regard.attention",
     "observe": "regard.attention",
+    "prefix": "regard.attention",
     "weights": "regard.attention",
+    "where": "regard.attention",
+    "window": "regard.attention",
 }
 
 __all__ = [
@@ -55,10 +63,14 @@ __all__ = [
     "attend",
     "causal",
     "dense",
+    "documents",
     "explain",
     "lengths",
     "observe",
+    "prefix",
     "weights",
+    "where",
+    "window",
 ]
 
 

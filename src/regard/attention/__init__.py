@@ -3,7 +3,8 @@
 from regard.attention.attend import attend, explain, weights
 from regard.attention.cache import KeyValueCache
 from regard.attention.grid import Cover
-from regard.attention.masks import BoundMask, Mask, causal, dense, lengths
+from regard.attention.mask import BoundMask, Mask, dense
+from regard.attention.masks import causal, documents, lengths, prefix, where, window
 from regard.attention.observing import Seen, at, observe
 from regard.attention.plan import Plan
 from regard.attention.scores import Additive, Dot, DotForm, ScaledDot, Score
@@ -27,8 +28,12 @@ __all__ = [
     "attend",
     "causal",
     "dense",
+    "documents",
     "explain",
     "lengths",
     "observe",
+    "prefix",
     "weights",
+    "where",
+    "window",
 ]

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.masks import Mask, as_mask
+from regard.attention.mask import Mask, as_mask
 from regard.attention.observing import Seen, current_observer, current_place
 from regard.attention.plan import Plan, make_plan, pick_backend
 from regard.attention.request import Request, make_request

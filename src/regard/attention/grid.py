@@ -1,7 +1,8 @@
-"""The N×M grid of queries and keys: its sizes, its tiles, and tensors laid over it."""
+"""The N×M grid of queries and keys: its sizes, its tiles and forms, and tensors laid over it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool
@@ -16,6 +17,69 @@ class Cover(Enum):
 
 
 Tile = Cover | Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A stripe along the diagonal: query i sees nothing but keys ``i + least`` to ``i + most``.
+
+    Attributes:
+        least: Where the stripe begins, counted from the query; None is at the first key.
+        most: Where it ends; None is at the last key.
+        is_exact: Whether everything in the stripe is visible.
+    """
+
+    least: int | None
+    most: int | None
+    is_exact: bool
+
+    def span(self, rows: range, keys: int) -> range:
+        """The keys of the stripe that some query of ``rows`` may see, of ``keys`` in all."""
+        first = 0 if self.least is None else max(0, rows.start + self.least)
+        last = keys - 1 if self.most is None else min(keys - 1, rows.stop - 1 + self.most)
+        return range(first, last + 1) if last >= first else range(0)
+
+    def inexact(self) -> "Band":
+        """The same stripe, of which something may be hidden."""
+        return replace(self, is_exact=False)
+
+    def __and__(self, other: "Band") -> "Band":
+        """What lies in both stripes."""
+        least = [each for each in (self.least, other.least) if each is not None]
+        most = [each for each in (self.most, other.most) if each is not None]
+        return Band(
+            max(least, default=None), min(most, default=None), self.is_exact and other.is_exact
+        )
+
+
+class Run(NamedTuple):
+    """Neighbouring queries of one batch row, and the neighbouring keys they may see."""
+
+    batch: int
+    rows: range
+    keys: range
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Pieces of the grid outside of which nothing is visible; no two share a query.
+
+    Attributes:
+        runs: The pieces. Those of batch 0 hold for every batch row if ``batch`` is one.
+        batch: How many batch rows they tell apart.
+        is_exact: Whether everything in the pieces is visible.
+    """
+
+    runs: tuple[Run, ...]
+    batch: int
+    is_exact: bool
+
+    def inexact(self) -> "Runs":
+        """The same pieces, of which something may be hidden."""
+        return replace(self, is_exact=False)
+
+
+Form = Band | Runs
 
 
 @dataclass(frozen=True, slots=True)

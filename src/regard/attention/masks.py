@@ -1,242 +1,19 @@
-"""Masks: which keys a query may look at. True means it may.
+"""The rules of masks; each is a function that makes one. ``mask.py`` says what a mask is."""
 
-A mask is a small object that knows a rule, not a matrix. ``bind`` fixes the sizes; the bound mask
-answers for any tile of the N×M grid whether all of it is visible, none of it, or which part.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from functools import cached_property
 from math import prod
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from regard.attention.grid import Cover, Grid, Tile, as_tensor, cut, lift
+from regard.attention.grid import Band, Cover, Form, Grid, Run, Runs
+from regard.attention.mask import Mask, check_device
+from regard.checks import check_at_least
 from regard.errors import ShapeError
-
-_BOUNDS_KEPT = 8
-_HIDDEN_BLOCK = 2**20
-
-
-class Mask(ABC):
-    """Which keys a query may look at; join masks with ``&``, ``|`` and ``~``.
-
-    A mask belongs to one batch and never changes: use the same object in every layer, since it
-    keeps what it worked out for the sizes it met.
-
-    Example:
-        >>> print((causal() & lengths([3])).draw(4, 4))
-        1 . . .
-        1 1 . .
-        1 1 1 .
-        1 1 1 .
-    """
-
-    def __init__(self) -> None:
-        self._bounds: dict[tuple[object, ...], BoundMask] = {}
-
-    @abstractmethod
-    def check(self, grid: Grid) -> None:
-        """Raise ShapeError if the mask cannot be applied to this grid."""
-
-    @abstractmethod
-    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        """Whether queries ``rows`` see all of ``keys`` or nothing; None: look at the pairs.
-
-        Answered from the rule alone, without making a tensor.
-        """
-
-    @abstractmethod
-    def pairs(self, grid: Grid, rows: range, keys: range) -> Bool[Tensor, "..."]:
-        """What queries ``rows`` see of ``keys``; broadcasts to (B, H, len(rows), len(keys))."""
-
-    @abstractmethod
-    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
-        """The shape of the dense mask at most: one on the axes of (B, H, N, M) it ignores."""
-
-    @final
-    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
-        """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
-        cover = self.cover(grid, rows, keys)
-        return self.pairs(grid, rows, keys) if cover is None else cover
-
-    @final
-    def bind(
-        self,
-        batch: int | tuple[int, ...],
-        heads: int | None,
-        queries: int,
-        keys: int,
-        device: torch.device | str = "cpu",
-    ) -> "BoundMask":
-        """The mask at fixed sizes.
-
-        Args:
-            batch: B, or the sizes of several batch axes.
-            heads: H, or None where the tensors have no axis of heads.
-            queries: N.
-            keys: M.
-            device: Where its tensors are wanted.
-
-        Raises:
-            ShapeError: The mask does not fit these sizes, or lives on another device.
-        """
-        sizes = (batch, heads, queries, keys, device)
-        bound = self._bounds.get(sizes)
-        if bound is None:
-            axes = (batch,) if isinstance(batch, int) else batch
-            grid = Grid(axes, heads, queries, keys, torch.device(device))
-            self.check(grid)
-            if len(self._bounds) >= _BOUNDS_KEPT:
-                self._bounds.pop(next(iter(self._bounds)))
-            bound = self._bounds[sizes] = BoundMask(self, grid)
-        return bound
-
-    @final
-    def draw(self, queries: int, keys: int) -> str:
-        """The mask as text: a line per query, ``1`` where it sees a key and ``.`` where not.
-
-        A mask that differs between batch rows or heads is drawn once for each, an empty line
-        between.
-
-        Example:
-            >>> print(causal().draw(2, 4))
-            1 1 1 .
-            1 1 1 1
-        """
-        grid = Grid((), None, queries, keys, torch.device("cpu"))
-        seen = as_tensor(self.tile(grid, range(queries), range(keys)), grid).cpu()
-        blocks = seen.expand(*seen.shape[:-2], queries, keys).reshape(-1, queries, keys)
-        return "\n\n".join(
-            "\n".join(" ".join("1" if see else "." for see in row) for row in block)
-            for block in blocks.tolist()
-        )
-
-    @final
-    def __and__(self, other: "Mask") -> "Mask":
-        """Visible where both are."""
-        return _Both(self, _as_mask_operand(other))
-
-    @final
-    def __or__(self, other: "Mask") -> "Mask":
-        """Visible where either is."""
-        return ~_Both(~self, ~_as_mask_operand(other))
-
-    @final
-    def __invert__(self) -> "Mask":
-        """Visible where this mask hides."""
-        return _Opposite(self) if not isinstance(self, _Opposite) else self.mask
-
-
-@final
-@dataclass(frozen=True)
-class BoundMask:
-    """A mask at fixed sizes, and the forms that backends ask for.
-
-    Attributes:
-        mask: The rule.
-        grid: The sizes.
-    """
-
-    mask: Mask
-    grid: Grid
-    _floats: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
-
-    def tile(self, rows: range, keys: range) -> Tile:
-        """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
-        if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
-            return self.whole
-        return self.mask.tile(self.grid, rows, keys)
-
-    def veil(self, rows: range, keys: range) -> Bool[Tensor, "..."] | None:
-        """Where ``rows`` do not see ``keys``, or None if they see them all."""
-        if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
-            return self._whole_veil
-        return self._veil_of(self.tile(rows, keys))
-
-    def span(self, rows: range, *, step: int = 256) -> range:
-        """The keys from the first to the last that some query of ``rows`` may see.
-
-        Found in whole steps, from tiles that are known to be hidden altogether.
-        """
-        keys = self.grid.keys
-        if keys <= step:
-            return range(keys)
-        starts = range(0, keys, step)
-        seen = [
-            s
-            for s in starts
-            if self.mask.cover(self.grid, rows, range(s, min(s + step, keys))) is not Cover.NONE
-        ]
-        return range(seen[0], min(seen[-1] + step, keys)) if seen else range(0)
-
-    @cached_property
-    def cover(self) -> Cover | None:
-        """Whether everything or nothing is visible, if that is known without looking."""
-        return self.mask.cover(self.grid, range(self.grid.queries), range(self.grid.keys))
-
-    @cached_property
-    def whole(self) -> Tile:
-        """The tile of all queries and keys."""
-        return self.mask.tile(self.grid, range(self.grid.queries), range(self.grid.keys))
-
-    @cached_property
-    def _whole_veil(self) -> Tensor | None:
-        return self._veil_of(self.whole)
-
-    def _veil_of(self, tile: Tile) -> Tensor | None:
-        return None if tile is Cover.ALL else ~as_tensor(tile, self.grid)
-
-    @property
-    def size(self) -> int:
-        """How many elements the dense mask has at most; known without making it."""
-        return prod(self.mask.extent(self.grid))
-
-    @cached_property
-    def is_causal(self) -> bool:
-        """Whether query i sees exactly the keys up to i, so that a flag says it all."""
-        return isinstance(self.mask, _Causal) and self.mask.place(self.grid) == 0
-
-    def dense(self) -> Bool[Tensor, "..."]:
-        """The boolean tensor; broadcasts to (B, H, N, M), with size one where nothing differs."""
-        return as_tensor(self.whole, self.grid)
-
-    def penalty(self, dtype: torch.dtype) -> Float[Tensor, "..."]:
-        """Zero where a key is visible and −inf where it is hidden; broadcasts to (B, H, N, M)."""
-        if dtype not in self._floats:
-            seen = self.dense()
-            zeros = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
-            self._floats[dtype] = zeros.masked_fill_(~seen, float("-inf"))
-        return self._floats[dtype]
-
-    @cached_property
-    def hidden(self) -> Bool[Tensor, "b h M 1"] | None:
-        """Keys that no query sees, or None if it is known that there are none."""
-        if self.is_causal and self.grid.queries >= self.grid.keys:
-            return None
-        if self.cover is Cover.ALL:
-            return None
-        B, H, N, M = self.mask.extent(self.grid)
-        rows = max(1, _HIDDEN_BLOCK // max(1, B * H * M))
-        seen = torch.zeros(B, H, 1, M, dtype=torch.bool, device=self.grid.device)
-        for start in range(0, N, rows):
-            tile = self.tile(range(start, min(start + rows, N)), range(self.grid.keys))
-            seen |= as_tensor(tile, self.grid).any(dim=-2, keepdim=True)
-        hidden = ~seen.transpose(-1, -2)
-        if not hidden.is_cuda and not bool(hidden.any()):
-            return None
-        return hidden.expand(B, H, self.grid.keys, 1)
-
-    def hidden_of(self, key: Float[Tensor, "B G M D"]) -> Bool[Tensor, "b g M 1"] | None:
-        """``hidden`` for keys that several heads may share: hidden from all that do."""
-        hidden, groups = self.hidden, key.shape[1]
-        if hidden is None or hidden.shape[1] in (1, groups):
-            return hidden
-        return hidden.reshape(hidden.shape[0], groups, -1, *hidden.shape[2:]).all(dim=2)
 
 
 def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
@@ -275,51 +52,107 @@ def causal(first: int | None = None) -> Mask:
         1 . . .
         1 1 . .
     """
-    return _Causal(first)
+    return window(after=0, first=first)
 
 
-def dense(tensor: Bool[Tensor, "..."]) -> Mask:
-    """A boolean tensor as a mask, True where a query may look.
+def window(before: int | None = None, after: int | None = None, first: int | None = None) -> Mask:
+    """Keys near the query's own place: restricted self-attention, Vaswani et al. (2017), section 4.
 
     Args:
-        tensor: Broadcasts to (*batch, heads, N, M).
+        before: How many keys before its own place a query sees; None is all of them.
+        after: How many keys after its own place it sees; None is all of them.
+        first: The place of query 0 among the keys. None lines the last query up with the last key.
 
     Raises:
-        ShapeError: The tensor is not boolean.
+        SettingError: ``before`` or ``after`` is below 0.
 
     Example:
-        >>> print(dense(torch.eye(3, dtype=torch.bool)).draw(3, 3))
-        1 . .
-        . 1 .
-        . . 1
+        >>> print(window(before=1, after=0).draw(4, 4))
+        1 . . .
+        1 1 . .
+        . 1 1 .
+        . . 1 1
+        >>> print(window(before=0, after=1, first=1).draw(2, 4))
+        . 1 1 .
+        . . 1 1
     """
-    return _Dense(tensor)
+    for name, number in (("before", before), ("after", after)):
+        if number is not None:
+            check_at_least(name, number, 0)
+    return _Window(before, after, first)
 
 
-def as_mask(mask: Mask | Bool[Tensor, "..."]) -> Mask:
-    """The mask itself, or a boolean tensor made into one.
+def documents(
+    query_ids: Int[Tensor, "..."] | Sequence[int], key_ids: Int[Tensor, "..."] | None = None
+) -> Mask:
+    """Keys of the query's own document: several texts packed into one row.
+
+    Args:
+        query_ids: The number of each query's document: (N,), or (B, N) if batch rows differ.
+        key_ids: The same of each key; None if queries and keys stand at the same places.
 
     Raises:
-        ShapeError: It is neither.
+        ShapeError: The numbers are no integers or have more than two axes.
+
+    Example:
+        >>> print(documents([0, 0, 1]).draw(3, 3))
+        1 1 .
+        1 1 .
+        . . 1
     """
-    if isinstance(mask, Mask):
-        return mask
-    if isinstance(mask, Tensor):
-        return _Dense(mask)
-    raise ShapeError(
-        f"mask must be a Mask or a boolean tensor; got {type(mask).__name__}. "
-        "Use lengths(), causal() or dense()."
-    )
+    queries = torch.as_tensor(query_ids)
+    return _Documents(queries, queries if key_ids is None else torch.as_tensor(key_ids))
+
+
+def prefix(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
+    """The first ``n`` keys, for every query: ``prefix(n) | causal()`` is a prefix language model.
+
+    Unlike :func:`lengths`, ``n`` may exceed the number of keys, as in the first steps of decoding.
+
+    Args:
+        n: How many keys: one number, or one per batch row (B,).
+
+    Raises:
+        ShapeError: ``n`` is not of integers or has more than two axes.
+
+    Example:
+        >>> print((prefix(2) | causal()).draw(3, 3))
+        1 1 .
+        1 1 .
+        1 1 1
+    """
+    return _Lengths(torch.as_tensor(n), name="prefix", is_bounded=False)
+
+
+def where(visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> Mask:
+    """Any rule: a function of the numbers of batch row, head, query and key.
+
+    Args:
+        visible: Called as ``visible(batch, head, query, key)`` with integer tensors that broadcast
+            to (B, H, n, m); gives a boolean tensor that does, True where the query may look. It
+            is asked tile by tile. Where there are several batch axes, batch rows are counted
+            flattened.
+
+    Raises:
+        ShapeError: When the mask is used: the answer is not boolean, or of another shape.
+
+    Example:
+        >>> print(where(lambda batch, head, query, key: (query - key) % 2 == 0).draw(3, 3))
+        1 . 1
+        . 1 .
+        1 . 1
+    """
+    return _Where(visible)
 
 
 @final
 class _Lengths(Mask):
-    def __init__(self, n: Tensor) -> None:
+    def __init__(self, n: Tensor, *, name: str = "lengths", is_bounded: bool = True) -> None:
         super().__init__()
-        if n.is_floating_point() or n.is_complex() or n.dtype == torch.bool:
-            raise ShapeError(f"lengths must be integers; got {n.dtype}.")
+        _check_whole(name, n)
         if n.dim() > 2:
-            raise ShapeError(f"lengths must have shape (), (B,) or (B, N); got {tuple(n.shape)}.")
+            raise ShapeError(f"{name} must have shape (), (B,) or (B, N); got {tuple(n.shape)}.")
+        self.name, self.is_bounded = name, is_bounded
         # A copy, so that what was worked out stays true when the caller's tensor changes.
         self.n = n.detach().clone()
         known = not n.is_cuda and n.numel() > 0
@@ -330,14 +163,14 @@ class _Lengths(Mask):
         B, N = prod(grid.batch), grid.queries
         if self.n.shape not in ((), (B,), (B, N)):
             raise ShapeError(
-                f"lengths must have shape (B,) = ({B},) or (B, N) = ({B}, {N}); "
+                f"{self.name} must have shape (B,) = ({B},) or (B, N) = ({B}, {N}); "
                 f"got {tuple(self.n.shape)}."
             )
-        _check_device("lengths", self.n, grid)
+        check_device(self.name, self.n, grid)
         if self.least is not None and self.least < 0:
-            raise ShapeError(f"lengths must be at least 0; got {self.least}.")
-        if self.most is not None and self.most > grid.keys:
-            raise ShapeError(f"lengths must be at most M = {grid.keys}; got {self.most}.")
+            raise ShapeError(f"{self.name} must be at least 0; got {self.least}.")
+        if self.is_bounded and self.most is not None and self.most > grid.keys:
+            raise ShapeError(f"{self.name} must be at most M = {grid.keys}; got {self.most}.")
 
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
         if self.least is not None and keys.stop <= self.least:
@@ -355,123 +188,174 @@ class _Lengths(Mask):
         N = self.n.shape[1] if self.n.dim() == 2 else 1
         return (self.n.shape[0] if self.n.dim() else 1, 1, N, grid.keys)
 
+    def form(self, grid: Grid) -> Form | None:
+        return None
+
 
 @final
-class _Causal(Mask):
-    def __init__(self, first: int | None) -> None:
+class _Window(Mask):
+    def __init__(self, before: int | None, after: int | None, first: int | None) -> None:
         super().__init__()
-        self.first = first
-
-    def place(self, grid: Grid) -> int:
-        """The place of query 0 among the keys."""
-        return grid.keys - grid.queries if self.first is None else self.first
+        self.before, self.after, self.first = before, after, first
 
     def check(self, grid: Grid) -> None:
         pass
 
+    def band(self, grid: Grid) -> Band:
+        """The window as a stripe of the grid."""
+        first = grid.keys - grid.queries if self.first is None else self.first
+        least = None if self.before is None else first - self.before
+        return Band(least, None if self.after is None else first + self.after, is_exact=True)
+
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        first = self.place(grid)
-        if keys.stop - 1 <= first + rows.start:
+        least, most, _ = astuple(self.band(grid))
+        first, last = rows.start, rows.stop - 1  # the corners that see least and most
+        if (least is None or keys.start >= last + least) and (
+            most is None or keys.stop - 1 <= first + most
+        ):
             return Cover.ALL
-        if keys.start > first + rows.stop - 1:
+        if (least is not None and keys.stop - 1 < first + least) or (
+            most is not None and keys.start > last + most
+        ):
             return Cover.NONE
         return None
 
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
-        first = self.place(grid)
-        place = torch.arange(first + rows.start, first + rows.stop, device=grid.device)
-        return torch.arange(keys.start, keys.stop, device=grid.device) <= place[:, None]
+        least, most, _ = astuple(self.band(grid))
+        query = torch.arange(rows.start, rows.stop, device=grid.device)[:, None]
+        key = torch.arange(keys.start, keys.stop, device=grid.device)
+        seen = torch.ones(len(rows), len(keys), dtype=torch.bool, device=grid.device)
+        if least is not None:
+            seen &= key >= query + least
+        if most is not None:
+            seen &= key <= query + most
+        return seen
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         return (1, 1, grid.queries, grid.keys)
 
+    def form(self, grid: Grid) -> Form | None:
+        return self.band(grid)
+
 
 @final
-class _Dense(Mask):
-    def __init__(self, tensor: Tensor) -> None:
+class _Documents(Mask):
+    def __init__(self, query_ids: Tensor, key_ids: Tensor) -> None:
         super().__init__()
-        if tensor.dtype != torch.bool:
-            raise ShapeError(
-                f"mask must be boolean, True where a query may look; got {tensor.dtype}. "
-                "Numbers to add to the scores are a bias: pass bias=."
-            )
-        self.tensor = tensor
+        for ids in (query_ids, key_ids):
+            _check_whole("documents", ids)
+            if ids.dim() not in (1, 2):
+                raise ShapeError(
+                    f"documents must have shape (N,) or (B, N); got {tuple(ids.shape)}."
+                )
+        self.query_ids = query_ids.detach().clone()
+        self.key_ids = self.query_ids if key_ids is query_ids else key_ids.detach().clone()
 
     def check(self, grid: Grid) -> None:
-        if not grid.accepts(self.tensor.shape):
-            raise ShapeError(
-                f"mask must broadcast to (*batch, N, M) = {grid.shape}; "
-                f"got {tuple(self.tensor.shape)}."
-            )
-        _check_device("mask", self.tensor, grid)
+        B = prod(grid.batch)
+        for ids, letter, size in (
+            (self.query_ids, "N", grid.queries),
+            (self.key_ids, "M", grid.keys),
+        ):
+            if ids.shape not in ((size,), (B, size), (1, size)):
+                raise ShapeError(
+                    f"documents must have shape ({letter},) = ({size},) or (B, {letter}) = "
+                    f"({B}, {size}); got {tuple(ids.shape)}."
+                )
+            check_device("documents", ids, grid)
+
+    @cached_property
+    def _at_hand(self) -> tuple[Tensor, Tensor]:
+        """The numbers of queries and of keys as (B, N) and (B, M), where reading them is cheap."""
+        one, other = (
+            ids.cpu().reshape(-1, ids.shape[-1]) for ids in (self.query_ids, self.key_ids)
+        )
+        return one, other
+
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        queries, others = self._at_hand
+        if not len(rows) or not len(keys):
+            return Cover.NONE
+        q = queries[:, rows.start : rows.stop].aminmax(dim=1)
+        k = others[:, keys.start : keys.stop].aminmax(dim=1)
+        if bool(((q.max < k.min) | (k.max < q.min)).all()):
+            return Cover.NONE
+        if bool(((q.min == q.max) & (k.min == k.max) & (q.min == k.min)).all()):
+            return Cover.ALL
+        return None
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+        query = self.query_ids[..., rows.start : rows.stop].reshape(-1, 1, len(rows), 1)
+        key = self.key_ids[..., keys.start : keys.stop].reshape(-1, 1, 1, len(keys))
+        return query == key
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        B = max(len(ids) for ids in self._at_hand)
+        return (B, 1, grid.queries, grid.keys)
+
+    def form(self, grid: Grid) -> Form | None:
+        queries, keys = self._at_hand
+        B = max(len(queries), len(keys))
+        runs: list[Run] = []
+        for b in range(B):
+            of_queries, of_keys = (_runs(ids[b % len(ids)]) for ids in (queries, keys))
+            if of_queries is None or of_keys is None:
+                return None
+            runs += [Run(b, rows, of_keys.get(n, range(0))) for n, rows in of_queries.items()]
+        return Runs(tuple(runs), B, is_exact=True)
+
+
+@final
+class _Where(Mask):
+    def __init__(self, visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.visible = visible
+
+    def check(self, grid: Grid) -> None:
+        if grid.queries and grid.keys:
+            self.pairs(grid, range(1), range(1))
 
     def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
         return None
 
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
-        return cut(lift(self.tensor, grid), rows, keys)
+        spans = (range(prod(grid.batch)), range(grid.heads or 1), rows, keys)
+        places = [torch.arange(r.start, r.stop, device=grid.device) for r in spans]
+        shapes = [tuple(-1 if axis == each else 1 for axis in range(4)) for each in range(4)]
+        seen = self.visible(*(p.reshape(shape) for p, shape in zip(places, shapes, strict=True)))
+        whole = tuple(len(r) for r in spans)
+        if not isinstance(seen, Tensor) or seen.dtype != torch.bool:
+            came = seen.dtype if isinstance(seen, Tensor) else type(seen).__name__
+            raise ShapeError(f"where must give a boolean tensor; got {came}.")
+        pairs = zip(reversed(seen.shape), reversed(whole), strict=False)
+        if seen.dim() > 4 or any(have not in (1, want) for have, want in pairs):
+            raise ShapeError(
+                f"where must give a tensor that broadcasts to (B, H, n, m) = {whole}; "
+                f"got {tuple(seen.shape)}."
+            )
+        return seen
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
-        B, H, N, M = (1, 1, 1, 1, *lift(self.tensor, grid).shape)[-4:]
-        return (B, H, N, M)
+        B, H = (1, 1, 1, 1, *self.pairs(grid, range(1), range(1)).shape)[-4:-2]
+        return (B, H, grid.queries, grid.keys)
+
+    def form(self, grid: Grid) -> Form | None:
+        return None
 
 
-@final
-class _Both(Mask):
-    def __init__(self, one: Mask, other: Mask) -> None:
-        super().__init__()
-        self.one, self.other = one, other
-
-    def check(self, grid: Grid) -> None:
-        self.one.check(grid)
-        self.other.check(grid)
-
-    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        covers = {mask.cover(grid, rows, keys) for mask in (self.one, self.other)}
-        if Cover.NONE in covers:
-            return Cover.NONE
-        return Cover.ALL if covers == {Cover.ALL} else None
-
-    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
-        one, other = self.one.tile(grid, rows, keys), self.other.tile(grid, rows, keys)
-        if not isinstance(one, Tensor) or not isinstance(other, Tensor):
-            # One of them hides nothing here: what both hide, or neither, is a cover.
-            return as_tensor(other if one is Cover.ALL else one, grid)
-        return one & other
-
-    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
-        B, H, N, M = map(max, self.one.extent(grid), self.other.extent(grid))
-        return (B, H, N, M)
-
-
-@final
-class _Opposite(Mask):
-    def __init__(self, mask: Mask) -> None:
-        super().__init__()
-        self.mask = mask
-
-    def check(self, grid: Grid) -> None:
-        self.mask.check(grid)
-
-    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        cover = self.mask.cover(grid, rows, keys)
-        if cover is None:
+def _runs(ids: Tensor) -> dict[int, range] | None:
+    """Where each number stands, or None if one stands in two places."""
+    numbers, counts = torch.unique_consecutive(ids, return_counts=True)
+    found: dict[int, range] = {}
+    start = 0
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        if number in found:
             return None
-        return Cover.NONE if cover is Cover.ALL else Cover.ALL
-
-    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
-        return ~self.mask.pairs(grid, rows, keys)
-
-    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
-        return self.mask.extent(grid)
+        found[number] = range(start, start + count)
+        start += count
+    return found
 
 
-def _check_device(name: str, tensor: Tensor, grid: Grid) -> None:
-    if tensor.device != grid.device:
-        raise ShapeError(
-            f"{name} must be on the device of the query, {grid.device}; got {tensor.device}."
-        )
-
-
-def _as_mask_operand(other: object) -> Mask:
-    return as_mask(other)  # type: ignore[arg-type]
+def _check_whole(name: str, numbers: Tensor) -> None:
+    if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
+        raise ShapeError(f"{name} must be integers; got {numbers.dtype}.")

@@ -13,7 +13,7 @@ from types import TracebackType
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.masks import Mask
+from regard.attention.mask import Mask
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.grid import Cover, Grid, lift
-from regard.attention.masks import BoundMask, Mask, as_mask
+from regard.attention.mask import BoundMask, Mask, as_mask
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 from regard.checks import check_fraction

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.attention.attend import attend
-from regard.attention.masks import Mask
+from regard.attention.mask import Mask
 from regard.attention.scores import Additive
 from regard.checks import check_fraction, check_positive
 

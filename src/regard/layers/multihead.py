@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from regard.attention.attend import attend
 from regard.attention.cache import KeyValueCache
-from regard.attention.masks import Mask
+from regard.attention.mask import Mask
 from regard.checks import check_divides, check_fraction
 from regard.errors import SettingError
 from regard.layers.packing import Packing

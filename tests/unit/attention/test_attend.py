@@ -13,7 +13,10 @@ from regard.attention import (
     dense,
     explain,
     lengths,
+    prefix,
     weights,
+    where,
+    window,
 )
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
@@ -55,7 +58,17 @@ def visible_by_hand(kind, queries=5):
     n, m = torch.arange(queries)[:, None], torch.arange(7)
     padded = (m < LENGTHS[:, None])[:, None, None]
     past = m <= n + (7 - queries)
-    table = {"lengths": padded, "causal": past, "both": padded & past, "none": None}
+    near = (m >= n + (7 - queries) - 2) & (m <= n + (7 - queries) + 1)
+    table = {
+        "lengths": padded,
+        "causal": past,
+        "both": padded & past,
+        "none": None,
+        "window": near,
+        "window and lengths": near & padded,
+        "prefix": past | (m < torch.tensor([1, 3])[:, None])[:, None, None],
+        "per head": (m + n + torch.arange(3)[:, None, None]) % 3 > 0,
+    }
     return table[kind]
 
 
@@ -64,6 +77,10 @@ MASKS = {
     "lengths": lengths(LENGTHS),
     "causal": causal(),
     "both": lengths(LENGTHS) & causal(),
+    "window": window(before=2, after=1),
+    "window and lengths": window(before=2, after=1) & lengths(LENGTHS),
+    "prefix": causal() | prefix([1, 3]),
+    "per head": where(lambda batch, head, query, key: (key + query + head) % 3 > 0),
 }
 
 

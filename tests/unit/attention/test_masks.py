@@ -3,8 +3,19 @@
 import pytest
 import torch
 
-from regard.attention import Cover, attend, causal, dense, lengths
-from regard.errors import ShapeError
+from regard.attention import (
+    Cover,
+    attend,
+    causal,
+    dense,
+    documents,
+    lengths,
+    prefix,
+    where,
+    window,
+)
+from regard.attention.grid import Band, Run, Runs
+from regard.errors import SettingError, ShapeError
 
 
 def drawing(*rows):
@@ -20,6 +31,43 @@ def test_causal_lines_the_last_query_up_with_the_last_key():
 def test_lengths_may_differ_by_query():
     mask = lengths(torch.tensor([[1, 3]]))
     assert mask.draw(2, 4) == drawing("1 . . .", "1 1 1 .")
+
+
+def test_a_window_counts_keys_besides_the_querys_own():
+    assert window(before=1, after=0).draw(3, 3) == drawing("1 . .", "1 1 .", ". 1 1")
+    assert window(before=0, after=1).draw(3, 3) == drawing("1 1 .", ". 1 1", ". . 1")
+    assert window(before=1).draw(2, 4) == drawing(". 1 1 1", ". . 1 1")
+    assert window(after=0).draw(2, 4) == causal().draw(2, 4)
+    assert window().draw(2, 3) == drawing("1 1 1", "1 1 1")
+    assert window(before=0, after=0, first=1).draw(2, 4) == drawing(". 1 . .", ". . 1 .")
+
+
+def test_a_window_may_stick_out_of_the_keys():
+    assert window(before=1, after=1, first=-2).draw(4, 2) == drawing(". .", "1 .", "1 1", "1 1")
+    assert window(before=1, after=1, first=9).draw(2, 2) == drawing(". .", ". .")
+
+
+def test_documents_see_themselves():
+    mask = documents([0, 0, 7], torch.tensor([7, 0, 5]))
+    assert mask.draw(3, 3) == drawing(". 1 .", ". 1 .", "1 . .")
+    packed = documents(torch.tensor([[0, 0, 1], [0, 1, 1]])) & causal()
+    assert packed.draw(3, 3) == "\n\n".join(
+        [drawing("1 . .", "1 1 .", ". . 1"), drawing("1 . .", ". 1 .", ". 1 1")]
+    )
+
+
+def test_a_prefix_may_be_longer_than_the_keys():
+    assert (prefix([1, 9]) | causal()).draw(2, 2) == "\n\n".join(
+        [drawing("1 .", "1 1"), drawing("1 1", "1 1")]
+    )
+
+
+def test_a_rule_of_ones_own_sees_batch_row_and_head():
+    mask = where(lambda batch, head, query, key: (query + key + batch) % 2 == head)
+    dense_mask = mask.bind(2, 2, 3, 3).dense()
+    assert dense_mask.shape == (2, 2, 3, 3)
+    for b, h, n, m in torch.cartesian_prod(*[torch.arange(s) for s in (2, 2, 3, 3)]).tolist():
+        assert bool(dense_mask[b, h, n, m]) == ((n + m + b) % 2 == h)
 
 
 def test_masks_join():
@@ -45,13 +93,66 @@ def test_a_boolean_tensor_joins_a_mask():
         (causal() & lengths([3, 5]), range(2), range(2, 4), Cover.NONE),
         (causal() | lengths([3, 5]), range(2), range(3), Cover.ALL),
         (~lengths([3, 5]), range(6), range(3), Cover.NONE),
+        (window(before=2, after=1), range(2, 4), range(2, 4), Cover.ALL),
+        (window(before=2, after=1), range(4, 6), range(2), Cover.NONE),
+        (window(before=2, after=1), range(2), range(3, 6), Cover.NONE),
+        (documents([0, 0, 0, 1, 1, 1]), range(3), range(3), Cover.ALL),
+        (documents([0, 0, 0, 1, 1, 1]), range(2), range(3, 6), Cover.NONE),
+        (documents([1, 1, 1, 0, 0, 0]) & causal(), range(3, 6), range(3), Cover.NONE),
     ],
 )
 def test_tiles_that_are_all_alike_need_no_tensor(mask, rows, keys, cover):
     assert mask.bind(2, 3, 6, 6).tile(rows, keys) is cover
 
 
-@pytest.mark.parametrize("mask", [causal(), lengths([3, 5]), causal() & lengths([3, 5])])
+EVERY = [
+    causal(),
+    lengths([3, 5]),
+    causal() & lengths([3, 5]),
+    window(before=1, after=2),
+    window(before=2, first=1),
+    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])),
+    documents(
+        torch.tensor([[0, 0, 1, 1, 1], [3, 3, 3, 3, 1]]), torch.tensor([0, 0, 0, 1, 1, 1, 3])
+    ),
+    prefix([2, 9]) | causal(),
+    where(lambda batch, head, query, key: (query * key + batch) % 3 > head),
+]
+
+
+@pytest.mark.parametrize("mask", EVERY)
+def test_a_form_holds_everything_visible_and_says_whether_all_of_it_is(mask):
+    bound = mask.bind(2, 3, 5, 7)
+    whole = bound.dense().expand(2, 3, 5, 7)
+    inside = torch.zeros(2, 1, 5, 7, dtype=torch.bool)
+    if isinstance(bound.form, Band):
+        for n in range(5):
+            span = bound.form.span(range(n, n + 1), 7)
+            inside[:, :, n, span.start : span.stop] = True
+    elif isinstance(bound.form, Runs):
+        for batch, rows, keys in bound.form.runs:
+            part = inside if bound.form.batch == 1 else inside[batch : batch + 1]
+            part[:, :, rows.start : rows.stop, keys.start : keys.stop] = True
+    else:
+        inside[:] = True
+    assert not (whole & ~inside).any()
+    if bound.form is not None and bound.form.is_exact:
+        assert torch.equal(whole, inside.expand(whole.shape))
+
+
+def test_bands_and_documents_are_known_as_such():
+    assert window(before=1).bind(2, 3, 5, 7).form == Band(1, None, is_exact=True)
+    both = (window(before=1) & causal()).bind(2, 3, 5, 7)
+    assert both.form == Band(1, 2, is_exact=True)
+    assert (both.mask & lengths([3, 5])).bind(2, 3, 5, 7).form == Band(1, 2, is_exact=False)
+    assert (~both.mask).bind(2, 3, 5, 7).form is None
+    packed = (documents([4, 4, 2]) & causal()).bind(2, 3, 3, 3).form
+    runs = (Run(0, range(2), range(2)), Run(0, range(2, 3), range(2, 3)))
+    assert packed == Runs(runs, 1, is_exact=False)
+    assert documents([4, 2, 4]).bind(2, 3, 3, 3).form is None
+
+
+@pytest.mark.parametrize("mask", EVERY)
 def test_tiles_are_parts_of_the_dense_mask(mask):
     bound = mask.bind(2, 3, 5, 7)
     whole = bound.dense().expand(2, 3, 5, 7)
@@ -63,7 +164,12 @@ def test_tiles_are_parts_of_the_dense_mask(mask):
 
 def test_span_leaves_out_keys_that_no_query_of_the_rows_sees():
     bound = causal().bind(1, 1, 1000, 1000)
-    assert bound.span(range(100), step=64) == range(128)
+    assert bound.span(range(100)) == range(100)
+    bound = window(before=5, after=3, first=10).bind(1, 1, 1000, 1000)
+    assert bound.span(range(100, 120)) == range(105, 133)
+    assert (bound.mask & lengths([1000])).bind(1, 1, 1000, 1000).span(range(2)) == range(5, 15)
+    assert bound.span(range(995, 1000)) == range(0)
+    assert documents([0] * 300 + [1] * 700).bind(1, 1, 1000, 1000).span(range(290)) == range(512)
     assert lengths([0]).bind(1, 1, 5, 1000).span(range(5)) == range(0)
 
 
@@ -128,6 +234,15 @@ def test_without_an_axis_of_heads_the_batch_is_the_third_axis_from_the_end():
         (lambda: lengths(torch.tensor([1.0])), "lengths must be integers; got torch.float32"),
         (lambda: lengths(torch.ones(1, 1, 1).long()), r"\(\), \(B,\) or \(B, N\); got \(1, 1, 1\)"),
         (lambda: dense(torch.zeros(2, 2)), "mask must be boolean"),
+        (lambda: documents(torch.zeros(3)), "documents must be integers; got torch.float32"),
+        (lambda: documents(torch.tensor(3)), r"documents must have shape \(N,\) or \(B, N\)"),
+        (lambda: prefix(torch.tensor(0.5)), "prefix must be integers"),
+        (lambda: documents([0, 1]).bind(1, 1, 3, 3), r"\(N,\) = \(3,\) or .* got \(2,\)"),
+        (lambda: where(lambda b, h, q, k: q - k).bind(1, 1, 3, 3), "must give a boolean tensor"),
+        (
+            lambda: where(lambda b, h, q, k: torch.ones(2, dtype=torch.bool)).bind(1, 1, 3, 3),
+            r"broadcasts to \(B, H, n, m\) = \(1, 1, 1, 1\); got \(2,\)",
+        ),
         (lambda: causal() & 1, "mask must be a Mask or a boolean tensor; got int"),
     ],
 )
@@ -146,3 +261,8 @@ def test_a_long_mask_is_never_made_whole_where_blocks_will_do():
     mask = causal(first=1)
     attend(query, query, mask=mask)
     assert "whole" not in vars(mask.bind((1,), 1, 5000, 5000, query.device))
+
+
+def test_a_window_has_no_negative_width():
+    with pytest.raises(SettingError, match="before must be at least 0; got -1"):
+        window(before=-1)
