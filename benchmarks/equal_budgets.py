@@ -34,6 +34,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "ffn_dim": 512,
         "dropout": 0.2,
         "tie_embeddings": "target",
+        "norm": "pre",
     },
 }
 
