@@ -6,8 +6,13 @@ from hypothesis import strategies as st
 
 from regard.attention import (
     Additive,
+    Bilinear,
+    Cosine,
     Dot,
+    Gaussian,
+    Laplace,
     ScaledDot,
+    StudentT,
     attend,
     causal,
     dense,
@@ -23,6 +28,11 @@ SCORES = st.sampled_from(
         ScaledDot(),
         ScaledDot(softcap=1.0),
         Additive(torch.linspace(-1, 1, 4, dtype=torch.float64)),
+        Bilinear(torch.linspace(-1, 1, 16, dtype=torch.float64).reshape(4, 4)),
+        Cosine(0.5),
+        Gaussian(1.5),
+        Laplace(2.0),
+        StudentT(2.0),
     ]
 )
 QUICK = settings(max_examples=40, deadline=None)

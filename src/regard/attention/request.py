@@ -1,6 +1,6 @@
 """One call of ``attend``, checked and brought to one shape: what every backend is given."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention.grid import Cover, Grid, lift
 from regard.attention.mask import BoundMask, Mask, as_mask
-from regard.attention.scores import Score
+from regard.attention.scores import DotForm, Score
 from regard.attention.weighting import Weighting
 from regard.checks import check_fraction
 from regard.errors import SettingError, ShapeError
@@ -45,6 +45,13 @@ class Request:
     generator: torch.Generator | None
     return_lse: bool
     leading: tuple[int, ...]
+    _forms: list[DotForm | None] = field(default_factory=list, repr=False)
+
+    def dot(self) -> DotForm | None:
+        """The score as a dot product, worked out once; None if it is not one."""
+        if not self._forms:
+            self._forms.append(self.score.as_dot(self.query, self.key))
+        return self._forms[0]
 
     def needs_grad(self) -> bool:
         """Whether a gradient may be asked for later."""

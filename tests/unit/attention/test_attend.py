@@ -6,8 +6,16 @@ from tests.conftest import TOLERANCE
 
 from regard.attention import (
     Additive,
+    Bilinear,
+    Box,
+    Cosine,
+    Custom,
     Dot,
+    Epanechnikov,
+    Gaussian,
+    Laplace,
     ScaledDot,
+    StudentT,
     attend,
     causal,
     dense,
@@ -41,6 +49,51 @@ def additive(w):
     return lambda head: lambda q, k: ((w if w.dim() < 2 else w[head]) * (q + k).tanh()).sum()
 
 
+def bilinear(w):
+    return lambda head: lambda q, k: q @ (w if w.dim() == 2 else w[head]) @ k
+
+
+def cosine(temperatures):
+    return lambda head: lambda q, k: (q @ k) / (q @ q).sqrt() / (k @ k).sqrt() / temperatures[head]
+
+
+def gaussian(bandwidths):
+    return lambda head: lambda q, k: -(((q - k) / bandwidths[head]) ** 2).sum() / 2
+
+
+def with_precision(matrix):
+    return lambda head: lambda q, k: -((q - k) @ matrix @ (q - k)) / 2
+
+
+def laplace(bandwidths):
+    return lambda head: lambda q, k: -((q - k).abs() / bandwidths[head]).sum()
+
+
+def student(df):
+    return lambda head: lambda q, k: -(df + 1) / 2 * (1 + ((q - k) ** 2).sum() / df).log()
+
+
+def box(radius):
+    def near(q, k):
+        is_near = bool(((q - k) ** 2).sum() <= radius**2)
+        return torch.tensor(0.0 if is_near else float("-inf"), dtype=torch.float64)
+
+    return lambda head: near
+
+
+def epanechnikov(radius):
+    def near(q, k):
+        rest = 1 - ((q - k) ** 2).sum() / radius**2
+        return rest.log() if rest > 0 else torch.tensor(float("-inf"), dtype=torch.float64)
+
+    return lambda head: near
+
+
+MATRIX = torch.linspace(-0.3, 0.5, 121, dtype=torch.float64).cos().reshape(11, 11) / 11
+MATRICES = torch.stack([MATRIX, -MATRIX, MATRIX.mT])
+PRECISION = MATRIX @ MATRIX.mT + torch.eye(11, dtype=torch.float64) / 4
+PER_HEAD = torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64)
+PER_DIM = torch.linspace(0.8, 2.0, 11, dtype=torch.float64)
 W = torch.linspace(-1, 1, 11, dtype=torch.float64)
 W_PER_HEAD = torch.linspace(-2, 2, 33, dtype=torch.float64).reshape(3, 11)
 SCORES = [
@@ -49,6 +102,22 @@ SCORES = [
     pytest.param(ScaledDot(scale=0.3, softcap=2.0), capped, id="softcap"),
     pytest.param(Additive(W), additive(W), id="additive"),
     pytest.param(Additive(W_PER_HEAD), additive(W_PER_HEAD), id="additive per head"),
+    pytest.param(Bilinear(MATRIX), bilinear(MATRIX), id="bilinear"),
+    pytest.param(Bilinear(MATRICES), bilinear(MATRICES), id="bilinear per head"),
+    pytest.param(Cosine(0.5), cosine([0.5] * 3), id="cosine"),
+    pytest.param(Cosine(PER_HEAD), cosine(PER_HEAD[:, 0]), id="cosine per head"),
+    pytest.param(Gaussian(1.5), gaussian([1.5] * 3), id="gaussian"),
+    pytest.param(Gaussian(PER_DIM), gaussian([PER_DIM] * 3), id="gaussian per dimension"),
+    pytest.param(Gaussian(PER_HEAD), gaussian(PER_HEAD), id="gaussian per head"),
+    pytest.param(
+        Gaussian(precision=PRECISION), with_precision(PRECISION), id="gaussian with precision"
+    ),
+    pytest.param(Laplace(2.0), laplace([2.0] * 3), id="laplace"),
+    pytest.param(Laplace(PER_HEAD * PER_DIM), laplace(PER_HEAD * PER_DIM), id="laplace per head"),
+    pytest.param(StudentT(3.0), student(3.0), id="student"),
+    pytest.param(Box(4.5), box(4.5), id="box"),
+    pytest.param(Epanechnikov(5.0), epanechnikov(5.0), id="epanechnikov"),
+    pytest.param(Custom(lambda q, k, w: (q * w) @ k.mT, W), bilinear(W.diag()), id="custom"),
 ]
 LENGTHS = torch.tensor([4, 7])
 
@@ -94,6 +163,7 @@ def test_every_score_and_mask_gives_the_formulas_context_and_lse(
     answer = attend_by_loops(*inputs, formula, visible=visible_by_hand(mask, queries))
     context, lse = attend(*inputs, score=score, mask=MASKS[mask], return_lse=True)
     torch.testing.assert_close(context, answer.context)
+    torch.testing.assert_close(attend(*inputs, score=score, mask=MASKS[mask]), answer.context)
     torch.testing.assert_close(lse, answer.lse)
     torch.testing.assert_close(weights(*inputs[:2], score=score, mask=MASKS[mask]), answer.weights)
 

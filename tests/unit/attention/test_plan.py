@@ -3,7 +3,18 @@
 import pytest
 import torch
 
-from regard.attention import Additive, Plan, ScaledDot, attend, causal, explain, lengths
+from regard.attention import (
+    Additive,
+    Bilinear,
+    Gaussian,
+    Laplace,
+    Plan,
+    ScaledDot,
+    attend,
+    causal,
+    explain,
+    lengths,
+)
 from regard.attention.plan import BACKENDS
 from regard.errors import SettingError
 
@@ -18,7 +29,11 @@ def make(dim=64, value_dim=64, requires_grad=False, length=512):
     [
         (make(), {}, "sdpa", ""),
         (make(), {"mask": causal()}, "sdpa", ""),
-        (make(value_dim=32), {}, "tiled", "values are not as wide as keys"),
+        (make(value_dim=16), {}, "tiled", "values and keys differ so much in width"),
+        (make(value_dim=48), {}, "sdpa", ""),
+        (make(), {"score": Gaussian(1.0)}, "sdpa", ""),
+        (make(), {"score": Bilinear(torch.ones(64, 64))}, "sdpa", ""),
+        (make(), {"score": Laplace(1.0)}, "tiled", "not a dot product"),
         (make(), {"dropout": 0.1}, "tiled", "dropout"),
         (make(), {"return_lse": True}, "tiled", "log-sum-exp"),
         (make(), {"score": ScaledDot(softcap=3.0)}, "tiled", "not a dot product"),

@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.request import Request
+from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
 
 # A mask that no flag can express is handed over as numbers: at most 64 MB of float32.
@@ -20,8 +21,8 @@ def refuse(request: Request) -> str | None:
     mask = request.mask
     if request.bias is not None and request.bias.requires_grad:
         reason = "the bias needs a gradient"
-    elif request.value.shape[-1] != request.key.shape[-1]:
-        reason = "values are not as wide as keys, so that the kernel would hold N×M"
+    elif _padding(request) > min(_widths(request)):
+        reason = "values and keys differ so much in width that padding would cost more"
     elif request.query.dtype == torch.float64 and request.needs_grad():
         reason = "float64 gradients may be differentiated again"
     elif mask is not None and not mask.is_causal and mask.size > _LARGEST_MASK:
@@ -31,7 +32,7 @@ def refuse(request: Request) -> str | None:
 
 def refuse_unless_plain(request: Request) -> str | None:
     """Why it is not the softmax of a dot product and nothing else, or None if it is."""
-    if request.score.as_dot(request.query, request.key) is None:
+    if request.dot() is None:
         return "the score is not a dot product"
     if type(request.weighting) is not Softmax:
         return "the weighting is not softmax"
@@ -45,6 +46,12 @@ def refuse_unless_plain(request: Request) -> str | None:
 def notes(request: Request) -> tuple[str, ...]:
     """What is done on the way, in words."""
     said = []
+    form = request.dot()
+    assert form is not None
+    if padding := _padding(request):
+        said.append(f"padded with {padding} columns of zeros, so that keys and values are as wide")
+    if form.query.dtype != request.query.dtype:
+        said.append(f"in {form.query.dtype}: as a dot product the score needs it")
     if _upcasts(request):
         said.append("in float32: the CPU's half-precision backward pass is far slower")
     if request.mask is not None and request.mask.is_causal:
@@ -62,6 +69,11 @@ def bytes_beyond(request: Request) -> int:
         total += request.mask.size * (item + 1)
     if request.bias is not None:
         total += request.bias.numel() * item
+    form = request.dot()
+    if form is not None and (form.key is not request.key or _padding(request)):
+        width = max(_widths(request))
+        rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
+        total += form.key.element_size() * width * rows
     if _upcasts(request):
         total += 4 * sum(t.numel() for t in (request.query, request.key, request.value))
     return total
@@ -69,39 +81,61 @@ def bytes_beyond(request: Request) -> int:
 
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and no log-sum-exp."""
-    query, key, value, mask = request.query, request.key, request.value, request.mask
-    dtype = query.dtype
-    if dtype in _HALVES and _upcasts(request):
-        query, key, value = query.float(), key.float(), value.float()
-    out = _attend(request, query, key, value)
-    hidden = None if mask is None else mask.hidden_of(key)
+    value, mask = request.value, request.mask
+    form = request.dot()
+    assert form is not None
+    out = _attend(request, form, value)
+    hidden = None if mask is None else mask.hidden_of(request.key)
     if hidden is not None and may_be_poisoned(out):
         # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-        key, value = key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
-        out = _attend(request, query, key, value)
-    return out if out.dtype == dtype else out.to(dtype), None
+        form = request.score.as_dot(request.query, request.key.masked_fill(hidden, 0))
+        assert form is not None
+        out = _attend(request, form, value.masked_fill(hidden, 0))
+    return out.to(request.query.dtype), None
 
 
-def _attend(request: Request, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    form = request.score.as_dot(query, key)
+def _widths(request: Request) -> tuple[int, int]:
+    """The width that the kernel sees in keys, and that of values."""
+    form = request.dot()
     assert form is not None
+    return form.key.shape[-1], request.value.shape[-1]
+
+
+def _padding(request: Request) -> int:
+    """Columns of zeros that make keys and values equally wide: else the kernel would hold N×M."""
+    one, other = _widths(request)
+    return abs(one - other)
+
+
+def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
+    query, key, scale = form
+    dtype = torch.float32 if query.dtype in _HALVES and _upcasts(request) else query.dtype
+    query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+    if key.shape[1] != value.shape[1]:
+        value = value.repeat_interleave(key.shape[1] // value.shape[1], dim=1)
+    width = value.shape[-1]
+    if (padding := _padding(request)) and width < key.shape[-1]:
+        value = F.pad(value, (0, padding))
+    elif padding:
+        query, key = F.pad(query, (0, padding)), F.pad(key, (0, padding))
     mask = request.mask
     is_causal = mask is not None and mask.is_causal and request.bias is None
     penalty = None
     if mask is not None and not is_causal:
-        penalty = mask.penalty(query.dtype)
+        penalty = mask.penalty(dtype)
     if request.bias is not None:
-        bias = request.bias.to(query.dtype)
+        bias = request.bias.to(dtype)
         penalty = bias if penalty is None else bias + penalty
-    return F.scaled_dot_product_attention(
-        form.query,
-        form.key,
+    out = F.scaled_dot_product_attention(
+        query,
+        key,
         value,
         attn_mask=penalty,
         is_causal=is_causal,
-        scale=form.scale,
+        scale=scale,
         enable_gqa=query.shape[1] != key.shape[1],
     )
+    return out[..., :width] if out.shape[-1] > width else out
 
 
 def _upcasts(request: Request) -> bool:

@@ -42,7 +42,14 @@ def refuse(request: Request) -> str | None:
         reason = "there is a bias"
     elif request.key.shape[1] != request.query.shape[1]:
         reason = "heads are grouped"
+    elif request.query.dtype != torch.float64 and _is_double(request):
+        reason = "as a dot product the score needs float64"
     return reason
+
+
+def _is_double(request: Request) -> bool:
+    form = request.dot()
+    return form is not None and form.query.dtype == torch.float64
 
 
 def notes(request: Request) -> tuple[str, ...]:
@@ -69,7 +76,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
 
 
 def _attend(request: Request, key: Tensor, value: Tensor, penalty: Tensor | None) -> Tensor:
-    form = request.score.as_dot(request.query, key)
+    form = request.dot() if key is request.key else request.score.as_dot(request.query, key)
     assert form is not None
     out: Tensor = _Short.apply(  # type: ignore[no-untyped-call]
         form.query, form.key, value, penalty, form.scale

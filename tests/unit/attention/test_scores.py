@@ -1,0 +1,193 @@
+"""Scores one by one: gradients, precision far from the origin, what they refuse."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+from regard.attention import (
+    Bilinear,
+    Box,
+    Cosine,
+    Custom,
+    Epanechnikov,
+    Gaussian,
+    Laplace,
+    ScaledDot,
+    StudentT,
+    attend,
+    explain,
+    lengths,
+    weights,
+)
+from regard.attention.reference import attend_by_loops
+from regard.errors import SettingError, ShapeError
+
+
+def double(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+MAKERS = [
+    pytest.param(Bilinear, (11, 11), id="bilinear"),
+    pytest.param(Bilinear, (3, 11, 11), id="bilinear per head"),
+    pytest.param(Cosine, (), id="cosine"),
+    pytest.param(Cosine, (3, 1), id="cosine per head"),
+    pytest.param(Gaussian, (), id="gaussian"),
+    pytest.param(Gaussian, (11,), id="gaussian per dimension"),
+    pytest.param(Gaussian, (3, 1), id="gaussian per head"),
+    pytest.param(lambda p: Gaussian(precision=p), (11, 11), id="gaussian with precision"),
+    pytest.param(lambda p: Gaussian(precision=p), (3, 11, 11), id="precision per head"),
+    pytest.param(Laplace, (3, 11), id="laplace"),
+    pytest.param(StudentT, (), id="student"),
+    pytest.param(lambda r: Epanechnikov(4 + r), (), id="epanechnikov"),
+    pytest.param(lambda w: Custom(lambda q, k, w: (q * w) @ k.mT, w), (11,), id="custom"),
+]
+
+
+@pytest.mark.parametrize(("make", "shape"), MAKERS)
+@pytest.mark.parametrize("return_lse", [False, True])
+def test_gradients_of_inputs_and_parameters_twice(make_inputs, make, shape, return_lse):
+    parameter = double(*shape).abs().add(1).requires_grad_()
+
+    def call(query, key, value, parameter):
+        return attend(
+            query,
+            key,
+            value,
+            score=make(parameter),
+            mask=lengths([4, 7]),
+            return_lse=return_lse,
+            backend="tiled",
+        )
+
+    inputs = (*make_inputs(requires_grad=True), parameter)
+    assert gradcheck(call, inputs, fast_mode=True)
+    assert gradgradcheck(call, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize(("make", "shape"), [*MAKERS[:4], *MAKERS[4:9]])
+def test_the_fused_path_has_the_same_gradients(make_inputs, make, shape):
+    # Matrices are kept small: large scores have large gradients, and large rounding errors.
+    size = 0.05 if shape[-2:] == (11, 11) else 1.0
+    parameter = (size * double(*shape).abs().add(1)).float().requires_grad_()
+    inputs = make_inputs(dtype=torch.float32, requires_grad=True)
+    grads = []
+    for backend in ("sdpa", "tiled"):
+        out = attend(*inputs, score=make(parameter), mask=lengths([4, 7]), backend=backend)
+        grads.append(torch.autograd.grad(out.square().sum(), [*inputs, parameter]))
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other, atol=3e-5, rtol=3e-5)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
+@pytest.mark.parametrize("backend", ["sdpa", "tiled"])
+def test_a_gaussian_far_from_the_origin_keeps_its_precision(shift, backend):
+    inputs = [torch.randn(1, 2, 23, 16) for _ in range(3)]
+    inputs[0] += shift
+    inputs[1] += shift
+    answer = attend_by_loops(*inputs, lambda _: lambda q, k: -((q - k) ** 2).sum() / 2 / 9)
+    out = attend(*inputs, score=Gaussian(3.0), backend=backend)
+    torch.testing.assert_close(out.double(), answer.context, atol=1e-6, rtol=0)
+
+
+def test_a_narrow_gaussian_is_worked_out_in_float64():
+    query, key = torch.rand(1, 1, 40, 2), torch.rand(1, 1, 50, 2)
+    score = Gaussian(0.01)
+    answer = attend_by_loops(query, key, key, lambda _: lambda q, k: -((q - k) ** 2).sum() / 2e-4)
+    assert "float64" in str(explain(query, key, score=score))
+    assert "float64" not in str(explain(query, key, score=Gaussian(1.0)))
+    out = attend(query, key, score=score)
+    torch.testing.assert_close(out.double(), answer.context, atol=2e-6, rtol=0)
+    query.requires_grad_()
+    attend(query, key, score=score).sum().backward()
+    assert query.grad.isfinite().all()
+
+
+def test_half_precision_gaussians_are_worked_out_in_float32():
+    inputs = [torch.randn(1, 2, 23, 16).bfloat16() for _ in range(3)]
+    answer = attend_by_loops(*inputs, lambda _: lambda q, k: -((q - k) ** 2).sum() / 2)
+    out = attend(*inputs, score=Gaussian(1.0))
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out.double(), answer.context, atol=1e-2, rtol=1e-2)
+
+
+def test_queries_and_keys_of_a_bilinear_score_may_differ_in_width():
+    query, key, value, w = (
+        double(2, 3, 5, 11),
+        double(2, 3, 7, 4),
+        double(2, 3, 7, 4),
+        double(11, 4),
+    )
+    answer = attend_by_loops(query, key, value, lambda _: lambda q, k: q @ w @ k)
+    for backend in ("sdpa", "tiled"):
+        out = attend(query, key, value, score=Bilinear(w), backend=backend)
+        torch.testing.assert_close(out, answer.context)
+
+
+@pytest.mark.parametrize("score", [Gaussian(torch.tensor([[1.0]] * 6)), Cosine(), Gaussian(2.0)])
+def test_heads_share_keys_under_every_reduction(score):
+    query, key = torch.randn(2, 6, 5, 8), torch.randn(2, 3, 7, 8)
+    out = attend(query, key, score=score, backend="sdpa")
+    torch.testing.assert_close(out, attend(query, key, score=score, backend="tiled"))
+
+
+def test_vectors_of_zeros_have_no_direction():
+    query, key = torch.zeros(1, 3), torch.tensor([[0.0, 0, 0], [1, 2, 3], [1e-30, 0, 0]])
+    rows = weights(query, key, score=Cosine(0.1))
+    torch.testing.assert_close(rows, torch.full((1, 3), 1 / 3))
+    tiny = weights(torch.tensor([[1e-30, 0, 0]]), key, score=Cosine(1.0))
+    want = torch.tensor([[0.0, 1 / 14**0.5, 1.0]]).softmax(-1)
+    torch.testing.assert_close(tiny, want)
+    query.requires_grad_()
+    attend(query, key, score=Cosine()).sum().backward()
+    assert query.grad.isfinite().all()
+
+
+def test_kernels_that_end_give_zeros_to_who_has_no_neighbour():
+    query = torch.tensor([[0.0], [9.0]], requires_grad=True)
+    key = torch.tensor([[0.1], [0.4], [2.0]])
+    for score in (Box(0.5), Epanechnikov(0.5)):
+        rows = weights(query, key, score=score)
+        assert rows[0, 2] == 0
+        assert rows[1].eq(0).all()
+        (grad,) = torch.autograd.grad(attend(query, key, score=score).sum(), query)
+        assert grad.isfinite().all()
+    torch.testing.assert_close(weights(query, key, score=Box(0.5))[0, :2], torch.tensor([0.5, 0.5]))
+    near = torch.tensor([1 - 0.04, 1 - 0.64])
+    got = weights(query, key, score=Epanechnikov(0.5))[0, :2]
+    torch.testing.assert_close(got, near / near.sum())
+
+
+@pytest.mark.parametrize(
+    ("score", "error", "message"),
+    [
+        (lambda: Bilinear(torch.ones(4, 3)), ShapeError, r"w must have shape \(D, K\) = \(3, 3\)"),
+        (lambda: Gaussian(torch.ones(4)), ShapeError, r"bandwidth must broadcast to \(H, D\)"),
+        (lambda: Gaussian(precision=torch.ones(2, 2)), ShapeError, "precision must have shape"),
+        (lambda: Laplace(torch.ones(5, 3)), ShapeError, r"\(H, D\) = \(1, 3\); got \(5, 3\)"),
+        (lambda: StudentT(torch.ones(3)), ShapeError, r"df must have shape \(\) or \(H, 1\)"),
+        (lambda: Cosine(torch.ones(3)), ShapeError, "temperature must have shape"),
+        (Gaussian, SettingError, "either a bandwidth or a precision matrix"),
+        (lambda: Gaussian(0.0), SettingError, "bandwidth must be above 0; got 0.0"),
+        (lambda: StudentT(-1.0), SettingError, "df must be above 0; got -1.0"),
+        (lambda: Cosine(0), SettingError, "temperature must be above 0; got 0"),
+        (lambda: Custom(lambda q, k: q), ShapeError, "function must give scores of shape"),
+        (
+            lambda: Custom(lambda q, k: torch.ones(1, requires_grad=True) * (q @ k.mT)),
+            SettingError,
+            "got one it captures. Pass it",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_what_does_not_fit_is_refused_before_any_work(score, error, message):
+    with pytest.raises(error, match=message):
+        attend(torch.ones(2, 3), torch.ones(4, 3), score=score())
+
+
+def test_a_score_without_a_cap_is_itself():
+    query, key = torch.randn(2, 4), torch.randn(3, 4)
+    score = Custom(lambda q, k: (q @ k.mT) / 2)
+    torch.testing.assert_close(
+        attend(query, key, score=score), attend(query, key, score=ScaledDot())
+    )
