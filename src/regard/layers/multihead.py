@@ -13,6 +13,7 @@ from regard.attention.cache import KeyValueCache
 from regard.attention.mask import Mask
 from regard.checks import check_divides, check_fraction
 from regard.errors import SettingError
+from regard.layers.dropout import dropout as drop
 from regard.layers.packing import Packing
 
 
@@ -29,9 +30,11 @@ class MultiHeadAttention(nn.Module):
         bias: Whether the projections have biases.
         key_value_dim: Width of the memory. None is for attention over the states themselves.
         dropout: The fraction of attention weights set to zero in training.
+        head_dropout: The fraction of heads left out for a query in training, Zhou et al. (2020),
+            https://arxiv.org/abs/2004.13342: no head may rely on another to find the right key.
 
     Raises:
-        SettingError: ``num_heads`` does not divide ``model_dim``, or dropout is not below 1.
+        SettingError: ``num_heads`` does not divide ``model_dim``, or a dropout is not below 1.
     """
 
     def __init__(
@@ -42,12 +45,15 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         key_value_dim: int | None = None,
         dropout: float = 0.0,
+        head_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         check_divides("num_heads", num_heads, "model_dim", model_dim)
         check_fraction("dropout", dropout)
+        check_fraction("head_dropout", head_dropout)
         self.num_heads = num_heads
         self.dropout = dropout
+        self.head_dropout = head_dropout
         self.query_key_value: nn.Linear | None = None
         if key_value_dim is None:
             self.query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=bias)
@@ -100,6 +106,8 @@ class MultiHeadAttention(nn.Module):
             mask=mask,
             dropout=self.dropout if self.training else 0.0,
         )
+        if self.training and self.head_dropout:
+            mixed = mixed * drop(mixed.new_ones(*mixed.shape[:3], 1), self.head_dropout)
         joined = mixed.transpose(1, 2).flatten(2)
         return self.output(joined if packing is None else packing.pack(joined)), cache
 

@@ -32,6 +32,8 @@ class TransformerConfig:
         num_decoder_layers: Layers that write the target.
         ffn_dim: Width inside the feed-forward sublayer, F.
         dropout: Share dropped of embeddings and of each sublayer's output while training.
+        head_dropout: Share of the heads of cross-attention left out for a query while training; see
+            :class:`~regard.layers.MultiHeadAttention`.
         norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
         activation: ``relu`` as in the paper, or ``gelu``.
         positions: ``sinusoidal`` as in the paper, or ``learned``.
@@ -49,6 +51,7 @@ class TransformerConfig:
     num_decoder_layers: int = 6
     ffn_dim: int = 2048
     dropout: float = 0.1
+    head_dropout: float = 0.0
     norm: Literal["post", "pre"] = "post"
     activation: Literal["relu", "gelu"] = "relu"
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
@@ -63,6 +66,7 @@ class TransformerConfig:
         check_at_least("ffn_dim", self.ffn_dim, 1)
         check_at_least("max_length", self.max_length, 1)
         check_fraction("dropout", self.dropout)
+        check_fraction("head_dropout", self.head_dropout)
 
 
 @dataclass(frozen=True)
@@ -259,7 +263,10 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.attend = MultiHeadAttention(config.model_dim, config.num_heads)
         self.look = MultiHeadAttention(
-            config.model_dim, config.num_heads, key_value_dim=config.model_dim
+            config.model_dim,
+            config.num_heads,
+            key_value_dim=config.model_dim,
+            head_dropout=config.head_dropout,
         )
         self.feed = FeedForward(config.model_dim, config.ffn_dim, activation=config.activation)
         self.attend_residual = _residual(config)

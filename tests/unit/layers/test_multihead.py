@@ -88,6 +88,21 @@ def test_dropout_is_for_training_only():
     assert torch.equal(layer(states)[0], layer(states)[0])
 
 
+def test_a_dropped_head_says_nothing_to_a_query_and_the_others_make_up_for_it():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(12, 3, head_dropout=0.5)
+    layer.output = torch.nn.Identity()
+    layer.output.weight = torch.nn.Parameter(torch.eye(12))
+    states = torch.randn(2, 50, 12)
+    whole = layer.eval()(states)[0].unflatten(-1, (3, 4))
+    got = layer.train()(states)[0].unflatten(-1, (3, 4))
+    is_dropped = got.eq(0).all(-1)
+    torch.testing.assert_close(got, 2 * whole * ~is_dropped[..., None])
+    assert 0.35 < is_dropped.float().mean() < 0.65
+    assert is_dropped.any(1).all()
+    assert not is_dropped.all(1).any()
+
+
 def test_projections_may_go_without_biases():
     layer = MultiHeadAttention(12, 3, bias=False)
     assert all(name.endswith("weight") for name, _ in layer.named_parameters())

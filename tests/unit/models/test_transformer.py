@@ -23,6 +23,7 @@ OPTIONS = {
     "num_decoder_layers": ({}, {"num_decoder_layers": 1}),
     "ffn_dim": ({}, {"ffn_dim": 19}),
     "dropout": ({}, {"dropout": 0.5}),
+    "head_dropout": ({}, {"head_dropout": 0.5}),
     "norm": ({}, {"norm": "pre"}),
     "activation": ({}, {"activation": "gelu"}),
     "positions": ({}, {"positions": "learned"}),
