@@ -7,6 +7,7 @@ from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace, Stude
 from regard.attention.mask import BoundMask, Mask, dense
 from regard.attention.masks import causal, documents, lengths, prefix, where, window
 from regard.attention.observing import Seen, at, observe
+from regard.attention.pick import Picked, pick
 from regard.attention.plan import Plan
 from regard.attention.scores import (
     Additive,
@@ -18,7 +19,7 @@ from regard.attention.scores import (
     ScaledDot,
     Score,
 )
-from regard.attention.weighting import Softmax, Weighting
+from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting
 
 __all__ = [
     "Additive",
@@ -30,16 +31,20 @@ __all__ = [
     "Custom",
     "Dot",
     "DotForm",
+    "Entmax15",
     "Epanechnikov",
     "Gaussian",
+    "Hard",
     "KeyValueCache",
     "Laplace",
     "Mask",
+    "Picked",
     "Plan",
     "ScaledDot",
     "Score",
     "Seen",
     "Softmax",
+    "Sparsemax",
     "StudentT",
     "Weighting",
     "at",
@@ -50,6 +55,7 @@ __all__ = [
     "explain",
     "lengths",
     "observe",
+    "pick",
     "prefix",
     "weights",
     "where",

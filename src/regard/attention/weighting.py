@@ -45,3 +45,114 @@ class Softmax:
     ) -> Float[Tensor, "*b n M"]:
         """The gradient of the scores, from the weights and their gradient."""
         return weights * (grad - (weights * grad).sum(dim=-1, keepdim=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Sparsemax:
+    """The nearest row of probabilities: Martins & Astudillo (2016), algorithm 1.
+
+    https://arxiv.org/abs/1602.02068
+    A key whose score is far enough below the best gets a weight of exactly zero.
+    """
+
+    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+        """The weights of whole rows of scores; a row of −inf gives zeros.
+
+        Example:
+            >>> Sparsemax().rows(torch.tensor([[1.0, 0.5, -3.0]]))
+            tensor([[0.7500, 0.2500, 0.0000]])
+        """
+        below, empty = _below_the_best(scores)
+        ranked = below.sort(dim=-1, descending=True).values
+        places = _counting_from_one(ranked)
+        sums = ranked.cumsum(dim=-1) - 1
+        size = (places * ranked > sums).sum(dim=-1, keepdim=True)
+        threshold = sums.gather(-1, size - 1) / size
+        return (below - threshold).clamp_min(0).masked_fill(empty, 0.0)
+
+    def gradient(
+        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
+    ) -> Float[Tensor, "*b n M"]:
+        """The gradient of the scores, from the weights and their gradient."""
+        support = (weights > 0).to(grad.dtype)
+        mean = (support * grad).sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp_min(1)
+        return support * (grad - mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Entmax15:
+    """Between softmax and sparsemax: α-entmax with α = 1.5, Peters, Niculae & Martins (2019).
+
+    ``max(0, score / 2 − τ)²`` with the τ that makes a row sum to one, by the exact algorithm of
+    https://arxiv.org/abs/1905.05702, section 3.
+    """
+
+    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+        """The weights of whole rows of scores; a row of −inf gives zeros.
+
+        Example:
+            >>> Entmax15().rows(torch.tensor([[0.0, 0.0, -2.0, -9.0]]))
+            tensor([[0.5000, 0.5000, 0.0000, 0.0000]])
+        """
+        below, empty = _below_the_best(scores / 2)
+        ranked = below.sort(dim=-1, descending=True).values
+        places = _counting_from_one(ranked)
+        mean = ranked.cumsum(dim=-1) / places
+        spread = ranked.square().cumsum(dim=-1) - places * mean.square()
+        thresholds = mean - ((1 - spread) / places).clamp_min(0).sqrt()
+        size = (thresholds <= ranked).sum(dim=-1, keepdim=True)
+        threshold = thresholds.gather(-1, size - 1)
+        return (below - threshold).clamp_min(0).square().masked_fill(empty, 0.0)
+
+    def gradient(
+        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
+    ) -> Float[Tensor, "*b n M"]:
+        """The gradient of the scores, from the weights and their gradient."""
+        slope = weights.sqrt()
+        total = slope.sum(-1, keepdim=True)
+        mean = (slope * grad).sum(-1, keepdim=True) / torch.where(total == 0, 1, total)
+        return slope * (grad - mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Hard:
+    """All weight on the best key, the first of several: hard attention, Xu et al. (2015).
+
+    Its scores get no gradient. To train them, draw a key by ``pick`` and weigh its log-probability
+    by a reward.
+    """
+
+    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+        """The weights of whole rows of scores; a row of −inf gives zeros.
+
+        Example:
+            >>> Hard().rows(torch.tensor([[1.0, 3.0, 3.0], [-torch.inf] * 3]))
+            tensor([[0., 1., 0.],
+                    [0., 0., 0.]])
+        """
+        top, _ = scores.max(dim=-1, keepdim=True)
+        is_best = scores == top
+        is_first = is_best & (is_best.cumsum(dim=-1) == 1)
+        # A NaN is no best; what it does must be seen.
+        weights = is_first.to(scores.dtype).masked_fill(top.isnan(), float("nan"))
+        return weights.masked_fill(top == float("-inf"), 0.0)
+
+    def gradient(
+        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
+    ) -> Float[Tensor, "*b n M"]:
+        """Zeros: a small change of a score changes no weight."""
+        return torch.zeros_like(grad)
+
+
+def _below_the_best(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """How far each score is from its row's best, and which rows are empty.
+
+    Those below −2 get no weight from any mapping here: set to −2, −∞ does no harm in sums.
+    """
+    top = scores.amax(dim=-1, keepdim=True)
+    empty = top == float("-inf")
+    return (scores - top.masked_fill(empty, 0.0)).clamp_min(-2), empty
+
+
+def _counting_from_one(rows: Tensor) -> Tensor:
+    return torch.arange(1, rows.shape[-1] + 1, dtype=rows.dtype, device=rows.device)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.dropout import kept
 from regard.attention.grid import cut
 from regard.attention.mask import BoundMask
+from regard.attention.noise import kept
 from regard.attention.request import Request
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting

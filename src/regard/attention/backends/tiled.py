@@ -85,6 +85,14 @@ def backward(
     return sums.totals
 
 
+def scores_of(job: Job, block: Block, inputs: Inputs) -> Tensor:
+    """The scores of a block with its bias, −inf where hidden."""
+    query, key, _, bias, tensors = inputs
+    return _scores(
+        job, block, rows_of(query, block), keys_of(key, block), bias_of(bias, block), tensors
+    )
+
+
 def _floats(request: Request) -> int:
     return request.score.floats_per_pair(request.query.shape[-1])
 
@@ -123,14 +131,7 @@ class _Tiled(torch.autograd.Function):
         for block in job.blocks(B, N, key.shape[2]):
             if not block.keys:
                 continue
-            scores = _scores(
-                job,
-                block,
-                rows_of(query, block),
-                keys_of(key, block),
-                bias_of(bias, block),
-                tensors,
-            )
+            scores = scores_of(job, block, Inputs(query, key, value, bias, tensors))
             if job.wants_lse:
                 rows_of(lse, block).copy_(scores.logsumexp(dim=-1))
             weights = job.weighting.rows(scores)

@@ -1,7 +1,7 @@
-"""Dropout of attention weights that is a function of the place: (seed, batch, head, query, key).
+"""Random numbers that are a function of the place: (seed, batch, head, query, key).
 
-The same weight is dropped however the work is cut into tiles, and the backward pass asks again
-instead of keeping a mask.
+They are the same however the work is cut into tiles, and a backward pass asks for them again
+instead of keeping them.
 """
 
 import torch
@@ -41,13 +41,44 @@ def kept(
         >>> torch.equal(whole[..., 1:2, 2:5], tile)
         True
     """
-    bits = torch.tensor(_signed(seed * _GOLDEN), dtype=torch.int32, device=like.device)
-    for axis, places in enumerate((batch, heads, queries, keys)):
-        place = torch.arange(places.start, places.stop, dtype=torch.int32, device=like.device)
-        place = place.mul_(_signed(_GOLDEN)).reshape((-1,) + (1,) * (3 - axis))
-        bits = _mix(bits + place if axis < 3 else bits ^ _mix(place))
+    bits = _bits(seed, (batch, heads, queries, keys), like.device)
     threshold = int(rate * 2**32) - 2**31
     return (bits >= threshold).to(like.dtype).mul_(1 / (1 - rate))
+
+
+def gumbel(
+    seed: int,
+    batch: range,
+    heads: range,
+    queries: range,
+    keys: range,
+    *,
+    like: Tensor,
+) -> Float[Tensor, "b h n m"]:
+    """Gumbel noise: the key whose score plus noise is largest is a draw from the softmax.
+
+    Args:
+        seed: Chooses the draw.
+        batch: Places of the tile on each axis.
+        heads: See ``batch``.
+        queries: See ``batch``.
+        keys: See ``batch``.
+        like: A tensor of the dtype and device that are wanted.
+    """
+    bits = _bits(seed, (batch, heads, queries, keys), like.device)
+    # In float64: the 32 bits are to reach both ends of the interval, yet neither 0 nor 1.
+    uniform = bits.double().add_(2**31 + 0.5).mul_(2.0**-32)
+    return -(-uniform.log()).log().to(like.dtype)
+
+
+def _bits(seed: int, places: tuple[range, range, range, range], device: torch.device) -> Tensor:
+    """32 random bits for each place of a tile."""
+    bits = torch.tensor(_signed(seed * _GOLDEN), dtype=torch.int32, device=device)
+    for axis, span in enumerate(places):
+        place = torch.arange(span.start, span.stop, dtype=torch.int32, device=device)
+        place = place.mul_(_signed(_GOLDEN)).reshape((-1,) + (1,) * (3 - axis))
+        bits = _mix(bits + place if axis < 3 else bits ^ _mix(place))
+    return bits
 
 
 def _mix(bits: Tensor) -> Tensor:

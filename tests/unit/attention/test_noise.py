@@ -5,7 +5,7 @@ import torch
 
 from regard.attention import Additive, ScaledDot, attend
 from regard.attention.backends import blocks
-from regard.attention.dropout import kept
+from regard.attention.noise import kept
 
 
 def test_about_the_asked_fraction_is_dropped_everywhere():

@@ -1,0 +1,136 @@
+"""Hard attention that draws one key for each query, and says how probable that was."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.attention.backends import tiled
+from regard.attention.backends.blocks import Inputs, Job, rows_of
+from regard.attention.mask import Mask
+from regard.attention.noise import gumbel
+from regard.attention.request import Request, make_request
+from regard.attention.scores import ScaledDot, Score
+from regard.attention.weighting import Softmax
+
+_SCALED_DOT = ScaledDot()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picked:
+    """One key for each query.
+
+    Attributes:
+        context: The value of the key that was drawn; zeros where no key is visible.
+        index: Its number; 0 where no key is visible.
+        log_prob: The logarithm of the probability of drawing it; −inf where no key is visible.
+            Differentiable: times a reward, it is what REINFORCE descends.
+    """
+
+    context: Float[Tensor, "*b N E"]
+    index: Int[Tensor, "*b N"]
+    log_prob: Float[Tensor, "*b N"]
+
+
+def pick(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    value: Float[Tensor, "*v M E"] | None = None,
+    *,
+    score: Score = _SCALED_DOT,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    generator: torch.Generator | None = None,
+) -> Picked:
+    """One key for each query, drawn with the probability that softmax attention gives as weight.
+
+    Stochastic hard attention, Xu et al. (2015), section 4.1, https://arxiv.org/abs/1502.03044, in
+    memory that grows with N. The mean of many draws is soft attention.
+
+    Takes what ``attend`` takes, and forms heads alike.
+
+    Args:
+        query: What is looked for, one vector per query.
+        key: What each position is matched on.
+        value: What each position gives. None gives the keys themselves.
+        score: How a query and a key match.
+        mask: Which keys a query may look at. None lets every query see every key.
+        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
+        generator: Where the draw's seed comes from. None is torch's own generator.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together.
+
+    Example:
+        >>> keys = torch.tensor([[9.0, 0.0], [0.0, 9.0]])
+        >>> picked = pick(torch.tensor([[9.0, 0.0]]), keys, torch.tensor([[1.0], [2.0]]))
+        >>> picked.index.tolist(), picked.context.tolist()
+        ([0], [[1.0]])
+    """
+    request = make_request(
+        query,
+        key,
+        key if value is None else value,
+        score=score,
+        mask=mask,
+        bias=bias,
+        weighting=Softmax(),
+        generator=generator,
+        return_lse=True,
+    )
+    inputs = Inputs.of(request)
+    with torch.no_grad():
+        index = _draw(request, inputs)
+    _, lse = tiled.run(replace(request, value=request.value[..., :1]))
+    assert lse is not None
+    log_prob = _score_of(request, inputs, index) - lse
+    seen = (lse > float("-inf")).unsqueeze(-1)
+    context = _taken(inputs.value, index).masked_fill(~seen, 0)
+    log_prob = log_prob.masked_fill(~seen.squeeze(-1), float("-inf"))
+    leading = request.leading
+    return Picked(
+        context.to(request.query.dtype).reshape(*leading, *context.shape[2:]),
+        index.reshape(*leading, index.shape[-1]),
+        log_prob.reshape(*leading, log_prob.shape[-1]),
+    )
+
+
+def _draw(request: Request, inputs: Inputs) -> Int[Tensor, "B H N"]:
+    """The best key of each query once Gumbel noise is added."""
+    query, key = inputs.query, inputs.key
+    B, H, N, D = query.shape
+    # Four more than the score needs: random bits, and their logarithm in float64.
+    job = Job.of(request, floats_per_pair=request.score.floats_per_pair(D) + 4)
+    seed = int(torch.randint(2**31 - 1, (), generator=request.generator))
+    index = torch.zeros(B, H, N, dtype=torch.long, device=query.device)
+    for block in job.blocks(B, N, key.shape[2]):
+        if not block.keys:
+            continue
+        scores = tiled.scores_of(job, block, inputs)
+        scores += gumbel(seed, block.chunk, range(H), block.rows, block.keys, like=scores)
+        rows_of(index, block).copy_(scores.argmax(dim=-1) + block.keys.start)
+    return index
+
+
+def _score_of(request: Request, inputs: Inputs, index: Tensor) -> Float[Tensor, "B H N"]:
+    """The scores of the keys that were drawn, with their gradients."""
+    query, key, _, bias, tensors = inputs
+    B, H, N, D = query.shape
+    one = query.transpose(1, 2).reshape(B * N, H, 1, D)
+    other = _taken(key, index).transpose(1, 2).reshape(B * N, H, 1, key.shape[-1])
+    scores = request.score.tile(one, other, *tensors).reshape(B, N, H).transpose(1, 2)
+    if bias is None:
+        return scores
+    # Indexed where it stands: expanding it first would make its gradient an N×M tensor.
+    places = [torch.arange(size, device=query.device) for size in (B, H, N)]
+    grid = (places[0][:, None, None], places[1][:, None], places[2], index)
+    axes = (
+        p if size > 1 else torch.zeros_like(p) for p, size in zip(grid, bias.shape, strict=True)
+    )
+    return scores + bias[tuple(axes)]
+
+
+def _taken(tensor: Tensor, index: Tensor) -> Float[Tensor, "B H N K"]:
+    """The row of (B, H, M, K) that each query drew."""
+    return tensor.gather(2, index.unsqueeze(-1).expand(*index.shape, tensor.shape[-1]))

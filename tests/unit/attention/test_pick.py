@@ -1,0 +1,85 @@
+"""Sampled hard attention: its frequencies, its log-probability, its edges."""
+
+import torch
+from torch.autograd import gradcheck
+
+from regard.attention import Additive, attend, causal, lengths, pick, weights
+
+
+def test_keys_are_drawn_as_often_as_their_weights_say():
+    torch.manual_seed(0)
+    query, key = torch.randn(1, 1, 4, 5), torch.randn(1, 1, 6, 5)
+    many = pick(query.expand(20_000, 1, 4, 5), key.expand(20_000, 1, 6, 5))
+    share = torch.nn.functional.one_hot(many.index[:, 0], 6).double().mean(0)
+    want = weights(query, key)[0, 0].double()
+    error = (want * (1 - want) / 20_000).sqrt()
+    assert ((share - want).abs() < 5 * error).all()
+
+
+def test_the_mean_of_draws_tends_to_soft_attention():
+    torch.manual_seed(1)
+    query, key, value = torch.randn(1, 1, 3, 5), torch.randn(1, 1, 6, 5), torch.randn(1, 1, 6, 2)
+    mask = causal(first=2)
+    many = [t.expand(20_000, *t.shape[1:]) for t in (query, key, value)]
+    mean = pick(*many, mask=mask).context.mean(0)
+    torch.testing.assert_close(mean, attend(query, key, value, mask=mask)[0], atol=0.05, rtol=0)
+
+
+def test_context_index_and_log_probability_belong_together(make_inputs):
+    query, key, value = make_inputs()
+    w = torch.randn(11, dtype=torch.float64)
+    bias = torch.randn(3, 1, 7, dtype=torch.float64)
+    options = {"score": Additive(w), "bias": bias, "mask": lengths([4, 7])}
+    picked = pick(query, key, value, **options)
+    rows = weights(query, key, **options)
+    chosen = rows.gather(-1, picked.index[..., None])[..., 0]
+    torch.testing.assert_close(picked.log_prob, chosen.log())
+    want = value.gather(2, picked.index[..., None].expand(2, 3, 5, 13))
+    assert torch.equal(picked.context, want)
+    assert picked.index[0].max() < 4
+
+
+def test_the_log_probability_is_differentiable(make_inputs):
+    w = torch.randn(11, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+
+    def call(query, key, w, bias):
+        generator = torch.Generator().manual_seed(5)
+        return pick(query, key, score=Additive(w), bias=bias, generator=generator).log_prob
+
+    query, key, _ = make_inputs(requires_grad=True)
+    assert gradcheck(call, (query, key, w, bias), fast_mode=True)
+
+
+def test_reinforce_learns_to_look_at_the_rewarded_key():
+    torch.manual_seed(0)
+    query = torch.zeros(64, 1, 4)
+    key, wanted = torch.randn(6, 4), 3
+    guide = torch.zeros(4, requires_grad=True)
+    optimizer = torch.optim.Adam([guide], lr=0.2)
+    for _ in range(60):
+        picked = pick(query + guide, key.expand(64, 6, 4))
+        reward = (picked.index == wanted).float()
+        loss = -((reward - reward.mean()) * picked.log_prob).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert weights(guide[None], key)[0, wanted] > 0.8
+
+
+def test_the_seed_decides_and_blocks_do_not():
+    query, key = torch.randn(2, 3, 300, 4), torch.randn(2, 3, 70, 4)
+    one, other, third = (
+        pick(query, key, generator=torch.Generator().manual_seed(s)).index for s in (1, 1, 2)
+    )
+    assert torch.equal(one, other)
+    assert not torch.equal(one, third)
+    first = pick(query[:, :, :50], key, generator=torch.Generator().manual_seed(1)).index
+    assert torch.equal(first, one[:, :, :50])
+
+
+def test_who_sees_nothing_picks_nothing():
+    picked = pick(torch.ones(1, 2, 4), torch.ones(1, 3, 4), mask=lengths([0]))
+    assert picked.context.eq(0).all()
+    assert picked.index.eq(0).all()
+    assert picked.log_prob.eq(float("-inf")).all()
