@@ -1,6 +1,7 @@
 """The engine: attention of any score and mask, exact, with gradients."""
 
 from regard.attention.attend import attend, explain, weights
+from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.cache import KeyValueCache
 from regard.attention.grid import Cover
 from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace, StudentT
@@ -40,6 +41,7 @@ __all__ = [
     "Mask",
     "Picked",
     "Plan",
+    "PositionBias",
     "ScaledDot",
     "Score",
     "Seen",
@@ -47,6 +49,7 @@ __all__ = [
     "Sparsemax",
     "StudentT",
     "Weighting",
+    "alibi",
     "at",
     "attend",
     "causal",
@@ -57,6 +60,8 @@ __all__ = [
     "observe",
     "pick",
     "prefix",
+    "relative",
+    "shaw",
     "weights",
     "where",
     "window",

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from regard.attention.biases import PositionBias
 from regard.attention.mask import Mask, as_mask
 from regard.attention.observing import Seen, current_observer, current_place
 from regard.attention.plan import Plan, make_plan, pick_backend
@@ -26,7 +27,7 @@ def attend(
     *,
     score: Score = ...,
     mask: Mask | Bool[Tensor, "..."] | None = ...,
-    bias: Float[Tensor, "..."] | None = ...,
+    bias: Float[Tensor, "..."] | PositionBias | None = ...,
     weighting: Weighting = ...,
     dropout: float = ...,
     generator: torch.Generator | None = ...,
@@ -43,7 +44,7 @@ def attend(
     *,
     score: Score = ...,
     mask: Mask | Bool[Tensor, "..."] | None = ...,
-    bias: Float[Tensor, "..."] | None = ...,
+    bias: Float[Tensor, "..."] | PositionBias | None = ...,
     weighting: Weighting = ...,
     dropout: float = ...,
     generator: torch.Generator | None = ...,
@@ -59,7 +60,7 @@ def attend(
     *,
     score: Score = _SCALED_DOT,
     mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | PositionBias | None = None,
     weighting: Weighting = _SOFTMAX,
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
@@ -82,7 +83,8 @@ def attend(
         value: What each position gives. None gives the keys themselves.
         score: How a query and a key match.
         mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
+        bias: Added to the scores: a tensor that broadcasts to (*batch, heads, N, M), or a rule of
+            the distance such as ``alibi()``.
         weighting: How scores become weights.
         dropout: The fraction of weights set to zero; the others grow by 1 / (1 − dropout).
         generator: Where the dropout's seed is drawn. None is torch's own generator.
@@ -137,7 +139,7 @@ def weights(
     *,
     score: Score = _SCALED_DOT,
     mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | PositionBias | None = None,
     weighting: Weighting = _SOFTMAX,
 ) -> Float[Tensor, "*b N M"]:
     """The attention weights of every query over every key: the whole matrix, when it is wanted.
@@ -169,6 +171,10 @@ def weights(
     scores = score.tile(queries, keys, *score.tensors())
     if request.bias is not None:
         scores = scores + request.bias
+    if (position := request.position) is not None:
+        N, M = scores.shape[-2:]
+        steps = position.steps(range(N), range(M), (N, M), scores.device)
+        scores = scores + position.tile(queries, steps, *position.tensors())
     if request.mask is not None:
         scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
     rows = weighting.rows(scores).to(query.dtype)
@@ -182,7 +188,7 @@ def explain(
     *,
     score: Score = _SCALED_DOT,
     mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | PositionBias | None = None,
     weighting: Weighting = _SOFTMAX,
     dropout: float = 0.0,
     generator: torch.Generator | None = None,

@@ -13,6 +13,7 @@ from types import TracebackType
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.biases import PositionBias
 from regard.attention.mask import Mask
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
@@ -39,7 +40,7 @@ class Seen:
     key: Float[Tensor, "*keys M D"]
     score: Score
     mask: Mask | None
-    bias: Float[Tensor, "..."] | None
+    bias: Float[Tensor, "..."] | PositionBias | None
     weighting: Weighting
 
 

@@ -1,6 +1,6 @@
 """Hard attention that draws one key for each query, and says how probable that was."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -8,7 +8,9 @@ from torch import Tensor
 
 from regard.attention.backends import tiled
 from regard.attention.backends.blocks import Inputs, Job, rows_of
-from regard.attention.mask import Mask
+from regard.attention.biases import PositionBias
+from regard.attention.mask import Mask, as_mask
+from regard.attention.masks import where
 from regard.attention.noise import gumbel
 from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
@@ -40,7 +42,7 @@ def pick(
     *,
     score: Score = _SCALED_DOT,
     mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | PositionBias | None = None,
     generator: torch.Generator | None = None,
 ) -> Picked:
     """One key for each query, drawn with the probability that softmax attention gives as weight.
@@ -68,23 +70,32 @@ def pick(
         >>> picked.index.tolist(), picked.context.tolist()
         ([0], [[1.0]])
     """
-    request = make_request(
-        query,
-        key,
-        key if value is None else value,
-        score=score,
-        mask=mask,
-        bias=bias,
-        weighting=Softmax(),
-        generator=generator,
-        return_lse=True,
-    )
+    value = key if value is None else value
+
+    def asked(mask: Mask | Tensor | None) -> Request:
+        return make_request(
+            query,
+            key,
+            value,
+            score=score,
+            mask=mask,
+            bias=bias,
+            weighting=Softmax(),
+            generator=generator,
+            return_lse=True,
+        )
+
+    request = asked(mask)
     inputs = Inputs.of(request)
     with torch.no_grad():
         index = _draw(request, inputs)
-    _, lse = tiled.run(replace(request, value=request.value[..., :1]))
+    drawn = where(lambda batch, head, query, key: key == index[batch, head, query])
+    # Where only the key that was drawn is visible, the log-sum-exp is its score.
+    _, chosen = tiled.run(asked(drawn if mask is None else as_mask(mask) & drawn))
+    _, lse = tiled.run(request)
+    assert chosen is not None
     assert lse is not None
-    log_prob = _score_of(request, inputs, index) - lse
+    log_prob = chosen - lse
     seen = (lse > float("-inf")).unsqueeze(-1)
     context = _taken(inputs.value, index).masked_fill(~seen, 0)
     log_prob = log_prob.masked_fill(~seen.squeeze(-1), float("-inf"))
@@ -111,24 +122,6 @@ def _draw(request: Request, inputs: Inputs) -> Int[Tensor, "B H N"]:
         scores += gumbel(seed, block.chunk, range(H), block.rows, block.keys, like=scores)
         rows_of(index, block).copy_(scores.argmax(dim=-1) + block.keys.start)
     return index
-
-
-def _score_of(request: Request, inputs: Inputs, index: Tensor) -> Float[Tensor, "B H N"]:
-    """The scores of the keys that were drawn, with their gradients."""
-    query, key, _, bias, tensors = inputs
-    B, H, N, D = query.shape
-    one = query.transpose(1, 2).reshape(B * N, H, 1, D)
-    other = _taken(key, index).transpose(1, 2).reshape(B * N, H, 1, key.shape[-1])
-    scores = request.score.tile(one, other, *tensors).reshape(B, N, H).transpose(1, 2)
-    if bias is None:
-        return scores
-    # Indexed where it stands: expanding it first would make its gradient an N×M tensor.
-    places = [torch.arange(size, device=query.device) for size in (B, H, N)]
-    grid = (places[0][:, None, None], places[1][:, None], places[2], index)
-    axes = (
-        p if size > 1 else torch.zeros_like(p) for p, size in zip(grid, bias.shape, strict=True)
-    )
-    return scores + bias[tuple(axes)]
 
 
 def _taken(tensor: Tensor, index: Tensor) -> Float[Tensor, "B H N K"]:

@@ -6,6 +6,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from regard.attention.biases import PositionBias
 from regard.attention.grid import Cover, Grid, lift
 from regard.attention.mask import BoundMask, Mask, as_mask
 from regard.attention.scores import DotForm, Score
@@ -27,6 +28,7 @@ class Request:
         score: How a query and a key match.
         mask: Which keys are visible; None if all are.
         bias: Added to the scores; broadcasts to (B, H, N, M).
+        position: What is added because of the distance, or None.
         weighting: How scores become weights.
         dropout: The fraction of weights set to zero; the others grow to make up for it.
         generator: Where the seed of the dropout comes from; None is torch's own.
@@ -40,12 +42,18 @@ class Request:
     score: Score
     mask: BoundMask | None
     bias: Tensor | None
+    position: PositionBias | None
     weighting: Weighting
     dropout: float
     generator: torch.Generator | None
     return_lse: bool
     leading: tuple[int, ...]
     _forms: list[DotForm | None] = field(default_factory=list, repr=False)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of the score, then those of the position bias."""
+        of_position = () if self.position is None else self.position.tensors()
+        return (*self.score.tensors(), *of_position)
 
     def dot(self) -> DotForm | None:
         """The score as a dot product, worked out once; None if it is not one."""
@@ -60,7 +68,7 @@ class Request:
             or self.key.requires_grad
             or self.value.requires_grad
             or (self.bias is not None and self.bias.requires_grad)
-            or any(tensor.requires_grad for tensor in self.score.tensors())
+            or any(tensor.requires_grad for tensor in self.tensors())
         )
 
 
@@ -71,7 +79,7 @@ def make_request(
     *,
     score: Score,
     mask: Mask | Tensor | None,
-    bias: Tensor | None,
+    bias: Tensor | PositionBias | None,
     weighting: Weighting,
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
@@ -95,10 +103,25 @@ def make_request(
         bound = as_mask(mask).bind(batch, heads, N, M, query.device)
         if bound.cover is Cover.ALL:
             bound = None
-    if bias is not None:
-        bias = _lift_bias(bias, Grid(batch, heads, N, M, query.device))
+    position = bias if isinstance(bias, PositionBias) else None
+    if position is not None:
+        position.check(query.shape[1], query.shape[-1], value.shape[-1])
+    added = None
+    if isinstance(bias, Tensor):
+        added = _lift_bias(bias, Grid(batch, heads, N, M, query.device))
     return Request(
-        query, key, value, score, bound, bias, weighting, dropout, generator, return_lse, leading
+        query,
+        key,
+        value,
+        score,
+        bound,
+        added,
+        position,
+        weighting,
+        dropout,
+        generator,
+        return_lse,
+        leading,
     )
 
 

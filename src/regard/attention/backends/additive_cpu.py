@@ -45,6 +45,8 @@ def refuse(request: Request) -> str | None:
         return "it is for CPUs"
     if type(request.weighting) is not Softmax:
         return "the weighting is not softmax"
+    if request.position is not None:
+        return "the bias is a rule of distances"
     return None
 
 

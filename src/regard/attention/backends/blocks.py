@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from regard.attention.biases import PositionBias
 from regard.attention.grid import cut
 from regard.attention.mask import BoundMask
 from regard.attention.noise import kept
@@ -27,7 +28,7 @@ class Inputs(NamedTuple):
         key: (B, H, M, D).
         value: (B, H, M, E).
         bias: Broadcasts to (B, H, N, M), or None.
-        tensors: Of the score.
+        tensors: Of the score, then of the position bias.
     """
 
     query: Tensor
@@ -45,7 +46,7 @@ class Inputs(NamedTuple):
         if (repeats := query.shape[1] // key.shape[1]) > 1:
             key, value = (t.repeat_interleave(repeats, dim=1) for t in (key, value))
         bias = None if request.bias is None else request.bias.to(wide)
-        tensors = tuple(tensor.to(wide) for tensor in request.score.tensors())
+        tensors = tuple(tensor.to(wide) for tensor in request.tensors())
         return cls(query, key, value, bias, tensors)
 
 
@@ -62,6 +63,8 @@ class Job:
     """What the blocks have in common and no gradient flows to."""
 
     score: Score
+    position: PositionBias | None
+    lengths: tuple[int, int]
     mask: BoundMask | None
     weighting: Weighting
     dropout: float
@@ -82,6 +85,8 @@ class Job:
             seed = int(torch.randint(2**31 - 1, (), generator=request.generator))
         return cls(
             request.score,
+            request.position,
+            (request.query.shape[2], request.key.shape[2]),
             request.mask,
             request.weighting,
             request.dropout,
@@ -105,6 +110,11 @@ class Job:
         if veil is not None and veil.dim() == 4 and veil.shape[0] > 1:
             veil = veil[block.chunk.start : block.chunk.stop]
         return veil
+
+    def steps(self, block: Block, device: torch.device) -> Tensor:
+        """How far the keys of a block are after its queries' places."""
+        assert self.position is not None
+        return self.position.steps(block.rows, block.keys, self.lengths, device)
 
     def factor(self, block: Block, weights: Tensor) -> Tensor | None:
         """What dropout multiplies the weights of a block by, or None."""

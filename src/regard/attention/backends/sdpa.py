@@ -21,6 +21,8 @@ def refuse(request: Request) -> str | None:
     mask = request.mask
     if request.bias is not None and request.bias.requires_grad:
         reason = "the bias needs a gradient"
+    elif request.position is not None:
+        reason = "the bias is a rule of distances, which is not to become an N×M matrix"
     elif _padding(request) > min(_widths(request)):
         reason = "values and keys differ so much in width that padding would cost more"
     elif request.query.dtype == torch.float64 and request.needs_grad():

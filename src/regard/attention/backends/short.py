@@ -38,7 +38,7 @@ def refuse(request: Request) -> str | None:
         reason = "float64 gradients may be differentiated again"
     elif request.key.shape[2] > most:
         reason = f"there are more than {most} keys"
-    elif request.bias is not None:
+    elif request.bias is not None or request.position is not None:
         reason = "there is a bias"
     elif request.key.shape[1] != request.query.shape[1]:
         reason = "heads are grouped"

@@ -38,7 +38,7 @@ def bytes_beyond(request: Request) -> int:
     B, H, N, D = request.query.shape
     M, E = request.value.shape[-2:]
     chunk, rows = block_sizes(request, _floats(request))
-    block = chunk * H * rows * M * (4 + request.score.floats_per_pair(D))
+    block = chunk * H * rows * M * (4 + _floats(request))
     copies = 0
     if request.query.dtype in (torch.bfloat16, torch.float16):
         copies += sum(t.numel() for t in (request.query, request.key, request.value))
@@ -94,7 +94,8 @@ def scores_of(job: Job, block: Block, inputs: Inputs) -> Tensor:
 
 
 def _floats(request: Request) -> int:
-    return request.score.floats_per_pair(request.query.shape[-1])
+    of_position = 0 if request.position is None else 2
+    return request.score.floats_per_pair(request.query.shape[-1]) + of_position
 
 
 def _scores(
@@ -106,7 +107,10 @@ def _scores(
     tensors: tuple[Tensor, ...] | list[Tensor],
 ) -> Tensor:
     """Scores of a block, −inf where hidden."""
-    scores = job.score.tile(query, key, *tensors)
+    own = len(job.score.tensors())
+    scores = job.score.tile(query, key, *tensors[:own])
+    if job.position is not None:
+        scores = scores + job.position.tile(query, job.steps(block, query.device), *tensors[own:])
     if bias is not None:
         scores = scores + bias
     if (veil := job.veil(block)) is not None:
@@ -137,7 +141,10 @@ class _Tiled(torch.autograd.Function):
             weights = job.weighting.rows(scores)
             if (factor := job.factor(block, weights)) is not None:
                 weights = weights * factor
-            rows_of(out, block).copy_(mix(weights, keys_of(value, block), job.veil(block)))
+            mixed = mix(weights, keys_of(value, block), job.veil(block))
+            if (moved := _moved(job, block, weights, tensors)) is not None:
+                mixed = mixed + moved
+            rows_of(out, block).copy_(mixed)
         ctx.job = job
         ctx.save_for_backward(query, key, value, bias, *tensors)
         return out, lse
@@ -160,10 +167,13 @@ def _block_gradients(
         weights = job.weighting.rows(scores)
         factor = job.factor(block, weights)
         d_weights = d_out @ value.transpose(-1, -2)
-        mixed = weights
-        if factor is not None:
-            d_weights, mixed = d_weights * factor, weights * factor
+        mixed = weights if factor is None else weights * factor
         d_value = mixed.transpose(-1, -2) @ d_out
+        d_mixed, d_tables = _moved_gradients(job, block, mixed, tensors, d_out, again)
+        if d_mixed is not None:
+            d_weights = d_weights + d_mixed
+        if factor is not None:
+            d_weights = d_weights * factor
         d_scores = job.weighting.gradient(weights, d_weights)
         if job.wants_lse:
             d_scores = d_scores + weights * d_lse.unsqueeze(-1)
@@ -176,7 +186,38 @@ def _block_gradients(
     if bias is None:
         grads.insert(2, None)
     grads.insert(2, d_value)
+    for place, grad in d_tables.items():
+        own = grads[4 + place]
+        grads[4 + place] = grad if own is None else own + grad
     return grads
+
+
+def _moved(
+    job: Job, block: Block, weights: Tensor, tensors: tuple[Tensor, ...] | list[Tensor]
+) -> Tensor | None:
+    """What distances add to the mixed values of a block."""
+    if job.position is None:
+        return None
+    of_position = tensors[len(job.score.tensors()) :]
+    return job.position.mix(weights, job.steps(block, weights.device), *of_position)
+
+
+def _moved_gradients(
+    job: Job, block: Block, weights: Tensor, tensors: list[Tensor], d_out: Tensor, again: bool
+) -> tuple[Tensor | None, dict[int, Tensor]]:
+    """The gradients of ``_moved``: of the weights, and of tensors by their number."""
+    if job.position is None:
+        return None, {}
+    if not again:
+        weights = weights.detach().requires_grad_()
+    with torch.enable_grad():
+        moved = _moved(job, block, weights, tensors)
+    if moved is None:
+        return None, {}
+    d_weights, *rest = torch.autograd.grad(
+        moved, [weights, *tensors], d_out, create_graph=again, allow_unused=True
+    )
+    return d_weights, {place: grad for place, grad in enumerate(rest) if grad is not None}
 
 
 class _Sums:
