@@ -39,6 +39,11 @@ class Band:
         last = keys - 1 if self.most is None else min(keys - 1, rows.stop - 1 + self.most)
         return range(first, last + 1) if last >= first else range(0)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no query sees any key."""
+        return self.least is not None and self.most is not None and self.most < self.least
+
     def inexact(self) -> "Band":
         """The same stripe, of which something may be hidden."""
         return replace(self, is_exact=False)
@@ -65,14 +70,22 @@ class Runs:
     """Pieces of the grid outside of which nothing is visible; no two share a query.
 
     Attributes:
-        runs: The pieces. Those of batch 0 hold for every batch row if ``batch`` is one.
+        runs: The pieces, row after row and from the first query to the last. Those of batch 0 hold
+            for every batch row if ``batch`` is one.
         batch: How many batch rows they tell apart.
-        is_exact: Whether everything in the pieces is visible.
+        band: A stripe that the visible part of the pieces lies in, or None.
+        is_exact: Whether everything in the pieces, and in the stripe if there is one, is visible.
     """
 
     runs: tuple[Run, ...]
     batch: int
+    band: Band | None
     is_exact: bool
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs the pieces of one batch row hold on average, at most."""
+        return sum(len(run.rows) * len(run.keys) for run in self.runs) // max(1, self.batch)
 
     def inexact(self) -> "Runs":
         """The same pieces, of which something may be hidden."""

@@ -6,7 +6,7 @@ rules themselves are in ``masks.py``.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import final
@@ -209,6 +209,13 @@ class BoundMask:
         """How many elements the dense mask has at most; known without making it."""
         return prod(self.mask.extent(self.grid))
 
+    @property
+    def width(self) -> int | None:
+        """The most keys that one query may see, if a band says so; None: perhaps all."""
+        if not isinstance(self.form, Band) or self.form.least is None or self.form.most is None:
+            return None
+        return max(0, self.form.most - self.form.least + 1)
+
     @cached_property
     def is_causal(self) -> bool:
         """Whether query i sees exactly the keys up to i, so that a flag says it all."""
@@ -351,7 +358,9 @@ class _Both(Mask):
         if isinstance(one, Band) and isinstance(other, Band):
             return one & other
         # Documents are narrower than a band that is open on one side.
-        found = one if isinstance(one, Runs) or other is None else other
+        found, rest = (one, other) if isinstance(one, Runs) or other is None else (other, one)
+        if isinstance(found, Runs) and found.band is None and isinstance(rest, Band):
+            return replace(found, band=rest, is_exact=found.is_exact and rest.is_exact)
         return None if found is None else found.inexact()
 
 

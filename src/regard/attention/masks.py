@@ -302,7 +302,7 @@ class _Documents(Mask):
             if of_queries is None or of_keys is None:
                 return None
             runs += [Run(b, rows, of_keys.get(n, range(0))) for n, rows in of_queries.items()]
-        return Runs(tuple(runs), B, is_exact=True)
+        return Runs(tuple(runs), B, None, is_exact=True)
 
 
 @final

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from types import ModuleType
 
-from regard.attention.backends import additive_cpu, sdpa, short, tiled
+from regard.attention.backends import additive_cpu, packed, sdpa, short, tiled
 from regard.attention.request import Request
 from regard.choices import choose
 from regard.errors import SettingError
@@ -11,6 +11,7 @@ from regard.errors import SettingError
 # In the order they are tried; the last serves everything.
 BACKENDS: dict[str, ModuleType] = {
     "short": short,
+    "packed": packed,
     "sdpa": sdpa,
     "additive_cpu": additive_cpu,
     "tiled": tiled,

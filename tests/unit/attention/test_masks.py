@@ -115,6 +115,8 @@ EVERY = [
     documents(
         torch.tensor([[0, 0, 1, 1, 1], [3, 3, 3, 3, 1]]), torch.tensor([0, 0, 0, 1, 1, 1, 3])
     ),
+    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & causal(),
+    causal() & documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & lengths([7, 2]),
     prefix([2, 9]) | causal(),
     where(lambda batch, head, query, key: (query * key + batch) % 3 > head),
 ]
@@ -133,6 +135,11 @@ def test_a_form_holds_everything_visible_and_says_whether_all_of_it_is(mask):
         for batch, rows, keys in bound.form.runs:
             part = inside if bound.form.batch == 1 else inside[batch : batch + 1]
             part[:, :, rows.start : rows.stop, keys.start : keys.stop] = True
+        if bound.form.band is not None:
+            for n in range(5):
+                span = bound.form.band.span(range(n, n + 1), 7)
+                inside[:, :, n, : span.start] = False
+                inside[:, :, n, span.stop :] = False
     else:
         inside[:] = True
     assert not (whole & ~inside).any()
@@ -148,7 +155,7 @@ def test_bands_and_documents_are_known_as_such():
     assert (~both.mask).bind(2, 3, 5, 7).form is None
     packed = (documents([4, 4, 2]) & causal()).bind(2, 3, 3, 3).form
     runs = (Run(0, range(2), range(2)), Run(0, range(2, 3), range(2, 3)))
-    assert packed == Runs(runs, 1, is_exact=False)
+    assert packed == Runs(runs, 1, Band(None, 0, is_exact=True), is_exact=True)
     assert documents([4, 2, 4]).bind(2, 3, 3, 3).form is None
 
 

@@ -134,7 +134,10 @@ class Job:
 def block_sizes(request: Request, floats_per_pair: int) -> tuple[int, int]:
     """How many batch rows and how many queries make a block."""
     B, H, N, _ = request.query.shape
-    pairs = max(1, _BLOCK // max(1, H * request.key.shape[2] * floats_per_pair))
+    M = request.key.shape[2]
+    if request.mask is not None and (width := request.mask.width) is not None:
+        M = min(M, width + _MOST_ROWS)
+    pairs = max(1, _BLOCK // max(1, H * M * floats_per_pair))
     chunk = max(1, min(B, pairs // max(1, min(N, 32))))
     return chunk, max(1, min(N, pairs // chunk, _MOST_ROWS))
 

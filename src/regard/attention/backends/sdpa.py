@@ -4,12 +4,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.attention.mask import BoundMask
 from regard.attention.request import Request
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
 
 # A mask that no flag can express is handed over as numbers: at most 64 MB of float32.
 _LARGEST_MASK = 2**24
+# Blocks along a band are about this much slower for each pair than the kernel with a mask.
+_NARROW, _BLOCK_ROWS = 2, 128
 _HALVES = (torch.bfloat16, torch.float16)
 
 
@@ -27,9 +30,17 @@ def refuse(request: Request) -> str | None:
         reason = "values and keys differ so much in width that padding would cost more"
     elif request.query.dtype == torch.float64 and request.needs_grad():
         reason = "float64 gradients may be differentiated again"
+    elif mask is not None and _is_narrow(mask, request):
+        reason = "the window is so narrow that blocks along it are faster"
     elif mask is not None and not mask.is_causal and mask.size > _LARGEST_MASK:
         reason = "the mask would be an N×M matrix of more than 64 MB"
     return reason
+
+
+def _is_narrow(mask: BoundMask, request: Request) -> bool:
+    if request.query.device.type != "cpu" or mask.width is None:
+        return False
+    return (mask.width + _BLOCK_ROWS) * _NARROW < request.key.shape[2]
 
 
 def refuse_unless_plain(request: Request) -> str | None:

@@ -1,0 +1,115 @@
+"""Documents packed into one row, each attended by itself: what they do not see costs nothing."""
+
+from dataclasses import replace
+from itertools import groupby
+
+import torch
+from torch import Tensor
+
+from regard.attention.backends import sdpa, short
+from regard.attention.grid import Band, Run, Runs
+from regard.attention.mask import BoundMask
+from regard.attention.masks import window
+from regard.attention.request import Request
+
+# With more of the grid than this inside documents, one call with a mask is as fast.
+_LARGEST_SHARE = 0.5
+
+
+def refuse(request: Request) -> str | None:
+    """Why this backend cannot serve, or None if it can."""
+    form = None if request.mask is None else request.mask.form
+    if not isinstance(form, Runs) or not form.is_exact:
+        return "the mask is not one of documents"
+    if not _are_in_order(form, request.query.shape[2], request.key.shape[2]):
+        return "queries and keys do not go through the documents in the same order"
+    if form.pairs > _LARGEST_SHARE * request.query.shape[2] * request.key.shape[2]:
+        return "the documents are most of the row"
+    if form.band is not None and form.band.is_empty:
+        return "nothing is visible"
+    if request.bias is not None or request.position is not None:
+        return "there is a bias"
+    return sdpa.refuse(replace(request, mask=None, _forms=[request.dot()]))
+
+
+def notes(request: Request) -> tuple[str, ...]:
+    """What is done on the way, in words."""
+    form = _form_of(request)
+    longest = max(len(run.rows) for run in form.runs)
+    return (f"{len(form.runs)} documents, the longest of {longest} queries",)
+
+
+def bytes_beyond(request: Request) -> int:
+    """Memory taken beyond inputs and output: the parts of the answer before they are joined."""
+    parts = request.query.shape[:3].numel() * request.value.shape[-1] * request.query.element_size()
+    return parts + request.query.shape[:3].numel() * 4
+
+
+def run(request: Request) -> tuple[Tensor, Tensor | None]:
+    """The mixed values (B, H, N, E), and no log-sum-exp."""
+    form = _form_of(request)
+    if form.batch == 1:
+        return _row(request, form.runs, form.band), None
+    rows = []
+    for b, runs in groupby(form.runs, key=lambda run: run.batch):
+        one = replace(
+            request,
+            query=request.query[b : b + 1],
+            key=request.key[b : b + 1],
+            value=request.value[b : b + 1],
+        )
+        rows.append(_row(one, tuple(runs), form.band))
+    return torch.cat(rows), None
+
+
+def _row(request: Request, runs: tuple[Run, ...], band: Band | None) -> Tensor:
+    # Split and joined, not sliced: the gradient of a slice is a tensor as long as the row.
+    queries = torch.split(request.query, [len(run.rows) for run in runs], dim=2)
+    sizes = [len(run.keys) for run in runs]
+    keys, values = (torch.split(t, sizes, dim=2) for t in (request.key, request.value))
+    parts = []
+    for run, query, key, value in zip(runs, queries, keys, values, strict=True):
+        one = replace(request, query=query, key=key, value=value, mask=None, _forms=[])
+        one.mask = _mask_of(one, run, band)
+        module = short if short.refuse(one) is None else sdpa
+        parts.append(module.run(one)[0])
+    return torch.cat(parts, dim=2)
+
+
+def _mask_of(request: Request, run: Run, band: Band | None) -> BoundMask | None:
+    """What the stripe hides within a document, bound to its sizes; None if that is nothing."""
+    if band is None:
+        return None
+    # Counted from the document's own first key, and so that both sides are at least zero.
+    shift = run.rows.start - run.keys.start
+    least = None if band.least is None else band.least + shift
+    most = None if band.most is None else band.most + shift
+    first = most if least is None else least
+    assert first is not None
+    mask = window(
+        before=None if least is None else 0,
+        after=None if most is None else most - first,
+        first=first,
+    )
+    B, H, N, _ = request.query.shape
+    return mask.bind(B, H, N, request.key.shape[2], request.query.device)
+
+
+def _form_of(request: Request) -> Runs:
+    assert request.mask is not None
+    form = request.mask.form
+    assert isinstance(form, Runs)
+    return form
+
+
+def _are_in_order(form: Runs, queries: int, keys: int) -> bool:
+    """Whether the pieces of each row hold every query and every key, one after the other."""
+    for _, runs in groupby(form.runs, key=lambda run: run.batch):
+        row = key = 0
+        for run in runs:
+            if run.rows.start != row or run.keys.start != key or not len(run.keys):
+                return False
+            row, key = run.rows.stop, run.keys.stop
+        if (row, key) != (queries, keys):
+            return False
+    return True

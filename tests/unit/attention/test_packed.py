@@ -1,0 +1,100 @@
+"""Packed documents: each by itself, the same numbers as one call with a mask."""
+
+import pytest
+import torch
+
+from regard.attention import (
+    Bilinear,
+    Gaussian,
+    ScaledDot,
+    attend,
+    causal,
+    documents,
+    explain,
+    lengths,
+    window,
+)
+
+SIZES = [5, 130, 40, 1, 77]
+LENGTH = sum(SIZES)
+IDS = torch.repeat_interleave(torch.arange(5), torch.tensor(SIZES))
+OTHER = torch.repeat_interleave(torch.arange(5), torch.tensor([77, 1, 40, 130, 5]))
+MASKS = {
+    "documents": documents(IDS),
+    "causal": documents(IDS) & causal(),
+    "window": window(before=9, after=4) & documents(IDS),
+    "per row": documents(torch.stack([IDS, OTHER])) & causal(),
+}
+SCORES = [ScaledDot(), Gaussian(3.0), Bilinear(torch.eye(16) / 4)]
+
+
+def make(dtype=torch.float32, heads=4, groups=4):
+    shapes = [(2, heads, LENGTH, 16), (2, groups, LENGTH, 16), (2, groups, LENGTH, 16)]
+    return [torch.randn(s, dtype=dtype).requires_grad_() for s in shapes]
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("score", SCORES, ids=str)
+def test_answers_and_gradients_are_those_of_one_masked_call(mask, score):
+    inputs = make()
+    assert explain(*inputs, score=score, mask=MASKS[mask]).backend == "packed"
+    found = []
+    for backend in (None, "tiled"):
+        out = attend(*inputs, score=score, mask=MASKS[mask], backend=backend)
+        found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
+
+
+def test_heads_may_share_keys():
+    inputs = make(heads=4, groups=2)
+    out = attend(*inputs, mask=MASKS["causal"], backend="packed")
+    want = attend(*inputs, mask=MASKS["causal"], backend="tiled")
+    torch.testing.assert_close(out, want, atol=2e-6, rtol=1e-5)
+
+
+def test_half_precision_stays_what_it_is():
+    inputs = make(dtype=torch.bfloat16)
+    out = attend(*inputs, mask=MASKS["documents"])
+    want = attend(*(t.float() for t in inputs), mask=MASKS["documents"])
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out.float(), want, atol=2e-2, rtol=2e-2)
+
+
+def test_nan_in_one_document_stays_there():
+    query, key, value = (t.detach() for t in make())
+    key[:, :, 5:135] = float("nan")
+    out = attend(query, key, value, mask=MASKS["documents"])
+    assert out[:, :, 5:135].isnan().all()
+    assert out[:, :, :5].isfinite().all()
+    assert out[:, :, 135:].isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("mask", "reason"),
+    [
+        (documents(IDS) & lengths([LENGTH, 9]), "not one of documents"),
+        (documents(IDS, IDS.flip(0)), "in the same order"),
+        (documents([0] * (LENGTH - 9) + [1] * 9), "most of the row"),
+        (causal(), "not one of documents"),
+    ],
+)
+def test_what_it_cannot_serve_goes_elsewhere(mask, reason):
+    inputs = make()
+    plan = explain(*inputs, mask=mask)
+    assert plan.backend != "packed"
+    assert reason in plan.reason
+    torch.testing.assert_close(
+        attend(*inputs, mask=mask),
+        attend(*inputs, mask=mask, backend="tiled"),
+        atol=2e-5,
+        rtol=1e-4,
+    )
+
+
+def test_a_stripe_that_misses_the_documents_shows_nothing():
+    mask = documents(IDS) & window(before=0, after=0, first=3) & window(before=0, after=0, first=9)
+    assert attend(*make(), mask=mask).eq(0).all()
+    far = documents(IDS) & window(before=0, after=0, first=200)
+    out = attend(*make(), mask=far)
+    torch.testing.assert_close(out, torch.zeros_like(out))
