@@ -126,11 +126,13 @@ def attend(
         return_lse=return_lse,
     )
     out, lse = _run(request, backend)
+    if request.sink is not None:
+        out, lse = _drained(request.sink, out, lse)
     shape = request.leading
     if out.shape[:2] != shape:
         out = out.reshape(*shape, *out.shape[2:])
         lse = None if lse is None else lse.reshape(*shape, lse.shape[-1])
-    return out if lse is None else (out, lse)
+    return (out, lse) if return_lse and lse is not None else out
 
 
 def weights(
@@ -177,7 +179,10 @@ def weights(
         scores = scores + position.tile(queries, steps, *position.tensors())
     if request.mask is not None:
         scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
-    rows = weighting.rows(scores).to(query.dtype)
+    rows = weighting.rows(scores)
+    if request.sink is not None:
+        rows, _ = _drained(request.sink, rows, scores.logsumexp(dim=-1))
+    rows = rows.to(query.dtype)
     return rows.reshape(*request.leading, *rows.shape[2:])
 
 
@@ -217,6 +222,13 @@ def explain(
         return_lse=return_lse,
     )
     return make_plan(request, backend)
+
+
+def _drained(sink: Tensor, out: Tensor, lse: Tensor | None) -> tuple[Tensor, Tensor]:
+    """What is left beside the sink, and the log-sum-exp with it."""
+    assert lse is not None
+    left = torch.sigmoid(lse - sink).unsqueeze(-1)
+    return (out * left).to(out.dtype), torch.logaddexp(lse, sink)
 
 
 def _run(request: Request, backend: str | None) -> tuple[Tensor, Tensor | None]:

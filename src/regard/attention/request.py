@@ -10,7 +10,7 @@ from regard.attention.biases import PositionBias
 from regard.attention.grid import Cover, Grid, lift
 from regard.attention.mask import BoundMask, Mask, as_mask
 from regard.attention.scores import DotForm, Score
-from regard.attention.weighting import Weighting
+from regard.attention.weighting import Softmax, Weighting
 from regard.checks import check_fraction
 from regard.errors import SettingError, ShapeError
 
@@ -32,6 +32,7 @@ class Request:
         weighting: How scores become weights.
         dropout: The fraction of weights set to zero; the others grow to make up for it.
         generator: Where the seed of the dropout comes from; None is torch's own.
+        sink: Of the softmax, (H, 1) or (1, 1), or None; added to what a backend gives.
         return_lse: Whether the log-sum-exp of the scores is wanted.
         leading: The shape of the answer before (N, E).
     """
@@ -46,6 +47,7 @@ class Request:
     weighting: Weighting
     dropout: float
     generator: torch.Generator | None
+    sink: Tensor | None
     return_lse: bool
     leading: tuple[int, ...]
     _forms: list[DotForm | None] = field(default_factory=list, repr=False)
@@ -68,6 +70,7 @@ class Request:
             or self.key.requires_grad
             or self.value.requires_grad
             or (self.bias is not None and self.bias.requires_grad)
+            or (self.sink is not None and self.sink.requires_grad)
             or any(tensor.requires_grad for tensor in self.tensors())
         )
 
@@ -103,6 +106,7 @@ def make_request(
         bound = as_mask(mask).bind(batch, heads, N, M, query.device)
         if bound.cover is Cover.ALL:
             bound = None
+    sink = _sink_of(weighting, query)
     position = bias if isinstance(bias, PositionBias) else None
     if position is not None:
         position.check(query.shape[1], query.shape[-1], value.shape[-1])
@@ -120,7 +124,8 @@ def make_request(
         weighting,
         dropout,
         generator,
-        return_lse,
+        sink,
+        return_lse or sink is not None,
         leading,
     )
 
@@ -144,6 +149,18 @@ def _check_kinds(
             f"query, key and value must be on one device; got {device}, {key.device} "
             f"and {value.device}."
         )
+
+
+def _sink_of(weighting: Weighting, query: Tensor) -> Tensor | None:
+    """The sink as (H, 1) or (1, 1), or None."""
+    if not isinstance(weighting, Softmax) or weighting.sink is None:
+        return None
+    H = query.shape[1]
+    wide = torch.promote_types(query.dtype, torch.float32)
+    sink = torch.as_tensor(weighting.sink, dtype=wide, device=query.device)
+    if sink.shape not in ((), (1,), (H,)):
+        raise ShapeError(f"sink must have shape () or (H,) = ({H},); got {tuple(sink.shape)}.")
+    return sink.reshape(-1, 1)
 
 
 def _to_four_axes(

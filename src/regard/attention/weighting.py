@@ -25,7 +25,15 @@ class Weighting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """``exp(score) / sum of exp(scores)``."""
+    """``exp(score) / sum of exp(scores)``.
+
+    Attributes:
+        sink: A number, or a tensor, () or (H,), such as a learned one per head: the score of a key
+            that is always there and whose value is zero. Weights then sum to less than one, as in
+            Xiao et al. (2024), https://arxiv.org/abs/2309.17453; with 0 this is "softmax plus one".
+    """
+
+    sink: float | Float[Tensor, "..."] | None = None
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         """The weights of whole rows of scores; a row of −inf gives zeros.

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from torch.autograd import gradcheck
+from torch.autograd import gradcheck, gradgradcheck
 
 from regard.attention import Additive, Entmax15, Hard, Softmax, Sparsemax, attend, lengths, weights
+from regard.errors import ShapeError
 
 
 def by_bisection(scores, weight):
@@ -83,3 +84,41 @@ def test_of_equal_scores_the_first_is_best():
 
 def test_a_nan_is_seen_and_not_picked():
     assert Hard().rows(torch.tensor([[1.0, float("nan")]])).isnan().any()
+
+
+@pytest.mark.parametrize("sink", [0.0, torch.tensor([0.5, -1.0, 2.0])])
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_sink_is_a_key_whose_value_is_zero(make_inputs, sink, additive):
+    query, key, value = make_inputs()
+    w = torch.randn(11, dtype=torch.float64)
+    options = {"score": Additive(w)} if additive else {}
+    options["mask"] = lengths([4, 0])
+    rows = weights(query, key, **options)
+    _, lse = attend(query, key, value, return_lse=True, **options)
+    scores = rows.log() + lse[..., None]
+    first = torch.as_tensor(sink).double().reshape(-1, 1, 1).expand(2, 3, 5, 1)
+    want = torch.cat([first, scores.nan_to_num(float("-inf"))], -1).softmax(-1)[..., 1:]
+    softmax = Softmax(sink=sink)
+    torch.testing.assert_close(weights(query, key, weighting=softmax, **options), want)
+    out, total = attend(query, key, value, weighting=softmax, return_lse=True, **options)
+    torch.testing.assert_close(out, want @ value)
+    torch.testing.assert_close(total, torch.logaddexp(lse, first[..., 0]))
+    plain = attend(query, key, value, weighting=softmax, **options)
+    assert torch.equal(plain, out)
+
+
+def test_a_sink_may_be_learned(make_inputs):
+    sink = torch.randn(3, dtype=torch.float64, requires_grad=True)
+
+    def call(query, key, value, sink):
+        return attend(query, key, value, weighting=Softmax(sink=sink), mask=lengths([4, 0]))
+
+    inputs = (*make_inputs(requires_grad=True), sink)
+    assert gradcheck(call, inputs, fast_mode=True)
+    assert gradgradcheck(call, inputs, fast_mode=True)
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_a_sink_has_a_number_for_each_head(make_inputs):
+    with pytest.raises(ShapeError, match=r"sink must have shape \(\) or \(H,\) = \(3,\); got \(4,"):
+        attend(*make_inputs(), weighting=Softmax(sink=torch.zeros(4)))
