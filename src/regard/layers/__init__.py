@@ -1,6 +1,13 @@
 """Modules that own weights; where they attend, they call the engine."""
 
-from regard.layers.attention import AdditiveAttention
+from regard.layers.attention import (
+    AdditiveAttention,
+    AttentionPooling,
+    BilinearAttention,
+    DotAttention,
+    KernelAttention,
+    LocationAttention,
+)
 from regard.layers.dropout import Dropout, dropout
 from regard.layers.embedding import TokenEmbedding
 from regard.layers.feedforward import FeedForward
@@ -12,9 +19,14 @@ from regard.layers.residual import Residual
 
 __all__ = [
     "AdditiveAttention",
+    "AttentionPooling",
+    "BilinearAttention",
+    "DotAttention",
     "Dropout",
     "FeedForward",
+    "KernelAttention",
     "LearnedPositions",
+    "LocationAttention",
     "MultiHeadAttention",
     "Packing",
     "RecurrentCell",

@@ -1,5 +1,9 @@
-"""Attention layers of recurrent models: they own the projections, the engine does the rest."""
+"""Attention with one head: layers that own what a score learns; the engine does the rest.
 
+All but the pooling are used alike: ``prepare`` a memory once, then ask with any number of queries.
+"""
+
+from collections.abc import Callable
 from math import sqrt
 
 import torch
@@ -7,9 +11,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.attention.attend import attend
+from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace
 from regard.attention.mask import Mask
-from regard.attention.scores import Additive
+from regard.attention.scores import Additive, Bilinear, Dot, ScaledDot, Score
 from regard.checks import check_fraction, check_positive
+from regard.choices import choose
+from regard.errors import ShapeError
 
 
 class AdditiveAttention(nn.Module):
@@ -77,16 +84,263 @@ class AdditiveAttention(nn.Module):
         Returns:
             The mixed values, with an axis of queries if there was one.
         """
-        single = query.dim() == 2
         # Under autocast the projection is in half precision and the keys are not: sums of h terms
         # through a tanh are worth float32.
-        queries = self.query(query.unsqueeze(1) if single else query).to(values.dtype)
-        context = attend(
-            queries,
-            keys,
-            values,
-            score=Additive(self.w),
-            mask=mask,
-            dropout=self.dropout if self.training else 0.0,
-        )
-        return context.squeeze(1) if single else context
+        queries = self.query(query).to(values.dtype)
+        return _contexts(self, queries, keys, values, Additive(self.w), mask)
+
+
+class DotAttention(nn.Module):
+    """Attention by the dot product of a query and a memory state; nothing is learned.
+
+    Luong et al. (2015), https://arxiv.org/abs/1508.04025, equation 8, *dot*; scaled, Vaswani et al.
+    (2017), equation 1.
+
+    Args:
+        is_scaled: Whether scores are divided by the square root of the width.
+        dropout: The fraction of attention weights set to zero in training.
+
+    Example:
+        >>> memory = torch.ones(2, 5, 6)
+        >>> DotAttention()(torch.zeros(2, 6), memory, memory).shape
+        torch.Size([2, 6])
+    """
+
+    def __init__(self, *, is_scaled: bool = True, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_fraction("dropout", dropout)
+        self.dropout = dropout
+        self.score: Score = ScaledDot() if is_scaled else Dot()
+
+    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
+        """The keys: the memory itself."""
+        return memory
+
+    def forward(
+        self,
+        query: Float[Tensor, "B N K"] | Float[Tensor, "B K"],
+        keys: Float[Tensor, "B M K"],
+        values: Float[Tensor, "B M E"],
+        *,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
+        """The context of each query; see :class:`AdditiveAttention`."""
+        return _contexts(self, query, keys, values, self.score, mask)
+
+
+class BilinearAttention(nn.Module):
+    """Attention by ``qᵀ W k``: Luong et al. (2015), equation 8, *general*.
+
+    Args:
+        query_dim: Width of a query.
+        key_dim: Width of a memory state.
+        dropout: The fraction of attention weights set to zero in training.
+
+    Raises:
+        SettingError: A width is not positive, or dropout is not below 1.
+    """
+
+    def __init__(self, query_dim: int, key_dim: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_positive("query_dim", query_dim)
+        check_positive("key_dim", key_dim)
+        check_fraction("dropout", dropout)
+        self.dropout = dropout
+        self.w = nn.Parameter(torch.empty(query_dim, key_dim))
+        nn.init.xavier_uniform_(self.w)
+
+    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
+        """The keys: the memory itself."""
+        return memory
+
+    def forward(
+        self,
+        query: Float[Tensor, "B N Q"] | Float[Tensor, "B Q"],
+        keys: Float[Tensor, "B M K"],
+        values: Float[Tensor, "B M E"],
+        *,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
+        """The context of each query; see :class:`AdditiveAttention`."""
+        return _contexts(self, query, keys, values, Bilinear(self.w), mask)
+
+
+KERNELS: dict[str, Callable[[Tensor], Score]] = {
+    "box": Box,
+    "epanechnikov": Epanechnikov,
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+}
+
+
+class KernelAttention(nn.Module):
+    """Nadaraya-Watson regression: values weighted by a kernel of the distance to their keys.
+
+    Args:
+        kernel: "gaussian", "laplace", "epanechnikov" or "box".
+        bandwidth: How far "near" reaches, at first.
+        dim: Dimensions with a bandwidth of their own; None is one for all.
+        is_learned: Whether the bandwidth is trained. That of a box has no gradient.
+
+    Raises:
+        SettingError: The kernel is unknown, or the bandwidth is not positive.
+
+    Example:
+        >>> layer = KernelAttention("gaussian", bandwidth=0.5)
+        >>> x, y = torch.linspace(0, 5, 50)[None, :, None], torch.ones(1, 50, 1)
+        >>> layer(torch.tensor([[[1.0], [2.0]]]), x, y).shape
+        torch.Size([1, 2, 1])
+    """
+
+    def __init__(
+        self,
+        kernel: str = "gaussian",
+        *,
+        bandwidth: float = 1.0,
+        dim: int | None = None,
+        is_learned: bool = True,
+    ) -> None:
+        super().__init__()
+        check_positive("bandwidth", bandwidth)
+        self.kernel = choose("kernel", kernel, KERNELS)
+        self.dropout = 0.0
+        # Its logarithm, so that training cannot make it negative.
+        start = torch.full(() if dim is None else (dim,), float(bandwidth)).log()
+        self.log_bandwidth = nn.Parameter(start, requires_grad=is_learned)
+
+    @property
+    def bandwidth(self) -> Float[Tensor, "..."]:
+        """How far "near" reaches."""
+        return self.log_bandwidth.exp()
+
+    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
+        """The keys: the memory itself."""
+        return memory
+
+    def forward(
+        self,
+        query: Float[Tensor, "B N K"] | Float[Tensor, "B K"],
+        keys: Float[Tensor, "B M K"],
+        values: Float[Tensor, "B M E"],
+        *,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
+        """The regression at each query; see :class:`AdditiveAttention`."""
+        score = self.kernel(self.bandwidth.to(query.dtype))
+        return _contexts(self, query, keys, values, score, mask)
+
+
+class LocationAttention(nn.Module):
+    """Attention to places: a query says which positions count, whatever stands there.
+
+    ``softmax(W q)``: Luong et al. (2015), equation 9, *location*.
+
+    Args:
+        query_dim: Width of a query.
+        max_length: The longest memory.
+        dropout: The fraction of attention weights set to zero in training.
+
+    Raises:
+        SettingError: A size is not positive, or dropout is not below 1.
+    """
+
+    def __init__(self, query_dim: int, max_length: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_positive("query_dim", query_dim)
+        check_positive("max_length", max_length)
+        check_fraction("dropout", dropout)
+        self.dropout = dropout
+        self.w = nn.Parameter(torch.empty(max_length, query_dim))
+        nn.init.xavier_uniform_(self.w)
+
+    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M Q"]:
+        """The keys: for each place of the memory its row of W.
+
+        Raises:
+            ShapeError: The memory is longer than ``max_length``.
+        """
+        B, M, _ = memory.shape
+        if len(self.w) < M:
+            raise ShapeError(
+                f"memory must be at most {len(self.w)} positions long; got {M}. "
+                "Make the layer with a larger max_length."
+            )
+        return self.w[:M].to(memory.dtype).expand(B, M, -1)
+
+    def forward(
+        self,
+        query: Float[Tensor, "B N Q"] | Float[Tensor, "B Q"],
+        keys: Float[Tensor, "B M Q"],
+        values: Float[Tensor, "B M E"],
+        *,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
+        """The context of each query; see :class:`AdditiveAttention`."""
+        return _contexts(self, query, keys, values, Dot(), mask)
+
+
+class AttentionPooling(nn.Module):
+    """A sequence of any length as one vector: what some learned queries gather, side by side.
+
+    The self-attentive embedding of Lin et al. (2017), https://arxiv.org/abs/1703.03130, with scaled
+    dot products.
+
+    Args:
+        model_dim: Width of the states, C.
+        num_queries: Learned queries, Q.
+        dropout: The fraction of attention weights set to zero in training.
+
+    Raises:
+        SettingError: A size is not positive, or dropout is not below 1.
+
+    Example:
+        >>> AttentionPooling(6, num_queries=2)(torch.ones(3, 5, 6)).shape
+        torch.Size([3, 12])
+    """
+
+    def __init__(self, model_dim: int, *, num_queries: int = 1, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_positive("model_dim", model_dim)
+        check_positive("num_queries", num_queries)
+        check_fraction("dropout", dropout)
+        self.dropout = dropout
+        self.queries = nn.Parameter(torch.empty(num_queries, model_dim))
+        self.key = nn.Linear(model_dim, model_dim)
+        nn.init.normal_(self.queries)
+
+    def forward(
+        self,
+        states: Float[Tensor, "B M C"],
+        *,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B QC"]:
+        """The states pooled.
+
+        Args:
+            states: What is gathered from.
+            mask: Which states count, such as ``lengths(n)``; broadcasts to (B, Q, M).
+        """
+        queries = self.queries.to(states.dtype).expand(len(states), -1, -1)
+        keys = self.key(states).to(states.dtype)
+        return _contexts(self, queries, keys, states, ScaledDot(), mask).flatten(1)
+
+
+def _contexts(
+    layer: nn.Module,
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    score: Score,
+    mask: Mask | Tensor | None,
+) -> Tensor:
+    """The context of each query, of which there is one a row if the queries have two axes."""
+    is_single = query.dim() == 2
+    context = attend(
+        query.unsqueeze(1) if is_single else query,
+        keys,
+        values,
+        score=score,
+        mask=mask,
+        dropout=float(layer.dropout) if layer.training else 0.0,  # type: ignore[arg-type]
+    )
+    return context.squeeze(1) if is_single else context
