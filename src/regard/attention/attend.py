@@ -170,13 +170,16 @@ def weights(
     wide = torch.promote_types(query.dtype, torch.float32)
     queries, keys = request.query.to(wide), request.key.to(wide)
     keys = keys.repeat_interleave(queries.shape[1] // keys.shape[1], dim=1)
-    scores = score.tile(queries, keys, *score.tensors())
+    if not keys.shape[2]:
+        return queries.new_zeros(*request.leading, queries.shape[2], 0).to(query.dtype)
+    scores = score.tile(queries, keys, *(tensor.to(wide) for tensor in score.tensors()))
     if request.bias is not None:
         scores = scores + request.bias
     if (position := request.position) is not None:
         N, M = scores.shape[-2:]
         steps = position.steps(range(N), range(M), (N, M), scores.device)
-        scores = scores + position.tile(queries, steps, *position.tensors())
+        tensors = (tensor.to(wide) for tensor in position.tensors())
+        scores = scores + position.tile(queries, steps, *tensors)
     if request.mask is not None:
         scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
     rows = weighting.rows(scores)

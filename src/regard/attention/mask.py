@@ -132,6 +132,8 @@ class Mask(ABC):
         """Visible where either is."""
         return ~_Both(~self, ~_as_mask_operand(other))
 
+    __rand__, __ror__ = __and__, __or__
+
     @final
     def __invert__(self) -> "Mask":
         """Visible where this mask hides."""
@@ -297,12 +299,15 @@ def as_mask(mask: Mask | Bool[Tensor, "..."]) -> Mask:
 class _Dense(Mask):
     def __init__(self, tensor: Tensor) -> None:
         super().__init__()
+        if not isinstance(tensor, Tensor):
+            raise ShapeError(f"mask must be a boolean tensor; got {type(tensor).__name__}.")
         if tensor.dtype != torch.bool:
             raise ShapeError(
                 f"mask must be boolean, True where a query may look; got {tensor.dtype}. "
                 "Numbers to add to the scores are a bias: pass bias=."
             )
-        self.tensor = tensor
+        # A copy, so that what was worked out stays true when the caller's tensor changes.
+        self.tensor = tensor.detach().clone()
 
     def check(self, grid: Grid) -> None:
         if not grid.accepts(self.tensor.shape):

@@ -111,6 +111,10 @@ def make_request(
     if position is not None:
         position.check(query.shape[1], query.shape[-1], value.shape[-1])
     added = None
+    if bias is not None and not isinstance(bias, Tensor | PositionBias):
+        raise ShapeError(
+            f"bias must be a tensor or a rule such as alibi(); got {type(bias).__name__}."
+        )
     if isinstance(bias, Tensor):
         added = _lift_bias(bias, Grid(batch, heads, N, M, query.device))
     return Request(
@@ -133,9 +137,12 @@ def make_request(
 def _check_kinds(
     query: Tensor, key: Tensor, value: Tensor, score: Score, weighting: Weighting
 ) -> None:
-    if not hasattr(score, "tile"):
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(tensor, Tensor):
+            raise ShapeError(f"{name} must be a tensor; got {type(tensor).__name__}.")
+    if not hasattr(score, "tile") or isinstance(score, type):
         raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.")
-    if not hasattr(weighting, "rows"):
+    if not hasattr(weighting, "rows") or isinstance(weighting, type):
         raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
     dtype, device = query.dtype, query.device
     if key.dtype != dtype or value.dtype != dtype:

@@ -6,6 +6,7 @@ Those that fall with distance are in ``kernels.py``.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite, sqrt
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -70,6 +71,8 @@ class ScaledDot:
     softcap: float | None = None
 
     def __post_init__(self) -> None:
+        if self.scale is not None and not isfinite(self.scale):
+            raise SettingError(f"scale must be a finite number; got {self.scale}.")
         if self.softcap is not None:
             check_positive("softcap", self.softcap)
 
@@ -97,7 +100,9 @@ class ScaledDot:
         return 1 if self.softcap is None else 3
 
     def _scale(self, query: Tensor) -> float:
-        return float(query.shape[-1]) ** -0.5 if self.scale is None else self.scale
+        if self.scale is not None:
+            return self.scale
+        return 1 / sqrt(max(1, query.shape[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,7 @@ class Bilinear:
 
     def check(self, query: Tensor, key: Tensor) -> None:
         """Raise ShapeError unless W joins the widths of queries and keys."""
+        check_tensor("w", self.w)
         H, D, K = query.shape[-3], query.shape[-1], key.shape[-1]
         if self.w.shape not in ((D, K), (1, D, K), (H, D, K)):
             raise ShapeError(
@@ -232,6 +238,7 @@ class Additive:
 
     def check(self, query: Tensor, key: Tensor) -> None:
         """Raise ShapeError unless q, k and w are equally wide."""
+        check_tensor("w", self.w)
         check_same_width(query, key)
         check_parameter("w", self.w, query)
 
@@ -339,6 +346,12 @@ def per_head(parameter: float | Tensor) -> float | Tensor:
     if isinstance(parameter, Tensor) and parameter.dim() == 2:
         return parameter[:, None, :]
     return parameter
+
+
+def check_tensor(name: str, tensor: object) -> None:
+    """Raise ShapeError unless a score's parameter is a tensor."""
+    if not isinstance(tensor, Tensor):
+        raise ShapeError(f"{name} must be a tensor; got {type(tensor).__name__}.")
 
 
 def check_parameter(name: str, parameter: float | Tensor | None, query: Tensor) -> None:

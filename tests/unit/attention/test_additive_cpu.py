@@ -108,3 +108,20 @@ def test_causal_rows_are_prefixes():
     out = attend(query, key, value, score=Additive(w), mask=causal())
     rows = weights(query, key, score=Additive(w), mask=causal())
     torch.testing.assert_close(out, rows @ value, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (1, 1), (1, 5), (2, 1), (2, 5)])
+def test_the_gradient_of_w_has_its_shape_however_it_broadcasts(heads, shape):
+    if shape[:1] == (2,) and heads == 1:
+        shape = (1, *shape[1:])
+    w = torch.randn(shape, requires_grad=True)
+    query, key = torch.randn(2, heads, 4, 5), torch.randn(2, heads, 6, 5)
+    grads = [
+        torch.autograd.grad(
+            attend(query, key, score=Additive(w), backend=backend).square().sum(), w
+        )
+        for backend in ("additive_cpu", "tiled")
+    ]
+    assert grads[0][0].shape == w.shape
+    torch.testing.assert_close(*grads, atol=1e-5, rtol=1e-4)

@@ -15,6 +15,7 @@ from regard.attention import (
     Gaussian,
     Laplace,
     ScaledDot,
+    Softmax,
     StudentT,
     attend,
     causal,
@@ -366,3 +367,50 @@ def test_a_dense_mask_object_equals_its_tensor(make_inputs):
     inputs = make_inputs()
     tensor = torch.rand(2, 1, 5, 7) > 0.4
     assert torch.equal(attend(*inputs, mask=dense(tensor)), attend(*inputs, mask=tensor))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_of_a_half_precision_score_are_worked_out_in_float32(make_inputs, dtype):
+    query, key, _ = make_inputs(dtype=dtype)
+    w = W.to(dtype)
+    rows = weights(query, key, score=Additive(w))
+    want = weights(query.float(), key.float(), score=Additive(w.float()))
+    assert rows.dtype == dtype
+    torch.testing.assert_close(rows.float(), want, atol=4e-3, rtol=0)
+
+
+def test_without_keys_or_without_width_there_is_no_division_by_zero():
+    assert weights(torch.ones(3, 4), torch.ones(0, 4)).shape == (3, 0)
+    assert weights(torch.ones(3, 0), torch.ones(2, 0)).eq(0.5).all()
+    assert attend(torch.ones(3, 0), torch.ones(2, 0), torch.ones(2, 3)).eq(1).all()
+
+
+def test_a_boolean_tensor_joins_a_mask_from_either_side():
+    eye = torch.eye(3, dtype=torch.bool)
+    assert (eye & causal()).draw(3, 3) == (causal() & eye).draw(3, 3)
+    assert (eye | causal()).draw(3, 3) == (causal() | eye).draw(3, 3)
+
+
+def test_a_mask_does_not_follow_later_changes_of_its_tensor():
+    seen = torch.ones(2, 2, dtype=torch.bool)
+    mask = dense(seen)
+    seen[:] = False
+    assert weights(torch.ones(2, 3), torch.ones(2, 3), mask=mask).eq(0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda q: attend([1.0], q), ShapeError, "query must be a tensor; got list"),
+        (lambda q: attend(q, q, score=ScaledDot), SettingError, "score must be a Score such as"),
+        (lambda q: attend(q, q, weighting=Softmax), SettingError, "weighting must be a Weighting"),
+        (lambda q: attend(q, q, bias=2.0), ShapeError, "bias must be a tensor or a rule"),
+        (lambda q: attend(q, q, score=Additive([1.0])), ShapeError, "w must be a tensor; got list"),
+        (lambda q: attend(q, q, mask=dense([[True]])), ShapeError, "boolean tensor; got list"),
+        (lambda q: ScaledDot(scale=float("nan")), SettingError, "scale must be a finite number"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_what_is_of_the_wrong_kind_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call(torch.ones(2, 3))

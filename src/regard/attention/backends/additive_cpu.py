@@ -311,7 +311,9 @@ class _Gradients:
     def finish(self) -> list[Tensor | None]:
         """The gradients in the order of the inputs."""
         slope = 4 * (self.factors.w if self.factors.w.dim() == 1 else self.factors.w[:, None])
-        w = self.w.sum_to_size(self.inputs.tensors[0].shape)
+        shape = self.inputs.tensors[0].shape
+        # Of a first axis of one, the factors know nothing.
+        w = self.w.sum_to_size(shape if self.w.dim() == 2 else shape[-1:]).reshape(shape)
         grads = [self.query.mul_(slope), self.key.mul_(slope), self.value, self.bias, w]
         return [grad if want else None for grad, want in zip(grads, self.wanted, strict=True)]
 
