@@ -76,7 +76,8 @@ def as_table(config: Any) -> dict[str, Any]:
 def assign(table: dict[str, Any], settings: Sequence[str]) -> None:
     """Write ``key.path=value`` settings (as ``--set`` takes them) into a nested ``table``.
 
-    A value is read as TOML where it parses (``4``, ``true``, ``[1, 2]``), else as text.
+    A value is read as TOML where it parses (``4``, ``true``, ``[1, 2]``), else as text; ``none``
+    switches a setting off that can be.
 
     Example:
         >>> table = {"model": {"num_heads": 8}}
@@ -98,6 +99,8 @@ def assign(table: dict[str, Any], settings: Sequence[str]) -> None:
 
 
 def _parse(text: str) -> Any:
+    if text.strip().lower() in ("none", "null"):
+        return None  # TOML has no word for a setting that is off
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -43,6 +43,25 @@ def test_a_tab_too_many(regard, writes: Writes) -> None:
     assert "bad.tsv:21: expected 2 columns, found 3. Is there a tab inside a sentence?" in message
 
 
+def test_columns_that_are_not_chosen(regard, writes: Writes) -> None:
+    pairs = writes("cmn.tsv", "a\tb\tCC-BY\n" * 30)
+    for command in (("data", "check"), ("data", "sample"), ("train",)):
+        message = regard.refused(*command, pairs)
+        assert "cmn.tsv:1: expected 2 columns, found 3. Say which to read: --columns 1 2" in message
+        assert "or --set 'data.columns=[1,2]' (regard train)." in message
+    assert "columns must differ from each other; got [1, 1]." in regard.refused(
+        "data", "check", pairs, "--columns", 1, 1
+    )
+
+
+def test_a_recipe_without_text_has_nothing_to_check(regard) -> None:
+    for command in ("check", "sample"):
+        assert regard.refused("data", command, "rnn-attention") == (
+            "error: rnn-attention must name sentence pairs in [data]; got none. "
+            "Name the files instead."
+        )
+
+
 def test_a_sentence_beyond_the_maximum_length(regard, writes: Writes, tmp_path: Path) -> None:
     message = regard.refused(
         *("train", writes("pairs.tsv", PAIRS), "--run", tmp_path / "run"),
@@ -177,6 +196,8 @@ def test_nothing_to_evaluate_on(regard, corpus: Path, run: Path) -> None:
         (("--beam-size", 0), "beam_size must be at least 1; got 0. Use 1 for greedy search."),
         (("--n-best", 0), "n_best must be at least 1; got 0."),
         (("--beam-size", 2, "--n-best", 3), "n_best must be at most beam_size; got n_best=3"),
+        (("--length-penalty", -1), "length_penalty must be at least 0; got -1"),
+        (("--n-best", 2, "--attention"), "--attention must go with one translation a line"),
         (("--beam-size", "wide"), 'unable to convert "wide" into int'),
         (("--beem-size", 2), "beem-size"),
     ],

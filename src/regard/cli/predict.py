@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.cli.output import note, progress_bar, say
+from regard.errors import SettingError
 
 if TYPE_CHECKING:
     from regard.inference.filtering import Answer
@@ -55,6 +56,11 @@ def predict(
     from regard.text.lines import text_suffix
 
     check_at_least("n_best", n_best, 1)
+    if attention and n_best > 1 and output_format == "text":
+        raise SettingError(
+            "--attention must go with one translation a line, or with --output-format jsonl; "
+            f"got --n-best {n_best}."
+        )
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     predictor = Predictor.load(run)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from regard.choices import choose
 from regard.cli.output import note
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
-from regard.errors import SettingError
+from regard.errors import RunError, SettingError
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -49,6 +49,8 @@ def train(
 
     if resume:
         folder = run or (default_run(what) if what else None)
+        if folder is not None and folder.is_dir() and not is_run(folder):
+            raise RunError(f"{folder} must be a run folder; run.json is missing in it.")
         if folder is None or not is_run(folder):
             raise SettingError(
                 f"--resume must go with the folder of a run; got {str(folder or 'none')!r}. "

@@ -12,12 +12,20 @@ CARD_FILE = "run.json"
 FORMAT = 1
 
 
-def new_card(task: str) -> dict[str, Any]:
-    """What ``run.json`` says of a run that has only just been made."""
+def new_card(task: str, *, recipe: str, text: str | None) -> dict[str, Any]:
+    """What ``run.json`` says of a run that has only just been made.
+
+    Args:
+        task: The name of the task.
+        recipe: The checksum of the recipe's file.
+        text: A fingerprint of the text that is trained on, if it has one.
+    """
     return {
         "format": FORMAT,
         "regard": __version__,
         "task": task,
+        "recipe": recipe,
+        "text": text,
         "finished": False,
         "model": None,
         "summary": None,

@@ -63,6 +63,8 @@ def fill_file(path: Path, content: bytes) -> None:
 
 def make_folder(path: Path) -> None:
     """Make an empty folder and those above it, so that they outlive a power cut."""
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} must be a folder; it is a file. Choose another: --run FOLDER.")
     with explain_refusal(path):
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         if missing:

@@ -97,7 +97,8 @@ class Look:
         chosen = [m for m in self.maps if m.kind == "cross" and layer in (None, m.layer)]
         if not chosen:
             raise SettingError(
-                "layer must be one with attention to the source; this model has none."
+                "The model must attend to the source to be looked at; this one does not"
+                f"{'' if layer is None else f' in layer {layer}'}."
             )
         return torch.stack([m.weights.mean(0) for m in chosen]).mean(0)
 
@@ -157,6 +158,8 @@ class Predictor:
         beam_size = self.recipe.decoding.beam_size if beam_size is None else beam_size
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
         check_at_least("n_best", n_best, 1)
+        if length_penalty is not None:
+            check_at_least("length_penalty", length_penalty, 0)
         if n_best > beam_size:
             raise SettingError(
                 f"n_best must be at most beam_size; got n_best={n_best}, beam_size={beam_size}."
@@ -179,7 +182,7 @@ class Predictor:
             output: The output's text, or its token ids.
 
         Raises:
-            DataError: The source is empty or longer than training allowed.
+            DataError: The source is empty, or source or output longer than training allowed.
         """
         source = normalize(source)
         target = self.tokenizer.target
@@ -192,6 +195,12 @@ class Predictor:
             raise DataError(
                 f"source must be at most {longest} tokens long to be looked at; "
                 f"got {len(source_ids)}. Look at one sentence at a time."
+            )
+        most = int(longest_output(torch.tensor([longest]), self.recipe.decoding.max_ratio))
+        if len(ids) > most:
+            raise DataError(
+                f"output must be at most {most} tokens long to be looked at; got {len(ids)}. "
+                "Look at one sentence at a time."
             )
         text, spans = target.decode_with_spans(ids)
         source_batch, lengths = self._padded([source_ids])

@@ -98,19 +98,22 @@ class Run:
     def __init__(self, path: Path, *, card: dict[str, Any], lock: Lock | None) -> None:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
-        self.recipe = _read_recipe(path / _RECIPE)
+        self.recipe = _read_recipe(path / _RECIPE, card.get("recipe"))
         self._card = card
         self._lock = lock
         self._tokenizer_checked = False
 
     @classmethod
-    def create(cls, path: str | Path, recipe: Mapping[str, Any], task: str) -> "Run":
+    def create(
+        cls, path: str | Path, recipe: Mapping[str, Any], task: str, *, text: str | None = None
+    ) -> "Run":
         """A new run at ``path``, open for training.
 
         Args:
             path: A folder that does not exist or is empty, or that a killed ``create`` left.
             recipe: The resolved settings as a table; None in it is left out.
             task: The name of the task.
+            text: A fingerprint of the text that is trained on, to know it again.
 
         Raises:
             RunError: The folder holds something, is in use, or cannot be written.
@@ -122,8 +125,9 @@ class Run:
         try:
             _check_empty(path)
             tidy(path)
-            write_file(path / _RECIPE, write_toml(recipe).encode())
-            card = new_card(task)
+            content = write_toml(recipe).encode()
+            write_file(path / _RECIPE, content)
+            card = new_card(task, recipe=checksum(content), text=text)
             write_file(path / CARD_FILE, seal(card))
             return cls(path, card=card, lock=lock)
         except BaseException:
@@ -181,6 +185,12 @@ class Run:
     def task(self) -> str:
         """The name of the task, as given to ``create``."""
         return str(self._card["task"])
+
+    @property
+    def text(self) -> str | None:
+        """The fingerprint of the text that is trained on, as given to ``create``."""
+        found = self._card.get("text")
+        return None if found is None else str(found)
 
     @property
     def is_finished(self) -> bool:
@@ -387,9 +397,13 @@ class Run:
             )
 
 
-def _read_recipe(path: Path) -> dict[str, Any]:
+def _read_recipe(path: Path, expected: str | None) -> dict[str, Any]:
     try:
+        if expected is not None and path.exists():
+            read_checked(path, expected)
         return read_toml(path)
+    except DamageError as error:
+        raise DamageError(f"{error} Restore it from a copy; a run keeps its recipe.") from error
     except OSError as error:
         raise RunError(
             f"{path} must be readable; got {error.strerror!r}. Restore it from a copy."

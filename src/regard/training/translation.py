@@ -1,8 +1,9 @@
 """Training a translator: what the loop needs of the translation task, and the run from start to end."""  # noqa: E501
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from regard.text import (
     load_pair_tokenizer,
     resample,
 )
+from regard.text.guessing import guess_language
 from regard.training.loss import CHUNK_ROWS, smoothed_cross_entropy
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
@@ -192,8 +194,17 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
         run: Run | None = None
         if is_run(path):
             run = stack.enter_context(Run.open_for_training(path))
+            recipe = _with_languages(recipe, run.recipe.get("data", {}))
             _check_same_recipe(run, recipe)
         pairs, valid = read_training(recipe, bad_lines=bad_lines)
+        text = _fingerprint([*pairs, *valid])
+        if run is None:
+            recipe = _with_languages(recipe, _guessed_languages(pairs))
+        elif run.text not in (None, text):
+            raise RunError(
+                f"{path} must go on with the text it began with; the sentence pairs have changed "
+                "since. Restore them, or train the new ones into another folder: --run FOLDER."
+            )
         is_learned = run is not None and run.has_tokenizer
         tokenizer = (
             load_pair_tokenizer(run.tokenizer_folder)
@@ -205,7 +216,7 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
         model = build_model(recipe, tokenizer)
         if run is None:
             # Last, so that nothing is left behind by text or settings that cannot be used.
-            run = stack.enter_context(Run.create(path, recipe.table(), recipe.task))
+            run = stack.enter_context(Run.create(path, recipe.table(), recipe.task, text=text))
         if not is_learned:
             with run.new_tokenizer_folder() as folder:
                 tokenizer.save(folder)
@@ -241,10 +252,41 @@ def _facts(
         f"{recipe.tokenizer.type} tokenizer: {sizes} pieces",
         f"{recipe.model_type} with {parameters:,} parameters",
     ]
+    languages = (recipe.data.source_language, recipe.data.target_language)
+    if any(languages):
+        facts.insert(1, " → ".join(language or "?" for language in languages))
     for counted, what in ((bad_lines, "lines that cannot be read"), (too_long, "pairs too long")):
         if counted.total:
             facts.append(f"left out {counted.total:,} {what}")
     return facts
+
+
+def _fingerprint(pairs: Sequence[Pair]) -> str:
+    """What tells these pairs from others: a checksum of their texts, in their order."""
+    digest = hashlib.sha256()
+    for pair in pairs:
+        digest.update("\0".join((pair.source, *pair.references, "")).encode())
+    return digest.hexdigest()
+
+
+def _guessed_languages(pairs: Sequence[Pair]) -> dict[str, str | None]:
+    return {
+        "source_language": guess_language([pair.source for pair in pairs]),
+        "target_language": guess_language([pair.target for pair in pairs]),
+    }
+
+
+def _with_languages(recipe: Recipe, languages: Mapping[str, Any]) -> Recipe:
+    """The recipe with these languages where it names none: they decide how outputs are scored."""
+    data = recipe.data
+    return replace(
+        recipe,
+        data=replace(
+            data,
+            source_language=data.source_language or languages.get("source_language"),
+            target_language=data.target_language or languages.get("target_language"),
+        ),
+    )
 
 
 def _check_same_recipe(run: Run, recipe: Recipe) -> None:

@@ -290,6 +290,16 @@ def test_a_look_has_a_row_for_each_output_token_and_a_column_for_each_source_tok
     assert [look.output[p.start : p.end] for p in look.output_pieces] == list("abc")
 
 
+def test_an_output_longer_than_any_is_not_looked_at():
+    with pytest.raises(DataError, match=r"output must be at most \d+ tokens long .* got 900"):
+        predictor("transformer").look("fed cab", "a" * 900)
+
+
+def test_a_length_penalty_below_zero_is_named_as_one_knows_it():
+    with pytest.raises(SettingError, match="length_penalty must be at least 0; got -5"):
+        predictor("transformer").translate(["fed"], length_penalty=-5.0)
+
+
 def test_a_look_shows_every_kind_of_attention():
     look = predictor("transformer").look("fed cab", "abc")
     shapes = {(one.kind, one.layer): tuple(one.weights.shape) for one in look.maps}
@@ -359,7 +369,7 @@ def test_text_and_its_tokens_are_looked_at_alike():
 def test_a_model_without_attention_says_so():
     look = predictor("rnn fixed").look("fed cab", "abc")
     assert isinstance(look, Look)
-    with pytest.raises(SettingError, match="this model has none"):
+    with pytest.raises(SettingError, match="must attend to the source to be looked at; this one"):
         look.cross()
 
 

@@ -124,12 +124,19 @@ def test_a_damaged_card_is_named(trained: Path, content: bytes) -> None:
 
 
 def test_a_missing_or_broken_recipe_is_named(trained: Path) -> None:
-    (trained / "recipe.toml").write_text("a = = 1")
-    with pytest.raises(RunError, match=r"recipe\.toml must be a TOML file; .* restore the file"):
+    (trained / "recipe.toml").write_text('task = "another"')
+    with pytest.raises(DamageError, match=r"recipe\.toml must have the recorded sha256 .* Restore"):
         Run.open(trained)
     (trained / "recipe.toml").unlink()
     with pytest.raises(RunError, match=r"recipe\.toml must be readable; got 'No such file"):
         Run.open(trained)
+
+
+def test_a_file_is_no_place_for_a_run(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("something")
+    with pytest.raises(RunError, match=r"taken must be a folder; it is a file"):
+        Run.create(tmp_path / "taken", {}, "translation")
+    assert (tmp_path / "taken").read_text() == "something"
 
 
 def test_a_tokenizer_that_is_absent_or_damaged_is_named(trained: Path) -> None:

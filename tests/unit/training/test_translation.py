@@ -313,3 +313,47 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
     assert losses[0] < 5.5
     assert losses[1] != losses[0]
     assert losses[1] < losses[0] * 1.005
+
+
+def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
+    class Stopping(toy.Recorder):
+        def updated(self, update, epoch, tokens, figures):
+            if update == 4:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe(), tmp_path / "run", reporter=Stopping())
+    before = (tmp_path / "train.tsv").read_text("utf-8")
+    write_pairs(tmp_path / "train.tsv", digit_rows(81))
+    with pytest.raises(RunError, match="must go on with the text it began with"):
+        resume(tmp_path / "run", reporter=toy.Recorder())
+    (tmp_path / "train.tsv").write_text(before, "utf-8")
+    assert resume(tmp_path / "run", reporter=toy.Recorder()).summary["updates"] == 6
+
+
+def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
+    rows = "the cat is not here\t猫不在这里\nI am in the house\t我在房子里\n"
+    (tmp_path / "train.tsv").write_text(20 * rows, "utf-8")
+    table = {
+        "data": {"train": "train.tsv"},
+        "tokenizer": {"type": "characters"},
+        "model": SMALL,
+        "training": {"updates": 2, "batch_tokens": 120, "precision": "float32", "warmup": 1},
+    }
+    given = recipe_from_table(table, folder=tmp_path)
+    told = []
+
+    class Listening(toy.Recorder):
+        def started(self, facts):
+            told.extend(facts)
+
+    made = train(given, tmp_path / "run", reporter=Listening())
+    assert made.predictor.recipe.data.target_language == "zh"
+    assert "en → zh" in told
+    assert Run.open(tmp_path / "run").recipe["data"]["source_language"] == "en"
+    train(given, tmp_path / "run", reporter=toy.Recorder())  # the same recipe goes on
+    named = recipe_from_table(
+        table | {"data": {"train": "train.tsv", "target_language": "ja"}}, folder=tmp_path
+    )
+    with pytest.raises(RunError, match="data.target_language"):
+        train(named, tmp_path / "run", reporter=toy.Recorder())
