@@ -216,6 +216,39 @@ def test_a_corpus_is_checked(regard, corpus: Path, run: Path) -> None:
     assert found["source"]["lengths"]["unit"] == "tokens"
 
 
+def test_a_recipe_that_comes_with_regard_is_checked_by_its_name(
+    regard, little_phrasebook: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo").mkdir()  # a folder, such as a run's, is not meant
+    found = json.loads(regard("data", "check", "demo", "--json").out)
+    assert found["pairs"] == 300
+    assert found["source"]["lengths"]["unit"] == "characters"
+    assert len(regard("data", "sample", "demo", "-n", 3).out.splitlines()) == 3
+
+
+def test_a_file_goes_over_a_recipe_of_its_name(
+    regard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo").write_text("我\n", "utf-8")
+    assert "the ending of demo must be one of" in regard.refused("data", "check", "demo")
+
+
+def test_columns_are_chosen_as_the_message_says(
+    regard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = tmp_path / "cmn.tsv"
+    pairs.write_text("".join(f"I am {n}.\t{n}是我\tCC-BY\n" for n in range(20)), "utf-8")
+    shown = regard("data", "sample", pairs, "--columns", 1, 2, "-n", 1).out
+    assert re.fullmatch(r"I am (\d+)\.\t\1是我\n", shown)
+    settings = ("--set", "data.columns=[1,2]", "--set", "training.updates=1")
+    trained = regard("train", pairs, *settings, "--run", tmp_path / "run")
+    assert trained.code == 0, trained
+    assert "4.0 words and 3.0 characters on average" in trained.err
+
+
 def test_samples_are_drawn_by_seed(regard, corpus: Path) -> None:
     first, same, other = (
         regard("data", "sample", corpus / "train.tsv", "-n", 5, "--seed", seed).out
@@ -282,3 +315,16 @@ def test_help_teaches_by_an_example(regard, command: str) -> None:
     assert f"Example: regard {command}" in helped.out or "| regard" in helped.out
     if command == "train":
         assert "transformer-tiny" in helped.out
+
+
+def test_settings_are_listed_with_their_defaults_and_meanings(regard) -> None:
+    out = regard("settings").out
+    for title in ("[data]", "[tokenizer]", '[model] with type = "transformer"', "[training]"):
+        assert title in out
+    assert "  num_heads = 8  Attention heads per layer, H; divides model_dim.\n" in out
+    assert "  patience = none  Validations without improvement before training stops" in out
+    assert all(len(line.split()) > 4 for line in out.splitlines() if line.startswith("  ")), out
+    assert "[training]" not in regard("settings", "model").out
+    message = regard.refused("settings", "modle")
+    assert "section must be one of" in message
+    assert "Did you mean 'model'?" in message

@@ -41,6 +41,7 @@ def train(
         run: The run folder; by default runs/ and the recipe's or the file's name.
         minutes: Time to train; over the recipe's.
         settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
+            `regard settings` lists them all.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
         resume: Go on with the run in --run by the recipe that it keeps.
     """

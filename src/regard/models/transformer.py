@@ -32,8 +32,8 @@ class TransformerConfig:
         num_decoder_layers: Layers that write the target.
         ffn_dim: Width inside the feed-forward sublayer, F.
         dropout: Share dropped of embeddings and of each sublayer's output while training.
-        head_dropout: Share of the heads of cross-attention left out for a query while training; see
-            :class:`~regard.layers.MultiHeadAttention`.
+        head_dropout: Share of the heads of cross-attention left out for a query while training, so
+            that each head finds the right word by itself.
         norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
         activation: ``relu`` as in the paper, or ``gelu``.
         positions: ``sinusoidal`` as in the paper, or ``learned``.

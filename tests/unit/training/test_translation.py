@@ -355,5 +355,5 @@ def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
     named = recipe_from_table(
         table | {"data": {"train": "train.tsv", "target_language": "ja"}}, folder=tmp_path
     )
-    with pytest.raises(RunError, match="data.target_language"):
+    with pytest.raises(RunError, match=r"data\.target_language"):
         train(named, tmp_path / "run", reporter=toy.Recorder())
