@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from regard.cli.output import progress_bar, say
+from regard.cli.recipes import packaged_recipes
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def check(
     problems, marked with !.
 
     Args:
-        files: The training text: one .tsv or .jsonl file, two files of lines, a recipe, or
-            phrasebook.
+        files: The training text: one .tsv or .jsonl file, two files of lines, a recipe by name or
+            path, or phrasebook.
         valid: The validation text, in the same forms.
         test: The test text, in the same forms.
         columns: Columns of source, target and further references in a .tsv file, from 1.
@@ -97,7 +98,7 @@ def sample(
     Example: `regard data sample phrasebook -n 20`
 
     Args:
-        files: One .tsv or .jsonl file, two files of lines, a recipe, or phrasebook.
+        files: One .tsv or .jsonl file, two files of lines, a recipe by name or path, or phrasebook.
         number: How many.
         split: Which part of a recipe's data or of the phrasebook: train, valid, test, new.
         columns: Columns of source and target in a .tsv file, from 1.
@@ -139,10 +140,19 @@ def _recipe(
     if columns:
         table["columns"] = list(columns)
     table |= {name: _absolute(side) for name, side in (("valid", valid), ("test", test)) if side}
-    if len(files) == 1 and files[0].endswith(".toml"):
+    if len(files) == 1 and _is_recipe(files[0]):
         recipe = find_recipe(files)
+        if not any(recipe.files(split) for split in ("train", "valid", "test")):
+            raise SettingError(
+                f"{files[0]} must name sentence pairs in [data]; got none. Name the files instead."
+            )
         return recipe_from_table({"data": {**recipe.table()["data"], **table}})
     return recipe_from_table({"data": {"train": _absolute(files), **table}})
+
+
+def _is_recipe(name: str) -> bool:
+    """Whether ``name`` is a recipe's; a file of that name goes over one that comes with regard."""
+    return name.endswith(".toml") or (name in packaged_recipes() and not Path(name).is_file())
 
 
 def _absolute(files: Sequence[str]) -> str | list[str]:

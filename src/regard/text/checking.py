@@ -15,6 +15,11 @@ from regard.text.pair_tokenizer import PairTokenizer
 from regard.text.readers import Pair
 from regard.text.tokenizer import Tokenizer
 
+# Scripts that put no space between words, as ``side_script`` names them.
+_UNSPACED_SCRIPTS = frozenset(
+    ("Han or kana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
+)
+
 # How often ``check_pairs`` reports progress: one summary of each side follows the findings.
 STEPS = len(FINDERS) + 2
 
@@ -24,8 +29,8 @@ class Lengths:
     """How long the sentences of a side are.
 
     Attributes:
-        unit: What is counted: ``tokens``, or ``words`` where no tokenizer was given; a character of
-            a script without spaces is a word.
+        unit: What is counted: ``tokens``; or, where no tokenizer was given, ``words``, which are
+            ``characters`` in a script without spaces.
         mean: The average.
         median: Half are at most this long.
         p95: 95 % are at most this long.
@@ -113,7 +118,8 @@ def check_pairs(
     Args:
         pairs: The training pairs, read with ``on_bad_line="skip"`` to see all there is.
         held_out: Pairs of validation and test sets by name; they should not occur in training.
-        tokenizer: Counts lengths, and shows which characters would be lost. None counts words.
+        tokenizer: Counts lengths, and shows which characters would be lost. None counts words,
+            or characters in a script without spaces.
         bad_lines: What reading left out, and counted.
         examples: How many to keep of each kind.
         progress: Called with 1 after each of the ``STEPS`` of the work.
@@ -127,7 +133,7 @@ def check_pairs(
         >>> print("\n".join(check_pairs(pairs, held_out={"test": held_out}).lines()))
         pairs: 1; test: 1
         source: 1 distinct, 4 characters, mostly Han or kana
-            4.0 words on average, half at most 4, 95 % at most 4, the longest 4 (a.tsv:1)
+            4.0 characters on average, half at most 4, 95 % at most 4, the longest 4 (a.tsv:1)
         target: 1 distinct, 10 characters, mostly Latin
             3.0 words on average, half at most 3, 95 % at most 3, the longest 3 (a.tsv:1)
         ! pairs of test whose source occurs in training, so that results flatter: 1
@@ -162,11 +168,24 @@ def check_pairs(
     )
 
 
+def length_unit(script: str) -> str:
+    """What ``split_words`` finds in a text of ``script``: words, or characters.
+
+    A foreign word or a number among the characters counts as one.
+
+    Example:
+        >>> length_unit("Latin"), length_unit("Han or kana")
+        ('words', 'characters')
+    """
+    return "characters" if script in _UNSPACED_SCRIPTS else "words"
+
+
 def _summary(
     texts: Sequence[str], places: Sequence[str], tokenizer: Tokenizer | None
 ) -> SideSummary:
+    script = side_script(texts)
     if tokenizer is None:
-        unit = "words"
+        unit = length_unit(script)
         sizes = [sum(word != " " for word in split_words(text)) for text in texts]
     else:
         unit = "tokens"
@@ -174,7 +193,7 @@ def _summary(
     longest = int(np.argmax(sizes))
     return SideSummary(
         distinct=len(set(texts)),
-        script=side_script(texts),
+        script=script,
         characters=len(set().union(*texts) - {" "}),
         lengths=Lengths(
             unit=unit,

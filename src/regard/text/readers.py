@@ -1,7 +1,7 @@
 """Sentence pairs from files: two files of lines, TSV, JSONL."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -14,6 +14,9 @@ from regard.text.normalization import normalize
 
 T = TypeVar("T")
 OnBadLine = Literal["error", "skip"]
+
+# The first two columns, as each command is told them.
+_COLUMNS_CURE = "--columns 1 2 (regard data), or --set 'data.columns=[1,2]' (regard train)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,16 @@ class PairLayout:
         if len(self.columns) == 1:
             raise SettingError(
                 f"columns must name the source's and the target's column; got {self.columns[0]} "
-                f"alone. Write columns = [1, 2]."
+                f"alone. Name both: {_COLUMNS_CURE}."
             )
         if any(column < 1 for column in self.columns):
             raise SettingError(
                 f"columns must be at least 1; got {list(self.columns)}. The first column is 1."
+            )
+        if len(set(self.columns)) < len(self.columns):
+            raise SettingError(
+                f"columns must differ from each other; got {list(self.columns)}. Name the "
+                f"source's, then the target's: {_COLUMNS_CURE}."
             )
 
 
@@ -107,12 +115,13 @@ def read_pairs(
     """
     choose("on_bad_line", on_bad_line, {"error": None, "skip": None})
     layout = layout or PairLayout()
-    bad = BadLines() if bad_lines is None else bad_lines
+    bad = BadLines()  # of these files; those of the caller may be of others too
+    tallies = [bad] if bad_lines is None else [bad, bad_lines]
     if target is not None:
-        pairs = _usable(_side_by_side(source, target), _from_lines, on_bad_line, bad)
+        pairs = _usable(_side_by_side(source, target), _from_lines, on_bad_line, tallies)
     else:
         parse = choose(f"the ending of {source}", text_suffix(source), _PARSERS)(layout)
-        pairs = _usable(read_lines(source), parse, on_bad_line, bad)
+        pairs = _usable(read_lines(source), parse, on_bad_line, tallies)
     if layout.merge_references:
         pairs = iter(_merged(pairs))
     is_empty = True
@@ -124,7 +133,10 @@ def read_pairs(
 
 
 def _usable(
-    units: Iterable[T], parse: Callable[[T], Pair], on_bad_line: OnBadLine, bad_lines: BadLines
+    units: Iterable[T],
+    parse: Callable[[T], Pair],
+    on_bad_line: OnBadLine,
+    tallies: Sequence[BadLines],
 ) -> Iterator[Pair]:
     for unit in units:
         try:
@@ -132,7 +144,8 @@ def _usable(
         except _BadLineError as error:
             if on_bad_line == "error":
                 raise
-            bad_lines.add(error.reason, str(error))
+            for tally in tallies:
+                tally.add(error.reason, str(error))
         else:
             yield pair
 
@@ -141,7 +154,10 @@ def _nothing_usable(path: Path, bad_lines: BadLines) -> str:
     if not bad_lines.total:
         return f"{path} must hold sentence pairs; got an empty file."
     reasons = ", ".join(f"{reason}: {count}" for reason, count in bad_lines.counts.items())
-    return f"{path} must hold sentence pairs; got only lines that cannot be used ({reasons})."
+    first = next(iter(bad_lines.examples.values()))[0]
+    return (
+        f"{path} must hold sentence pairs; got only lines that cannot be used ({reasons}). {first}"
+    )
 
 
 def _merged(pairs: Iterable[Pair]) -> Iterable[Pair]:
@@ -196,7 +212,7 @@ def _wrong_columns(line: Line, found: int, expected: int) -> str:
     if found < expected:
         return f"{message} A tab must stand between the sentences."
     if line.where.endswith(":1"):
-        return f"{message} Say which to read: columns = [1, 2] takes the first two."
+        return f"{message} Say which to read: {_COLUMNS_CURE}."
     return f"{message} Is there a tab inside a sentence?"
 
 
@@ -211,16 +227,17 @@ def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
         references = _texts(record, layout.references_key, line)
         targets = _texts(record, layout.target_key, line) or references[:1]
         sources = _texts(record, layout.source_key, line)
-        for key, texts in ((layout.source_key, sources), (layout.target_key, targets)):
-            if not texts:
-                raise _BadLineError("missing key", _missing_key(line, key, record))
+        if not sources:
+            raise _no_text("source", (layout.source_key,), record, line)
+        if not targets:
+            raise _no_text("target", (layout.target_key, layout.references_key), record, line)
         return _pair(sources[0], [*targets, *references], line.where)
 
     return parse
 
 
 def _texts(record: dict[str, Any], key: str, line: Line) -> list[str]:
-    """The text, or list of texts, at ``key``; empty if there is no such key."""
+    """The text, or list of texts, at ``key``; empty if there is no such key, or nothing there."""
     value = record.get(key)
     texts = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
@@ -228,9 +245,21 @@ def _texts(record: dict[str, Any], key: str, line: Line) -> list[str]:
     return texts
 
 
-def _missing_key(line: Line, key: str, record: dict[str, Any]) -> str:
-    keys = ", ".join(repr(found) for found in record) or "none"
-    return f"{line.where}: expected the key {key!r}; found {keys}. Set source_key and target_key."
+def _no_text(side: str, keys: Sequence[str], record: dict[str, Any], line: Line) -> _BadLineError:
+    """What to raise where none of the ``keys`` of a side gives a text."""
+    present = [key for key in keys if key in record]
+    if present:
+        return _BadLineError(
+            f"empty {side}",
+            f"{line.where}: {present[0]} must hold text; got {json.dumps(record[present[0]])}. "
+            f"Write the sentence there, or take the line out.",
+        )
+    found = ", ".join(repr(key) for key in record) or "none"
+    return _BadLineError(
+        "missing key",
+        f"{line.where}: expected the key {keys[0]!r}; found {found}. "
+        f"Give the {side} the key {keys[0]!r}.",
+    )
 
 
 def _readable(line: Line) -> str:

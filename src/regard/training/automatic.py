@@ -12,7 +12,9 @@ from regard.errors import DataError, SettingError
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.translation import read_split
 from regard.text import Pair
+from regard.text.checking import length_unit
 from regard.text.guessing import guess_language
+from regard.text.languages import side_script
 from regard.text.normalization import has_unspaced, split_words
 
 # Up to so many different words on either side, a vocabulary holds them all.
@@ -97,10 +99,11 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What was seen of one side of the text."""
+    """What was seen of one side of the text; ``unit`` is what its words are, perhaps characters."""
 
     language: str | None
     words: float
+    unit: str
     longest: int
     distinct: int
     characters: int
@@ -187,7 +190,7 @@ def _choose(
         table["model"]["tie_embeddings"] = "target"
     reasons = {
         "text": f"{len(pairs):,} pairs, {_named(source)} to {_named(target)}, "
-        f"{source.words:.1f} and {target.words:.1f} words on average",
+        f"{_lengths(source, target)} on average",
         "tokenizer": why_tokenizer,
         "model": f"{size.name}; {_why_size(size, len(pairs))}",
         "training": f"{time:g} minutes{'' if minutes else ' (--minutes sets another time)'}, "
@@ -209,6 +212,7 @@ def _look(texts: Sequence[str]) -> _Side:
     return _Side(
         language=guess_language(texts),
         words=sum(lengths) / len(lengths),
+        unit=length_unit(side_script(texts)),
         longest=lengths[int(0.995 * (len(lengths) - 1))],
         distinct=len(words),
         characters=len(set().union(*texts)),
@@ -217,7 +221,8 @@ def _look(texts: Sequence[str]) -> _Side:
 
 
 def _tokenizer(pairs: int, source: _Side, target: _Side) -> tuple[dict[str, Any], str]:
-    distinct = max(source.distinct, target.distinct)
+    richer = max(source, target, key=lambda side: side.distinct)
+    distinct = richer.distinct
     if distinct <= _CLOSED_VOCABULARY:
         what = "words" + (
             "; characters where none are spaced" if source.is_unspaced or target.is_unspaced else ""
@@ -234,7 +239,7 @@ def _tokenizer(pairs: int, source: _Side, target: _Side) -> tuple[dict[str, Any]
     if characters > _MANY_CHARACTERS:
         table["character_coverage"] = 0.9995
     why = "one for both sides" if is_shared else "one a side, as only one writes spaces"
-    return table, f"{size:,} subwords, {why}, for {distinct:,} different words"
+    return table, f"{size:,} subwords, {why}, for {distinct:,} different {richer.unit}"
 
 
 def _worth(tokens: float) -> float:
@@ -258,6 +263,12 @@ def _why_size(size: _Size, pairs: int) -> str:
     if size is _TRANSFORMERS[-1]:
         return "a larger one takes more text, or more time"
     return f"the time is enough to read the text {size.least_passes} times"
+
+
+def _lengths(source: _Side, target: _Side) -> str:
+    if source.unit == target.unit:
+        return f"{source.words:.1f} and {target.words:.1f} {source.unit}"
+    return f"{source.words:.1f} {source.unit} and {target.words:.1f} {target.unit}"
 
 
 def _named(side: _Side) -> str:

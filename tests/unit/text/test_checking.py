@@ -13,7 +13,9 @@ from regard.text import (
     read_pairs,
     train_pair_tokenizer,
 )
-from regard.text.checking import STEPS
+from regard.text.checking import STEPS, length_unit
+from regard.text.languages import main_script
+from regard.text.normalization import has_unspaced
 
 GOOD = [
     ("我爱中国。", "I love China."),
@@ -45,6 +47,25 @@ def test_sides_are_summed_up_in_words():
     assert report.target.lengths.longest_where == "train.tsv:3"
     assert report.target.lengths.mean == pytest.approx((4 + 2 + 6) / 3)
     assert (report.source.lengths.median, report.source.lengths.p95) == (5, 5)
+
+
+def test_a_side_without_spaces_is_summed_up_in_characters():
+    report = check_pairs(pairs(GOOD))
+    assert (report.source.lengths.unit, report.target.lengths.unit) == ("characters", "words")
+    assert "    4.3 characters on average, half at most 5" in "\n".join(report.lines())
+    assert "    4.0 words on average, half at most 4" in "\n".join(report.lines())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("我爱中国", "ひらがな", "カタカナ", "ㄅㄆㄇ", "ฉันรัก", "ຂ້ອຍຮັກ", "ខ្ញុំ", "ချစ်တယ်", "བོད་སྐད"),
+        *("I love", "Я люблю", "나는 너를", "أحب", "मैं", "12"),
+    ],
+)
+def test_the_unit_is_what_words_of_the_script_are(text):
+    unit = "characters" if has_unspaced(text) else "words"
+    assert length_unit(main_script(text)) == unit
 
 
 def test_sides_are_summed_up_in_tokens_if_there_is_a_tokenizer():

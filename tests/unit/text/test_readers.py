@@ -109,7 +109,25 @@ def test_jsonl_has_keys_of_its_own(write):
             "a.jsonl",
             '{"source":"a","target":"b"}\n{"src":"a"}',
             "missing key",
-            r":2: expected the key",
+            r":2: expected the key 'source'; found 'src'\. Give the source the key 'source'",
+        ),
+        (
+            "a.jsonl",
+            '{"source":"a","target":"b"}\n{"source":"a","target":[]}',
+            "empty target",
+            r"a\.jsonl:2: target must hold text; got \[\]\. Write the sentence there, or take",
+        ),
+        (
+            "a.jsonl",
+            '{"source":"a","target":"b"}\n{"source":null,"target":"b"}',
+            "empty source",
+            r"a\.jsonl:2: source must hold text; got null\.",
+        ),
+        (
+            "a.jsonl",
+            '{"source":"a","target":"b"}\n{"source":"a","references":[]}',
+            "empty target",
+            r"a\.jsonl:2: references must hold text; got \[\]\.",
         ),
         (
             "a.jsonl",
@@ -136,10 +154,12 @@ def test_columns_chosen_must_be_there_on_every_line(write):
         list(read_pairs(path, layout=PairLayout(columns=(1, 4))))
 
 
-def test_a_third_column_at_once_tells_how_to_choose(write):
+def test_a_third_column_at_once_tells_each_command_how_to_choose(write):
     path = write("a.tsv", "a\tb\tx\n")
     with pytest.raises(
-        DataError, match=r"a\.tsv:1: expected 2 columns, found 3\. Say which to read"
+        DataError,
+        match=r"a\.tsv:1: expected 2 columns, found 3\. Say which to read: --columns 1 2 "
+        r"\(regard data\), or --set 'data\.columns=\[1,2\]' \(regard train\)\.$",
     ):
         list(read_pairs(path))
 
@@ -156,9 +176,28 @@ def test_an_empty_file_is_named(write, name):
         list(read_pairs(write(name, "")))
 
 
-def test_a_file_of_bad_lines_only_tells_their_reasons(write):
-    with pytest.raises(DataError, match=r"got only lines that cannot be used \(columns: 2\)"):
-        list(read_pairs(write("a.tsv", "a\nb\n"), on_bad_line="skip"))
+@pytest.mark.parametrize(
+    ("content", "reasons", "first"),
+    [
+        ("a\nb\n", "columns: 2", r"expected 2 columns, found 1\. A tab must stand"),
+        ("a\tb\tc\n" * 3, "columns: 3", r"expected 2 columns, found 3\. Say which to read"),
+        ("我\tI\n".encode("gbk"), "not UTF-8: 1", r"not UTF-8 \(byte 0xCE at place 1\)\. Convert"),
+    ],
+)
+def test_a_file_of_bad_lines_only_tells_their_reasons_and_the_first(write, content, reasons, first):
+    message = rf"got only lines that cannot be used \({reasons}\)\. .*a\.tsv:1: {first}"
+    with pytest.raises(DataError, match=message):
+        list(read_pairs(write("a.tsv", content), on_bad_line="skip"))
+
+
+def test_a_file_of_bad_lines_only_is_not_told_those_of_another(write):
+    bad = BadLines()
+    list(read_pairs(write("train.tsv", "a\tb\nc\n"), on_bad_line="skip", bad_lines=bad))
+    with pytest.raises(DataError, match=r"cannot be used \(columns: 2\)\. .*test\.tsv:1: expected"):
+        list(read_pairs(write("test.tsv", "a\nb\n"), on_bad_line="skip", bad_lines=bad))
+    assert bad.counts == {"columns": 3}
+    with pytest.raises(DataError, match="got an empty file"):
+        list(read_pairs(write("valid.tsv", ""), on_bad_line="skip", bad_lines=bad))
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -173,11 +212,17 @@ def test_an_unknown_ending_lists_the_known_ones(write):
 
 def test_layouts_that_cannot_be_are_refused():
     with pytest.raises(
-        SettingError, match=r"columns must name the source's and the target's column"
+        SettingError,
+        match=r"columns must name the source's and the target's column; got 1 alone\. "
+        r"Name both: --columns 1 2 \(regard data\)",
     ):
         PairLayout(columns=(1,))
     with pytest.raises(SettingError, match=r"columns must be at least 1; got \[0, 1\]"):
         PairLayout(columns=(0, 1))
+    with pytest.raises(
+        SettingError, match=r"columns must differ from each other; got \[1, 1\]\. Name the source's"
+    ):
+        PairLayout(columns=(1, 1))
 
 
 @pytest.mark.data

@@ -32,7 +32,7 @@ def test_little_text_gets_a_recurrent_model_and_words(tmp_path: Path) -> None:
     assert recipe.training["minutes"] == 3.0
     assert recipe.training["batch_tokens"] == 512
     said = "\n".join(chosen.reasons)
-    assert "text: 60 pairs, zh to en" in said
+    assert "text: 60 pairs, zh to en, 7.0 characters and 11.0 words on average" in said
     assert "model: recurrent model with attention" in said
     TrainingConfig(**recipe.training)
 
@@ -42,6 +42,22 @@ def little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that tests of larger corpora are quick."""
     monkeypatch.setattr(automatic, "_FEW_PAIRS", 200)
     monkeypatch.setattr(automatic, "_CLOSED_VOCABULARY", 100)
+
+
+def test_lengths_of_sides_counted_alike_have_one_unit(tmp_path: Path) -> None:
+    chosen = choose_recipe([corpus(tmp_path, 60, source="der {} Mann")], minutes=3)
+    assert "3.0 and 11.0 words on average" in chosen.reasons[0]
+    (tmp_path / "ja.tsv").write_text("我爱你\t私は君を愛す\n" * 20, "utf-8")
+    chosen = choose_recipe([tmp_path / "ja.tsv"], minutes=3)
+    assert "3.0 and 6.0 characters on average" in chosen.reasons[0]
+
+
+@pytest.mark.usefixtures("little_is_much")
+def test_a_vocabulary_says_what_it_is_chosen_for(tmp_path: Path) -> None:
+    path = tmp_path / "many.tsv"
+    path.write_text("".join(f"{chr(0x4E00 + n)}\tone\n" for n in range(300)), "utf-8")
+    reasons = "\n".join(choose_recipe([path], minutes=30).reasons)
+    assert "for 300 different characters" in reasons
 
 
 @pytest.mark.usefixtures("little_is_much")
