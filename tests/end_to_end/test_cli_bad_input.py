@@ -176,7 +176,8 @@ def test_a_disk_without_room(
 
 def test_nothing_to_resume(regard, tmp_path: Path) -> None:
     message = regard.refused("train", "--resume", "--run", tmp_path)
-    assert "--resume must go with the folder of a run" in message
+    assert "--resume must go with the folder of a run; run.json is missing in" in message
+    assert "got 'none'. Name it" in regard.refused("train", "--resume")
 
 
 def test_nothing_to_evaluate_on(regard, corpus: Path, run: Path) -> None:

@@ -51,7 +51,9 @@ def train(
     if resume:
         folder = run or (default_run(what) if what else None)
         if folder is not None and folder.is_dir() and not is_run(folder):
-            raise RunError(f"{folder} must be a run folder; run.json is missing in it.")
+            raise RunError(
+                f"--resume must go with the folder of a run; run.json is missing in {folder}."
+            )
         if folder is None or not is_run(folder):
             raise SettingError(
                 f"--resume must go with the folder of a run; got {str(folder or 'none')!r}. "

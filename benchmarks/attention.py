@@ -1,0 +1,288 @@
+"""The engine against what users have otherwise: time and memory of forward and backward, on a CPU.
+
+    python -m benchmarks.attention [--rounds 5] [--threads 1] [--only window documents] [--dry]
+
+Each task has two sides that give the same numbers: ``attend``, and torch's fused kernel or the
+formula written out. Every measurement is a process of its own, so that the peak of its memory is
+its own, and the sides alternate.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from benchmarks.measuring import (
+    ROOT,
+    Figure,
+    Spread,
+    alternate,
+    machine,
+    paired_ratio,
+    thread_environment,
+    write_record,
+)
+
+SIDES = ("ours", "theirs")
+REPEATS = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """What is measured.
+
+    Attributes:
+        what: In words, for the README.
+        peer: What the other side is, in words.
+        make: Gives, for a side, the inputs and the call on them.
+        goal: Our time over theirs that is asked for at most.
+        has_backward: Whether gradients are part of it.
+    """
+
+    what: str
+    peer: str
+    make: Callable[[str], tuple[list[Any], Callable[..., Any]]]
+    goal: float
+    has_backward: bool = True
+
+
+def _inputs(*shapes: tuple[int, ...]) -> list[Any]:
+    import torch
+
+    torch.manual_seed(0)
+    return [torch.randn(shape).requires_grad_() for shape in shapes]
+
+
+def _window(side: str) -> tuple[list[Any], Callable[..., Any]]:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    from regard.attention import attend, causal, window
+
+    shape = (1, 8, 4096, 64)
+    mask = causal() & window(before=256)
+    if side == "ours":
+        return _inputs(shape, shape, shape), partial(attend, mask=mask)
+    whole = mask.bind(1, 8, 4096, 4096).dense()
+    return _inputs(shape, shape, shape), partial(scaled_dot_product_attention, attn_mask=whole)
+
+
+def _gaussian(side: str) -> tuple[list[Any], Callable[..., Any]]:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    from regard.attention import Gaussian, attend
+
+    shape = (1, 4, 1024, 64)
+    call = partial(attend, score=Gaussian(8.0)) if side == "ours" else scaled_dot_product_attention
+    return _inputs(shape, shape, shape), call
+
+
+def _documents(side: str) -> tuple[list[Any], Callable[..., Any]]:
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention
+    from torch.nn.utils.rnn import pad_sequence
+
+    from regard.attention import attend, documents
+
+    sizes = torch.randint(20, 501, (64,), generator=torch.Generator().manual_seed(0))
+    ids = torch.repeat_interleave(torch.arange(64), sizes)
+    packed = _inputs(*[(1, 8, len(ids), 64)] * 3)
+    if side == "ours":
+        return packed, partial(attend, mask=documents(ids))
+
+    def padded(tensor: Any) -> Any:
+        parts = tensor[0].transpose(0, 1).split(sizes.tolist())
+        return pad_sequence(list(parts), batch_first=True).transpose(1, 2).detach()
+
+    mask = (torch.arange(int(sizes.max())) < sizes[:, None])[:, None, None]
+    inputs = [padded(tensor).requires_grad_() for tensor in packed]
+    return inputs, partial(scaled_dot_product_attention, attn_mask=mask)
+
+
+def _tiled(side: str) -> tuple[list[Any], Callable[..., Any]]:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    from regard.attention import attend
+
+    shape = (1, 8, 4096, 64)
+    call = partial(attend, backend="tiled") if side == "ours" else scaled_dot_product_attention
+    return _inputs(shape, shape, shape), call
+
+
+def _multi_head(side: str) -> tuple[list[Any], Callable[..., Any]]:
+    from torch import nn
+
+    from regard.layers import MultiHeadAttention
+
+    (states,) = _inputs((8, 512, 512))
+    if side == "ours":
+        layer = MultiHeadAttention(512, 8)
+        return [states], lambda states: layer(states)[0]
+    peer = nn.MultiheadAttention(512, 8, batch_first=True)
+    return [states], lambda states: peer(states, states, states, need_weights=False)[0]
+
+
+def _small(side: str) -> tuple[list[Any], Callable[..., Any]]:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    from regard.attention import attend
+
+    inputs = [tensor.detach() for tensor in _inputs(*[(1, 4, 8, 64)] * 3)]
+    call = attend if side == "ours" else scaled_dot_product_attention
+
+    def a_thousand_times(*tensors: Any) -> Any:
+        for _ in range(999):
+            call(*tensors)
+        return call(*tensors)
+
+    return inputs, a_thousand_times
+
+
+TASKS = {
+    "window": Task(
+        what="Window of 256, N = 4,096, H 8, D 64, forward + backward",
+        peer="torch's fused kernel with a dense mask",
+        make=_window,
+        goal=1 / 6,
+    ),
+    "documents": Task(
+        what="64 documents of 20 to 500 tokens in a row, H 8, D 64, forward + backward",
+        peer="torch's fused kernel on padded documents",
+        make=_documents,
+        goal=1 / 2.2,
+    ),
+    "gaussian": Task(
+        what="Gaussian kernel, N = 1,024, H 4, D 64, forward + backward",
+        peer="torch's fused kernel on plain dot products",
+        make=_gaussian,
+        goal=1.3,
+    ),
+    "tiled": Task(
+        what="The engine for any score, on plain dot products, N = 4,096, H 8, forward + backward",
+        peer="torch's fused kernel",
+        make=_tiled,
+        goal=1.3,
+    ),
+    "multi_head": Task(
+        what="Multi-head layer, B 8, N 512, 8 heads of 64, float32, forward + backward",
+        peer="nn.MultiheadAttention without weights",
+        make=_multi_head,
+        goal=1 / 1.2,
+    ),
+    "overhead": Task(
+        what="One thousand calls at B 1, H 4, N 8",
+        peer="torch's fused kernel called itself",
+        make=_small,
+        goal=float("inf"),
+        has_backward=False,
+    ),
+}
+
+
+def measure_here(name: str, side: str) -> dict[str, float]:
+    """Median seconds and extra peak memory of one side of a task, in this process."""
+    import torch
+
+    task = TASKS[name]
+    inputs, call = task.make(side)
+
+    def once() -> None:
+        out = call(*inputs)
+        if task.has_backward:
+            torch.autograd.grad(out.sum(), inputs)
+
+    once()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        once()
+        seconds.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "seconds": statistics.median(seconds),
+        "peak_mib": peak / 1024,
+        "peak_after_first_mib": (peak - before) / 1024,
+    }
+
+
+def measure_apart(name: str, side: str, threads: int) -> dict[str, float]:
+    """The same in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.attention", "--task", name, "--side", side],
+        cwd=ROOT,
+        env=thread_environment(threads),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def figure(task: Task, ours: Spread, theirs: Spread, ratio: Spread, threads: int) -> Figure:
+    """One line of the README."""
+    faster = 1 / ratio.median
+    told = f"{faster:.1f} × as fast" if faster >= 1 else f"{ratio.median:.2f} × its time"
+    goal = "" if task.goal == float("inf") else f"; asked for: {_goal(task.goal)}"
+    return Figure(
+        what=task.what,
+        ours=f"{ours.median * 1000:.0f} ms",
+        beside=f"{task.peer}: {theirs.median * 1000:.0f} ms",
+        note=f"{told}, ±{ratio.relative:.0%}{goal}; threads: {threads}",
+    )
+
+
+def _goal(goal: float) -> str:
+    return f"{1 / goal:.1f} × as fast" if goal < 1 else f"{goal:.1f} × its time"
+
+
+def main() -> None:
+    """Measure all tasks, and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    parser.add_argument("--task", choices=list(TASKS), help="measure one side of it here")
+    parser.add_argument("--side", choices=SIDES)
+    options = parser.parse_args()
+    if options.task:
+        print(json.dumps(measure_here(options.task, options.side)))
+        return
+    before = machine()
+    figures, details = [], {}
+    for name in options.only:
+        sides = {side: partial(measure_apart, name, side, options.threads) for side in SIDES}
+        samples = alternate(sides, options.rounds)
+        seconds = {side: [sample["seconds"] for sample in samples[side]] for side in SIDES}
+        ratio = paired_ratio(seconds["ours"], seconds["theirs"])
+        spreads = {side: Spread.of(seconds[side]) for side in SIDES}
+        figures.append(
+            figure(TASKS[name], spreads["ours"], spreads["theirs"], ratio, options.threads)
+        )
+        print(figures[-1])
+        details[name] = {
+            "ratio": ratio.table(),
+            "goal": None if TASKS[name].goal == float("inf") else TASKS[name].goal,
+            "samples": samples,
+        }
+    if options.dry:
+        return
+    write_record(
+        "attention",
+        title="The engine against torch's fused kernel and its own formulas",
+        figures=figures,
+        details={"threads": options.threads, "rounds": options.rounds, "tasks": details},
+        started_on=before,
+    )
+
+
+if __name__ == "__main__":
+    main()
