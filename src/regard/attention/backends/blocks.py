@@ -15,9 +15,13 @@ from regard.attention.request import Request
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 
-# Numbers held at once for a block: 4 MB of float32 stay in a core's cache.
-_BLOCK = 2**20
-_MOST_ROWS = 128
+# Numbers held at once for a block. 4 MB of float32 stay in a core's cache, which is best where a
+# score works on every dimension of every pair; matrix products want wider blocks, whose gradients of
+# keys are also added up less often.
+_BLOCK, _BLOCK_OF_PRODUCTS, _FEW_FLOATS = 2**20, 2**22, 4
+_MOST_ROWS = 256
+# Along a band, more rows have more keys in common that each sees but a part of.
+_MOST_ROWS_OF_BAND = 128
 
 
 class Inputs(NamedTuple):
@@ -134,12 +138,14 @@ class Job:
 def block_sizes(request: Request, floats_per_pair: int) -> tuple[int, int]:
     """How many batch rows and how many queries make a block."""
     B, H, N, _ = request.query.shape
-    M = request.key.shape[2]
+    M, most = request.key.shape[2], _MOST_ROWS
     if request.mask is not None and (width := request.mask.width) is not None:
-        M = min(M, width + _MOST_ROWS)
-    pairs = max(1, _BLOCK // max(1, H * M * floats_per_pair))
+        most = _MOST_ROWS_OF_BAND
+        M = min(M, width + most)
+    block = _BLOCK_OF_PRODUCTS if floats_per_pair <= _FEW_FLOATS else _BLOCK
+    pairs = max(1, block // max(1, H * M * floats_per_pair))
     chunk = max(1, min(B, pairs // max(1, min(N, 32))))
-    return chunk, max(1, min(N, pairs // chunk, _MOST_ROWS))
+    return chunk, max(1, min(N, pairs // chunk, most))
 
 
 def rows_of(tensor: Tensor, block: Block) -> Tensor:
