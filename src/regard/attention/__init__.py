@@ -1,5 +1,6 @@
 """The engine: attention of any score and mask, exact, with gradients."""
 
+from regard.attention import testing
 from regard.attention.attend import attend, explain, weights
 from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.cache import KeyValueCache
@@ -62,6 +63,7 @@ __all__ = [
     "prefix",
     "relative",
     "shaw",
+    "testing",
     "weights",
     "where",
     "window",

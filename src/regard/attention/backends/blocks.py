@@ -16,7 +16,7 @@ from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 
 # Numbers held at once for a block. 4 MB of float32 stay in a core's cache, which is best where a
-# score works on every dimension of every pair; matrix products want wider blocks, whose gradients of
+# score works on every dimension of a pair; matrix products want wider blocks, whose gradients of
 # keys are also added up less often.
 _BLOCK, _BLOCK_OF_PRODUCTS, _FEW_FLOATS = 2**20, 2**22, 4
 _MOST_ROWS = 256

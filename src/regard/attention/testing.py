@@ -1,0 +1,241 @@
+"""Checks for scores and masks of one's own, by the standards of the built-in ones."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from regard.attention.attend import attend
+from regard.attention.grid import Band, Cover, Runs, as_tensor
+from regard.attention.mask import BoundMask, Mask, dense
+from regard.attention.reference import attend_by_loops
+from regard.attention.scores import Score
+from regard.errors import RegardError
+
+# All different and prime, so that exchanged axes cannot pass.
+_B, _H, _N, _M, _E = 2, 3, 5, 7, 13
+_LONG = 1031
+
+
+class CheckError(RegardError, AssertionError):
+    """A score or mask that does not do what it says; names what it should do."""
+
+
+def check(
+    thing: Score | Mask,
+    *,
+    sizes: tuple[int, int, int, int] = (_B, _H, _N, _M),
+    dim: int = 11,
+    key_dim: int | None = None,
+) -> None:
+    """Raise unless a score or mask of one's own keeps what the engine relies on.
+
+    A score is compared with itself, pair by pair in float64 loops; its gradients with finite
+    differences; queries that see nothing get zeros; and over long sequences no tensor of N×M
+    elements is made. A mask is compared with its own dense tensor, tile by tile, and attention
+    under the one with attention under the other.
+
+    Args:
+        thing: The score or mask.
+        sizes: B, H, N and M that it can serve, such as a mask with lengths needs.
+        dim: Width of the queries that a score can serve.
+        key_dim: Width of the keys; None is as wide as the queries.
+
+    Raises:
+        CheckError: The message says which property does not hold.
+
+    Example:
+        >>> from regard.attention import Custom, window
+        >>> check(Custom(lambda q, k: -(q.unsqueeze(-2) - k.unsqueeze(-3)).abs().sum(-1)))
+        >>> check(window(before=2, after=1))
+        >>> check(Custom(lambda q, k: (q @ k.mT).softmax(-1)))
+        Traceback (most recent call last):
+        regard.attention.testing.CheckError: score must give a pair the same number in any company; ...
+    """  # noqa: E501
+    generator = torch.Generator().manual_seed(0)
+    if isinstance(thing, Mask):
+        _check_mask(thing, sizes, dim, generator)
+    else:
+        _check_score(thing, sizes, (dim, key_dim or dim), generator)
+
+
+def _check_score(
+    score: Score,
+    sizes: tuple[int, int, int, int],
+    widths: tuple[int, int],
+    generator: torch.Generator,
+) -> None:
+    B, H, N, M = sizes
+
+    def made(positions: int, width: int, *, batch: int = B) -> Tensor:
+        shape = (batch, H, positions, width)
+        return torch.randn(shape, dtype=torch.float64, generator=generator)
+
+    query, key, value = made(N, widths[0]), made(M, widths[1]), made(M, _E)
+    tensors = tuple(tensor.detach().double() for tensor in score.tensors())
+
+    def pair(head: int) -> Callable[[Tensor, Tensor], Tensor]:
+        def of(q: Tensor, k: Tensor) -> Tensor:
+            tile = score.tile(q.expand(1, H, 1, -1), k.expand(1, H, 1, -1), *tensors)
+            return tile[0, head, 0, 0]
+
+        return of
+
+    tile = score.tile(query, key, *tensors)
+    _demand(tile.shape == sizes, f"score.tile must have shape {sizes}; got {tuple(tile.shape)}.")
+    alone = torch.stack(
+        [pair(h)(query[b, h, n], key[b, h, m]) for b, h, n, m in _every(sizes)]
+    ).view(sizes)
+    _demand(
+        _close(tile, alone),
+        "score must give a pair the same number in any company; "
+        f"got up to {_distance(tile, alone):.2g} of difference. Let it look at no other pair.",
+    )
+    answer = attend_by_loops(query, key, value, pair).context
+    for backend in (None, "tiled"):
+        out = attend(query, key, value, score=score, backend=backend)
+        _demand(
+            _close(out, answer),
+            "score.as_dot must be the same as score.tile, up to a number for each query; "
+            f"got {_distance(out, answer):.2g} of difference.",
+        )
+    _check_gradients(score, query, key, value)
+    mask = dense(torch.arange(N)[:, None] % 2 == torch.zeros(M, dtype=torch.long))
+    out = attend(query.requires_grad_(), key, value, score=score, mask=mask)
+    (grad,) = torch.autograd.grad(out.sum(), query)
+    _demand(
+        bool(out[:, :, 1::2].eq(0).all()) and bool(grad[:, :, 1::2].eq(0).all()),
+        "a query that sees nothing must get zeros and zero gradients; got others.",
+    )
+    _check_memory(score, made(_LONG, widths[0], batch=1), made(_LONG, widths[1], batch=1))
+
+
+def _check_gradients(score: Score, query: Tensor, key: Tensor, value: Tensor) -> None:
+    inputs = [t.detach().requires_grad_() for t in (query, key, value)]
+    try:
+        is_right = gradcheck(
+            lambda *three: attend(*three, score=score), inputs, fast_mode=True, raise_exception=True
+        )
+    except RuntimeError as error:
+        raise CheckError(
+            f"score.tile must be differentiable by autograd; its gradients are off: {error}"
+        ) from error
+    _demand(is_right, "score.tile must be differentiable by autograd.")
+
+
+def _check_memory(score: Score, query: Tensor, key: Tensor) -> None:
+    query.requires_grad_()
+    with _Largest() as largest:  # type: ignore[no-untyped-call]
+        out = attend(query, key, score=score, backend="tiled")
+        torch.autograd.grad(out.sum(), query)
+    held = largest.numel / (query.shape[1] * _LONG**2)
+    claimed = score.floats_per_pair(query.shape[-1])
+    _demand(
+        held < 2 * claimed,
+        f"score.floats_per_pair must say how many numbers a pair takes; got {claimed}, but a tile "
+        f"took about {held:.0f}. Raise it, so that tiles are cut smaller.",
+    )
+
+
+def _check_mask(
+    mask: Mask, sizes: tuple[int, int, int, int], dim: int, generator: torch.Generator
+) -> None:
+    B, H, N, M = sizes
+    bound = mask.bind(B, H, N, M)
+    whole = bound.dense().expand(sizes)
+    wide = mask.extent(bound.grid)
+    _demand(
+        all(
+            have in (1, most)
+            for have, most in zip(reversed(bound.dense().shape), reversed(wide), strict=False)
+        ),
+        f"mask.extent must be the shape of the dense mask at most; got {wide} "
+        f"for {tuple(bound.dense().shape)}.",
+    )
+    for rows, keys in _tiles(N, M):
+        part = whole[:, :, rows.start : rows.stop, keys.start : keys.stop]
+        tile = as_tensor(mask.tile(bound.grid, rows, keys), bound.grid)
+        _demand(
+            torch.equal(tile.expand(part.shape), part),
+            f"mask must answer for a tile as for the whole; it does not for queries {rows} "
+            f"and keys {keys}.",
+        )
+        cover = mask.cover(bound.grid, rows, keys)
+        _demand(
+            cover is None or bool((part == (cover is Cover.ALL)).all()),
+            f"mask.cover must be true of every pair; it is not for queries {rows}, keys {keys}.",
+        )
+    _check_form(bound, whole)
+    query, key = (
+        torch.randn(B, H, length, dim, dtype=torch.float64, generator=generator)
+        for length in (N, M)
+    )
+    for backend in (None, "tiled"):
+        out = attend(query, key, mask=mask, backend=backend)
+        want = attend(query, key, mask=dense(whole), backend="tiled")
+        _demand(_close(out, want), "attention under the mask must be that under its dense tensor.")
+
+
+def _check_form(bound: BoundMask, whole: Tensor) -> None:
+    form = bound.form
+    if form is None:
+        return
+    inside = torch.zeros_like(whole)
+    N, M = whole.shape[-2:]
+    if isinstance(form, Runs):
+        for run in form.runs:
+            part = inside if form.batch == 1 else inside[run.batch : run.batch + 1]
+            part[:, :, run.rows.start : run.rows.stop, run.keys.start : run.keys.stop] = True
+    band = form if isinstance(form, Band) else form.band
+    if band is not None:
+        in_band = torch.zeros(N, M, dtype=torch.bool)
+        for n in range(N):
+            span = band.span(range(n, n + 1), M)
+            in_band[n, span.start : span.stop] = True
+        inside = inside & in_band if isinstance(form, Runs) else in_band.expand(whole.shape)
+    _demand(not bool((whole & ~inside).any()), "mask.form must hold every visible pair.")
+    _demand(
+        not form.is_exact or torch.equal(whole, inside),
+        "mask.form must say is_exact only where all of it is visible.",
+    )
+
+
+def _tiles(queries: int, keys: int) -> list[tuple[range, range]]:
+    """Every tile of the grid."""
+    rows = [range(a, b) for a in range(queries) for b in range(a + 1, queries + 1)]
+    columns = [range(a, b) for a in range(keys) for b in range(a + 1, keys + 1)]
+    return [(r, c) for r in rows for c in columns]
+
+
+def _every(sizes: tuple[int, ...]) -> list[list[int]]:
+    found: list[list[int]] = torch.cartesian_prod(*map(torch.arange, sizes)).tolist()
+    return found
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, atol=1e-7, rtol=1e-7, equal_nan=True)
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    return float((one - other).nan_to_num().abs().max())
+
+
+def _demand(holds: bool, message: str) -> None:
+    if not holds:
+        raise CheckError(message)
+
+
+class _Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Remembers how many elements the largest tensor had that any operation made."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        made = out if isinstance(out, tuple | list) else [out]
+        sizes = [each.numel() for each in made if isinstance(each, Tensor)]
+        self.numel = max([self.numel, *sizes])
+        return out

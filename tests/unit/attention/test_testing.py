@@ -1,0 +1,145 @@
+"""The checks for scores and masks of one's own: they pass what is right and catch what is not."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from regard.attention import (
+    Additive,
+    Bilinear,
+    Cosine,
+    Custom,
+    Gaussian,
+    Laplace,
+    ScaledDot,
+    StudentT,
+    causal,
+    documents,
+    lengths,
+    prefix,
+    where,
+    window,
+)
+from regard.attention.grid import Band, Cover
+from regard.attention.mask import Mask
+from regard.attention.scores import DotForm
+from regard.attention.testing import CheckError, check
+
+GOOD_SCORES = [
+    ScaledDot(),
+    ScaledDot(softcap=2.0),
+    Cosine(torch.tensor([[0.5], [1.0], [2.0]])),
+    Gaussian(1.5),
+    Laplace(torch.linspace(1, 2, 11)),
+    StudentT(3.0),
+    Additive(torch.linspace(-1, 1, 11)),
+    Custom(lambda q, k: (q @ k.mT).tanh()),
+]
+GOOD_MASKS = [
+    causal(),
+    lengths([3, 7]),
+    window(before=1, after=2) & lengths([3, 7]),
+    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & causal(),
+    prefix([2, 9]) | causal(),
+    where(lambda batch, head, query, key: (query + key + head) % 3 > batch),
+]
+
+
+@pytest.mark.parametrize("score", GOOD_SCORES, ids=repr)
+def test_built_in_scores_pass(score):
+    check(score)
+
+
+def test_a_score_over_two_widths_passes():
+    check(Bilinear(torch.linspace(-1, 1, 44).reshape(11, 4)), key_dim=4)
+
+
+@pytest.mark.parametrize("mask", GOOD_MASKS)
+def test_built_in_masks_pass(mask):
+    check(mask)
+
+
+@dataclass(frozen=True, eq=False)
+class Changed:
+    """A scaled dot product with one thing changed."""
+
+    dot: object = None
+    floats: int = 1
+    power: float = 1.0
+
+    def tensors(self):
+        return ()
+
+    def check(self, query, key):
+        pass
+
+    def tile(self, query, key, *tensors):
+        if self.floats == 0:
+            query = query.detach()
+        scores = (query[..., :, None, :] * key[..., None, :, :]).sum(-1)
+        return scores * self.power
+
+    def as_dot(self, query, key):
+        return self.dot and self.dot(query, key)
+
+    def floats_per_pair(self, dim):
+        return self.floats
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (Custom(lambda q, k: (q @ k.mT).softmax(-1)), "the same number in any company"),
+        (Changed(dot=lambda q, k: DotForm(q, k, 2.0)), r"as_dot must be the same as score\.tile"),
+        (Changed(floats=0), "differentiable by autograd"),
+        (Changed(floats=1), "floats_per_pair must say how many"),
+    ],
+)
+def test_scores_that_do_not_do_what_they_say_are_caught(score, message):
+    with pytest.raises(CheckError, match=message):
+        check(score)
+
+
+class Lying(Mask):
+    """Causal, but for one answer."""
+
+    def __init__(self, lie):
+        super().__init__()
+        self.lie = lie
+
+    def check(self, grid):
+        pass
+
+    def cover(self, grid, rows, keys):
+        return Cover.ALL if self.lie == "cover" and rows.start == 1 else None
+
+    def pairs(self, grid, rows, keys):
+        query = torch.arange(rows.start, rows.stop)[:, None]
+        if self.lie == "pairs":
+            query = query - rows.start
+        return torch.arange(keys.start, keys.stop) <= query
+
+    def extent(self, grid):
+        return (1, 1, 1 if self.lie == "extent" else grid.queries, grid.keys)
+
+    def form(self, grid):
+        if self.lie == "form":
+            return Band(None, -1, is_exact=False)
+        return Band(-2, 0, is_exact=True) if self.lie == "exact" else Band(None, 0, is_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("lie", "message"),
+    [
+        ("cover", "mask must answer for a tile as for the whole|cover must be true"),
+        ("pairs", "mask must answer for a tile as for the whole"),
+        ("extent", "extent must be the shape of the dense mask"),
+        ("form", "form must hold every visible pair"),
+        ("exact", "form must hold every visible pair"),
+    ],
+)
+def test_masks_that_do_not_do_what_they_say_are_caught(lie, message):
+    check(Lying("nothing"))
+    with pytest.raises(CheckError, match=message):
+        check(Lying(lie))
