@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from regard.attention import attend, causal, dense, lengths
+from regard.errors import SettingError
 from regard.layers.multihead import MultiHeadAttention
 
 pytestmark = pytest.mark.parity
@@ -86,3 +87,20 @@ def test_multihead_attention_over_a_memory():
     states, memory = torch.randn(2, 5, 12), torch.randn(2, 4, 7)
     want, _ = peer(states, memory, memory)
     torch.testing.assert_close(layer(states, memory)[0], want, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_layer_made_from_torchs_gives_its_numbers(bias):
+    peer = nn.MultiheadAttention(12, 3, bias=bias, batch_first=True, dropout=0.2).double().eval()
+    layer = MultiHeadAttention.from_torch(peer)
+    assert not layer.training
+    assert layer.dropout == 0.2
+    states = torch.randn(2, 7, 12).double()
+    want, _ = peer(states, states, states, need_weights=False)
+    torch.testing.assert_close(layer(states)[0], want)
+
+
+@pytest.mark.parametrize("options", [{"kdim": 7}, {"add_bias_kv": True}, {"add_zero_attn": True}])
+def test_what_no_layer_of_ours_can_be_made_from_is_refused(options):
+    with pytest.raises(SettingError, match="peer must have one matrix"):
+        MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3, **options))

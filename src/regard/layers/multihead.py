@@ -9,12 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention.attend import attend
+from regard.attention.biases import PositionBias
 from regard.attention.cache import KeyValueCache
 from regard.attention.mask import Mask
+from regard.attention.scores import ScaledDot, Score
 from regard.checks import check_divides, check_fraction
 from regard.errors import SettingError
 from regard.layers.dropout import dropout as drop
 from regard.layers.packing import Packing
+
+_SCALED_DOT = ScaledDot()
 
 
 class MultiHeadAttention(nn.Module):
@@ -30,6 +34,7 @@ class MultiHeadAttention(nn.Module):
         bias: Whether the projections have biases.
         key_value_dim: Width of the memory. None is for attention over the states themselves.
         dropout: The fraction of attention weights set to zero in training.
+        score: How queries and keys of a head match; per head by parameters such as (H, 1).
         head_dropout: The fraction of heads left out for a query in training, Zhou et al. (2020),
             https://arxiv.org/abs/2004.13342: no head may rely on another to find the right key.
 
@@ -46,6 +51,7 @@ class MultiHeadAttention(nn.Module):
         key_value_dim: int | None = None,
         dropout: float = 0.0,
         head_dropout: float = 0.0,
+        score: Score = _SCALED_DOT,
     ) -> None:
         super().__init__()
         check_divides("num_heads", num_heads, "model_dim", model_dim)
@@ -54,6 +60,7 @@ class MultiHeadAttention(nn.Module):
         self.num_heads = num_heads
         self.dropout = dropout
         self.head_dropout = head_dropout
+        self.score = score
         self.query_key_value: nn.Linear | None = None
         if key_value_dim is None:
             self.query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=bias)
@@ -69,6 +76,7 @@ class MultiHeadAttention(nn.Module):
         memory: Float[Tensor, "B M K"] | KeyValueCache | None = None,
         *,
         mask: Mask | Bool[Tensor, "..."] | None = None,
+        bias: Float[Tensor, "..."] | PositionBias | None = None,
         cache: KeyValueCache | None = None,
         packing: Packing | None = None,
     ) -> tuple[Float[Tensor, "*positions C"], KeyValueCache | None]:
@@ -79,6 +87,7 @@ class MultiHeadAttention(nn.Module):
             memory: What is looked at, or its keys and values from ``project_memory``. None looks
                 at the states themselves.
             mask: Which keys a state may look at. With a cache, keys count from its beginning.
+            bias: Added to the scores, such as ``alibi()``; broadcasts to (B, H, N, M).
             cache: Keys and values of earlier positions, put before those of ``states``.
             packing: Where the positions of packed states stand. None: they are not packed.
 
@@ -103,7 +112,9 @@ class MultiHeadAttention(nn.Module):
             query,
             kept.key,
             kept.value,
+            score=self.score,
             mask=mask,
+            bias=bias,
             dropout=self.dropout if self.training else 0.0,
         )
         if self.training and self.head_dropout:
@@ -139,6 +150,39 @@ class MultiHeadAttention(nn.Module):
         (key,) = self._split(F.linear(memory, to_key, key_bias), 1, packing)
         (value,) = self._split(F.linear(values, to_value, value_bias), 1, packing)
         return KeyValueCache(key, value)
+
+    @classmethod
+    def from_torch(cls, peer: nn.MultiheadAttention) -> "MultiHeadAttention":
+        """A layer that gives the same numbers as torch's, with a copy of its weights.
+
+        Self-attention where torch's keys and values are as wide as its queries, as in
+        ``nn.TransformerEncoderLayer``. Torch's masks are True where a query may *not* look.
+
+        Args:
+            peer: With one matrix for queries, keys and values, and nothing added to the keys.
+
+        Raises:
+            SettingError: It has separate matrices, ``bias_k`` or ``add_zero_attn``.
+        """
+        if peer.in_proj_weight is None or peer.bias_k is not None or peer.add_zero_attn:
+            raise SettingError(
+                "peer must have one matrix for queries, keys and values, and neither bias_k nor "
+                "add_zero_attn; got another nn.MultiheadAttention."
+            )
+        layer = cls(
+            peer.embed_dim,
+            peer.num_heads,
+            bias=peer.in_proj_bias is not None,
+            dropout=peer.dropout,
+        ).to(peer.in_proj_weight)
+        assert layer.query_key_value is not None
+        with torch.no_grad():
+            layer.query_key_value.weight.copy_(peer.in_proj_weight)
+            layer.output.weight.copy_(peer.out_proj.weight)
+            if peer.in_proj_bias is not None:
+                layer.query_key_value.bias.copy_(peer.in_proj_bias)
+                layer.output.bias.copy_(peer.out_proj.bias)
+        return layer.train(peer.training)
 
     def empty_cache(self, batch: int) -> KeyValueCache:
         """A cache of no positions yet, for ``batch`` rows."""

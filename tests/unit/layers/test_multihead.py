@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from regard.attention import causal, lengths
+from regard.attention import Cosine, Gaussian, alibi, attend, causal, lengths
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError
 from regard.layers.multihead import MultiHeadAttention
@@ -133,3 +133,15 @@ def test_a_cache_does_not_go_with_a_memory():
     layer, memory = MultiHeadAttention(12, 3, key_value_dim=12), torch.zeros(1, 2, 12)
     with pytest.raises(SettingError, match="cache must be left out"):
         layer(torch.zeros(1, 1, 12), memory, cache=layer.project_memory(memory))
+
+
+@pytest.mark.parametrize("score", [Gaussian(2.0), Cosine(torch.tensor([[0.5], [1.0], [2.0]]))])
+def test_any_score_may_match_the_heads_with_any_bias(score):
+    layer = MultiHeadAttention(12, 3, score=score).double()
+    states = torch.randn(2, 5, 12).double()
+    q, k, v = (
+        t.unflatten(-1, (3, 4)).transpose(1, 2) for t in layer.query_key_value(states).chunk(3, -1)
+    )
+    mixed = attend(q, k, v, score=score, bias=alibi(), mask=causal(), backend="tiled")
+    want = layer.output(mixed.transpose(1, 2).flatten(2))
+    torch.testing.assert_close(layer(states, bias=alibi(), mask=causal())[0], want)
