@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         where,
         window,
     )
+    from regard.interop import use
 
 # Where each public name lives.
 _HOMES = {
@@ -81,6 +82,7 @@ _HOMES = {
     "relative": "regard.attention",
     "shaw": "regard.attention",
     "testing": "regard.attention",
+    "use": "regard.interop",
     "weights": "regard.attention",
     "where": "regard.attention",
     "window": "regard.attention",
@@ -119,6 +121,7 @@ __all__ = [
     "relative",
     "shaw",
     "testing",
+    "use",
     "weights",
     "where",
     "window",

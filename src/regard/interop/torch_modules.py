@@ -1,0 +1,161 @@
+"""torch's ``nn.MultiheadAttention`` on the engine: its weights, its signature, its polarity."""
+
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.attention import Mask, attend, causal, dense, weights
+from regard.errors import SettingError
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+def use(model: ModuleT) -> ModuleT:
+    """The same model, every ``nn.MultiheadAttention`` in it computed by ``attend``.
+
+    Also those inside ``nn.TransformerEncoder`` and its kin, whose fused shortcut is then left out.
+    Weights, hooks and ``state_dict`` stay what they are; what changes: a query with nothing to see
+    gets zeros where torch gives NaN, NaN in padding is not seen, and ``observe`` sees every call.
+
+    Args:
+        model: Changed in place.
+
+    Returns:
+        ``model`` itself.
+
+    Raises:
+        SettingError: There is no ``nn.MultiheadAttention`` in it.
+
+    Example:
+        >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True))
+        >>> type(layer.self_attn).__name__
+        'EngineAttention'
+    """
+    found = [module for module in model.modules() if isinstance(module, nn.MultiheadAttention)]
+    if not found:
+        raise SettingError(
+            f"model must hold an nn.MultiheadAttention; got {type(model).__name__} without any."
+        )
+    for module in found:
+        module.__class__ = EngineAttention
+    for encoder in model.modules():
+        if isinstance(encoder, nn.TransformerEncoder):
+            encoder.use_nested_tensor = False  # decided when it was made, before we came
+    return model
+
+
+class EngineAttention(nn.MultiheadAttention):
+    """``nn.MultiheadAttention`` computed by the engine; ``use`` makes a module one."""
+
+    @property
+    def _qkv_same_embed_dim(self) -> bool:
+        # What torch's Transformer layers ask before they go around this module.
+        return False
+
+    @_qkv_same_embed_dim.setter
+    def _qkv_same_embed_dim(self, value: bool) -> None:
+        pass
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """What torch's module gives; its masks are True where a query may *not* look.
+
+        Args:
+            query: (N, C), (N, B, C), or (B, N, C) with ``batch_first``.
+            key: The same with M positions.
+            value: The same with M positions.
+            key_padding_mask: (M,) or (B, M): boolean, or a float that is added.
+            need_weights: Whether the weights are returned too; the N×M matrix is made for it.
+            attn_mask: (N, M) or (B · H, N, M): boolean, or a float that is added.
+            average_attn_weights: Whether the weights are averaged over heads.
+            is_causal: Without ``attn_mask``: query i sees keys up to i.
+
+        Returns:
+            The answer in the shape of ``query``; the weights, (B, N, M) or (B, H, N, M), or None.
+        """
+        is_batched = query.dim() == 3
+        if not is_batched:
+            query, key, value = (t.unsqueeze(0) for t in (query, key, value))
+            if key_padding_mask is not None:
+                key_padding_mask = key_padding_mask.unsqueeze(0)
+        elif not self.batch_first:
+            query, key, value = (t.transpose(0, 1) for t in (query, key, value))
+        q, k, v, added = self._heads(query, key, value)
+        options = self._options(q, k, added, key_padding_mask, attn_mask, is_causal)
+        mixed = attend(q, k, v, dropout=self.dropout if self.training else 0.0, **options)
+        out = self.out_proj(mixed.transpose(1, 2).flatten(2))
+        rows = weights(q, k, **options) if need_weights else None
+        if rows is not None and average_attn_weights:
+            rows = rows.mean(dim=1)
+        if not is_batched:
+            return out.squeeze(0), None if rows is None else rows.squeeze(0)
+        return out if self.batch_first else out.transpose(0, 1), rows
+
+    def _heads(
+        self, query: Tensor, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, int]:
+        """Projected queries, keys and values (B, H, N, D), and how many keys were added."""
+        bias = self.in_proj_bias
+        biases = (None, None, None) if bias is None else bias.chunk(3)
+        matrices = (
+            (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+            if self.in_proj_weight is None
+            else self.in_proj_weight.chunk(3)
+        )
+        q, k, v = (
+            F.linear(states, matrix, added)
+            for states, matrix, added in zip((query, key, value), matrices, biases, strict=True)
+        )
+        more = 0
+        if self.bias_k is not None and self.bias_v is not None:
+            k = torch.cat([k, self.bias_k.expand(len(k), -1, -1)], dim=1)
+            v = torch.cat([v, self.bias_v.expand(len(v), -1, -1)], dim=1)
+            more += 1
+        if self.add_zero_attn:
+            k, v = F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1))
+            more += 1
+        q, k, v = (
+            t.reshape(*t.shape[:2], self.num_heads, self.head_dim).transpose(1, 2)
+            for t in (q, k, v)
+        )
+        return q, k, v, more
+
+    def _options(
+        self,
+        query: Tensor,
+        key: Tensor,
+        added: int,
+        key_padding_mask: Tensor | None,
+        attn_mask: Tensor | None,
+        is_causal: bool,
+    ) -> dict[str, Any]:
+        """Torch's masks as a mask and a bias of ours; keys that were added are always visible."""
+        B, H, N, _ = query.shape
+        M = key.shape[2]
+        mask: Mask | None = None
+        bias: Tensor | None = None
+        if attn_mask is None and is_causal:
+            mask = causal(first=0)
+        given: list[Tensor] = []
+        if attn_mask is not None:
+            per_head = attn_mask.dim() == 3
+            given.append(attn_mask.reshape(B, H, N, M - added) if per_head else attn_mask)
+        if key_padding_mask is not None:
+            given.append(key_padding_mask.reshape(B, 1, 1, M - added))
+        for hidden in (F.pad(each, (0, added)) for each in given):
+            if hidden.dtype == torch.bool:
+                mask = dense(~hidden) if mask is None else mask & dense(~hidden)
+            else:
+                bias = hidden.to(query.dtype) if bias is None else bias + hidden.to(query.dtype)
+        return {"mask": mask, "bias": bias}

@@ -1,0 +1,137 @@
+"""Models of torch with the engine put into them give what they gave before."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from regard import use
+from regard.attention import observe
+from regard.errors import SettingError
+
+pytestmark = pytest.mark.parity
+
+
+def both(make):
+    torch.manual_seed(0)
+    model = make().double()
+    for name, parameter in model.named_parameters():
+        if "bias" in name:
+            nn.init.normal_(parameter)
+    return model, use(copy.deepcopy(model))
+
+
+MODULES = {
+    "plain": {},
+    "without biases": {"bias": False},
+    "widths of their own": {"kdim": 6, "vdim": 10},
+    "added keys": {"add_bias_kv": True, "add_zero_attn": True},
+}
+HIDDEN = torch.tensor([[False, False, False, True], [False, False, True, True]])
+MASKS = {
+    "none": {},
+    "padding": {"key_padding_mask": HIDDEN},
+    "bool": {"attn_mask": torch.ones(5, 4, dtype=torch.bool).triu(1)},
+    "float": {"attn_mask": torch.randn(5, 4).double()},
+    "per head": {"attn_mask": torch.randn(2 * 3, 5, 4).double()},
+    "both": {
+        "attn_mask": torch.ones(5, 4, dtype=torch.bool).triu(1),
+        "key_padding_mask": HIDDEN,
+    },
+}
+
+
+@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_gives_the_same_answers_weights_and_gradients(name, batch_first, masks):
+    options = MODULES[name]
+    theirs, ours = both(lambda: nn.MultiheadAttention(12, 3, batch_first=batch_first, **options))
+    widths = (12, options.get("kdim", 12), options.get("vdim", 12))
+    inputs = [torch.randn(2, n, w).double() for n, w in zip((5, 4, 4), widths, strict=True)]
+    if not batch_first:
+        inputs = [t.transpose(0, 1) for t in inputs]
+    for average in (True, False):
+        found = [
+            module(*inputs, **MASKS[masks], average_attn_weights=average)
+            for module in (theirs, ours)
+        ]
+        for one, other in zip(*found, strict=True):
+            torch.testing.assert_close(one, other)
+    grads = [
+        torch.autograd.grad(
+            module(*inputs, **MASKS[masks], need_weights=False)[0].square().sum(),
+            list(module.parameters()),
+        )
+        for module in (theirs, ours)
+    ]
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_one_sequence_without_a_batch():
+    theirs, ours = both(lambda: nn.MultiheadAttention(12, 3))
+    states = torch.randn(5, 12).double()
+    for one, other in zip(theirs(*[states] * 3), ours(*[states] * 3), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # torch's own shortcut
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_an_encoder_with_padding_does_not_go_around_the_engine(training, norm_first):
+    theirs, ours = both(
+        lambda: nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(
+                12, 2, 16, dropout=0.0, batch_first=True, norm_first=norm_first
+            ),
+            2,
+            enable_nested_tensor=not norm_first,
+        )
+    )
+    theirs.train(training)
+    ours.train(training)
+    states = torch.randn(2, 4, 12).double()
+    calls = []
+    with torch.set_grad_enabled(training), observe(calls.append):
+        want = theirs(states, src_key_padding_mask=HIDDEN)
+        out = ours(states, src_key_padding_mask=HIDDEN)
+    assert len(calls) == 2
+    seen = ~HIDDEN
+    length = want.shape[1]  # torch's shortcut cuts what is padding everywhere
+    torch.testing.assert_close(out[:, :length][seen[:, :length]], want[seen[:, :length]])
+
+
+def test_a_decoder_with_a_causal_hint():
+    theirs, ours = both(
+        lambda: nn.TransformerDecoder(
+            nn.TransformerDecoderLayer(12, 2, 16, dropout=0.0, batch_first=True), 2
+        )
+    )
+    target, memory = torch.randn(2, 5, 12).double(), torch.randn(2, 4, 12).double()
+    mask = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
+    options = {"tgt_mask": mask, "tgt_is_causal": True, "memory_key_padding_mask": HIDDEN}
+    torch.testing.assert_close(ours(target, memory, **options), theirs(target, memory, **options))
+
+
+def test_weights_are_kept_and_saved_as_before():
+    theirs, ours = both(lambda: nn.TransformerEncoderLayer(12, 2, 16, batch_first=True))
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    ours.load_state_dict(theirs.state_dict())
+    again = copy.deepcopy(ours)
+    assert type(again.self_attn) is type(ours.self_attn)
+
+
+def test_who_sees_nothing_gets_zeros_and_not_nan():
+    _, ours = both(lambda: nn.MultiheadAttention(12, 3, batch_first=True))
+    states = torch.randn(2, 4, 12).double()
+    hidden = torch.tensor([[True] * 4, [False] * 4])
+    out, rows = ours(states, states, states, key_padding_mask=hidden)
+    assert rows[0].eq(0).all()
+    torch.testing.assert_close(out[0], ours.out_proj.bias.expand(4, 12))
+
+
+def test_a_model_without_attention_is_refused():
+    with pytest.raises(SettingError, match=r"must hold an nn\.MultiheadAttention; got Linear"):
+        use(nn.Linear(2, 2))
