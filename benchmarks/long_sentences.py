@@ -10,7 +10,7 @@ The three models of ``chinese_english`` train for the same CPU time on a text, o
 half of the first's. The record holds BLEU and chrF by length; ``docs/figures/long_sentences.svg``
 shows BLEU.
 
-    python -m benchmarks.long_sentences --work W [--minutes 6] [--texts joined] [--dry]
+    python -m benchmarks.long_sentences --work W [--minutes 12] [--texts joined] [--dry]
 
 Run again after an interruption, it goes on where it was.
 """
@@ -213,7 +213,7 @@ def _best_baseline(reports: Mapping[str, Report]) -> str:
 
 def main() -> None:
     """Train on both texts, draw the figure, write the record."""
-    parser = argument_parser(__doc__ or "", minutes=6)
+    parser = argument_parser(__doc__ or "", minutes=12)
     parser.add_argument("--texts", nargs="+", choices=list(TEXTS), default=list(TEXTS))
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
