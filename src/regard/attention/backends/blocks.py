@@ -21,7 +21,7 @@ from regard.attention.weighting import Weighting
 _BLOCK, _BLOCK_OF_PRODUCTS, _FEW_FLOATS = 2**20, 2**22, 4
 _MOST_ROWS = 256
 # Along a band, more rows have more keys in common that each sees but a part of.
-_MOST_ROWS_OF_BAND = 128
+_MOST_ROWS_OF_BAND = 64
 
 
 class Inputs(NamedTuple):
