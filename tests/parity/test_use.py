@@ -135,3 +135,13 @@ def test_who_sees_nothing_gets_zeros_and_not_nan():
 def test_a_model_without_attention_is_refused():
     with pytest.raises(SettingError, match=r"must hold an nn\.MultiheadAttention; got Linear"):
         use(nn.Linear(2, 2))
+
+
+def test_a_subclass_keeps_its_own_way():
+    class Own(nn.MultiheadAttention):
+        def forward(self, query, *rest, **options):
+            return query, None
+
+    model = use(nn.ModuleList([Own(12, 3), nn.MultiheadAttention(12, 3)]))
+    assert type(model[0]) is Own
+    assert type(use(model)[1]).__name__ == "EngineAttention"

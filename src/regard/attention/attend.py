@@ -205,7 +205,7 @@ def explain(
 ) -> Plan:
     """How ``attend`` would serve this call: which backend, why, bytes and operations.
 
-    Takes what ``attend`` takes, checks it alike, and computes nothing.
+    Takes what ``attend`` takes, checks it alike, and attends to nothing.
 
     Example:
         >>> plan = explain(torch.zeros(2, 8, 512, 64), torch.zeros(2, 8, 512, 64))

@@ -91,7 +91,8 @@ class Gaussian:
             if form is None and query.dtype != torch.float64:
                 form = self._around_mean(query.double(), key.double(), scale)
             return form
-        matrix = (self.precision + self.precision.mT) / 2
+        precision = self.precision.to(wide)
+        matrix = (precision + precision.mT) / 2
         key = _for_each_head(matrix.flatten(-2), query, key) if matrix.dim() == 3 else key
         form = _in_one_more_dimension(*_centred(query, key), matrix)
         if form is None and query.dtype != torch.float64:

@@ -15,6 +15,7 @@ from regard.attention.noise import gumbel
 from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.weighting import Softmax
+from regard.errors import ShapeError
 
 _SCALED_DOT = ScaledDot()
 
@@ -62,7 +63,7 @@ def pick(
         generator: Where the draw's seed comes from. None is torch's own generator.
 
     Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
+        ShapeError: Shapes, dtypes or devices do not fit together, or there are no keys.
 
     Example:
         >>> keys = torch.tensor([[9.0, 0.0], [0.0, 9.0]])
@@ -86,6 +87,8 @@ def pick(
         )
 
     request = asked(mask)
+    if not request.key.shape[2]:
+        raise ShapeError("key must have at least one position to draw from; got none.")
     inputs = Inputs.of(request)
     with torch.no_grad():
         index = _draw(request, inputs)

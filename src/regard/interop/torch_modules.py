@@ -18,6 +18,7 @@ def use(model: ModuleT) -> ModuleT:
     Also those inside ``nn.TransformerEncoder`` and its kin, whose fused shortcut is then left out.
     Weights, hooks and ``state_dict`` stay what they are; what changes: a query with nothing to see
     gets zeros where torch gives NaN, NaN in padding is not seen, and ``observe`` sees every call.
+    Subclasses of it are left as they are.
 
     Args:
         model: Changed in place.
@@ -33,7 +34,9 @@ def use(model: ModuleT) -> ModuleT:
         >>> type(layer.self_attn).__name__
         'EngineAttention'
     """
-    found = [module for module in model.modules() if isinstance(module, nn.MultiheadAttention)]
+    # Exactly torch's: a subclass has a way of its own, which is not ours to replace.
+    torchs = (nn.MultiheadAttention, EngineAttention)
+    found = [module for module in model.modules() if type(module) in torchs]
     if not found:
         raise SettingError(
             f"model must hold an nn.MultiheadAttention; got {type(model).__name__} without any."

@@ -1,9 +1,11 @@
 """Sampled hard attention: its frequencies, its log-probability, its edges."""
 
+import pytest
 import torch
 from torch.autograd import gradcheck
 
 from regard.attention import Additive, attend, causal, lengths, pick, weights
+from regard.errors import ShapeError
 
 
 def test_keys_are_drawn_as_often_as_their_weights_say():
@@ -83,3 +85,8 @@ def test_who_sees_nothing_picks_nothing():
     assert picked.context.eq(0).all()
     assert picked.index.eq(0).all()
     assert picked.log_prob.eq(float("-inf")).all()
+
+
+def test_without_keys_there_is_nothing_to_draw():
+    with pytest.raises(ShapeError, match="key must have at least one position to draw from"):
+        pick(torch.ones(1, 2, 3), torch.ones(1, 0, 3))

@@ -6,7 +6,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from regard.attention.backends import sdpa, short
+from regard.attention.backends import sdpa, short, tiled
 from regard.attention.grid import Band, Run, Runs
 from regard.attention.mask import BoundMask
 from regard.attention.masks import window
@@ -71,7 +71,7 @@ def _row(request: Request, runs: tuple[Run, ...], band: Band | None) -> Tensor:
     for run, query, key, value in zip(runs, queries, keys, values, strict=True):
         one = replace(request, query=query, key=key, value=value, mask=None, _forms=[])
         one.mask = _mask_of(one, run, band)
-        module = short if short.refuse(one) is None else sdpa
+        module = next(m for m in (short, sdpa, tiled) if m.refuse(one) is None)
         parts.append(module.run(one)[0])
     return torch.cat(parts, dim=2)
 

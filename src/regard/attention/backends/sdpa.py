@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.attention.backends import tiled
 from regard.attention.mask import BoundMask
 from regard.attention.request import Request
 from regard.attention.scores import DotForm
@@ -102,7 +103,8 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     if hidden is not None and may_be_poisoned(out):
         # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
         form = request.score.as_dot(request.query, request.key.masked_fill(hidden, 0))
-        assert form is not None
+        if form is None:  # a score that is a dot product up to rounding, and now is not
+            return tiled.run(request)
         out = _attend(request, form, value.masked_fill(hidden, 0))
     return out.to(request.query.dtype), None
 

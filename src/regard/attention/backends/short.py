@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.attention.backends import tiled
 from regard.attention.backends.blocks import without_hidden
 from regard.attention.backends.sdpa import may_be_poisoned, refuse_unless_plain
 from regard.attention.request import Request
@@ -71,7 +72,10 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     out = _attend(request, request.key, request.value, penalty)
     if mask is not None and mask.hidden is not None and may_be_poisoned(out):
         # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-        out = _attend(request, *without_hidden(mask, request.key, request.value), penalty)
+        key, value = without_hidden(mask, request.key, request.value)
+        if request.score.as_dot(request.query, key) is None:
+            return tiled.run(request)
+        out = _attend(request, key, value, penalty)
     return out, None
 
 
