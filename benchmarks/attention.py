@@ -1,15 +1,13 @@
-"""The engine against what users have otherwise: time and memory of forward and backward, on a CPU.
+"""The engine against what users have otherwise: time of forward and backward, on a CPU.
 
     python -m benchmarks.attention [--rounds 5] [--threads 1] [--only window documents] [--dry]
 
 Each task has two sides that give the same numbers: ``attend``, and torch's fused kernel or the
-formula written out. Every measurement is a process of its own, so that the peak of its memory is
-its own, and the sides alternate.
+formula written out. Every measurement is a process of its own, and the sides alternate.
 """
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -186,7 +184,7 @@ TASKS = {
 
 
 def measure_here(name: str, side: str) -> dict[str, float]:
-    """Median seconds and extra peak memory of one side of a task, in this process."""
+    """Median seconds of one side of a task, in this process."""
     import torch
 
     task = TASKS[name]
@@ -198,18 +196,12 @@ def measure_here(name: str, side: str) -> dict[str, float]:
             torch.autograd.grad(out.sum(), inputs)
 
     once()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = []
     for _ in range(REPEATS):
         start = time.perf_counter()
         once()
         seconds.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {
-        "seconds": statistics.median(seconds),
-        "peak_mib": peak / 1024,
-        "peak_after_first_mib": (peak - before) / 1024,
-    }
+    return {"seconds": statistics.median(seconds)}
 
 
 def measure_apart(name: str, side: str, threads: int) -> dict[str, float]:

@@ -4,7 +4,9 @@ Softmax over one of these scores is the kernel's weighted mean: ``exp(score)`` i
 up to a factor that is the same for all keys. A bandwidth says how far "near" reaches.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import final
 
 import torch
 from jaxtyping import Float
@@ -111,7 +113,49 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Laplace:
+class _OfDifferences(ABC):
+    """A score that is a function of ``(q − k) / bandwidth``, and no dot product."""
+
+    bandwidth: Bandwidth = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bandwidth(self.bandwidth)
+
+    @abstractmethod
+    def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
+        """The scores of pairs, from their differences in bandwidths."""
+
+    @final
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The bandwidth, if it is a tensor."""
+        return parameters(self.bandwidth)
+
+    @final
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError unless queries, keys and bandwidth are equally wide."""
+        check_same_width(query, key)
+        check_parameter("bandwidth", self.bandwidth, query)
+
+    @final
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key."""
+        return self.falls(_differences(query, key, given(self.bandwidth, tensors)))
+
+    @final
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """None: it is no dot product."""
+        return None
+
+    @final
+    def floats_per_pair(self, dim: int) -> int:
+        """The difference in every dimension, and its square or absolute value."""
+        return 3 * dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Laplace(_OfDifferences):
     """``−‖q − k‖₁ / bandwidth``: the Laplace kernel.
 
     Attributes:
@@ -119,33 +163,9 @@ class Laplace:
             divided by its own.
     """
 
-    bandwidth: Bandwidth = 1.0
-
-    def __post_init__(self) -> None:
-        _check_bandwidth(self.bandwidth)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The bandwidth, if it is a tensor."""
-        return parameters(self.bandwidth)
-
-    def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless queries, keys and bandwidth are equally wide."""
-        check_same_width(query, key)
-        check_parameter("bandwidth", self.bandwidth, query)
-
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
-        return -_differences(query, key, given(self.bandwidth, tensors)).abs().sum(-1)
-
-    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """None: a sum of absolute values is no dot product."""
-        return None
-
-    def floats_per_pair(self, dim: int) -> int:
-        """The difference in every dimension, and its absolute value."""
-        return 3 * dim
+    def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
+        """Minus the sum of absolute differences."""
+        return -differences.abs().sum(-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,7 +211,7 @@ class StudentT:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Box:
+class Box(_OfDifferences):
     """Zero within ``bandwidth`` and −∞ beyond: every key nearby counts the same.
 
     Its gradient is zero wherever it has one.
@@ -201,39 +221,15 @@ class Box:
             becomes an ellipsoid.
     """
 
-    bandwidth: Bandwidth = 1.0
-
-    def __post_init__(self) -> None:
-        _check_bandwidth(self.bandwidth)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The bandwidth, if it is a tensor."""
-        return parameters(self.bandwidth)
-
-    def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless queries, keys and bandwidth are equally wide."""
-        check_same_width(query, key)
-        check_parameter("bandwidth", self.bandwidth, query)
-
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
-        distance = _squared_distance(query, key, given(self.bandwidth, tensors))
+    def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
+        """Zero within the ball, −∞ beyond."""
+        distance = differences.square().sum(-1)
         # Zero, yet with a place in the graph, for callers who ask for a gradient.
         return (0 * distance).masked_fill(distance > 1, float("-inf"))
 
-    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """None: it is no dot product."""
-        return None
-
-    def floats_per_pair(self, dim: int) -> int:
-        """The difference in every dimension, and its square."""
-        return 3 * dim
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Epanechnikov:
+class Epanechnikov(_OfDifferences):
     """``log(1 − ‖q − k‖² / bandwidth²)`` within ``bandwidth`` and −∞ beyond.
 
     ``exp`` of it is the kernel of Epanechnikov (1969), which has the least mean squared error.
@@ -242,36 +238,12 @@ class Epanechnikov:
         bandwidth: The radius: a number, or a tensor that broadcasts to (H, D).
     """
 
-    bandwidth: Bandwidth = 1.0
-
-    def __post_init__(self) -> None:
-        _check_bandwidth(self.bandwidth)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The bandwidth, if it is a tensor."""
-        return parameters(self.bandwidth)
-
-    def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless queries, keys and bandwidth are equally wide."""
-        check_same_width(query, key)
-        check_parameter("bandwidth", self.bandwidth, query)
-
-    def tile(
-        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
-    ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key."""
-        distance = _squared_distance(query, key, given(self.bandwidth, tensors))
+    def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
+        """The logarithm of the parabola, −∞ where it has ended."""
+        distance = differences.square().sum(-1)
         beyond = distance >= 1
         # Filled before the logarithm too: the gradient of log(0) is infinite, and ∞ · 0 is NaN.
         return (-distance.masked_fill(beyond, 0)).log1p().masked_fill(beyond, float("-inf"))
-
-    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """None: a logarithm of a distance is no dot product."""
-        return None
-
-    def floats_per_pair(self, dim: int) -> int:
-        """The difference in every dimension, and its square."""
-        return 3 * dim
 
 
 def _check_bandwidth(bandwidth: Bandwidth | None, name: str = "bandwidth") -> None:

@@ -3,8 +3,10 @@
 All but the pooling are used alike: ``prepare`` a memory once, then ask with any number of queries.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import sqrt
+from typing import final
 
 import torch
 from jaxtyping import Bool, Float
@@ -90,7 +92,41 @@ class AdditiveAttention(nn.Module):
         return _contexts(self, queries, keys, values, Additive(self.w), mask)
 
 
-class DotAttention(nn.Module):
+class _SingleHead(nn.Module, ABC):
+    """What asks a memory with one head: by which score is up to the layer."""
+
+    dropout: float
+
+    @abstractmethod
+    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M Q"]:
+        """The keys of a memory: compute them once, pass them to every step."""
+
+    @abstractmethod
+    def score(self, dtype: torch.dtype) -> Score:
+        """How a query and a key of this dtype match."""
+
+    def forward(
+        self,
+        query: Float[Tensor, "B N Q"] | Float[Tensor, "B Q"],
+        keys: Float[Tensor, "B M K"],
+        values: Float[Tensor, "B M E"],
+        *,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
+        """The context of each query; see :class:`AdditiveAttention`."""
+        return _contexts(self, query, keys, values, self.score(query.dtype), mask)
+
+
+class _OverMemory(_SingleHead, ABC):
+    """One whose keys are the memory itself."""
+
+    @final
+    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
+        """The keys: the memory itself."""
+        return memory
+
+
+class DotAttention(_OverMemory):
     """Attention by the dot product of a query and a memory state; nothing is learned.
 
     Luong et al. (2015), https://arxiv.org/abs/1508.04025, equation 8, *dot*; scaled, Vaswani et al.
@@ -110,25 +146,14 @@ class DotAttention(nn.Module):
         super().__init__()
         check_fraction("dropout", dropout)
         self.dropout = dropout
-        self.score: Score = ScaledDot() if is_scaled else Dot()
+        self.is_scaled = is_scaled
 
-    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
-        """The keys: the memory itself."""
-        return memory
-
-    def forward(
-        self,
-        query: Float[Tensor, "B N K"] | Float[Tensor, "B K"],
-        keys: Float[Tensor, "B M K"],
-        values: Float[Tensor, "B M E"],
-        *,
-        mask: Mask | Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
-        """The context of each query; see :class:`AdditiveAttention`."""
-        return _contexts(self, query, keys, values, self.score, mask)
+    def score(self, dtype: torch.dtype) -> Score:
+        """See the class."""
+        return ScaledDot() if self.is_scaled else Dot()
 
 
-class BilinearAttention(nn.Module):
+class BilinearAttention(_OverMemory):
     """Attention by ``qᵀ W k``: Luong et al. (2015), equation 8, *general*.
 
     Args:
@@ -149,20 +174,9 @@ class BilinearAttention(nn.Module):
         self.w = nn.Parameter(torch.empty(query_dim, key_dim))
         nn.init.xavier_uniform_(self.w)
 
-    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
-        """The keys: the memory itself."""
-        return memory
-
-    def forward(
-        self,
-        query: Float[Tensor, "B N Q"] | Float[Tensor, "B Q"],
-        keys: Float[Tensor, "B M K"],
-        values: Float[Tensor, "B M E"],
-        *,
-        mask: Mask | Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
-        """The context of each query; see :class:`AdditiveAttention`."""
-        return _contexts(self, query, keys, values, Bilinear(self.w), mask)
+    def score(self, dtype: torch.dtype) -> Score:
+        """See the class."""
+        return Bilinear(self.w)
 
 
 KERNELS: dict[str, Callable[[Tensor], Score]] = {
@@ -173,7 +187,7 @@ KERNELS: dict[str, Callable[[Tensor], Score]] = {
 }
 
 
-class KernelAttention(nn.Module):
+class KernelAttention(_OverMemory):
     """Nadaraya-Watson regression: values weighted by a kernel of the distance to their keys.
 
     Args:
@@ -213,24 +227,12 @@ class KernelAttention(nn.Module):
         """How far "near" reaches."""
         return self.log_bandwidth.exp()
 
-    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M K"]:
-        """The keys: the memory itself."""
-        return memory
-
-    def forward(
-        self,
-        query: Float[Tensor, "B N K"] | Float[Tensor, "B K"],
-        keys: Float[Tensor, "B M K"],
-        values: Float[Tensor, "B M E"],
-        *,
-        mask: Mask | Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
-        """The regression at each query; see :class:`AdditiveAttention`."""
-        score = self.kernel(self.bandwidth.to(query.dtype))
-        return _contexts(self, query, keys, values, score, mask)
+    def score(self, dtype: torch.dtype) -> Score:
+        """See the class."""
+        return self.kernel(self.bandwidth.to(dtype))
 
 
-class LocationAttention(nn.Module):
+class LocationAttention(_SingleHead):
     """Attention to places: a query says which positions count, whatever stands there.
 
     ``softmax(W q)``: Luong et al. (2015), equation 9, *location*.
@@ -267,16 +269,9 @@ class LocationAttention(nn.Module):
             )
         return self.w[:M].to(memory.dtype).expand(B, M, -1)
 
-    def forward(
-        self,
-        query: Float[Tensor, "B N Q"] | Float[Tensor, "B Q"],
-        keys: Float[Tensor, "B M Q"],
-        values: Float[Tensor, "B M E"],
-        *,
-        mask: Mask | Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
-        """The context of each query; see :class:`AdditiveAttention`."""
-        return _contexts(self, query, keys, values, Dot(), mask)
+    def score(self, dtype: torch.dtype) -> Score:
+        """See the class."""
+        return Dot()
 
 
 class AttentionPooling(nn.Module):
