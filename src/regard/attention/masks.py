@@ -153,11 +153,23 @@ class _Lengths(Mask):
         if n.dim() > 2:
             raise ShapeError(f"{name} must have shape (), (B,) or (B, N); got {tuple(n.shape)}.")
         self.name, self.is_bounded = name, is_bounded
-        # A copy, so that what was worked out stays true when the caller's tensor changes.
+        # A copy, so that what is worked out stays true when the caller's tensor changes.
         self.n = n.detach().clone()
-        known = not n.is_cuda and n.numel() > 0
-        self.least = int(n.min()) if known else None
-        self.most = int(n.max()) if known else None
+
+    # Read when they are asked for: a compiler that traces the making of a mask has no numbers.
+    @cached_property
+    def least(self) -> int | None:
+        """The smallest number, where reading it is cheap."""
+        return int(self.n.min()) if self._is_at_hand else None
+
+    @cached_property
+    def most(self) -> int | None:
+        """The largest number, where reading it is cheap."""
+        return int(self.n.max()) if self._is_at_hand else None
+
+    @property
+    def _is_at_hand(self) -> bool:
+        return not self.n.is_cuda and self.n.numel() > 0
 
     def check(self, grid: Grid) -> None:
         B, N = prod(grid.batch), grid.queries
