@@ -249,9 +249,10 @@ class Additive:
         (w,) = tensors
         hidden = (query.unsqueeze(-2) + key.unsqueeze(-3)).tanh()  # (..., n, m, D)
         w = w.expand(*w.shape[:-1], query.shape[-1]) if w.dim() else w.expand(query.shape[-1])
-        if w.dim() == 1:
-            return hidden @ w
-        return (hidden @ w[:, None, :, None]).squeeze(-1)
+        # A copy of w for each query, not one product: the gradient of w is then a sum of sums, and
+        # keeps a digit that adding up all pairs one after the other would lose.
+        w = w[:, None, :, None] if w.dim() == 2 else w[:, None].expand(*hidden.shape[:-2], -1, 1)
+        return (hidden @ w).squeeze(-1)
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
         """None: it is not a dot product."""

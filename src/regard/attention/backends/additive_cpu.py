@@ -130,10 +130,12 @@ class _Factors(NamedTuple):
 
     def w_gradient(self, r: Tensor, d_scores: Tensor) -> Tensor:
         """``Σ tanh(q + k)`` over the pairs of a tile, weighted by the scores' gradient."""
+        # Row by row: one product over all pairs would add them up one after the other, and lose a
+        # digit against a sum of sums.
+        rows = (d_scores.unsqueeze(-2) @ r).squeeze(-2)  # (b, H, n, D)
         if self.w.dim() == 1:
-            return d_scores.sum() - 2 * torch.mv(r.view(-1, r.shape[-1]).t(), d_scores.flatten())
-        total = d_scores.sum(dim=(0, 2, 3))[:, None]
-        return total - 2 * torch.einsum("bhnm,bhnmd->hd", d_scores, r)
+            return d_scores.sum() - 2 * rows.sum(dim=(0, 1, 2))
+        return d_scores.sum(dim=(0, 2, 3))[:, None] - 2 * rows.sum(dim=(0, 2))
 
 
 def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | None:
