@@ -110,6 +110,10 @@ class Entmax15:
         thresholds = mean - ((1 - spread) / places).clamp_min(0).sqrt()
         size = (thresholds <= ranked).sum(dim=-1, keepdim=True)
         threshold = thresholds.gather(-1, size - 1)
+        # Running sums over long rows round a digit away; a step of Newton's method brings it back.
+        roots = (below - threshold).clamp_min(0)
+        excess = roots.square().sum(dim=-1, keepdim=True) - 1
+        threshold = threshold + excess / (2 * roots.sum(dim=-1, keepdim=True))
         return (below - threshold).clamp_min(0).square().masked_fill(empty, 0.0)
 
     def gradient(
