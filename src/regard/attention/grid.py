@@ -39,6 +39,10 @@ class Band:
         last = keys - 1 if self.most is None else min(keys - 1, rows.stop - 1 + self.most)
         return range(first, last + 1) if last >= first else range(0)
 
+    def spans(self, rows: range, keys: int) -> list[range]:
+        """``span`` as the only piece."""
+        return [self.span(rows, keys)]
+
     @property
     def is_empty(self) -> bool:
         """Whether no query sees any key."""
@@ -86,6 +90,17 @@ class Runs:
     def pairs(self) -> int:
         """How many pairs the pieces of one batch row hold on average, at most."""
         return sum(len(run.rows) * len(run.keys) for run in self.runs) // max(1, self.batch)
+
+    def spans(self, rows: range, keys: int) -> list[range]:
+        """The keys that some query of ``rows`` may see, from the first piece to the last."""
+        found = []
+        for run in self.runs:
+            those = range(max(rows.start, run.rows.start), min(rows.stop, run.rows.stop))
+            if not those:
+                continue
+            reach = range(keys) if self.band is None else self.band.span(those, keys)
+            found.append(range(max(reach.start, run.keys.start), min(reach.stop, run.keys.stop)))
+        return sorted((span for span in found if span), key=lambda span: span.start)
 
     def inexact(self) -> "Runs":
         """The same pieces, of which something may be hidden."""

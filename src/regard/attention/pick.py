@@ -1,13 +1,14 @@
 """Hard attention that draws one key for each query, and says how probable that was."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.backends import tiled
-from regard.attention.backends.blocks import Inputs, Job, rows_of
+from regard.attention.backends.blocks import Inputs, Job, Sizes, rows_of
 from regard.attention.biases import PositionBias
 from regard.attention.mask import Mask, as_mask
 from regard.attention.masks import where
@@ -112,18 +113,18 @@ def pick(
 
 def _draw(request: Request, inputs: Inputs) -> Int[Tensor, "B H N"]:
     """The best key of each query once Gumbel noise is added."""
-    query, key = inputs.query, inputs.key
-    B, H, N, D = query.shape
+    B, H, N, D = inputs.query.shape
     # Four more than the score needs: random bits, and their logarithm in float64.
-    job = Job.of(request, floats_per_pair=request.score.floats_per_pair(D) + 4)
+    sizes = Sizes.of(request, request.score.floats_per_pair(D) + 4, cuts_keys=False)
+    job = Job.of(request, sizes)
     seed = int(torch.randint(2**31 - 1, (), generator=request.generator))
-    index = torch.zeros(B, H, N, dtype=torch.long, device=query.device)
-    for block in job.blocks(B, N, key.shape[2]):
-        if not block.keys:
-            continue
+    index = torch.zeros(B, H, N, dtype=torch.long, device=inputs.query.device)
+    for block in job.blocks():
         scores = tiled.scores_of(job, block, inputs)
-        scores += gumbel(seed, block.chunk, range(H), block.rows, block.keys, like=scores)
-        rows_of(index, block).copy_(scores.argmax(dim=-1) + block.keys.start)
+        noise = partial(gumbel, seed, block.chunk, block.heads, block.rows, like=scores)
+        best = (scores + block.along_keys(noise)).argmax(dim=-1)
+        places = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))
+        rows_of(index, block).copy_(places.to(index.device)[best])
     return index
 
 

@@ -129,9 +129,9 @@ def _check_gradients(score: Score, query: Tensor, key: Tensor, value: Tensor) ->
 def _check_memory(score: Score, query: Tensor, key: Tensor) -> None:
     query.requires_grad_()
     with _Largest() as largest:  # type: ignore[no-untyped-call]
-        out = attend(query, key, score=score, backend="tiled")
-        torch.autograd.grad(out.sum(), query)
-    held = largest.numel / (query.shape[1] * _LONG**2)
+        scores = score.tile(query, key, *(t.to(query.dtype) for t in score.tensors()))
+        torch.autograd.grad(scores.sum(), query)
+    held = largest.numel / scores.numel()
     claimed = score.floats_per_pair(query.shape[-1])
     _demand(
         held < 2 * claimed,

@@ -34,7 +34,8 @@ def test_the_pattern_does_not_depend_on_the_blocks(make_inputs, monkeypatch, sco
         return attend(*inputs, score=score, dropout=0.5, generator=generator)
 
     whole = call()
-    monkeypatch.setattr(blocks, "block_sizes", lambda request, floats: (1, rows))
+    small = blocks.Sizes(pairs=rows * 7, rows=rows, keys=4, splits_heads=False)
+    monkeypatch.setattr(blocks.Sizes, "of", lambda *given, **options: small)
     torch.testing.assert_close(call(), whole)
 
 

@@ -21,6 +21,7 @@ from regard.attention.backends.blocks import (
     Block,
     Inputs,
     Job,
+    Sizes,
     bias_of,
     keys_of,
     mix,
@@ -74,7 +75,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     if additive_few.fits(request):
         return additive_few.run(request), None
     inputs = Inputs.of(request)
-    job = Job.of(request, floats_per_pair=4)
+    job = Job.of(request, Sizes.of(request, 4, cuts_keys=False), is_joined=True)
     out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
         job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
     )
@@ -204,8 +205,8 @@ def _adjust(job: Job, block: Block, scores: Tensor, bias: Tensor | None) -> Tens
     """Bias and mask applied in place."""
     if bias is not None:
         scores.add_(bias_of(bias, block))  # type: ignore[arg-type]
-    if (veil := job.veil(block)) is not None:
-        scores.masked_fill_(veil, float("-inf"))
+    if block.veil is not None:
+        scores.masked_fill_(block.veil, float("-inf"))
     return scores
 
 
@@ -225,16 +226,14 @@ class _Additive(torch.autograd.Function):
         lse = query.new_full((B, H, N), float("-inf"))
         factors = _Factors.of(query, key, w)
         buffer = _borrow_buffer(query)
-        for block in job.blocks(B, N, key.shape[2]):
-            if not block.keys:
-                continue
+        for block in job.blocks():
             scores = _adjust(job, block, _block_scores(factors, block, buffer), bias)
             total = scores.logsumexp(dim=-1, keepdim=True)
             rows_of(lse, block).copy_(total.squeeze(-1))
             weights = scores.sub_(_pivot(total)).exp_()
             if (factor := job.factor(block, weights)) is not None:
                 weights *= factor
-            rows_of(out, block).copy_(mix(weights, keys_of(value, block), job.veil(block)))
+            rows_of(out, block).copy_(mix(weights, keys_of(value, block), block.veil))
         ctx.job = job
         ctx.save_for_backward(query, key, value, bias, w, out, lse)
         return out, lse
@@ -250,12 +249,12 @@ class _Additive(torch.autograd.Function):
         delta = (d_out * out).sum(dim=-1, keepdim=True)
         if ctx.job.wants_lse:
             delta = delta - d_lse.unsqueeze(-1)
-        blocks = list(ctx.job.blocks(query.shape[0], query.shape[2], key.shape[2]))
-        whole = all(len(b.keys) == key.shape[2] for b in blocks if not b.rows.start)
+        blocks = list(ctx.job.blocks())
+        every = (range(key.shape[2]),)
+        whole = {b.keys for b in blocks if not b.rows.start} == {every}
         gradients = _Gradients(ctx.job, inputs, wanted, _pivot(lse.unsqueeze(-1)), whole)
         for block in blocks:
-            if block.keys:
-                gradients.add(block, rows_of(d_out, block), rows_of(delta, block))
+            gradients.add(block, rows_of(d_out, block), rows_of(delta, block))
         return (None, *gradients.finish())
 
 
@@ -293,8 +292,8 @@ class _Gradients:
         if factor is not None:
             d_weights *= factor
         d_weights -= delta
-        if (veil := job.veil(block)) is not None:
-            d_weights.masked_fill_(veil, 0)
+        if block.veil is not None:
+            d_weights.masked_fill_(block.veil, 0)
         # What a score lacks to be the logarithm of a weight.
         offset = _adjust(job, block, torch.zeros_like(d_weights), self.inputs.bias)
         offset -= rows_of(self.pivot, block)

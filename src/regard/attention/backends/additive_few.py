@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends import tiled
-from regard.attention.backends.blocks import Inputs, Job, mix
+from regard.attention.backends.blocks import Inputs, Job, Sizes, mix
 from regard.attention.request import Request
 from regard.attention.weighting import Softmax
 
@@ -36,10 +36,9 @@ def fits(request: Request) -> bool:
 def run(request: Request) -> Tensor:
     """The mixed values (B, H, N, E)."""
     inputs = Inputs.of(request)
-    job = Job.of(request, floats_per_pair=request.score.floats_per_pair(inputs.query.shape[-1]))
-    veil = None
-    if request.mask is not None:
-        veil = request.mask.veil(range(inputs.query.shape[2]), range(inputs.key.shape[2]))
+    floats = request.score.floats_per_pair(inputs.query.shape[-1])
+    job = Job.of(request, Sizes.of(request, floats, cuts_keys=False))
+    veil = None if request.mask is None else request.mask.whole_veil
     out: Tensor = _Few.apply(  # type: ignore[no-untyped-call]
         job, veil, inputs.query, inputs.key, inputs.value, *inputs.tensors
     )

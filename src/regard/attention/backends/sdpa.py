@@ -13,7 +13,7 @@ from regard.attention.weighting import Softmax
 # A mask that no flag can express is handed over as numbers: at most 64 MB of float32.
 _LARGEST_MASK = 2**24
 # Blocks along a band are about this much slower for each pair than the kernel with a mask.
-_NARROW, _BLOCK_ROWS = 2, 128
+_NARROW, _BLOCK_ROWS, _FEWEST_PAIRS = 2, 64, 2**16
 _HALVES = (torch.bfloat16, torch.float16)
 
 
@@ -39,9 +39,10 @@ def refuse(request: Request) -> str | None:
 
 
 def _is_narrow(mask: BoundMask, request: Request) -> bool:
-    if request.query.device.type != "cpu" or mask.width is None:
+    N, M = request.query.shape[2], request.key.shape[2]
+    if request.query.device.type != "cpu" or N * M < _FEWEST_PAIRS:
         return False
-    return (mask.width + _BLOCK_ROWS) * _NARROW < request.key.shape[2]
+    return (mask.width + _BLOCK_ROWS) * _NARROW < M
 
 
 def refuse_unless_plain(request: Request) -> str | None:
