@@ -13,7 +13,14 @@ from regard.layers.embedding import TokenEmbedding
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import MultiHeadAttention
 from regard.layers.packing import Packing
-from regard.layers.positions import LearnedPositions, SinusoidalPositions, sinusoidal
+from regard.layers.positions import (
+    LearnedPositions,
+    RelativePositions,
+    RotaryPositions,
+    ShawPositions,
+    SinusoidalPositions,
+    sinusoidal,
+)
 from regard.layers.recurrent import RecurrentCell, RecurrentEncoder
 from regard.layers.residual import Residual
 
@@ -31,7 +38,10 @@ __all__ = [
     "Packing",
     "RecurrentCell",
     "RecurrentEncoder",
+    "RelativePositions",
     "Residual",
+    "RotaryPositions",
+    "ShawPositions",
     "SinusoidalPositions",
     "TokenEmbedding",
     "dropout",
