@@ -9,10 +9,11 @@ from torch import Tensor
 from regard.attention.biases import PositionBias
 from regard.attention.mask import Mask, as_mask
 from regard.attention.observing import Seen, current_observer, current_place
-from regard.attention.plan import Plan, make_plan, pick_backend
-from regard.attention.request import Request, make_request
+from regard.attention.plan import Plan, make_plan, serve
+from regard.attention.request import make_request
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting
+from regard.attention.tracing import attend_in_graph, leave_graph, refuse_graph
+from regard.attention.weighting import Softmax, Weighting, drained
 from regard.errors import SettingError
 
 _SCALED_DOT = ScaledDot()
@@ -107,12 +108,28 @@ def attend(
     """
     if value is None:
         value = key
+    if return_lse and not isinstance(weighting, Softmax):
+        raise SettingError(f"return_lse must go with Softmax(); got {weighting!r}.")
+    if torch.compiler.is_compiling():
+        refusal = refuse_graph(score=score, mask=mask, bias=bias, weighting=weighting)
+        attend_when_traced = attend_in_graph if refusal is None else leave_graph(refusal, attend)
+        return attend_when_traced(
+            query,
+            key,
+            value,
+            score=score,
+            mask=mask,
+            bias=bias,
+            weighting=weighting,
+            dropout=dropout,
+            generator=generator,
+            backend=backend,
+            return_lse=return_lse,
+        )
     observer = current_observer()
     if observer is not None:
         kept_mask = None if mask is None else as_mask(mask)
         observer(Seen(*current_place(), query, key, score, kept_mask, bias, weighting))
-    if return_lse and not isinstance(weighting, Softmax):
-        raise SettingError(f"return_lse must go with Softmax(); got {weighting!r}.")
     request = make_request(
         query,
         key,
@@ -125,9 +142,10 @@ def attend(
         generator=generator,
         return_lse=return_lse,
     )
-    out, lse = _run(request, backend)
+    out, lse = serve(request, backend)
     if request.sink is not None:
-        out, lse = _drained(request.sink, out, lse)
+        assert lse is not None
+        out, lse = drained(request.sink, out, lse)
     shape = request.leading
     if out.shape[:2] != shape:
         out = out.reshape(*shape, *out.shape[2:])
@@ -184,7 +202,7 @@ def weights(
         scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
     rows = weighting.rows(scores)
     if request.sink is not None:
-        rows, _ = _drained(request.sink, rows, scores.logsumexp(dim=-1))
+        rows, _ = drained(request.sink, rows, scores.logsumexp(dim=-1))
     rows = rows.to(query.dtype)
     return rows.reshape(*request.leading, *rows.shape[2:])
 
@@ -225,32 +243,3 @@ def explain(
         return_lse=return_lse,
     )
     return make_plan(request, backend)
-
-
-def _drained(sink: Tensor, out: Tensor, lse: Tensor | None) -> tuple[Tensor, Tensor]:
-    """What is left beside the sink, and the log-sum-exp with it."""
-    assert lse is not None
-    left = torch.sigmoid(lse - sink).unsqueeze(-1)
-    return (out * left).to(out.dtype), torch.logaddexp(lse, sink)
-
-
-def _run(request: Request, backend: str | None) -> tuple[Tensor, Tensor | None]:
-    kind = request.query.device.type
-    if torch.is_autocast_enabled(kind):
-        with torch.autocast(kind, enabled=False):
-            return _run_as_given(request, backend)
-    return _run_as_given(request, backend)
-
-
-def _run_as_given(request: Request, backend: str | None) -> tuple[Tensor, Tensor | None]:
-    """The answer of the fastest path, in the dtypes of the request."""
-    module = pick_backend(request, backend)
-    if not request.key.shape[2]:
-        # No keys at all: zeros that keep their place in the graph.
-        empty = request.query[..., :0]
-        value = request.value.repeat_interleave(
-            request.query.shape[1] // request.value.shape[1], dim=1
-        )
-        lse = request.query.new_full(request.query.shape[:3], float("-inf"))
-        return empty @ value, lse if request.return_lse else None
-    return module.run(request)  # type: ignore[no-any-return]

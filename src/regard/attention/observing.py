@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from threading import Lock
 from types import TracebackType
 
 from jaxtyping import Float
@@ -49,12 +50,18 @@ Observer = Callable[[Seen], None]
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 _place: ContextVar[tuple[str, int]] = ContextVar("place", default=("", -1))
 
+# How many observe, in whatever thread. A compiler cannot read a context variable, yet what it made
+# of a model while nobody watched must not go on once somebody does; a plain number it guards.
+_watchers = 0
+_counting = Lock()
+
 
 @contextmanager
 def observe(observer: Observer) -> Iterator[None]:
     """Show every call of ``attend`` inside the block to ``observer``.
 
-    Only calls of the same thread (strictly, the same context) are seen.
+    Only calls of the same thread (strictly, the same context) are seen. While anyone observes,
+    ``attend`` in a function that ``torch.compile`` made runs outside of the compiled graphs.
 
     Example:
         >>> import torch
@@ -66,9 +73,11 @@ def observe(observer: Observer) -> Iterator[None]:
         ('cross', 3)
     """
     token = _observer.set(observer)
+    _count(1)
     try:
         yield
     finally:
+        _count(-1)
         _observer.reset(token)
 
 
@@ -89,7 +98,8 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
         self._token: Token[tuple[str, int]] | None = None
 
     def __enter__(self) -> None:
-        self._token = None if _observer.get() is None else _place.set(self.place)
+        is_seen = _watchers and _observer.get() is not None
+        self._token = _place.set(self.place) if is_seen else None
 
     def __exit__(
         self,
@@ -101,6 +111,11 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
             _place.reset(self._token)
 
 
+def is_watched() -> bool:
+    """Whether anyone observes, perhaps in another thread; a compiler can ask."""
+    return _watchers > 0
+
+
 def current_observer() -> Observer | None:
     """Who is watching, or None."""
     return _observer.get()
@@ -109,3 +124,9 @@ def current_observer() -> Observer | None:
 def current_place() -> tuple[str, int]:
     """The kind and layer that ``at`` named last."""
     return _place.get()
+
+
+def _count(change: int) -> None:
+    global _watchers  # noqa: PLW0603  (guarded by compilers, see above)
+    with _counting:
+        _watchers += change

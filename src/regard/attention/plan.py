@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from types import ModuleType
 
+import torch
+from torch import Tensor
+
 from regard.attention.backends import additive_cpu, packed, sdpa, short, tiled
 from regard.attention.request import Request
 from regard.choices import choose
@@ -64,6 +67,18 @@ def pick_backend(request: Request, pinned: str | None) -> ModuleType:
     raise AssertionError("the last backend serves everything")
 
 
+def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
+    """The answer of the backend that ``pick_backend`` gives, in the dtypes of the request.
+
+    The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted.
+    """
+    kind = request.query.device.type
+    if torch.is_autocast_enabled(kind):
+        with torch.autocast(kind, enabled=False):
+            return _serve_as_given(request, pinned)
+    return _serve_as_given(request, pinned)
+
+
 def make_plan(request: Request, pinned: str | None) -> Plan:
     """What ``pick_backend`` chooses, with the reason and the cost."""
     module = pick_backend(request, pinned)
@@ -80,6 +95,20 @@ def make_plan(request: Request, pinned: str | None) -> Plan:
     return Plan(
         name, reason, module.notes(request), module.bytes_beyond(request), _operations(request)
     )
+
+
+def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
+    module = pick_backend(request, pinned)
+    if not request.key.shape[2]:
+        # No keys at all: zeros that keep their place in the graph.
+        empty = request.query[..., :0]
+        value = request.value.repeat_interleave(
+            request.query.shape[1] // request.value.shape[1], dim=1
+        )
+        wide = torch.promote_types(request.query.dtype, torch.float32)
+        lse = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
+        return empty @ value, lse if request.return_lse else None
+    return module.run(request)  # type: ignore[no-any-return]
 
 
 def _operations(request: Request) -> int:

@@ -35,6 +35,8 @@ class Request:
         sink: Of the softmax, (H, 1) or (1, 1), or None; added to what a backend gives.
         return_lse: Whether the log-sum-exp of the scores is wanted.
         leading: The shape of the answer before (N, E).
+        wants_grad: Whether a gradient will be asked for though nothing records one, as in an
+            operator.
     """
 
     query: Tensor
@@ -50,6 +52,7 @@ class Request:
     sink: Tensor | None
     return_lse: bool
     leading: tuple[int, ...]
+    wants_grad: bool = False
     _forms: list[DotForm | None] = field(default_factory=list, repr=False)
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -65,6 +68,8 @@ class Request:
 
     def needs_grad(self) -> bool:
         """Whether a gradient may be asked for later."""
+        if self.wants_grad:
+            return True
         return torch.is_grad_enabled() and (
             self.query.requires_grad
             or self.key.requires_grad
@@ -87,6 +92,7 @@ def make_request(
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
     return_lse: bool = False,
+    wants_grad: bool = False,
 ) -> Request:
     """Check the arguments of ``attend`` and bring them to four axes.
 
@@ -106,7 +112,7 @@ def make_request(
         bound = as_mask(mask).bind(batch, heads, N, M, query.device)
         if bound.cover is Cover.ALL:
             bound = None
-    sink = _sink_of(weighting, query)
+    sink = sink_of(weighting, query.shape[1], query)
     position = bias if isinstance(bias, PositionBias) else None
     if position is not None:
         position.check(query.shape[1], query.shape[-1], value.shape[-1])
@@ -131,6 +137,7 @@ def make_request(
         sink,
         return_lse or sink is not None,
         leading,
+        wants_grad,
     )
 
 
@@ -158,11 +165,14 @@ def _check_kinds(
         )
 
 
-def _sink_of(weighting: Weighting, query: Tensor) -> Tensor | None:
-    """The sink as (H, 1) or (1, 1), or None."""
+def sink_of(weighting: Weighting, H: int, query: Tensor) -> Tensor | None:
+    """The sink as (H, 1) or (1, 1), or None.
+
+    Raises:
+        ShapeError: It is neither one number nor one per head.
+    """
     if not isinstance(weighting, Softmax) or weighting.sink is None:
         return None
-    H = query.shape[1]
     wide = torch.promote_types(query.dtype, torch.float32)
     sink = torch.as_tensor(weighting.sink, dtype=wide, device=query.device)
     if sink.shape not in ((), (1,), (H,)):

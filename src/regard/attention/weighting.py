@@ -156,6 +156,20 @@ class Hard:
         return torch.zeros_like(grad)
 
 
+def drained(
+    sink: Float[Tensor, "..."], out: Float[Tensor, "*b N E"], lse: Float[Tensor, "*b N"]
+) -> tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]:
+    """What is left of mixed values beside the sink of a softmax, and the log-sum-exp with it.
+
+    Args:
+        sink: Broadcasts to ``lse``.
+        out: The mixed values without the sink.
+        lse: The log-sum-exp without it.
+    """
+    left = torch.sigmoid(lse - sink).unsqueeze(-1)
+    return (out * left).to(out.dtype), torch.logaddexp(lse, sink)
+
+
 def _below_the_best(scores: Tensor) -> tuple[Tensor, Tensor]:
     """How far each score is from its row's best, and which rows are empty.
 

@@ -1,0 +1,175 @@
+"""The gradients of an encoded call of ``attend``, for operators that keep no graph of it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.attention.backends import tiled
+from regard.attention.backends.blocks import Inputs
+from regard.attention.encoding import Encoded, decode
+from regard.attention.plan import pick_backend, serve
+from regard.attention.request import Request, make_request
+
+Pairs = list[tuple[Tensor, Tensor]]
+
+
+def request_of(
+    query: Tensor, key: Tensor, value: Tensor, encoded: Encoded
+) -> tuple[Request, str | None]:
+    """The request of a call, and the pinned backend."""
+    score, mask, bias, weighting, dropout, seed, backend, wants_lse, wants_grad = decode(encoded)
+    generator = None if seed is None else torch.Generator().manual_seed(int(seed))
+    request = make_request(
+        query,
+        key,
+        value,
+        score=score,
+        mask=mask,
+        bias=bias,
+        weighting=weighting,
+        dropout=dropout,
+        generator=generator,
+        return_lse=wants_lse,
+        wants_grad=wants_grad,
+    )
+    return request, backend
+
+
+def is_tiled(request: Request, backend: str | None) -> bool:
+    """Whether the tiled engine serves a request."""
+    return request.key.shape[2] > 0 and pick_backend(request, backend) is tiled
+
+
+def gradients(
+    given: Sequence[Tensor],
+    wanted: Sequence[bool],
+    rest: Sequence[Any],
+    d_answer: tuple[Tensor, Tensor],
+    answer: tuple[Tensor, Tensor],
+) -> list[Tensor]:
+    """The gradients of a call.
+
+    Args:
+        given: Query, key, value and the encoded tensors.
+        wanted: Which of them have a gradient that is wanted.
+        rest: What else is encoded: the form, the integers and the floats.
+        d_answer: The gradients of the mixed values and of the log-sum-exp.
+        answer: Mixed values and log-sum-exp themselves.
+
+    Returns:
+        The gradients that are wanted.
+    """
+    with _autograd():
+        leaves = _leaves(given, wanted)
+        request, backend = _request_of(leaves, rest)
+        d_out, d_lse = _on_four_axes(request, *_detached(d_answer))
+        if is_tiled(request, backend):
+            wide = torch.promote_types(request.query.dtype, torch.float32)
+            # Rounded to half precision, the mixed values would say too little about gradients.
+            is_exact = answer[0].dtype == wide
+            at_hand = _on_four_axes(request, *_detached(answer)) if is_exact else None
+            with torch.no_grad():
+                pairs = _of_tiled(request, d_out, d_lse, at_hand)
+        else:
+            out, lse = serve(request, backend)
+            pairs = [(out, d_out)] if lse is None else [(out, d_out), (lse, d_lse)]
+        return _chained(pairs, leaves)
+
+
+def gradients_again(
+    d_grads: Sequence[Tensor],
+    given: Sequence[Tensor],
+    wanted: Sequence[bool],
+    rest: Sequence[Any],
+    d_answer: tuple[Tensor, Tensor],
+) -> list[Tensor]:
+    """The gradients of the gradients of a call.
+
+    The answer is no input of theirs, but what the inputs give.
+
+    Args:
+        d_grads: The gradients of what ``gradients`` returned.
+        given: See ``gradients``.
+        wanted: See there.
+        rest: See there.
+        d_answer: See there.
+
+    Returns:
+        Those of both parts of ``d_answer``, and those of ``given`` that are wanted.
+    """
+    with _autograd():
+        d_leaves = _leaves(d_answer, (True, True))
+        leaves = _leaves(given, wanted)
+        request, _ = _request_of(leaves, rest)
+        d_out, d_lse = _on_four_axes(request, *d_leaves)
+        # Of all engines, one can be differentiated twice.
+        pairs = _of_tiled(request, d_out, d_lse, None) if request.key.shape[2] else []
+        grads = _chained(pairs, leaves, create_graph=True)
+        return _chained(list(zip(grads, d_grads, strict=True)), [*d_leaves, *leaves])
+
+
+def _request_of(leaves: Sequence[Tensor], rest: Sequence[Any]) -> tuple[Request, str | None]:
+    query, key, value, *tensors = leaves
+    form, integers, floats = rest
+    return request_of(query, key, value, Encoded(form, tensors, integers, floats))
+
+
+def _of_tiled(
+    request: Request, d_out: Tensor, d_lse: Tensor, answer: tuple[Tensor, Tensor] | None
+) -> Pairs:
+    """The inputs of the tiled engine with their gradients, without its forward pass.
+
+    Where gradients are enabled, these can be differentiated.
+    """
+    with torch.enable_grad():
+        inputs = Inputs.of(request)
+    each = (inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors)
+    wanted = tuple(t is not None and t.requires_grad for t in each)
+    d_out = d_out.to(inputs.query.dtype)
+    grads = tiled.backward(tiled.job_of(request), inputs, wanted, d_out, d_lse, answer)
+    pairs = zip(each, grads, strict=True)
+    return [(t, grad) for t, grad in pairs if t is not None and grad is not None]
+
+
+def _chained(pairs: Pairs, leaves: Sequence[Tensor], *, create_graph: bool = False) -> list[Tensor]:
+    """The gradients of leaves, from ends with their gradients."""
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    # An end may depend on nothing: there may be no keys.
+    pairs = [(end, d_end) for end, d_end in pairs if end.requires_grad]
+    if not pairs:
+        return [torch.zeros_like(leaf) for leaf in wanted]
+    return list(
+        torch.autograd.grad(
+            [end for end, _ in pairs],
+            wanted,
+            [d_end for _, d_end in pairs],
+            create_graph=create_graph,
+            materialize_grads=True,
+        )
+    )
+
+
+def _on_four_axes(request: Request, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor]:
+    rows = request.query.shape[:3]
+    return out.reshape(*rows, out.shape[-1]), lse.reshape(rows)
+
+
+def _leaves(tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]:
+    """The same numbers, from which gradients are counted."""
+    pairs = zip(_detached(tensors), wanted, strict=True)
+    return [tensor.requires_grad_(want) for tensor, want in pairs]
+
+
+def _detached(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [tensor.detach() for tensor in tensors]
+
+
+@contextmanager
+def _autograd() -> Iterator[None]:
+    """Gradients can be taken inside, though an operator runs below autograd."""
+    functionality = torch._C.DispatchKey.AutogradFunctionality
+    with torch._C._SetExcludeDispatchKeyGuard(functionality, False), torch.enable_grad():
+        yield

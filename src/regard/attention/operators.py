@@ -1,0 +1,219 @@
+"""``attend`` as custom operators, which compilers and exporters take as they are.
+
+A compiler sees tensors whose numbers, and often sizes, it does not know; the engine plans by both.
+So a graph holds one operator, ``regard::attend``, which plans when it runs, and another for its
+gradient, and that one's. What ``attend`` takes besides tensors is encoded: ``encoding.py``.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.attention.encoding import Encoded
+from regard.attention.gradients import gradients, gradients_again, is_tiled, request_of
+from regard.attention.plan import serve
+
+
+@torch.library.custom_op("regard::attend", mutates_args=())
+def attend_operator(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    tensors: Sequence[Tensor],
+    form: str,
+    integers: Sequence[int],
+    floats: Sequence[float],
+) -> tuple[Tensor, Tensor]:
+    """``attend``, planned when it runs.
+
+    Args:
+        query: What ``attend`` is given, as are the next two.
+        key: See there.
+        value: See there.
+        tensors: With all that follow, what is encoded: the score, the mask, the bias, the
+            weighting without its sink, the dropout, its seed, the pinned backend, whether the
+            log-sum-exp is wanted, and whether a gradient will be.
+        form: See ``tensors``.
+        integers: See ``tensors``.
+        floats: See ``tensors``.
+
+    Returns:
+        The mixed values, and the log-sum-exp; zeros if nobody wants it.
+    """
+    request, backend = request_of(query, key, value, Encoded(form, tensors, integers, floats))
+    # The gradient of the tiled engine needs less with it.
+    request.return_lse |= request.wants_grad and is_tiled(request, backend)
+    out, lse = serve(request, backend)
+    if lse is None:
+        lse = out.new_zeros(out.shape[:-1], dtype=_wide(query))
+    leading = _leading(query, key, value)
+    # In the layout that graphs count on.
+    out, lse = (t.reshape(*leading, *t.shape[2:]).contiguous() for t in (out, lse))
+    return out, lse
+
+
+@attend_operator.register_fake
+def _fake(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    tensors: Sequence[Tensor],
+    form: str,
+    integers: Sequence[int],
+    floats: Sequence[float],
+) -> tuple[Tensor, Tensor]:
+    rows = (*_leading(query, key, value), query.shape[-2])
+    return query.new_empty(*rows, value.shape[-1]), query.new_empty(rows, dtype=_wide(query))
+
+
+@torch.library.custom_op("regard::attend_backward", mutates_args=())
+def attend_backward(
+    d_out: Tensor,
+    d_lse: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    given: Sequence[Tensor],
+    form: str,
+    integers: Sequence[int],
+    floats: Sequence[float],
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    """The gradients of ``regard::attend``.
+
+    Args:
+        d_out: The gradient of the mixed values.
+        d_lse: The gradient of the log-sum-exp.
+        out: The mixed values.
+        lse: The log-sum-exp.
+        given: Query, key, value and the encoded tensors.
+        form: See ``regard::attend``.
+        integers: See there.
+        floats: See there.
+        wanted: Which of the tensors that were given have a gradient that is wanted.
+
+    Returns:
+        The gradients that are wanted.
+    """
+    rest = (form, integers, floats)
+    return _settled(gradients(given, wanted, rest, (d_out, d_lse), (out, lse)))
+
+
+@attend_backward.register_fake
+def _fake_backward(
+    d_out: Tensor,
+    d_lse: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    given: Sequence[Tensor],
+    form: str,
+    integers: Sequence[int],
+    floats: Sequence[float],
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    return [t.new_empty(t.shape) for t, want in zip(given, wanted, strict=True) if want]
+
+
+@torch.library.custom_op("regard::attend_backward_again", mutates_args=())
+def attend_backward_again(
+    d_grads: Sequence[Tensor],
+    d_out: Tensor,
+    d_lse: Tensor,
+    given: Sequence[Tensor],
+    form: str,
+    integers: Sequence[int],
+    floats: Sequence[float],
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    """The gradients of ``regard::attend_backward``.
+
+    Args:
+        d_grads: The gradients of what it returned.
+        d_out: What it was given, as is all that follows.
+        d_lse: See there.
+        given: See there.
+        form: See there.
+        integers: See there.
+        floats: See there.
+        wanted: See there.
+
+    Returns:
+        Those of ``d_out`` and ``d_lse``, and those of ``given`` that are wanted.
+    """
+    return _settled(
+        gradients_again(d_grads, given, wanted, (form, integers, floats), (d_out, d_lse))
+    )
+
+
+@attend_backward_again.register_fake
+def _fake_backward_again(
+    d_grads: Sequence[Tensor],
+    d_out: Tensor,
+    d_lse: Tensor,
+    given: Sequence[Tensor],
+    form: str,
+    integers: Sequence[int],
+    floats: Sequence[float],
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    asked = [t for t, want in zip(given, wanted, strict=True) if want]
+    return [t.new_empty(t.shape) for t in (d_out, d_lse, *asked)]
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    query, key, value, tensors, *ctx.rest = inputs
+    ctx.save_for_backward(*output, query, key, value, *tensors)
+
+
+def _backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
+    out, lse, *given = ctx.saved_tensors
+    wanted = [*ctx.needs_input_grad[:3], *ctx.needs_input_grad[3]]
+    grads = attend_backward(d_out, d_lse, out, lse, given, *ctx.rest, wanted)
+    each = _each_or_none(grads, wanted)
+    return (*each[:3], each[3:], *_of_rest(ctx.rest))
+
+
+def _save_again(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
+    d_out, d_lse, _, _, given, *ctx.rest = inputs
+    ctx.save_for_backward(d_out, d_lse, *given)
+
+
+def _backward_again(ctx: Any, d_grads: list[Tensor]) -> Any:
+    d_out, d_lse, *given = ctx.saved_tensors
+    d_d_out, d_d_lse, *grads = attend_backward_again(d_grads, d_out, d_lse, given, *ctx.rest)
+    each = _each_or_none(grads, ctx.rest[-1])
+    return (d_d_out, d_d_lse, None, None, each, *_of_rest(ctx.rest))
+
+
+attend_operator.register_autograd(_backward, setup_context=_save)
+attend_backward.register_autograd(_backward_again, setup_context=_save_again)
+
+
+def _leading(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, ...]:
+    """The shape of the answer before (N, E)."""
+    q, k, v = query.shape, key.shape, value.shape
+    groups = len(q) >= 4 and len(k) >= 4
+    axes = slice(None, -3 if groups else -2)
+    batch: tuple[int, ...] = torch.broadcast_shapes(q[axes], k[axes], v[axes])  # type: ignore[no-untyped-call]
+    return (*batch, q[-3]) if groups else batch
+
+
+def _wide(tensor: Tensor) -> torch.dtype:
+    return torch.promote_types(tensor.dtype, torch.float32)
+
+
+def _settled(grads: list[Tensor]) -> list[Tensor]:
+    """Without a graph of their own, in the layout that compiled graphs count on."""
+    return [grad.detach().contiguous() for grad in grads]
+
+
+def _each_or_none(grads: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The gradients where they are wanted, None elsewhere."""
+    left = iter(grads)
+    return [next(left) if want else None for want in wanted]
+
+
+def _of_rest(rest: Sequence[object]) -> list[object]:
+    """The gradients of what is no tensor; to torch, an empty list is one of tensors."""
+    return [[] if isinstance(each, Sequence) and not each else None for each in rest]

@@ -1,0 +1,129 @@
+"""``attend`` for whoever traces it: ``torch.compile`` and ``torch.export``."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from regard.attention.biases import PositionBias
+from regard.attention.encoding import encode, is_built_in
+from regard.attention.mask import Mask
+from regard.attention.masks import causal
+from regard.attention.observing import is_watched
+from regard.attention.operators import attend_operator
+from regard.attention.request import make_request, sink_of
+from regard.attention.scores import Bilinear, Cosine, Dot, ScaledDot, Score
+from regard.attention.weighting import Softmax, Weighting, drained
+from regard.errors import SettingError
+
+# Scores that are dot products whatever the numbers in queries and keys.
+_DOTS = (Dot, ScaledDot, Bilinear, Cosine)
+_CAUSAL = (encode(causal()).form, encode(causal(first=0)).form)
+
+
+def refuse_graph(**given: Any) -> str | None:
+    """Why a call with these options cannot be part of a graph, or None if it can."""
+    for name, thing in given.items():
+        if not is_built_in(thing):
+            return f"{name} must be built in to be part of a graph; got {type(thing).__name__}."
+    return "attend cannot be part of a graph while someone observes it." if is_watched() else None
+
+
+def leave_graph(refusal: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as something that ``torch.compile`` leaves alone, between two graphs.
+
+    Raises:
+        SettingError: Where there is to be one graph only, as for ``torch.export``.
+    """
+    if torch.compiler.is_exporting():
+        raise SettingError(refusal)
+    torch._dynamo.graph_break(msg=refusal)
+    return torch.compiler.disable(function)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def attend_in_graph(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: Score,
+    mask: Mask | Tensor | None,
+    bias: Tensor | PositionBias | None,
+    weighting: Weighting,
+    dropout: float,
+    generator: torch.Generator | None,
+    backend: str | None,
+    return_lse: bool,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """``attend`` where ``refuse_graph`` gives None.
+
+    Where torch's own kernel serves whatever the sizes, the graph gets that, which every compiler
+    and exporter knows; else the operator, which plans when it runs.
+    """
+    sink = weighting.sink if isinstance(weighting, Softmax) else None
+    wants_lse = return_lse or sink is not None
+    seed = torch.randint(2**31 - 1, (), generator=generator) if dropout else None
+    rows_by = weighting if sink is None else Softmax()
+    parts = (score, mask, bias, rows_by, dropout, seed, backend, wants_lse)
+    tensors = (query, key, value, *encode(*parts).tensors)
+    wants_grad = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    # On a CPU the fastest gradient depends on the sizes. Exported graphs are for inference.
+    is_settled = not wants_grad or torch.compiler.is_exporting() or query.device.type != "cpu"
+    if is_settled and bias is None and not dropout and backend is None and not wants_lse:
+        out = _as_dot_product(query, key, value, score, mask, weighting)
+        if out is not None:
+            return out
+    form, given, integers, floats = encode(*parts, wants_grad)
+    out, lse = attend_operator(query, key, value, given, form, integers, floats)
+    if sink is not None:
+        of_heads = sink_of(weighting, lse.shape[-2] if lse.dim() > 2 else 1, query)
+        assert of_heads is not None
+        out, lse = drained(of_heads if lse.dim() > 1 else of_heads[0], out, lse)
+    return (out, lse) if return_lse else out
+
+
+def _as_dot_product(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score: Score,
+    mask: Mask | Tensor | None,
+    weighting: Weighting,
+) -> Tensor | None:
+    """The answer of torch's kernel, or None if it is not the one to ask."""
+    if type(score) not in _DOTS or type(weighting) is not Softmax:
+        return None
+    if mask is not None and not _is_flag(mask, query.shape[-2], key.shape[-2]):
+        return None
+    request = make_request(
+        query, key, value, score=score, mask=None, bias=None, weighting=weighting
+    )
+    form = request.dot()
+    # With other widths torch would hold the whole N×M matrix.
+    if form is None or form.key.shape[-1] != value.shape[-1]:
+        return None
+    kind = query.device.type
+    as_given = torch.autocast(kind, enabled=False)
+    with as_given if torch.is_autocast_enabled(kind) else nullcontext():
+        out = F.scaled_dot_product_attention(
+            form.query,
+            form.key,
+            request.value,
+            is_causal=mask is not None,
+            scale=form.scale,
+            enable_gqa=form.query.shape[1] != form.key.shape[1],
+        )
+    return out.reshape(*request.leading, *out.shape[2:])
+
+
+def _is_flag(mask: Mask | Tensor, queries: int, keys: int) -> bool:
+    """Whether the mask is causal, with as many queries as keys for all sizes of the graph."""
+    # Not at the top: it takes a second, and whoever traces has paid it.
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    encoded = encode(mask)
+    is_causal = encoded.form in _CAUSAL and not any(encoded.integers)
+    return is_causal and statically_known_true(queries == keys)
