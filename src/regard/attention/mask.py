@@ -20,6 +20,9 @@ from regard.errors import ShapeError
 
 _BOUNDS_KEPT = 8
 _HIDDEN_BLOCK = 2**20
+# The fewest keys whose being hidden is asked for by themselves.
+_FINEST = 128
+_PLACES_LOOKED_AT = 8
 
 
 class Mask(ABC):
@@ -160,29 +163,54 @@ class BoundMask:
             return self.whole
         return self.mask.tile(self.grid, rows, keys)
 
-    def veil(self, rows: range, keys: range) -> Bool[Tensor, "..."] | None:
-        """Where ``rows`` do not see ``keys``, or None if they see them all."""
-        if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
-            return self._whole_veil
-        return self._veil_of(self.tile(rows, keys))
+    def veil(
+        self, rows: range, keys: tuple[range, ...], chunk: range
+    ) -> Bool[Tensor, "..."] | None:
+        """Where ``rows`` of batch rows ``chunk`` do not see ``keys``; None if they see them all.
 
-    def span(self, rows: range, *, step: int = 256) -> range:
-        """The keys from the first to the last that some query of ``rows`` may see.
-
-        Read off a band; else found in whole steps, from tiles that are known to be hidden.
+        Broadcasts to (b, H, n, m), with pieces of keys one after the other.
         """
-        keys = self.grid.keys
-        if isinstance(self.form, Band):
-            return self.form.span(rows, keys)
-        if keys <= step:
-            return range(keys)
-        starts = range(0, keys, step)
-        seen = [
-            s
-            for s in starts
-            if self.mask.cover(self.grid, rows, range(s, min(s + step, keys))) is not Cover.NONE
-        ]
-        return range(seen[0], min(seen[-1] + step, keys)) if seen else range(0)
+        veils = [self._veil_of(rows, piece, chunk) for piece in keys]
+        if len(veils) == 1 or all(veil is None for veil in veils):
+            return veils[0]
+        nothing = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=self.grid.device)
+        filled = [nothing if veil is None else veil for veil in veils]
+        lead = tuple(
+            map(max, zip(*((1, 1, 1, *veil.shape)[-4:-1] for veil in filled), strict=True))
+        )
+        return torch.cat(
+            [veil.expand(*lead, len(k)) for veil, k in zip(filled, keys, strict=True)], -1
+        )
+
+    def spans(self, rows: range, *, smallest_gap: int = 1) -> tuple[range, ...]:
+        """The keys that some query of ``rows`` may see, in pieces from the first to the last.
+
+        Read off a form; else found by halving, from tiles that are known to be hidden.
+
+        Args:
+            rows: The queries.
+            smallest_gap: How many hidden keys between two pieces keep them apart.
+        """
+        every = range(self.grid.keys)
+        found = self._seen(rows, every) if self.form is None else self.form.spans(rows, every.stop)
+        joined: list[range] = []
+        for span in found:
+            if joined and span.start - joined[-1].stop < smallest_gap:
+                joined[-1] = range(joined[-1].start, max(joined[-1].stop, span.stop))
+            elif span:
+                joined.append(span)
+        return tuple(joined)
+
+    def _seen(self, rows: range, keys: range) -> list[range]:
+        """Pieces of ``keys`` that are not known to be hidden."""
+        cover = self.mask.cover(self.grid, rows, keys)
+        if cover is Cover.NONE:
+            return []
+        if cover is Cover.ALL or len(keys) <= _FINEST:
+            return [keys]
+        middle = keys.start + len(keys) // 2
+        left, right = range(keys.start, middle), range(middle, keys.stop)
+        return self._seen(rows, left) + self._seen(rows, right)
 
     @cached_property
     def form(self) -> Form | None:
@@ -200,23 +228,34 @@ class BoundMask:
         return self.mask.tile(self.grid, range(self.grid.queries), range(self.grid.keys))
 
     @cached_property
-    def _whole_veil(self) -> Tensor | None:
-        return self._veil_of(self.whole)
+    def whole_veil(self) -> Bool[Tensor, "..."] | None:
+        """Where queries do not see keys, or None if they see them all."""
+        return None if self.whole is Cover.ALL else ~as_tensor(self.whole, self.grid)
 
-    def _veil_of(self, tile: Tile) -> Tensor | None:
-        return None if tile is Cover.ALL else ~as_tensor(tile, self.grid)
+    def _veil_of(self, rows: range, keys: range, chunk: range) -> Tensor | None:
+        if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
+            return _of_rows(self.whole_veil, chunk)
+        tile = self.tile(rows, keys)
+        if tile is Cover.ALL:
+            return None
+        seen = _of_rows(as_tensor(tile, self.grid), chunk)
+        return None if seen is None else ~seen
 
     @property
     def size(self) -> int:
         """How many elements the dense mask has at most; known without making it."""
         return prod(self.mask.extent(self.grid))
 
-    @property
-    def width(self) -> int | None:
-        """The most keys that one query may see, if a band says so; None: perhaps all."""
-        if not isinstance(self.form, Band) or self.form.least is None or self.form.most is None:
-            return None
-        return max(0, self.form.most - self.form.least + 1)
+    @cached_property
+    def width(self) -> int:
+        """About how many keys a query sees at most: read off a band, or looked up at a few."""
+        N, M = self.grid.queries, self.grid.keys
+        if isinstance(self.form, Band):
+            least, most = self.form.least, self.form.most
+            return M if least is None or most is None else max(0, most - least + 1)
+        places = range(0, N, max(1, N // _PLACES_LOOKED_AT))
+        seen = (sum(map(len, self.spans(range(n, n + 1)))) for n in places)
+        return max(seen, default=0)
 
     @cached_property
     def is_causal(self) -> bool:
@@ -409,3 +448,10 @@ def check_device(name: str, tensor: Tensor, grid: Grid) -> None:
 
 def _as_mask_operand(other: object) -> Mask:
     return as_mask(other)  # type: ignore[arg-type]
+
+
+def _of_rows(tile: Tensor | None, chunk: range) -> Tensor | None:
+    """The part of a tile that batch rows ``chunk`` have."""
+    if tile is None or tile.dim() < 4 or tile.shape[0] == 1:
+        return tile
+    return tile[chunk.start : chunk.stop]

@@ -1,10 +1,14 @@
 """Any score, mask, bias and weighting, exact, block by block of queries, in plain torch operations.
 
-A block holds the scores of a few queries with all their keys; the backward pass works them out
-again instead of keeping them. Every step is differentiable, and so is the gradient.
+A block holds the scores of a few queries with all the keys they may see; the backward pass works
+them out again instead of keeping them. Every step is differentiable, and so is the gradient.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from operator import or_
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,13 +17,17 @@ from regard.attention.backends.blocks import (
     Block,
     Inputs,
     Job,
+    Sizes,
+    add_to_bias,
+    add_to_keys,
     bias_of,
-    block_sizes,
+    exp_of,
     keys_of,
     mix,
     rows_of,
 )
 from regard.attention.request import Request
+from regard.attention.weighting import Softmax
 
 
 def refuse(request: Request) -> str | None:
@@ -29,16 +37,17 @@ def refuse(request: Request) -> str | None:
 
 def notes(request: Request) -> tuple[str, ...]:
     """What is done on the way, in words."""
-    chunk, rows = block_sizes(request, _floats(request))
-    return (f"blocks of {chunk} batch rows and {rows} queries",)
+    sizes = _sizes(request)
+    heads = "a few heads" if sizes.splits_heads else "all heads"
+    return (f"blocks of {heads}, at most {sizes.rows} queries and {sizes.pairs} pairs",)
 
 
 def bytes_beyond(request: Request) -> int:
     """Memory taken beyond inputs and output."""
     B, H, N, D = request.query.shape
     M, E = request.value.shape[-2:]
-    chunk, rows = block_sizes(request, _floats(request))
-    block = chunk * H * rows * M * (4 + _floats(request))
+    # Scores, weights, and the gradients of both.
+    block = _sizes(request).largest(request) * (4 + _floats(request))
     copies = 0
     if request.query.dtype in (torch.bfloat16, torch.float16):
         copies += sum(t.numel() for t in (request.query, request.key, request.value))
@@ -59,7 +68,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
 
 def job_of(request: Request) -> Job:
     """What the blocks of a request have in common."""
-    return Job.of(request, floats_per_pair=_floats(request))
+    return Job.of(request, _sizes(request))
 
 
 def backward(
@@ -78,15 +87,17 @@ def backward(
         wanted: Which of them.
         d_out: The gradient of the mixed values.
         d_lse: The gradient of the log-sum-exp.
-        answer: The mixed values and the log-sum-exp, if they are at hand.
+        answer: The mixed values and the log-sum-exp, if they are at hand: softmax needs less then.
     """
     query, key, value, bias, tensors = inputs
     again = torch.is_grad_enabled()
+    slope: _AnySlope | _SoftmaxSlope = _AnySlope(job, d_lse)
+    blocks = job.blocks()
+    if answer is not None and not again and isinstance(job.weighting, Softmax):
+        slope, blocks = _SoftmaxSlope(job, d_out, d_lse, *answer), chain.from_iterable(job.parts())
     sums = _Sums([query, key, value, bias, *tensors], wanted)
-    for block in job.blocks(query.shape[0], query.shape[2], key.shape[2]):
-        if not block.keys:
-            continue
-        parts = [
+    for block in blocks:
+        inside = [
             rows_of(query, block),
             keys_of(key, block),
             keys_of(value, block),
@@ -94,13 +105,8 @@ def backward(
             *tensors,
         ]
         if not again:
-            parts = [t if t is None else t.detach().requires_grad_() for t in parts]
-        sums.add(
-            block,
-            _block_gradients(
-                job, block, parts, rows_of(d_out, block), rows_of(d_lse, block), again
-            ),
-        )
+            inside = [t if t is None else t.detach().requires_grad_() for t in inside]
+        sums.add(block, _block_gradients(job, block, inside, rows_of(d_out, block), slope, again))
     return sums.totals
 
 
@@ -115,6 +121,12 @@ def scores_of(job: Job, block: Block, inputs: Inputs) -> Tensor:
 def _floats(request: Request) -> int:
     of_position = 0 if request.position is None else 2
     return request.score.floats_per_pair(request.query.shape[-1]) + of_position
+
+
+def _sizes(request: Request) -> Sizes:
+    # Weights of softmax follow from their scores and one sum; of others, from the whole row.
+    is_softmax = isinstance(request.weighting, Softmax)
+    return Sizes.of(request, _floats(request), cuts_keys=is_softmax)
 
 
 def _scores(
@@ -132,8 +144,8 @@ def _scores(
         scores = scores + job.position.tile(query, job.steps(block, query.device), *tensors[own:])
     if bias is not None:
         scores = scores + bias
-    if (veil := job.veil(block)) is not None:
-        scores = scores.masked_fill(veil, float("-inf"))
+    if block.veil is not None:
+        scores = scores.masked_fill(block.veil, float("-inf"))
     return scores
 
 
@@ -151,53 +163,129 @@ class _Tiled(torch.autograd.Function):
         B, H, N, _ = query.shape
         out = query.new_zeros(B, H, N, value.shape[-1])
         lse = query.new_full((B, H, N), float("-inf"))
-        for block in job.blocks(B, N, key.shape[2]):
-            if not block.keys:
-                continue
-            scores = scores_of(job, block, Inputs(query, key, value, bias, tensors))
-            if job.wants_lse:
-                rows_of(lse, block).copy_(scores.logsumexp(dim=-1))
-            weights = job.weighting.rows(scores)
-            if (factor := job.factor(block, weights)) is not None:
-                weights = weights * factor
-            mixed = mix(weights, keys_of(value, block), job.veil(block))
-            if (moved := _moved(job, block, weights, tensors)) is not None:
-                mixed = mixed + moved
-            rows_of(out, block).copy_(mixed)
+        inputs = Inputs(query, key, value, bias, tensors)
+        if isinstance(job.weighting, Softmax):
+            for parts in job.parts():
+                _softmax(job, parts, inputs, rows_of(out, parts[0]), rows_of(lse, parts[0]))
+        else:
+            for block in job.blocks():
+                weights = job.weighting.rows(scores_of(job, block, inputs))
+                rows_of(out, block).copy_(_mixed(job, block, inputs, weights))
         ctx.job = job
-        ctx.save_for_backward(query, key, value, bias, *tensors)
+        ctx.save_for_backward(query, key, value, bias, out, lse, *tensors)
         return out, lse
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
-        query, key, value, bias, *tensors = ctx.saved_tensors
+        query, key, value, bias, out, lse, *tensors = ctx.saved_tensors
         inputs = Inputs(query, key, value, bias, tuple(tensors))
-        return (None, *backward(ctx.job, inputs, ctx.needs_input_grad[1:], d_out, d_lse))
+        wanted = ctx.needs_input_grad[1:]
+        return (None, *backward(ctx.job, inputs, wanted, d_out, d_lse, (out, lse)))
+
+
+class _Partial(NamedTuple):
+    """What some of a query's keys give: the best score, and sums of powers relative to it."""
+
+    top: Tensor
+    total: Tensor
+    mixed: Tensor
+
+    def __or__(self, other: "_Partial") -> "_Partial":
+        """The same of the keys of both: Milakov & Gimelshein (2018), arxiv.org/abs/1805.02867."""
+        top = torch.maximum(self.top, other.top)
+        one, two = exp_of(self.top - top), exp_of(other.top - top)
+        total = self.total * one + other.total * two
+        return _Partial(top, total, self.mixed * one + other.mixed * two)
+
+
+def _softmax(job: Job, parts: tuple[Block, ...], inputs: Inputs, out: Tensor, lse: Tensor) -> None:
+    """The answer for some queries, from the parts of their keys."""
+    found = reduce(or_, (_partial(job, part, inputs) for part in parts))
+    lse.copy_((found.top + found.total.log()).squeeze(-1))
+    # Where nothing is visible, a sum of zero is not to be divided by.
+    out.copy_(found.mixed / found.total.clamp_min(torch.finfo(out.dtype).tiny))
+
+
+def _partial(job: Job, block: Block, inputs: Inputs) -> _Partial:
+    scores = scores_of(job, block, inputs)
+    # Not −∞, even where nothing is visible: the powers of −∞ itself are zeros.
+    top = scores.amax(dim=-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).min)
+    powers = exp_of(scores - top)
+    return _Partial(top, powers.sum(dim=-1, keepdim=True), _mixed(job, block, inputs, powers))
+
+
+def _mixed(job: Job, block: Block, inputs: Inputs, weights: Tensor) -> Tensor:
+    """The values of a block's keys, and of their distances, mixed."""
+    if (factor := job.factor(block, weights)) is not None:
+        weights = weights * factor
+    mixed = mix(weights, keys_of(inputs.value, block), block.veil)
+    moved = _moved(job, block, weights, inputs.tensors)
+    return mixed if moved is None else mixed + moved
+
+
+@dataclass(frozen=True, slots=True)
+class _AnySlope:
+    """The gradient of scores from that of weights, by the weighting's own formulas."""
+
+    job: Job
+    d_lse: Tensor
+
+    def weights(self, block: Block, scores: Tensor) -> Tensor:
+        return self.job.weighting.rows(scores)
+
+    def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
+        d_scores = self.job.weighting.gradient(weights, d_weights)
+        if self.job.wants_lse:
+            d_scores = d_scores + weights * rows_of(self.d_lse, block).unsqueeze(-1)
+        return d_scores
+
+
+class _SoftmaxSlope:
+    """The same for softmax from the log-sum-exp and the answer: no sum over a block's keys.
+
+    ``Σ weight · d_weight`` over the keys of a query is ``out · d_out``, whatever dropout did.
+    """
+
+    def __init__(self, job: Job, d_out: Tensor, d_lse: Tensor, out: Tensor, lse: Tensor) -> None:
+        mean = (d_out * out).sum(dim=-1, keepdim=True)
+        self.mean = mean - d_lse.unsqueeze(-1) if job.wants_lse else mean
+        # +∞ where nothing is visible, so that weights become zero.
+        self.pivot = lse.masked_fill(lse == float("-inf"), float("inf")).unsqueeze(-1)
+
+    def weights(self, block: Block, scores: Tensor) -> Tensor:
+        return exp_of(scores.detach() - rows_of(self.pivot, block))
+
+    def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
+        return d_weights.sub_(rows_of(self.mean, block)).mul_(weights)
 
 
 def _block_gradients(
-    job: Job, block: Block, parts: list[Any], d_out: Tensor, d_lse: Tensor, again: bool
+    job: Job,
+    block: Block,
+    parts: list[Any],
+    d_out: Tensor,
+    slope: "_AnySlope | _SoftmaxSlope",
+    again: bool,
 ) -> list[Tensor | None]:
     """Gradients of one block's query, key, value, bias and tensors of the score."""
     query, key, value, bias, *tensors = parts
     with torch.enable_grad():
         scores = _scores(job, block, query, key, bias, tensors)
     with torch.set_grad_enabled(again):
-        weights = job.weighting.rows(scores)
+        weights = slope.weights(block, scores)
         factor = job.factor(block, weights)
         d_weights = d_out @ value.transpose(-1, -2)
         mixed = weights if factor is None else weights * factor
-        d_value = mixed.transpose(-1, -2) @ d_out
+        # In this order, since it is a third faster than weightsᵀ @ d_out.
+        d_value = (d_out.transpose(-1, -2) @ mixed).transpose(-1, -2)
         d_mixed, d_tables = _moved_gradients(job, block, mixed, tensors, d_out, again)
         if d_mixed is not None:
             d_weights = d_weights + d_mixed
         if factor is not None:
             d_weights = d_weights * factor
-        d_scores = job.weighting.gradient(weights, d_weights)
-        if job.wants_lse:
-            d_scores = d_scores + weights * d_lse.unsqueeze(-1)
-        if (veil := job.veil(block)) is not None:
-            d_scores = d_scores.masked_fill(veil, 0)
+        d_scores = slope.of_scores(block, weights, d_weights)
+        if block.veil is not None:
+            d_scores = d_scores.masked_fill(block.veil, 0)
     inputs = [query, key, *([] if bias is None else [bias]), *tensors]
     grads: list[Any] = list(
         torch.autograd.grad(scores, inputs, d_scores, create_graph=again, allow_unused=True)
@@ -244,15 +332,28 @@ class _Sums:
 
     def __init__(self, inputs: list[Any], wanted: tuple[bool, ...]) -> None:
         self.totals = [
-            torch.zeros_like(tensor) if want else None
-            for tensor, want in zip(inputs, wanted, strict=True)
+            (_zeros_by_column(tensor) if place in (1, 2) else torch.zeros_like(tensor))
+            if want
+            else None
+            for place, (tensor, want) in enumerate(zip(inputs, wanted, strict=True))
         ]
 
     def add(self, block: Block, grads: list[Tensor | None]) -> None:
-        places = (rows_of, keys_of, keys_of, bias_of)
-        for index, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
+        for place, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
             if total is None or grad is None:
                 continue
-            part = places[index](total, block) if index < len(places) else total
-            assert part is not None
-            part += grad
+            if place == 0:
+                view = rows_of(total, block)
+                view += grad
+            elif place < 3:
+                add_to_keys(total, block, grad)
+            elif place == 3:
+                add_to_bias(total, block, grad)
+            else:
+                total.add_(grad)
+
+
+def _zeros_by_column(tensor: Tensor) -> Tensor:
+    """Zeros in the shape of a tensor, laid out as gradients of keys and values are worked out."""
+    *lead, M, D = tensor.shape
+    return tensor.new_zeros(*lead, D, M).transpose(-1, -2)
