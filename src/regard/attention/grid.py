@@ -149,6 +149,8 @@ def as_tensor(tile: Tile, grid: Grid) -> Bool[Tensor, "..."]:
 
 def lift(tensor: Tensor, grid: Grid) -> Tensor:
     """A tensor that broadcasts to ``grid.shape`` as one that broadcasts to (B, H, N, M)."""
+    if tensor.dim() < 2:
+        return tensor.reshape(1, -1)
     if grid.heads is None and tensor.dim() > 2:
         tensor = tensor.unsqueeze(-3)
     if len(grid.batch) > 1 and tensor.dim() > 3:
