@@ -23,6 +23,7 @@ from regard.attention.backends.blocks import (
     Job,
     Sizes,
     bias_of,
+    exp_of,
     keys_of,
     mix,
     rows_of,
@@ -230,7 +231,7 @@ class _Additive(torch.autograd.Function):
             scores = _adjust(job, block, _block_scores(factors, block, buffer), bias)
             total = scores.logsumexp(dim=-1, keepdim=True)
             rows_of(lse, block).copy_(total.squeeze(-1))
-            weights = scores.sub_(_pivot(total)).exp_()
+            weights = exp_of(scores.sub_(_pivot(total)))
             if (factor := job.factor(block, weights)) is not None:
                 weights *= factor
             rows_of(out, block).copy_(mix(weights, keys_of(value, block), block.veil))
@@ -329,7 +330,7 @@ class _Gradients:
             chunk, rows, keys = tile
             r = self.factors.unsquashed(query[chunk, :, rows], key[chunk, :, keys], self.buffer)
             weights = offset[chunk, :, rows, keys]
-            weights.add_(self.factors.scores(r)).exp_()
+            exp_of(weights.add_(self.factors.scores(r)))
             d_scores = d_weights[chunk, :, rows, keys]
             d_scores.mul_(weights)
             if self.wanted[4]:

@@ -19,7 +19,7 @@ from regard.attention.weighting import Weighting
 # Numbers held at once for a block: so many as stay in a core's cache. Matrix products want many
 # queries; where all heads must be together, that makes a wider block.
 _BLOCK, _BLOCK_OF_PRODUCTS, _BLOCK_OF_HEADS, _FEW_FLOATS = 2**20, 2**22, 2**18, 4
-_MOST_ROWS, _MOST_KEYS = 256, 1024
+_MOST_ROWS, _MOST_ROWS_UNDER_A_MASK, _MOST_KEYS = 512, 256, 512
 # Fewer rows have fewer keys in common that each sees but a part of: taken where that saves much.
 _FEWER_ROWS, _LARGEST_SHARE = 64, 0.75
 # Hidden keys between visible ones that are not worth a piece of their own.
@@ -109,10 +109,10 @@ class Sizes(NamedTuple):
         if splits:
             numbers = _BLOCK_OF_HEADS if cuts_keys else 2 * _BLOCK_OF_HEADS
         pairs = max(1, numbers // max(1, floats_per_pair))
-        H = 1 if splits else max(1, request.query.shape[1])
-        return cls(
-            pairs, _MOST_ROWS, min(_MOST_KEYS, max(1, pairs // H)) if cuts_keys else None, splits
-        )
+        rows = _MOST_ROWS if request.mask is None else _MOST_ROWS_UNDER_A_MASK
+        heads = 1 if splits else max(1, request.query.shape[1])
+        keys = min(_MOST_KEYS, max(1, pairs // heads)) if cuts_keys else None
+        return cls(pairs, rows, keys, splits)
 
     def largest(self, request: Request) -> int:
         """The most pairs that a part of a block of the request holds."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends import tiled
-from regard.attention.backends.blocks import without_hidden
+from regard.attention.backends.blocks import exp_of, without_hidden
 from regard.attention.backends.sdpa import may_be_poisoned, refuse_unless_plain
 from regard.attention.request import Request
 
@@ -104,7 +104,7 @@ class _Short(torch.autograd.Function):
                 weights.view(B, H, N, M).add_(penalty)
             # By hand: torch's softmax is ten times slower where M is no multiple of 16.
             top = weights.amax(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).min)
-            weights.sub_(top).exp_()
+            exp_of(weights.sub_(top))
             weights.div_(weights.sum(-1, keepdim=True).clamp_min_(torch.finfo(torch.float32).tiny))
             out = torch.bmm(weights, v)
         ctx.save_for_backward(q, k, v, weights)
