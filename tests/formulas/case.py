@@ -4,6 +4,7 @@ What the engine gives may be at most four times as far from the float64 formula 
 formula is when it is worked out in the engine's dtype.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from regard.attention import Mask, attend, explain
 from regard.attention.plan import BACKENDS
+from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError
 
 # Beside the naive formula's own error, which chance may make zero: some roundings.
@@ -89,6 +91,12 @@ class Case(NamedTuple):
             tensor.requires_grad_(requires_grad)
         return case
 
+    def with_leaves(self, leaves: Sequence[Tensor]) -> "Case":
+        """The same call over other tensors, in the order of ``leaves``."""
+        rest = iter(leaves)
+        fields = ("inputs", "of_score", "of_bias", "of_sink")
+        return self._replace(**{name: [next(rest) for _ in getattr(self, name)] for name in fields})
+
     def backends(self, *, axes: int = 4, lse: bool = False, gradients: bool = False) -> list[str]:
         """The paths that serve this call."""
         case = self.as_dtype(self.inputs[0].dtype, requires_grad=gradients)
@@ -123,6 +131,22 @@ class Case(NamedTuple):
         case = self.as_dtype(self.inputs[0].dtype, requires_grad=gradients)
         context, total = case._formula()
         return case._answer(context, total if lse else None, gradients)
+
+    def loops(self) -> "Answer":
+        """The same by the loops of ``reference.py``."""
+        case = self.as_dtype(torch.float64)
+        apart = steps(self.sizes)
+        bias = BIASES[self.bias] if self.bias else None
+        found = attend_by_loops(
+            *case.inputs,
+            SCORES[self.score].loops(case.of_score),
+            visible=self.seen,
+            bias=bias and bias.added(case.inputs[0], apart, *case.of_bias),
+            weighting="softmax" if self.weighting == "sink" else self.weighting,
+            sink=case.of_sink[0] if case.of_sink else None,
+            value_bias=bias and bias.moved and bias.moved(apart, *case.of_bias),
+        )
+        return Answer(found.context, found.lse, None)
 
     def options(self) -> dict[str, object]:
         """What ``attend`` is given beside the inputs."""

@@ -4,7 +4,7 @@ Nothing here is shared with the engine: a score is given as a function of one qu
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,13 +13,16 @@ from torch import Tensor
 Pair = Callable[[Float[Tensor, " D"], Float[Tensor, " K"]], Float[Tensor, ""]]
 
 
+Weighting = Literal["softmax", "sparsemax", "entmax15", "hard"]
+
+
 class Answer(NamedTuple):
     """What attention gives, in float64.
 
     Attributes:
         context: The mixed values.
         weights: One row per query.
-        lse: log Σ exp(score) of each query; −inf where nothing is visible.
+        lse: log Σ exp(score) of each query, its sink among them; −inf where nothing is visible.
     """
 
     context: Float[Tensor, "B H N E"]
@@ -35,8 +38,11 @@ def attend_by_loops(
     *,
     visible: Bool[Tensor, "..."] | None = None,
     bias: Float[Tensor, "..."] | None = None,
+    weighting: Weighting = "softmax",
+    sink: Float[Tensor, " H"] | None = None,
+    value_bias: Float[Tensor, "..."] | None = None,
 ) -> Answer:
-    """Softmax attention as the formula has it, one pair of a query and a key after the other.
+    """Attention as the formula has it, one pair of a query and a key after the other.
 
     Hidden pairs are never touched, so that whatever is in them cannot matter. Gradients flow.
 
@@ -47,6 +53,9 @@ def attend_by_loops(
         score: From a head's number, the score of one query and one key. None is the scaled dot.
         visible: True where a query may look; broadcasts to (B, H, N, M). None: everywhere.
         bias: Added to the scores; broadcasts alike.
+        weighting: How scores become weights.
+        sink: For each head, the score of a key that is always there and has no value.
+        value_bias: Added to the value that a query gets of a key; broadcasts to (B, H, N, M, E).
 
     Example:
         >>> zeros = torch.zeros(1, 1, 2, 3)
@@ -61,19 +70,22 @@ def attend_by_loops(
     grid = (B, H, N, M)
     seen = torch.ones(grid, dtype=torch.bool) if visible is None else visible.expand(grid)
     added = torch.zeros(grid).double() if bias is None else bias.double().expand(grid)
+    moved = None if value_bias is None else value_bias.double().expand(*grid, E)
     context, weights, lse = [], [], []
     for b in range(B):
         for h in range(H):
             g = h * G // H
             pair = score(h)
+            drain = None if sink is None else sink[h].double()
             for n in range(N):
                 places = [m for m in range(M) if seen[b, h, n, m]]
                 scores = {m: pair(query[b, h, n], key[b, g, m]) + added[b, h, n, m] for m in places}
-                row, total = _softmax(scores)
+                row, total = _weigh(scores, weighting, drain)
                 weights.append(torch.stack([row.get(m, query.new_zeros(())) for m in range(M)]))
                 mixed = query.new_zeros(E)
                 for m, weight in row.items():
-                    mixed = mixed + weight * value[b, g, m]
+                    given = value[b, g, m] if moved is None else value[b, g, m] + moved[b, h, n, m]
+                    mixed = mixed + weight * given
                 context.append(mixed)
                 lse.append(total)
     return Answer(
@@ -83,12 +95,45 @@ def attend_by_loops(
     )
 
 
-def _softmax(scores: dict[int, Tensor]) -> tuple[dict[int, Tensor], Tensor]:
+def _weigh(
+    scores: dict[int, Tensor], weighting: Weighting, sink: Tensor | None
+) -> tuple[dict[int, Tensor], Tensor]:
     """Weights of the keys that have a score above −inf, and the log-sum-exp."""
     finite = {m: score for m, score in scores.items() if score.item() != float("-inf")}
-    if not finite:
+    everything = [*finite.values(), *([] if sink is None else [sink])]
+    if not everything:
         return {}, torch.tensor(float("-inf"), dtype=torch.float64)
-    top = max(score.item() for score in finite.values())
-    powers = {m: (score - top).exp() for m, score in finite.items()}
-    total = sum(powers.values(), start=torch.zeros((), dtype=torch.float64))
-    return {m: power / total for m, power in powers.items()}, total.log() + top
+    top = max(score.item() for score in everything)
+    total = sum(
+        ((score - top).exp() for score in everything), start=torch.zeros((), dtype=torch.float64)
+    )
+    lse = total.log() + top
+    if weighting == "softmax":
+        return {m: (score - top).exp() / total for m, score in finite.items()}, lse
+    if weighting == "hard":
+        best = min((m for m in finite if finite[m].item() == top), default=None)
+        return {} if best is None else {best: torch.ones((), dtype=torch.float64)}, lse
+    return _cut_off(finite, 1 if weighting == "sparsemax" else 2), lse
+
+
+def _cut_off(scores: dict[int, Tensor], power: int) -> dict[int, Tensor]:
+    """Weights ``max(0, score / power − τ) ** power`` with the τ that makes them sum to one.
+
+    Sparsemax and entmax-1.5 by their definition. τ is found by halving; a step of Newton's method,
+    which leaves it where it is, gives it its gradient.
+    """
+    shares = {m: score / power for m, score in scores.items()}
+    numbers = [share.item() for share in shares.values()]
+    high = max(numbers, default=0.0)
+    low = high - 1
+    for _ in range(100):
+        middle = (low + high) / 2
+        if sum(max(0.0, number - middle) ** power for number in numbers) > 1:
+            low = middle
+        else:
+            high = middle
+    kept = {m: share for m, share in shares.items() if share.item() > low}
+    slope = sum(power * (share.item() - low) ** (power - 1) for share in kept.values())
+    total = sum(((share - low) ** power for share in kept.values()), start=torch.zeros(()).double())
+    threshold = low + (total - 1) / slope
+    return {m: (share - threshold) ** power for m, share in kept.items()}

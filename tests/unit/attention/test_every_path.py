@@ -1,0 +1,183 @@
+"""Every score, mask, weighting, bias and dtype, on every path that serves them.
+
+Against the loops of ``reference.py``, at sizes that are all different primes. Whatever is too much
+to go with everything goes with everything else two by two.
+"""
+
+from itertools import combinations, product
+
+import pytest
+import torch
+from tests.formulas.biases import BIASES
+from tests.formulas.case import Case, assert_as_good, in_naive_dtype
+from tests.formulas.masks import MASKS
+from tests.formulas.scores import SCORES
+from tests.formulas.sizes import Sizes
+from tests.formulas.weightings import WEIGHTINGS
+from torch.autograd import gradcheck, gradgradcheck
+
+from regard.attention import Gaussian, attend
+from regard.attention.backends import short
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+JOINED = ["lengths & causal", "documents & window", "prefix | causal", "dense & ~ where"]
+ALONE, GROUPED, AS_WIDE = Sizes(), Sizes(H=6), Sizes(E=11)
+SMALL = Sizes(B=1, H=2, G=2, N=3, M=5, D=7, E=11)
+FACTORS = {
+    "score": list(SCORES),
+    "mask": [None, *MASKS, *JOINED],
+    "weighting": list(WEIGHTINGS),
+    "bias": [None, *BIASES],
+    "dtype": DTYPES,
+    "sizes": [ALONE, GROUPED, AS_WIDE],
+}
+
+
+def two_by_two(factors):
+    """Few combinations in which any two choices of different factors meet."""
+    names, choices = list(factors), list(factors.values())
+    missing = {
+        ((one, a), (other, b))
+        for one, other in combinations(range(len(names)), 2)
+        for a, b in product(range(len(choices[one])), range(len(choices[other])))
+    }
+
+    def met(row):
+        return {pair for pair in combinations(enumerate(row), 2) if pair in missing}
+
+    while missing:
+        # Start from a pair that is missing, then let each other factor meet as many as it can.
+        row = dict(min(missing))
+        for name in range(len(names)):
+            if name not in row:
+                gains = [
+                    sum(tuple(sorted([(name, choice), each])) in missing for each in row.items())
+                    for choice in range(len(choices[name]))
+                ]
+                row[name] = gains.index(max(gains))
+        whole = [row[name] for name in range(len(names))]
+        missing -= met(whole)
+        yield {name: choices[at][whole[at]] for at, name in enumerate(names)}
+
+
+COMBINATIONS = list(two_by_two(FACTORS))
+
+
+def draw_case(sizes, dtype, **kind):
+    torch.manual_seed(3)
+    return Case.draw(sizes, dtype, **kind)
+
+
+@pytest.fixture(autouse=True)
+def _short_for_few_pairs(monkeypatch):
+    """Let the path for short rows serve calls as small as these."""
+    monkeypatch.setattr(short, "_FEWEST_PAIRS", 1)
+
+
+def assert_every_path_is_right(case, truth, **wants):
+    naive = in_naive_dtype(case).formula(**wants)
+    for backend in [None, *case.backends(**wants)]:
+        assert_as_good(case.attend(backend=backend, **wants), naive, truth)
+
+
+def test_any_two_choices_meet():
+    assert len(COMBINATIONS) < 2 * len(SCORES) * len(FACTORS["mask"])
+    names = list(FACTORS)
+    for one, other in combinations(names, 2):
+        met = {(str(row[one]), str(row[other])) for row in COMBINATIONS}
+        assert len(met) == len(FACTORS[one]) * len(FACTORS[other])
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_any_two_choices_together_give_what_the_loops_give(score):
+    for row in COMBINATIONS:
+        if row["score"] != score:
+            continue
+        case = draw_case(**row)
+        wants = {"lse": row["weighting"] in ("softmax", "sink")}
+        truth = case.loops()
+        exact = case.as_dtype(torch.float64).formula(lse=True)
+        torch.testing.assert_close(exact.context, truth.context)
+        torch.testing.assert_close(exact.lse, truth.lse)
+        assert_every_path_is_right(case, truth, **wants)
+        # Some paths refuse to give the log-sum-exp.
+        assert_every_path_is_right(case, truth)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("score", SCORES)
+def test_gradients_of_every_score_and_mask(score, dtype):
+    for mask in FACTORS["mask"]:
+        case = draw_case(AS_WIDE, dtype, score=score, mask=mask)
+        truth = case.as_dtype(torch.float64).formula(gradients=True)
+        assert_every_path_is_right(case, truth, gradients=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_gradients_of_every_weighting_bias_and_dtype(weighting, dtype):
+    kind = {"mask": "lengths & causal", "weighting": weighting}
+    for bias in BIASES:
+        for sizes, score in ((ALONE, "scaled dot"), (GROUPED, "additive")):
+            case = draw_case(sizes, dtype, score=score, bias=bias, **kind)
+            truth = case.as_dtype(torch.float64).formula(gradients=True)
+            assert_every_path_is_right(case, truth, gradients=True)
+
+
+# What sees nothing has no second derivatives to compare.
+DIFFERENTIABLE = {
+    "score": list(SCORES),
+    "bias": [None, "of pairs", "relative", "shaw with values"],
+    "weighting": list(WEIGHTINGS),
+    "mask": [None, "lengths & causal", "documents & window"],
+}
+DERIVED = list(two_by_two(DIFFERENTIABLE))
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_gradients_are_those_of_finite_differences_twice_for_softmax(score):
+    for kind in DERIVED:
+        if kind["score"] != score:
+            continue
+        case = draw_case(SMALL, torch.float64, **kind)
+        for backend in case.backends(gradients=True):
+
+            def call(*leaves, case=case, backend=backend):
+                given = case.with_leaves(leaves)
+                return attend(*given.inputs, **given.options(), backend=backend)
+
+            leaves = [leaf.requires_grad_() for leaf in case.leaves]
+            assert gradcheck(call, leaves, fast_mode=True), kind
+            if kind["weighting"] in ("softmax", "sink"):
+                assert gradgradcheck(call, leaves, fast_mode=True), kind
+
+
+@pytest.mark.parametrize("far", [0, 4, 20])
+@pytest.mark.parametrize("dim", [1, 2, 8, 32])
+def test_kernels_over_clusters_are_as_good_as_from_differences(dim, far):
+    query, key = (
+        torch.randn(2, 1, n, dim) + torch.randint(0, 2, (2, 1, n, 1)) * far for n in (97, 131)
+    )
+    value, grad = torch.randn(2, 1, 131, dim), torch.randn(2, 1, 97, dim)
+
+    def differences(query, key, value):
+        apart = (query.unsqueeze(-2) - key.unsqueeze(-3)) / bandwidth
+        return (-apart.square().sum(-1) / 2).softmax(-1) @ value
+
+    def by_attend(query, key, value):
+        return attend(query, key, value, score=Gaussian(bandwidth))
+
+    def answers(function, dtype):
+        given = [t.to(dtype).requires_grad_() for t in (query, key, value)]
+        with torch.no_grad():
+            plain = function(*given)
+        out = function(*given)
+        return [plain, *torch.autograd.grad(out, given, grad.to(dtype))]
+
+    for bandwidth in (0.1, 0.5, 1.0, 2.0, 3.0, 10.0):
+        truth = answers(differences, torch.float64)
+        naive = answers(differences, torch.float32)
+        for one, other, exact in zip(answers(by_attend, torch.float32), naive, truth, strict=True):
+            chance = 16 * torch.finfo(torch.float32).eps * max(1, exact.abs().max())
+            allowed = 4 * (other - exact).abs().max() + chance
+            assert (one - exact).abs().max() <= allowed, bandwidth
