@@ -21,7 +21,6 @@ def request_of(
 ) -> tuple[Request, str | None]:
     """The request of a call, and the pinned backend."""
     score, mask, bias, weighting, dropout, seed, backend, wants_lse, wants_grad = decode(encoded)
-    generator = None if seed is None else torch.Generator().manual_seed(int(seed))
     request = make_request(
         query,
         key,
@@ -31,9 +30,9 @@ def request_of(
         bias=bias,
         weighting=weighting,
         dropout=dropout,
-        generator=generator,
         return_lse=wants_lse,
         wants_grad=wants_grad,
+        seed=None if seed is None else int(seed),
     )
     return request, backend
 

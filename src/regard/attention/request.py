@@ -37,6 +37,7 @@ class Request:
         leading: The shape of the answer before (N, E).
         wants_grad: Whether a gradient will be asked for though nothing records one, as in an
             operator.
+        seed: Of the dropout, where it is drawn already.
     """
 
     query: Tensor
@@ -53,6 +54,7 @@ class Request:
     return_lse: bool
     leading: tuple[int, ...]
     wants_grad: bool = False
+    seed: int | None = None
     _forms: list[DotForm | None] = field(default_factory=list, repr=False)
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -65,6 +67,12 @@ class Request:
         if not self._forms:
             self._forms.append(self.score.as_dot(self.query, self.key))
         return self._forms[0]
+
+    def draw_seed(self) -> int:
+        """The seed of the dropout."""
+        if self.seed is not None:
+            return self.seed
+        return int(torch.randint(2**31 - 1, (), generator=self.generator))
 
     def needs_grad(self) -> bool:
         """Whether a gradient may be asked for later."""
@@ -93,6 +101,7 @@ def make_request(
     generator: torch.Generator | None = None,
     return_lse: bool = False,
     wants_grad: bool = False,
+    seed: int | None = None,
 ) -> Request:
     """Check the arguments of ``attend`` and bring them to four axes.
 
@@ -138,6 +147,7 @@ def make_request(
         return_lse or sink is not None,
         leading,
         wants_grad,
+        seed,
     )
 
 

@@ -34,7 +34,10 @@ class Packing:
     @classmethod
     def if_worthwhile(cls, lengths: Int[Tensor, " B"] | None, width: int) -> "Packing | None":
         """The packing of a batch, or None where there is little padding or nothing is known."""
-        if lengths is None or int(lengths.sum()) > WORTHWHILE * len(lengths) * width:
+        # To a compiler the lengths are unknown, and it makes other graphs for other shapes.
+        if lengths is None or torch.compiler.is_compiling():
+            return None
+        if int(lengths.sum()) > WORTHWHILE * len(lengths) * width:
             return None
         return cls(lengths, width)
 
