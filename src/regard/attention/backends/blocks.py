@@ -148,7 +148,7 @@ class Job:
         """
         seed = 0
         if request.dropout:
-            seed = int(torch.randint(2**31 - 1, (), generator=request.generator))
+            seed = request.draw_seed()
         B, H, N, _ = request.query.shape
         return cls(
             request.score,
