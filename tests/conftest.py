@@ -1,9 +1,10 @@
 """What every test may ask for: a seed, the corpora, the tolerance of a dtype."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import jaxtyping
 import pytest
 import torch
 
@@ -21,6 +22,14 @@ TOLERANCE = {
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked_shapes() -> Iterator[None]:
+    """Switch the net of shape checks off, to reach the errors users meet without it."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

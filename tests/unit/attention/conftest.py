@@ -1,8 +1,7 @@
 """Sizes that are all different primes, so that swapped axes cannot pass."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import jaxtyping
 import pytest
 import torch
 from torch import Tensor
@@ -27,11 +26,3 @@ def make_inputs() -> Inputs:
         return [torch.randn(s, dtype=dtype).requires_grad_(requires_grad) for s in shapes]
 
     return make
-
-
-@pytest.fixture
-def unchecked_shapes() -> Iterator[None]:
-    """Switch the net of shape checks off, to reach the errors users meet without it."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)

@@ -1,10 +1,8 @@
 """Multi-head attention: heads and their groups, memories, caches, positions, torch's weights."""
 
 import copy
-from collections.abc import Iterator
 from itertools import pairwise
 
-import jaxtyping
 import pytest
 import torch
 from torch import nn
@@ -29,14 +27,6 @@ from regard.layers import (
     RotaryPositions,
     ShawPositions,
 )
-
-
-@pytest.fixture
-def unchecked_shapes() -> Iterator[None]:
-    """Switch the net of shape checks off, to reach the errors users meet without it."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def matrices(layer):
