@@ -272,6 +272,17 @@ def add_to_bias(total: Tensor, block: Block, part: Tensor) -> None:
         start += len(keys)
 
 
+def hide(scores: Tensor, veil: Tensor | None) -> Tensor:
+    """Scores with −∞ where they are hidden."""
+    if veil is None:
+        return scores
+    if scores.device.type == "cpu" and 2 * veil.numel() <= scores.numel() and is_finite(scores):
+        # Adding is many times as fast there, and right where there is no NaN.
+        penalty = torch.zeros(veil.shape, dtype=scores.dtype).masked_fill_(veil, float("-inf"))
+        return scores + penalty
+    return scores.masked_fill(veil, float("-inf"))
+
+
 def exp_of(tensor: Tensor) -> Tensor:
     """``exp`` in place: by way of 2^x, which is three times as fast on a CPU."""
     return tensor.mul_(_LOG2_E).exp2_()
@@ -284,7 +295,7 @@ def without_hidden(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[
     finite keys and values are left alone.
     """
     hidden = None if mask is None else mask.hidden_of(key)
-    if hidden is None or (key.device.type == "cpu" and _is_finite(key) and _is_finite(value)):
+    if hidden is None or (key.device.type == "cpu" and is_finite(key) and is_finite(value)):
         return key, value
     return key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
 
@@ -292,7 +303,7 @@ def without_hidden(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[
 def mix(weights: Tensor, value: Tensor, veil: Tensor | None) -> Tensor:
     """``weights @ value``, where a NaN in a value reaches only the queries that see it."""
     out = weights @ value
-    if veil is not None and not _is_finite(out):
+    if veil is not None and not is_finite(out):
         bad = ~value.isfinite()
         reached = (~veil).to(value.dtype).expand(weights.shape) @ bad.to(value.dtype)
         clean = weights @ value.masked_fill(bad, 0)
@@ -344,7 +355,7 @@ def _corner_of(bias: Tensor, block: Block) -> Tensor:
     return bias[:, heads] if bias.shape[1] > 1 else bias
 
 
-def _is_finite(tensor: Tensor) -> bool:
+def is_finite(tensor: Tensor) -> bool:
     """Whether the sum is finite; if so, all of it is."""
     total = float(tensor.detach().sum())
     return total - total == 0

@@ -22,6 +22,8 @@ from regard.attention.backends.blocks import (
     add_to_keys,
     bias_of,
     exp_of,
+    hide,
+    is_finite,
     keys_of,
     mix,
     rows_of,
@@ -144,9 +146,7 @@ def _scores(
         scores = scores + job.position.tile(query, job.steps(block, query.device), *tensors[own:])
     if bias is not None:
         scores = scores + bias
-    if block.veil is not None:
-        scores = scores.masked_fill(block.veil, float("-inf"))
-    return scores
+    return hide(scores, block.veil)
 
 
 class _Tiled(torch.autograd.Function):
@@ -237,7 +237,7 @@ class _AnySlope:
         d_scores = self.job.weighting.gradient(weights, d_weights)
         if self.job.wants_lse:
             d_scores = d_scores + weights * rows_of(self.d_lse, block).unsqueeze(-1)
-        return d_scores
+        return d_scores if block.veil is None else d_scores.masked_fill(block.veil, 0)
 
 
 class _SoftmaxSlope:
@@ -256,7 +256,10 @@ class _SoftmaxSlope:
         return exp_of(scores.detach() - rows_of(self.pivot, block))
 
     def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
-        return d_weights.sub_(rows_of(self.mean, block)).mul_(weights)
+        d_scores = d_weights.sub_(rows_of(self.mean, block)).mul_(weights)
+        if block.veil is None or (d_scores.device.type == "cpu" and is_finite(d_scores)):
+            return d_scores  # Where hidden, weights are zero; what they multiply may be NaN.
+        return d_scores.masked_fill_(block.veil, 0)
 
 
 def _block_gradients(
@@ -284,8 +287,6 @@ def _block_gradients(
         if factor is not None:
             d_weights = d_weights * factor
         d_scores = slope.of_scores(block, weights, d_weights)
-        if block.veil is not None:
-            d_scores = d_scores.masked_fill(block.veil, 0)
     inputs = [query, key, *([] if bias is None else [bias]), *tensors]
     grads: list[Any] = list(
         torch.autograd.grad(scores, inputs, d_scores, create_graph=again, allow_unused=True)
