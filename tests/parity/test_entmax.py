@@ -1,0 +1,43 @@
+"""Against the entmax package, by the authors of the mappings: weights and gradients."""
+
+import entmax
+import pytest
+import torch
+
+from regard.attention import Entmax15, Sparsemax, attend, lengths, weights
+
+pytestmark = pytest.mark.parity
+
+PAIRS = [
+    pytest.param(Sparsemax(), entmax.sparsemax, id="sparsemax"),
+    pytest.param(Entmax15(), entmax.entmax15, id="entmax15"),
+    pytest.param(Entmax15(), lambda s, dim: entmax.entmax_bisect(s, 1.5, dim), id="bisection"),
+]
+
+
+@pytest.mark.parametrize(("weighting", "theirs"), PAIRS)
+@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0])
+def test_weights_of_rows(weighting, theirs, spread):
+    scores = spread * torch.randn(31, 47, dtype=torch.float64)
+    torch.testing.assert_close(weighting.rows(scores), theirs(scores, dim=-1))
+
+
+@pytest.mark.parametrize(("weighting", "theirs"), PAIRS[:2])
+def test_attention_and_its_gradients(weighting, theirs):
+    query, key, value = (
+        torch.randn(2, 3, n, 11, dtype=torch.float64, requires_grad=True) for n in (5, 7, 7)
+    )
+    seen = torch.arange(7) < torch.tensor([4, 7])[:, None, None, None]
+    scores = (query @ key.mT / 11**0.5).masked_fill(~seen, -1e9)
+    want = theirs(scores, dim=-1) @ value
+    options = {"weighting": weighting, "mask": lengths([4, 7])}
+    out = attend(query, key, value, **options)
+    torch.testing.assert_close(out, want)
+    torch.testing.assert_close(weights(query, key, **options), theirs(scores, dim=-1))
+    grad = torch.randn_like(out)
+    for ours, other in zip(
+        torch.autograd.grad(out, (query, key, value), grad),
+        torch.autograd.grad(want, (query, key, value), grad),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, other)
