@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.attention import Mask, attend, causal, dense, weights
-from regard.errors import SettingError
+from regard.attention import Mask, attend, causal, dense, prefix, weights
+from regard.errors import SettingError, ShapeError
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -74,6 +74,8 @@ class EngineAttention(nn.MultiheadAttention):
     ) -> tuple[Tensor, Tensor | None]:
         """What torch's module gives; its masks are True where a query may *not* look.
 
+        Weights are returned as they are before dropout.
+
         Args:
             query: (N, C), (N, B, C), or (B, N, C) with ``batch_first``.
             key: The same with M positions.
@@ -86,7 +88,11 @@ class EngineAttention(nn.MultiheadAttention):
 
         Returns:
             The answer in the shape of ``query``; the weights, (B, N, M) or (B, H, N, M), or None.
+
+        Raises:
+            ShapeError: Shapes do not fit together, or a mask is neither boolean nor of floats.
         """
+        self._check(query, key, value, key_padding_mask, attn_mask)
         is_batched = query.dim() == 3
         if not is_batched:
             query, key, value = (t.unsqueeze(0) for t in (query, key, value))
@@ -104,6 +110,43 @@ class EngineAttention(nn.MultiheadAttention):
         if not is_batched:
             return out.squeeze(0), None if rows is None else rows.squeeze(0)
         return out if self.batch_first else out.transpose(0, 1), rows
+
+    def _check(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None,
+        attn_mask: Tensor | None,
+    ) -> None:
+        """Torch's shapes and no others: a mask that merely broadcasts may be one transposed."""
+        states = {"query": query, "key": key, "value": value}
+        for (name, tensor), width in zip(
+            states.items(), (self.embed_dim, self.kdim, self.vdim), strict=True
+        ):
+            if tensor.is_nested:
+                raise ShapeError(
+                    f"{name} must be padded; got a nested tensor. "
+                    "Pass its to_padded_tensor(0) and a key_padding_mask."
+                )
+            if tensor.dim() not in (2, 3) or tensor.shape[-1] != width:
+                shape = "(B, N, {0})" if self.batch_first else "(N, B, {0})"
+                raise ShapeError(
+                    f"{name} must have shape {shape.format(width)} or (N, {width}); "
+                    f"got {tuple(tensor.shape)}."
+                )
+        batch_axis = 0 if self.batch_first else 1
+        batches = {t.shape[batch_axis] if t.dim() == 3 else None for t in states.values()}
+        N, M = (t.shape[0 if t.dim() == 2 else 1 - batch_axis] for t in (query, key))
+        if len(batches) > 1 or value.shape[:-1] != key.shape[:-1]:
+            raise ShapeError(
+                "query, key and value must have one batch, and key and value as many positions; "
+                f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}."
+            )
+        B = batches.pop()
+        rows = self.num_heads * (1 if B is None else B)
+        _check_mask("key_padding_mask", key_padding_mask, [(M,) if B is None else (B, M)])
+        _check_mask("attn_mask", attn_mask, [(N, M), (rows, N, M)])
 
     def _heads(
         self, query: Tensor, key: Tensor, value: Tensor
@@ -149,7 +192,7 @@ class EngineAttention(nn.MultiheadAttention):
         mask: Mask | None = None
         bias: Tensor | None = None
         if attn_mask is None and is_causal:
-            mask = causal(first=0)
+            mask = causal(first=0) | ~prefix(M - added) if added else causal(first=0)
         given: list[Tensor] = []
         if attn_mask is not None:
             per_head = attn_mask.dim() == 3
@@ -162,3 +205,16 @@ class EngineAttention(nn.MultiheadAttention):
             else:
                 bias = hidden.to(query.dtype) if bias is None else bias + hidden.to(query.dtype)
         return {"mask": mask, "bias": bias}
+
+
+def _check_mask(name: str, mask: Tensor | None, shapes: list[tuple[int, ...]]) -> None:
+    if mask is None:
+        return
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise ShapeError(
+            f"{name} must be boolean, or floats to add; got {mask.dtype}. Pass {name}.bool()."
+        )
+    if tuple(mask.shape) not in shapes:
+        raise ShapeError(
+            f"{name} must have shape {' or '.join(map(str, shapes))}; got {tuple(mask.shape)}."
+        )

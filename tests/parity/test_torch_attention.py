@@ -1,0 +1,669 @@
+"""The cases that torch tests its own attention with, here with torch as the oracle.
+
+What its suites for ``scaled_dot_product_attention`` and ``nn.MultiheadAttention`` look at: lengths
+that fit no block, every way a mask may broadcast, halves, causal rectangles, unbatched and empty
+inputs, keys that are added, arguments that do not fit. Three things of ours stand in for torch's:
+``attend``, ``MultiHeadAttention``, and ``EngineAttention``, which ``use`` puts into a model.
+"""
+
+import copy
+import itertools
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
+
+from regard import use
+from regard.attention import ScaledDot, attend, causal, dense, lengths
+from regard.errors import ShapeError
+from regard.layers import MultiHeadAttention
+
+pytestmark = pytest.mark.parity
+
+# What torch's suite allows its fused kernels against the formula in float32.
+TOLERANCE = {
+    torch.float64: {"atol": 1e-9, "rtol": 1e-7},
+    torch.float32: {"atol": 1e-5, "rtol": 5e-6},
+    torch.bfloat16: {"atol": 5e-2, "rtol": 5e-2},
+    torch.float16: {"atol": 1e-2, "rtol": 1e-2},
+}
+DTYPES = list(TOLERANCE)
+
+
+def formula(query, key, value, **options):
+    """Torch's formula, in float32 at least, as its suite has it."""
+    wide = torch.promote_types(query.dtype, torch.float32)
+    mask = options.pop("attn_mask", None)
+    if mask is not None and mask.is_floating_point():
+        mask = mask.to(wide)
+    with sdpa_kernel(SDPBackend.MATH):
+        out = F.scaled_dot_product_attention(
+            query.to(wide), key.to(wide), value.to(wide), attn_mask=mask, **options
+        )
+    return out.to(query.dtype)
+
+
+def assert_same(ours, theirs, inputs, dtype):
+    """The same answers and the same gradients of every input."""
+    torch.testing.assert_close(ours, theirs, **TOLERANCE[dtype])
+    wanted = [tensor for tensor in inputs if tensor is not None and tensor.requires_grad]
+    if not wanted:
+        return
+    grad = torch.randn_like(ours)
+    for one, other in zip(
+        torch.autograd.grad(ours, wanted, grad),
+        torch.autograd.grad(theirs, wanted, grad),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, **TOLERANCE[dtype])
+
+
+def cut_from_one(B, H, N, D, dtype, trains=True):
+    """Queries, keys and values as views of one projection, as models have them."""
+    joint = torch.randn(B, N, 3 * H * D).to(dtype).requires_grad_(trains)
+    return joint, [t.view(B, N, H, D).transpose(1, 2) for t in joint.chunk(3, dim=-1)]
+
+
+# scaled_dot_product_attention
+
+
+@pytest.mark.parametrize("trains", [True, False])
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize(("H", "D"), [(1, 8), (3, 16)])
+@pytest.mark.parametrize(("B", "N"), [(12, 67), (2, 267), (1, 1030)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fused_attention_is_the_formula(dtype, B, N, H, D, is_causal, trains):
+    joint, inputs = cut_from_one(B, H, N, D, dtype, trains)
+    out = attend(*inputs, mask=causal() if is_causal else None)
+    assert_same(out, formula(*inputs, is_causal=is_causal), [joint], dtype)
+
+
+MASK_SHAPES = [
+    *itertools.product([67, 1], [130, 1]),
+    *itertools.product([3], [67, 1], [130, 1]),
+    *itertools.product([2, 1], [3, 1], [67, 1], [130, 1]),
+    (130,),
+    (1,),
+    (),
+]
+
+
+@pytest.mark.parametrize("backend", [None, "tiled"])
+@pytest.mark.parametrize("is_bool", [True, False])
+@pytest.mark.parametrize("shape", MASK_SHAPES, ids=str)
+def test_a_mask_may_broadcast_in_every_way(shape, is_bool, backend):
+    query, key, value = (torch.randn(2, 3, n, 8).requires_grad_() for n in (67, 130, 130))
+    mask = torch.rand(shape) > 0.4 if is_bool else torch.randn(shape)
+    given = {"mask": mask} if is_bool else {"bias": mask}
+    out = attend(query, key, value, **given, backend=backend)
+    # Torch's formula takes a mask of two axes at least.
+    want = formula(query, key, value, attn_mask=mask.expand(torch.broadcast_shapes(shape, (1, 1))))
+    assert_same(out, want, [query, key, value], torch.float32)
+
+
+@pytest.mark.parametrize("is_bool", [True, False])
+@pytest.mark.parametrize("shape", [(67, 130), (2, 3, 1, 130), (2, 1, 67, 1)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_masks_in_other_dtypes(dtype, shape, is_bool):
+    sizes = (67, 130, 130)
+    query, key, value = (torch.randn(2, 3, n, 8).to(dtype).requires_grad_() for n in sizes)
+    mask = torch.rand(shape) > 0.4 if is_bool else torch.randn(shape).to(dtype)
+    out = attend(query, key, value, **({"mask": mask} if is_bool else {"bias": mask}))
+    assert_same(out, formula(query, key, value, attn_mask=mask), [query, key, value], dtype)
+
+
+def test_a_float_mask_of_infinities_is_a_bias():
+    # pytorch#127055: a band, hidden by minus infinity on both sides.
+    full = torch.full((600, 600), float("-inf"))
+    mask = full.triu(1) + full.tril(-10)
+    query, key, value = (torch.randn(1, 2, 600, 8) for _ in range(3))
+    want = formula(query, key, value, attn_mask=mask)
+    torch.testing.assert_close(attend(query, key, value, bias=mask), want)
+    torch.testing.assert_close(attend(query, key, value, mask=mask == 0), want)
+
+
+@pytest.mark.parametrize("backend", ["sdpa", "tiled"])
+def test_a_negative_scale(backend):
+    # pytorch#105190
+    x = torch.randn(1, 3, 64, 64)
+    out = attend(x, x, x, score=ScaledDot(scale=-1e4), backend=backend)
+    want = formula(*(x.double(),) * 3, scale=-1e4)
+    torch.testing.assert_close(out.double(), want, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(("N", "M"), [(1, 7), (7, 1), (8, 12), (12, 8), (67, 130), (130, 67)])
+@pytest.mark.parametrize("backend", [None, "tiled"])
+def test_causal_rectangles_in_both_corners(backend, N, M):
+    query, key, value = (torch.randn(2, 3, n, 8).requires_grad_() for n in (N, M, M))
+    out = attend(query, key, value, mask=causal(first=0), backend=backend)
+    whole = causal_upper_left(N, M)._materialize()
+    assert_same(
+        out, formula(query, key, value, attn_mask=whole), [query, key, value], torch.float32
+    )
+    torch.testing.assert_close(out, formula(query, key, value, is_causal=True), atol=1e-5, rtol=0)
+    out = attend(query, key, value, mask=causal(), backend=backend)
+    whole = torch.ones(N, M, dtype=torch.bool).tril(M - N)
+    if N <= M:
+        assert torch.equal(causal_lower_right(N, M)._materialize(), whole)
+    assert_same(
+        out, formula(query, key, value, attn_mask=whole), [query, key, value], torch.float32
+    )
+
+
+@pytest.mark.parametrize("backend", [None, "tiled"])
+@pytest.mark.parametrize("G", [1, 2, 3, 6])
+def test_grouped_heads(G, backend):
+    query = torch.randn(2, 6, 67, 8).requires_grad_()
+    key, value = (torch.randn(2, G, 130, 8).requires_grad_() for _ in range(2))
+    mask = torch.rand(67, 130) > 0.4
+    out = attend(query, key, value, mask=mask, backend=backend)
+    want = formula(query, key, value, attn_mask=mask, enable_gqa=True)
+    assert_same(out, want, [query, key, value], torch.float32)
+
+
+@pytest.mark.parametrize("backend", [None, "tiled"])
+@pytest.mark.parametrize("E", [1, 5, 64])
+def test_values_of_another_width(E, backend):
+    query, key, value = (torch.randn(2, 3, n, w) for n, w in ((67, 8), (130, 8), (130, E)))
+    inputs = [tensor.requires_grad_() for tensor in (query, key, value)]
+    assert_same(attend(*inputs, backend=backend), formula(*inputs), inputs, torch.float32)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(67, 8), (130, 8), (130, 8)],
+        [(3, 67, 8), (3, 130, 8), (3, 130, 8)],
+        [(2, 2, 3, 67, 8), (2, 2, 3, 130, 8), (2, 2, 3, 130, 8)],
+        [(1, 3, 67, 8), (2, 3, 130, 8), (2, 3, 130, 8)],
+        [(2, 3, 67, 8), (1, 130, 8), (3, 130, 8)],
+        [(2, 3, 67, 8), (1, 1, 130, 8), (1, 1, 130, 8)],
+    ],
+    ids=str,
+)
+def test_any_leading_axes(shapes):
+    inputs = [torch.randn(shape).requires_grad_() for shape in shapes]
+    assert_same(attend(*inputs), formula(*inputs), inputs, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("backend", [None, "sdpa", "tiled"])
+def test_inputs_of_any_strides(backend, dtype):
+    def strided():
+        across = torch.randn(2, 3, 8, 67).to(dtype).mT
+        gapped = torch.randn(2, 3, 134, 16).to(dtype)[:, :, ::2, ::2]
+        spread = torch.randn(2, 1, 1, 8).to(dtype).expand(2, 3, 67, 8)
+        return [tensor.detach().requires_grad_() for tensor in (across, gapped, spread)]
+
+    for inputs in itertools.permutations(strided()):
+        out = attend(*inputs, backend=backend)
+        assert_same(out, formula(*inputs), inputs, dtype)
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, 5, 7), (2, 0, 5, 7), (2, 3, 0, 7), (2, 3, 5, 0)])
+def test_nothing_to_attend_with_or_to(sizes):
+    B, H, N, M = sizes
+    inputs = [torch.randn(B, H, n, 8).requires_grad_() for n in (N, M, M)]
+    out = attend(*inputs)
+    assert torch.equal(out, formula(*inputs))
+    out.sum().backward()
+    assert all(tensor.grad is None or tensor.grad.eq(0).all() for tensor in inputs)
+
+
+@pytest.mark.parametrize("is_contiguous", [True, False])
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_gradients_of_gradients(is_causal, is_contiguous):
+    _, inputs = cut_from_one(2, 2, 4, 3, torch.float64)
+    if is_contiguous:
+        inputs = [tensor.contiguous() for tensor in inputs]
+    inputs = [tensor.detach().requires_grad_() for tensor in inputs]
+    mask = causal() if is_causal else None
+    assert torch.autograd.gradcheck(lambda *t: attend(*t, mask=mask), inputs)
+    twice = []
+    for out in (attend(*inputs, mask=mask), formula(*inputs, is_causal=is_causal)):
+        grads = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
+        twice.append(torch.autograd.grad(sum(grad.square().sum() for grad in grads), inputs))
+    for one, other in zip(*twice, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_dropout_leaves_out_weights_and_scales_the_others():
+    query, key = torch.randn(2, 3, 67, 8), torch.randn(2, 3, 130, 8)
+    values = torch.eye(130).expand(2, 3, 130, 130)
+    weights = formula(query, key, values)
+    dropped = attend(query, key, values, dropout=0.7)
+    is_kept = dropped != 0
+    torch.testing.assert_close(dropped, weights / 0.3 * is_kept)
+    assert is_kept.float().mean() == pytest.approx(0.3, abs=0.02)
+    assert not torch.equal(dropped, attend(query, key, values, dropout=0.7))
+
+
+def test_values_beyond_half_precision_stay_finite():
+    full = torch.full((1, 1, 1, 64), 133120.0, dtype=torch.bfloat16)
+    assert torch.equal(attend(full, full, full), full)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda q, k, v: (q, k.half(), v.half()), "query, key and value must have one dtype"),
+        (lambda q, k, v: (q[0, 0, 0], k, v), "must have at least two axes"),
+        (lambda q, k, v: (q[..., :7], k, v), "key must be as wide as query, D = 7"),
+        (lambda q, k, v: (q, k[:, :3], v[:, :3]), "query heads must be a multiple of key heads"),
+        (lambda q, k, v: (q, k[:1].repeat(3, 1, 1, 1), v), "must agree in their leading axes"),
+        (lambda q, k, v: (q.long(), k.long(), v.long()), "query must be of floating point"),
+    ],
+)
+def test_inputs_that_torch_refuses_are_refused(change, message, unchecked_shapes):
+    inputs = change(*(torch.randn(2, 4, n, 8) for n in (5, 7, 7)))
+    with pytest.raises((RuntimeError, ValueError)):
+        F.scaled_dot_product_attention(*inputs)
+    with pytest.raises(ShapeError, match=message):
+        attend(*inputs)
+
+
+def test_values_beyond_the_keys_are_refused_where_torch_reads_on(unchecked_shapes):
+    query, key, value = (torch.randn(2, 4, n, 8) for n in (5, 6, 7))
+    with pytest.raises(ShapeError, match="value must have as many positions as key, M = 6; got 7"):
+        attend(query, key, value)
+
+
+# nn.MultiheadAttention
+
+C, H = 12, 3
+LAYERS = {
+    "plain": {},
+    "no biases": {"bias": False},
+    "kdim and vdim": {"kdim": 6, "vdim": 10},
+    "kdim as vdim": {"kdim": 7, "vdim": 7},
+    "vdim": {"vdim": 5},
+}
+ADDED = {
+    "bias_kv": {"add_bias_kv": True},
+    "zero attn": {"add_zero_attn": True},
+    "bias_kv and zero attn": {"add_bias_kv": True, "add_zero_attn": True},
+    "bias_kv with widths": {"add_bias_kv": True, "kdim": 6, "vdim": 10},
+}
+
+
+def torchs(dtype=torch.float64, **options):
+    peer = nn.MultiheadAttention(C, H, **options)
+    for name, parameter in peer.named_parameters():
+        if "bias" in name:
+            nn.init.normal_(parameter)
+    return peer.to(dtype)
+
+
+def on_the_engine(peer):
+    """A copy of it, computed by ours."""
+    return use(nn.ModuleList([copy.deepcopy(peer)]))[0]
+
+
+def states_for(peer, B=2, N=5, M=4, dtype=torch.float64, requires_grad=False):
+    """Batch-first queries, keys and values."""
+    widths = (C, peer.kdim, peer.vdim)
+    return [
+        torch.randn(B, n, w).to(dtype).requires_grad_(requires_grad)
+        for n, w in zip((N, M, M), widths, strict=True)
+    ]
+
+
+def hidden_masks(B=2, N=5, M=4):
+    """Torch's masks, True where a query may not look; no row is hidden altogether."""
+    attn = torch.rand(N, M) < 0.5
+    attn[:, 0] = False
+    each = torch.rand(B * H, N, M) < 0.5
+    each[..., 0] = False
+    padding = torch.arange(M) >= torch.tensor([M - 1, max(1, M - 2)])[:B, None]
+    return attn, each, padding
+
+
+def as_floats(hidden, dtype=torch.float64):
+    """Torch's other way to hide: minus infinity, and something else to add."""
+    return torch.randn(hidden.shape).to(dtype).masked_fill(hidden, float("-inf"))
+
+
+MASKS = ["none", "attn", "attn per head", "padding", "attn and padding", "per head and padding"]
+
+
+def chosen_masks(name, is_bool, **sizes):
+    attn, each, padding = hidden_masks(**sizes)
+    masks = {}
+    if "attn" in name:
+        masks["attn_mask"] = each if "per head" in name else attn
+    if "per head and" in name:
+        masks["attn_mask"] = each
+    if "padding" in name:
+        masks["key_padding_mask"] = padding
+    return masks if is_bool else {key: as_floats(mask) for key, mask in masks.items()}
+
+
+def as_ours(masks, B=2):
+    """The same as a mask, True where a query may look, and a bias."""
+    seen, bias = None, None
+    for name, mask in masks.items():
+        if name == "key_padding_mask":
+            lifted = mask[:, None, None]
+        else:
+            lifted = mask if mask.dim() == 2 else mask.unflatten(0, (B, H))
+        if mask.dtype == torch.bool:
+            seen = dense(~lifted) if seen is None else seen & dense(~lifted)
+        else:
+            bias = lifted if bias is None else bias + lifted
+    return {"mask": seen, "bias": bias}
+
+
+@pytest.mark.parametrize("is_bool", [True, False])
+@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("name", LAYERS)
+def test_our_layer_gives_torchs_numbers_and_gradients(name, masks, is_bool):
+    peer = torchs(batch_first=True, **LAYERS[name])
+    layer = MultiHeadAttention.from_torch(peer)
+    inputs = states_for(peer, requires_grad=True)
+    given = chosen_masks(masks, is_bool)
+    for need_weights in (True, False):
+        want, _ = peer(*inputs, **given, need_weights=need_weights)
+        out, _ = layer(*inputs, **as_ours(given))
+        assert_same(out, want, inputs, torch.float64)
+    theirs = torch.autograd.grad(peer(*inputs, **given)[0].square().sum(), list(peer.parameters()))
+    ours = torch.autograd.grad(
+        layer(*inputs, **as_ours(given))[0].square().sum(), list(layer.parameters())
+    )
+    # The gradients under torch's names, brought to ours as weights are.
+    holder = MultiHeadAttention.from_torch(peer)
+    names = [name for name, _ in peer.named_parameters()]
+    holder.load_state_dict(dict(zip(names, theirs, strict=True)))
+    for (ours_name, parameter), grad in zip(holder.named_parameters(), ours, strict=True):
+        torch.testing.assert_close(grad, parameter.detach(), msg=ours_name)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_layers_of_random_sizes(seed):
+    draw = torch.Generator().manual_seed(seed)
+
+    def between(low, high):
+        return int(torch.randint(low, high + 1, (), generator=draw))
+
+    B, N, M, heads, width = (between(*sizes) for sizes in ((1, 8), (1, 9), (2, 9), (1, 8), (1, 9)))
+    memory_dim = between(5, 20)
+    peer = nn.MultiheadAttention(
+        heads * width, heads, kdim=memory_dim, vdim=memory_dim, batch_first=True
+    )
+    counts = torch.randint(1, M + 1, (B,), generator=draw)
+    states, memory = torch.randn(B, N, heads * width), torch.randn(B, M, memory_dim)
+    padding = torch.arange(M) >= counts[:, None]
+    want, rows = peer(states, memory, memory, key_padding_mask=padding)
+    layer = MultiHeadAttention.from_torch(peer)
+    out, _ = layer(states, memory, mask=lengths(counts))
+    torch.testing.assert_close(out, want, atol=1e-5, rtol=0)
+    engine = on_the_engine(peer)(states, memory, memory, key_padding_mask=padding)
+    torch.testing.assert_close(engine, (want, rows), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("is_bool", [True, False])
+@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("name", [*LAYERS, *ADDED])
+def test_the_engine_in_torchs_module_gives_its_answers_weights_and_gradients(name, masks, is_bool):
+    batch_first = is_bool
+    peer = torchs(batch_first=batch_first, **(LAYERS | ADDED)[name])
+    ours = on_the_engine(peer)
+    inputs = states_for(peer)
+    if not batch_first:
+        inputs = [tensor.transpose(0, 1) for tensor in inputs]
+    inputs = [tensor.detach().requires_grad_() for tensor in inputs]
+    given = chosen_masks(masks, is_bool)
+    for options in ({}, {"average_attn_weights": False}, {"need_weights": False}):
+        want, rows = peer(*inputs, **given, **options)
+        out, ours_rows = ours(*inputs, **given, **options)
+        assert_same(out, want, inputs, torch.float64)
+        assert (rows is None) == (ours_rows is None)
+        if rows is not None:
+            torch.testing.assert_close(ours_rows, rows)
+    grads = [
+        torch.autograd.grad(module(*inputs, **given)[0].square().sum(), list(module.parameters()))
+        for module in (peer, ours)
+    ]
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(other, one)
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("masks", MASKS)
+@pytest.mark.parametrize("name", [*LAYERS, *ADDED])
+def test_inputs_without_a_batch(name, masks, average):
+    peer = torchs(**(LAYERS | ADDED)[name])
+    inputs = [tensor[0] for tensor in states_for(peer, B=1)]
+    given = chosen_masks(masks, is_bool=True, B=1)
+    if "key_padding_mask" in given:
+        given["key_padding_mask"] = given["key_padding_mask"][0]
+    found = [
+        module(*inputs, **given, average_attn_weights=average)
+        for module in (peer, on_the_engine(peer))
+    ]
+    torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize(("B", "N", "M"), [(0, 5, 4), (2, 0, 4), (2, 5, 0)])
+def test_empty_inputs_of_layers(B, N, M, batch_first):
+    peer = torchs(batch_first=batch_first)
+    inputs = states_for(peer, B, N, M)
+    want = peer(*(t if batch_first else t.transpose(0, 1) for t in inputs))
+    out = on_the_engine(peer)(*(t if batch_first else t.transpose(0, 1) for t in inputs))
+    torch.testing.assert_close(out, want)
+    layer = MultiHeadAttention.from_torch(peer)
+    mixed, _ = layer(*inputs)
+    torch.testing.assert_close(mixed, want[0] if batch_first else want[0].transpose(0, 1))
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_mask_per_row_and_head_is_a_mask_for_each_row(need_weights):
+    peer = on_the_engine(torchs(batch_first=True))
+    inputs = states_for(peer)
+    masks = as_floats(torch.zeros(2, 5, 4).bool())
+    whole, _ = peer(*inputs, attn_mask=masks.repeat_interleave(H, dim=0), need_weights=need_weights)
+    for row in range(2):
+        alone, _ = peer(*(t[row : row + 1] for t in inputs), attn_mask=masks[row])
+        torch.testing.assert_close(whole[row : row + 1], alone)
+
+
+@pytest.mark.parametrize("given", [{}, ADDED["bias_kv"], ADDED["zero attn"]], ids=str)
+@pytest.mark.parametrize("is_bool", [True, False])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_causal_hint_beside_a_mask_is_the_mask(need_weights, is_bool, given):
+    peer = torchs(batch_first=True, **given)
+    states, *_ = states_for(peer)
+    future = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    mask = future if is_bool else torch.zeros(5, 5).double().masked_fill(future, float("-inf"))
+    # Without weights torch hides the added keys too; with them it follows the mask, as we do.
+    want, _ = peer(states, states, states, attn_mask=mask, is_causal=True)
+    ours = on_the_engine(peer)
+    out, _ = ours(states, states, states, attn_mask=mask, is_causal=True, need_weights=need_weights)
+    torch.testing.assert_close(out, want)
+    alone, _ = ours(states, states, states, is_causal=True, need_weights=need_weights)
+    torch.testing.assert_close(alone, want)
+    if not given:
+        layer = MultiHeadAttention.from_torch(peer)
+        torch.testing.assert_close(layer(states, mask=causal())[0], want)
+
+
+@pytest.mark.filterwarnings("ignore:Support for mismatched key_padding_mask")  # torch's own
+@pytest.mark.parametrize("is_padding_bool", [True, False])
+def test_one_mask_may_be_boolean_and_the_other_of_floats(is_padding_bool):
+    peer = torchs(batch_first=True)
+    attn, _, padding = hidden_masks()
+    masks = {
+        "attn_mask": as_floats(attn) if is_padding_bool else attn,
+        "key_padding_mask": padding if is_padding_bool else as_floats(padding),
+    }
+    inputs = states_for(peer)
+    found = [module(*inputs, **masks) for module in (peer, on_the_engine(peer))]
+    torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_torchs_shortcut_gives_what_ours_does(need_weights, training, context):
+    peer = nn.MultiheadAttention(14, 7, batch_first=True).train(training)
+    ours = on_the_engine(peer)
+    layer = MultiHeadAttention.from_torch(peer)
+    states = torch.rand(8, 5, 14)
+    attn = torch.rand(5, 5) < 0.5
+    padding = torch.rand(8, 5) < 0.3
+    options = {"attn_mask": attn, "key_padding_mask": padding, "need_weights": need_weights}
+    with context():
+        want, rows = peer(states, states, states, **options)
+        out, ours_rows = ours(states, states, states, **options)
+        mixed, _ = layer(states, mask=dense(~attn) & dense(~padding[:, None, None]))
+    sees = (~(attn | padding[:, None])).any(-1)
+    assert sees.any()
+    assert not sees.all()
+    torch.testing.assert_close(out[sees], want[sees], atol=1e-5, rtol=0)
+    torch.testing.assert_close(mixed[sees], want[sees], atol=1e-5, rtol=0)
+    # Where nothing can be seen, torch gives NaN or not, by the way it went; ours never.
+    assert torch.equal(out[~sees], peer.out_proj.bias.expand_as(out[~sees]))
+    assert torch.equal(mixed[~sees], peer.out_proj.bias.expand_as(mixed[~sees]))
+    if need_weights:
+        torch.testing.assert_close(ours_rows[sees], rows[sees], atol=1e-5, rtol=0)
+        assert ours_rows[~sees].eq(0).all()
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes_of_layers(dtype, need_weights):
+    peer = torchs(dtype, batch_first=True)
+    inputs = states_for(peer, 3, 10, 8, dtype)
+    want, rows = copy.deepcopy(peer).double()(*(tensor.double() for tensor in inputs))
+    out, ours_rows = on_the_engine(peer)(*inputs, need_weights=need_weights)
+    mixed, _ = MultiHeadAttention.from_torch(peer)(*inputs)
+    assert out.dtype == mixed.dtype == dtype
+    for found in (out, mixed):
+        torch.testing.assert_close(found, want.to(dtype), **TOLERANCE[dtype])
+    if need_weights:
+        assert ours_rows.dtype == dtype
+        torch.testing.assert_close(ours_rows, rows.to(dtype), **TOLERANCE[dtype])
+
+
+def test_automatic_precision():
+    peer = torchs(torch.float32, batch_first=True)
+    inputs = states_for(peer, 3, 10, 8, torch.float32, requires_grad=True)
+    layers = (peer, on_the_engine(peer), MultiHeadAttention.from_torch(peer))
+    want = torch.autograd.grad(peer(*inputs)[0].square().sum(), inputs)
+    for layer in layers:
+        with torch.autocast("cpu", torch.bfloat16):
+            out = layer(*inputs)[0]
+        assert out.dtype == torch.bfloat16
+        for grad, whole in zip(
+            torch.autograd.grad(out.float().square().sum(), inputs), want, strict=True
+        ):
+            assert (grad - whole).norm() < 0.03 * whole.norm()
+
+
+def test_dropout_of_layers_is_for_training_and_keeps_the_mean():
+    peer = torchs(batch_first=True, dropout=0.4)
+    inputs = states_for(peer)
+    want, rows = copy.deepcopy(peer).eval()(*inputs)
+    for layer in (on_the_engine(peer), MultiHeadAttention.from_torch(peer)):
+        assert not torch.equal(layer(*inputs)[0], layer(*inputs)[0])
+        mean = torch.stack([layer(*inputs)[0].detach() for _ in range(600)]).mean(0)
+        assert (mean - want).abs().max() < 0.15 * (want - peer.out_proj.bias).abs().max()
+        torch.testing.assert_close(layer.eval()(*inputs)[0], want)
+    torch.testing.assert_close(on_the_engine(peer).train()(*inputs)[1], rows)
+
+
+def test_an_encoder_layer_with_a_hook_asks_the_attention_in_it():
+    encoder = nn.TransformerEncoderLayer(C, H, C, batch_first=True).double().eval()
+    states = torch.rand(2, 4, C).double()
+    mask = torch.zeros(4, 4, dtype=torch.bool)
+    with torch.inference_mode():
+        want = encoder(states, src_mask=mask)
+    calls = []
+    use(encoder).self_attn.register_forward_hook(lambda *call: calls.append(call))
+    with torch.inference_mode():
+        torch.testing.assert_close(encoder(states, src_mask=mask), want)
+    assert len(calls) == 1
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # torch's own
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_inputs_are_refused(layout):
+    peer = on_the_engine(torchs(batch_first=True))
+    nested = torch.nested.nested_tensor([torch.randn(n, C).double() for n in (3, 5)], layout=layout)
+    with pytest.raises(ShapeError, match="query must be padded; got a nested tensor"):
+        peer(nested, nested, nested)
+
+
+HIDDEN = torch.tensor([[False, False, True, True]] * 2)
+BAD_CALLS = [
+    # query, key, value, masks, and what is said; inputs are (N, B, C) or (N, C)
+    (lambda q, k, v: (q, k[:, 0], v, {}), r"one batch.*; got \(5, 2, 12\), \(4, 12\) and"),
+    (lambda q, k, v: (q, k, v[:, 0], {}), r"one batch.* and \(4, 12\)"),
+    (lambda q, k, v: (q[:, 0], k, v[:, 0], {}), r"one batch.*; got \(5, 12\), \(4, 2, 12\)"),
+    (lambda q, k, v: (q[:, 0], k[:, 0], v, {}), r"one batch.* and \(4, 2, 12\)"),
+    (lambda q, k, v: (q, k, v[:3], {}), r"as many positions; .* and \(3, 2, 12\)"),
+    (lambda q, k, v: (q, k[:, :1], v[:, :1], {}), r"one batch.*\(4, 1, 12\) and \(4, 1, 12\)"),
+    (lambda q, k, v: (q[0, 0], k, v, {}), r"query must have shape .* or \(N, 12\); got \(12,\)"),
+    (lambda q, k, v: (q[None], k[None], v[None], {}), r"query must have.*got \(1, 5, 2, 12\)"),
+    (lambda q, k, v: (q[..., :9], k, v, {}), r"query must have shape \(N, B, 12\) .*2, 9\)"),
+    (lambda q, k, v: (q, k[..., :9], v[..., :9], {}), r"key must have shape .*\(4, 2, 9\)"),
+    (
+        lambda q, k, v: (q, k, v, {"key_padding_mask": HIDDEN[0]}),
+        r"key_padding_mask must have shape \(2, 4\); got \(4,\)",
+    ),
+    (
+        lambda q, k, v: (q, k, v, {"key_padding_mask": HIDDEN.T}),
+        r"key_padding_mask must have shape \(2, 4\); got \(4, 2\)",
+    ),
+    (
+        lambda q, k, v: (q, k, v, {"key_padding_mask": HIDDEN[:, :3]}),
+        r"key_padding_mask must have shape \(2, 4\); got \(2, 3\)",
+    ),
+    (
+        lambda q, k, v: (q[:, 0], k[:, 0], v[:, 0], {"key_padding_mask": HIDDEN[:1]}),
+        r"key_padding_mask must have shape \(4,\); got \(1, 4\)",
+    ),
+    (
+        lambda q, k, v: (q, k, v, {"key_padding_mask": HIDDEN.to(torch.uint8)}),
+        r"key_padding_mask must be boolean, or floats to add; got torch\.uint8",
+    ),
+    (
+        lambda q, k, v: (q, k, v, {"attn_mask": HIDDEN[:1].expand(5, 4).long()}),
+        r"attn_mask must be boolean, or floats to add; got torch\.int64",
+    ),
+    (
+        lambda q, k, v: (q, k, v, {"attn_mask": HIDDEN[0]}),
+        r"attn_mask must have shape \(5, 4\) or \(6, 5, 4\); got \(4,\)",
+    ),
+    (
+        lambda q, k, v: (q, k, v, {"attn_mask": HIDDEN[:1]}),
+        r"attn_mask must have shape \(5, 4\) or \(6, 5, 4\); got \(1, 4\)",
+    ),
+    (
+        lambda q, k, v: (q, k, v, {"attn_mask": HIDDEN[:1].expand(2, 5, 4)}),
+        r"attn_mask must have shape .*; got \(2, 5, 4\)",
+    ),
+    (
+        lambda q, k, v: (q, k, v, {"attn_mask": HIDDEN[:1].expand(2, 3, 5, 4)}),
+        r"attn_mask must have shape .*; got \(2, 3, 5, 4\)",
+    ),
+    (
+        lambda q, k, v: (q[:, 0], k[:, 0], v[:, 0], {"attn_mask": HIDDEN[:1].expand(5, 5, 4)}),
+        r"attn_mask must have shape \(5, 4\) or \(3, 5, 4\); got \(5, 5, 4\)",
+    ),
+]
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize(("change", "message"), BAD_CALLS)
+def test_arguments_that_torchs_module_refuses_are_refused(change, message, need_weights):
+    peer = torchs().eval()
+    inputs = [tensor.transpose(0, 1) for tensor in states_for(peer)]
+    query, key, value, masks = change(*inputs)
+    with pytest.raises((AssertionError, RuntimeError)):
+        peer(query, key, value, **masks, need_weights=need_weights)
+    with pytest.raises(ShapeError, match=message):
+        on_the_engine(peer)(query, key, value, **masks, need_weights=need_weights)
