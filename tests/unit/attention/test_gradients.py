@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from regard.attention import Additive, ScaledDot, attend, causal, lengths
+from regard.attention import Additive, ScaledDot, attend, causal, lengths, shaw
 
 MASKS = {"none": None, "lengths": lengths([4, 0]), "both": lengths([4, 7]) & causal()}
 
@@ -105,3 +105,26 @@ def test_float32_gradients_agree_with_float64(make_inputs, score):
         attend(*inputs, score=score, mask=lengths([4, 7])).square().sum().backward()
     for one, other in zip(narrow, wide, strict=True):
         torch.testing.assert_close(one.grad.double(), other.grad, atol=2e-5, rtol=0)
+
+
+def test_gradients_are_the_same_whether_or_not_they_are_differentiated_again(make_inputs):
+    tables = [torch.randn(5, dim, dtype=torch.float64, requires_grad=True) for dim in (11, 13)]
+    inputs = [*make_inputs(requires_grad=True), *tables]
+    total = attend(*inputs[:3], bias=shaw(*tables)).square().sum()
+    once = torch.autograd.grad(total, inputs, retain_graph=True)
+    again = torch.autograd.grad(total, inputs, create_graph=True)
+    for one, other in zip(once, again, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("learned", [0, 1, 2])
+@pytest.mark.parametrize("score", [ScaledDot(), Additive(torch.ones(11, dtype=torch.float64))])
+def test_what_needs_no_gradient_does_not_stop_a_second_one(make_inputs, learned, score):
+    inputs = make_inputs()
+    inputs[learned].requires_grad_()
+
+    def call(tensor):
+        given = [tensor if place == learned else each for place, each in enumerate(inputs)]
+        return attend(*given, score=score).square()
+
+    assert gradgradcheck(call, inputs[learned], fast_mode=True)

@@ -106,8 +106,11 @@ def backward(
             bias_of(bias, block),
             *tensors,
         ]
-        if not again:
-            inside = [t if t is None else t.detach().requires_grad_() for t in inside]
+        # To differentiate again, what has a gradient keeps its own past.
+        inside = [
+            t if t is None or (again and t.requires_grad) else t.detach().requires_grad_()
+            for t in inside
+        ]
         sums.add(block, _block_gradients(job, block, inside, rows_of(d_out, block), slope, again))
     return sums.totals
 
@@ -319,11 +322,13 @@ def _moved_gradients(
     if not again:
         weights = weights.detach().requires_grad_()
     with torch.enable_grad():
-        moved = _moved(job, block, weights, tensors)
+        # Under other names: what reaches a tensor by way of the weights is counted with the scores.
+        apart = [tensor.view_as(tensor) for tensor in tensors]
+        moved = _moved(job, block, weights, apart)
     if moved is None:
         return None, {}
     d_weights, *rest = torch.autograd.grad(
-        moved, [weights, *tensors], d_out, create_graph=again, allow_unused=True
+        moved, [weights, *apart], d_out, create_graph=again, allow_unused=True
     )
     return d_weights, {place: grad for place, grad in enumerate(rest) if grad is not None}
 
