@@ -1,7 +1,7 @@
 """The gradients of an encoded call of ``attend``, for operators that keep no graph of it."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -168,7 +168,10 @@ def _detached(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 @contextmanager
 def _autograd() -> Iterator[None]:
-    """Gradients can be taken inside, though an operator runs below autograd."""
-    functionality = torch._C.DispatchKey.AutogradFunctionality
-    with torch._C._SetExcludeDispatchKeyGuard(functionality, False), torch.enable_grad():
+    """Gradients can be taken inside, though operators run below autograd and its view tracking."""
+    keys = (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView)
+    with ExitStack() as stack:
+        for key in keys:
+            stack.enter_context(torch._C._SetExcludeDispatchKeyGuard(key, False))
+        stack.enter_context(torch.enable_grad())
         yield
