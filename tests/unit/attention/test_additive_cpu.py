@@ -22,7 +22,7 @@ def dense_formula(query, key, value, w):
 @pytest.mark.parametrize("tile", [1, 64, 1000, 2**19])
 def test_the_answer_does_not_depend_on_the_tiles(monkeypatch, tile):
     monkeypatch.setattr(additive_cpu, "_TILE", tile)
-    monkeypatch.setattr(additive_cpu, "_MOST_KEYS", 16)
+    monkeypatch.setattr(additive_cpu, "_ROWS_OF_GRADIENTS", 3)
     inputs = [t.requires_grad_() for t in make(13, 37, dtype=torch.float64)]
     *qkv, w = inputs
     out = attend(*qkv, score=Additive(w), mask=lengths([20, 37]), backend="additive_cpu")

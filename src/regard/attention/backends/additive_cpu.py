@@ -18,6 +18,7 @@ from torch import Tensor
 
 from regard.attention.backends import additive_few, tiled
 from regard.attention.backends.blocks import (
+    LOG2_E,
     Block,
     Inputs,
     Job,
@@ -32,9 +33,12 @@ from regard.attention.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
 
-# Hidden units of a tile: 2 MB of float32; smaller ones spend their time on calls.
+# Hidden units of a tile: 2 MB of float32; smaller ones spend their time on calls. Gradients of keys
+# are added up tile by tile: the more queries in one, the less often.
 _TILE = 2**19
-_MOST_KEYS = 512
+_ROWS_OF_GRADIENTS = 16
+# As if a pair held so many numbers: with 2^17 pairs, scores and their gradients stay in the cache.
+_FLOATS_PER_PAIR = 8
 # Exponents whose double is far from overflow: e^±80 in float32, e^±700 in float64.
 _SAFE = {torch.float32: 40.0, torch.float64: 350.0}
 
@@ -76,11 +80,14 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     if additive_few.fits(request):
         return additive_few.run(request), None
     inputs = Inputs.of(request)
-    job = Job.of(request, Sizes.of(request, 4, cuts_keys=False), is_joined=True)
+    job = Job.of(request, Sizes.of(request, _FLOATS_PER_PAIR, cuts_keys=False), is_joined=True)
     out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
         job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
     )
     return out.to(request.query.dtype), lse if request.return_lse else None
+
+
+sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 
 
 class _Factors(NamedTuple):
@@ -104,40 +111,32 @@ class _Factors(NamedTuple):
         D = query.shape[-1]
         w = w.reshape(-1) if w.dim() < 2 or w.shape[0] == 1 else w
         w = w.expand(*w.shape[:-1], D).contiguous()
+        query, key = query.contiguous(), key.contiguous()
         # For fewer queries the keys' exponentials cost more than sigmoids.
         if query.shape[2] > additive_few.MOST_QUERIES:
             shifted = _shift_into_range(query, key)
             if shifted is not None:
                 query, key = shifted
-                return cls((2 * query).exp_(), (2 * key).exp_(), w, w.new_ones(1, 1, 1, 1, 1))
+                return cls((2 * query).exp_(), (2 * key).exp_(), w, w.new_ones(1, 1, 1, 1))
         return cls(-2 * query, key, w, None)
 
-    def unsquashed(self, query: Tensor, key: Tensor, buffer: Tensor) -> Tensor:
-        """R for every pair of a tile: (b, H, n, m, D), in the buffer."""
-        b, H, n, D = query.shape
-        m = key.shape[2]
-        r = buffer[: b * H * n * m * D].view(b, H, n, m, D)
-        query, key = query.unsqueeze(3), key.unsqueeze(2)
+    def unsquashed(self, query: Tensor, key: Tensor, r: Tensor) -> Tensor:
+        """R for every pair of (p, n, 1, D) and (p, 1, m, D), written to (p, n, m, D)."""
         if self.one is None:
             return torch.add(query, key, alpha=-2, out=r).sigmoid_()
         return torch.addcmul(self.one, query, key, out=r).reciprocal_()
 
-    def scores(self, r: Tensor) -> Tensor:
-        """``w · tanh(q + k)`` from r: ``Σ w − 2 Σ w r``."""
+    def lanes(self, *tensors: Tensor) -> Iterator[tuple[Any, ...]]:
+        """``w`` and views of (b, H, …) tensors as (b · H, …); head by head where w differs."""
         if self.w.dim() == 1:
-            dots = torch.mv(r.view(-1, r.shape[-1]), self.w)
-            return torch.sub(self.w.sum(), dots, alpha=2).view(r.shape[:-1])
-        w = self.w[:, None, :, None]
-        return w.sum(dim=2) - 2 * (r @ w).squeeze(-1)
+            yield self.w, *(t.view(-1, *t.shape[2:]) for t in tensors)
+        else:
+            for h, w in enumerate(self.w):
+                yield w, *(t[:, h] for t in tensors)
 
-    def w_gradient(self, r: Tensor, d_scores: Tensor) -> Tensor:
-        """``Σ tanh(q + k)`` over the pairs of a tile, weighted by the scores' gradient."""
-        # Row by row: one product over all pairs would add them up one after the other, and lose a
-        # digit against a sum of sums.
-        rows = (d_scores.unsqueeze(-2) @ r).squeeze(-2)  # (b, H, n, D)
-        if self.w.dim() == 1:
-            return d_scores.sum() - 2 * rows.sum(dim=(0, 1, 2))
-        return d_scores.sum(dim=(0, 2, 3))[:, None] - 2 * rows.sum(dim=(0, 2))
+    def sum_of_w(self) -> Tensor:
+        """``Σ w``, broadcasting to (b, H, n, m)."""
+        return self.w.sum(-1) if self.w.dim() == 1 else self.w.sum(-1)[:, None, None]
 
 
 def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -158,22 +157,52 @@ def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | Non
 
 
 class _Tile(NamedTuple):
-    """A part of a block, counted from the block's own corner."""
+    """How many lanes, queries and keys have their hidden units in the buffer at once."""
 
-    chunk: slice
-    rows: slice
-    keys: slice
+    lanes: int
+    rows: int
+    keys: int
+
+    @classmethod
+    def of(cls, lanes: int, rows: int, keys: int, dim: int, *, most_rows: int) -> "_Tile":
+        """As many keys as fit with ``most_rows`` queries, then as many queries, then lanes."""
+        m = min(keys, max(1, _TILE // (dim * min(rows, most_rows))))
+        n = min(rows, max(1, _TILE // (dim * m)))
+        is_whole = n == rows and m == keys
+        return cls(min(lanes, max(1, _TILE // (dim * n * m))) if is_whole else 1, n, m)
 
 
-def _tiles(batch: int, heads: int, rows: int, keys: int, dim: int) -> Iterator[_Tile]:
-    """Parts of a block whose hidden units fit the buffer."""
-    m = min(keys, max(1, min(_MOST_KEYS, _TILE // (heads * dim))))
-    n = min(rows, max(1, _TILE // (heads * m * dim)))
-    b = min(batch, max(1, _TILE // (heads * n * m * dim)))
-    for i in range(0, batch, b):
-        for j in range(0, rows, n):
-            for k in range(0, keys, m):
-                yield _Tile(slice(i, i + b), slice(j, j + n), slice(k, k + m))
+class _Hidden(NamedTuple):
+    """The buffer as the hidden units of a tile.
+
+    Attributes:
+        all: (p, n, m, D).
+        rows: The same as (p · n · m, D).
+        dots: Room for a number per pair, (p · n · m,).
+    """
+
+    all: Tensor
+    rows: Tensor
+    dots: Tensor
+
+
+class _Room:
+    """A buffer for one tile, seen in the shapes that tiles have."""
+
+    def __init__(self, query: Tensor) -> None:
+        self.dim = query.shape[-1]
+        self.buffer = _borrow_buffer(query)
+        self.shapes: dict[torch.Size, _Hidden] = {}
+
+    def of(self, pairs: Tensor) -> _Hidden:
+        """The buffer for the hidden units of (p, n, m) pairs."""
+        shape = pairs.shape
+        found = self.shapes.get(shape)
+        if found is None:
+            rows = self.buffer[: shape.numel() * self.dim].view(-1, self.dim)
+            found = _Hidden(rows.view(*shape, self.dim), rows, rows.new_empty(len(rows)))
+            self.shapes[shape] = found
+        return found
 
 
 _scratch = local()
@@ -181,7 +210,7 @@ _scratch = local()
 
 def _borrow_buffer(query: Tensor) -> Tensor:
     """Room for one tile, kept by each thread: fresh memory would cost more than the work in it."""
-    size = max(_TILE, query.shape[1] * query.shape[3])
+    size = max(_TILE, query.shape[3])
     kept: dict[torch.dtype, Tensor] = _scratch.__dict__.setdefault("buffers", {})
     buffer = kept.get(query.dtype)
     if buffer is None or buffer.numel() < size:
@@ -189,17 +218,26 @@ def _borrow_buffer(query: Tensor) -> Tensor:
     return buffer
 
 
-def _block_scores(factors: _Factors, block: Block, buffer: Tensor) -> Tensor:
-    """All scores of a block, before bias and mask."""
+def _block_scores(factors: _Factors, block: Block, room: _Room) -> Tensor:
+    """All scores of a block, before bias and mask: ``w · tanh(q + k) = Σ w − 2 Σ w r``."""
     query, key = rows_of(factors.query, block), keys_of(factors.key, block)
     b, H, n, D = query.shape
-    scores = query.new_empty(b, H, n, key.shape[2])
-    for tile in _tiles(b, H, n, key.shape[2], D):
-        r = factors.unsquashed(
-            query[tile.chunk, :, tile.rows], key[tile.chunk, :, tile.keys], buffer
-        )
-        scores[tile.chunk, :, tile.rows, tile.keys] = factors.scores(r)
-    return scores
+    m = key.shape[2]
+    scores = query.new_empty(b, H, n, m)
+    for w, q, k, found in factors.lanes(query, key, scores):
+        tile = _Tile.of(len(q), n, m, D, most_rows=1)
+        for i in range(0, len(q), tile.lanes):
+            some = slice(i, i + tile.lanes)
+            keys = k[some].unsqueeze(1).split(tile.keys, dim=2)
+            for j in range(0, n, tile.rows):
+                rows = slice(j, j + tile.rows)
+                queries = q[some, rows].unsqueeze(2)
+                for those, part in zip(keys, found[some, rows].split(tile.keys, 2), strict=True):
+                    r = room.of(part)
+                    factors.unsquashed(queries, those, r.all)
+                    torch.mv(r.rows, w, out=r.dots)
+                    part.copy_(r.dots.view(part.shape))
+    return scores.mul_(-2).add_(factors.sum_of_w())
 
 
 def _adjust(job: Job, block: Block, scores: Tensor, bias: Tensor | None) -> Tensor:
@@ -226,9 +264,9 @@ class _Additive(torch.autograd.Function):
         out = query.new_zeros(B, H, N, value.shape[-1])
         lse = query.new_full((B, H, N), float("-inf"))
         factors = _Factors.of(query, key, w)
-        buffer = _borrow_buffer(query)
+        room = _Room(query)
         for block in job.blocks():
-            scores = _adjust(job, block, _block_scores(factors, block, buffer), bias)
+            scores = _adjust(job, block, _block_scores(factors, block, room), bias)
             total = scores.logsumexp(dim=-1, keepdim=True)
             rows_of(lse, block).copy_(total.squeeze(-1))
             weights = exp_of(scores.sub_(_pivot(total)))
@@ -279,9 +317,10 @@ class _Gradients:
         self.whole = whole
         query, key, value, bias, (w,) = inputs
         self.factors = _Factors.of(query, key, w)
-        self.buffer = _borrow_buffer(query)
-        make = torch.empty_like if whole else torch.zeros_like
-        self.query, self.key, self.value = torch.zeros_like(query), make(key), make(value)
+        self.room = _Room(query)
+        make = query.new_empty if whole else query.new_zeros
+        self.query = query.new_zeros(query.shape)
+        self.key, self.value = make(key.shape), make(value.shape)
         self.bias = None if bias is None or not wanted[3] else torch.zeros_like(bias)
         self.w = torch.zeros_like(self.factors.w)
 
@@ -297,7 +336,7 @@ class _Gradients:
             d_weights.masked_fill_(block.veil, 0)
         # What a score lacks to be the logarithm of a weight.
         offset = _adjust(job, block, torch.zeros_like(d_weights), self.inputs.bias)
-        offset -= rows_of(self.pivot, block)
+        offset += self.factors.sum_of_w() - rows_of(self.pivot, block)
         weights, d_scores = self._go_through_tiles(block, offset, d_weights)
         if factor is not None:
             weights *= factor
@@ -324,21 +363,44 @@ class _Gradients:
     ) -> tuple[Tensor, Tensor]:
         """Weights and the gradient of scores; adds to the gradients of query, key and w."""
         query, key = rows_of(self.factors.query, block), keys_of(self.factors.key, block)
+        _, _, n, D = query.shape
+        m = key.shape[2]
+        # Σ r, weighted by the scores' gradient: what the gradient of w lacks. Summed over queries
+        # last, since one long sum would lose a digit.
+        weighted = query.new_zeros(query.shape)
         d_query, d_key = rows_of(self.query, block), keys_of(self.key, block)
-        b, H, n, D = query.shape
-        for tile in _tiles(b, H, n, key.shape[2], D):
-            chunk, rows, keys = tile
-            r = self.factors.unsquashed(query[chunk, :, rows], key[chunk, :, keys], self.buffer)
-            weights = offset[chunk, :, rows, keys]
-            exp_of(weights.add_(self.factors.scores(r)))
-            d_scores = d_weights[chunk, :, rows, keys]
-            d_scores.mul_(weights)
-            if self.wanted[4]:
-                self.w += self.factors.w_gradient(r, d_scores)
-            r.addcmul_(r, r, value=-1).mul_(d_scores.unsqueeze(-1))
-            d_query[chunk, :, rows] += r.sum(dim=3)
-            if self.whole and not block.rows.start and not rows.start:
-                torch.sum(r, dim=2, out=d_key[chunk, :, keys])
-            else:
-                d_key[chunk, :, keys] += r.sum(dim=2)
+        everything = (query, key, d_query, d_key, offset.mul_(LOG2_E), d_weights, weighted)
+        for w, q, k, dq, dk, powers, ds, total in self.factors.lanes(*everything):
+            tile = _Tile.of(len(q), n, m, D, most_rows=_ROWS_OF_GRADIENTS)
+            for i in range(0, len(q), tile.lanes):
+                some = slice(i, i + tile.lanes)
+                keys = k[some].unsqueeze(1).split(tile.keys, dim=2)
+                d_keys = dk[some].split(tile.keys, dim=1)
+                for j in range(0, n, tile.rows):
+                    rows = slice(j, j + tile.rows)
+                    queries = q[some, rows].unsqueeze(2)
+                    is_first = self.whole and not block.rows.start and not j
+                    d_queries, sums = dq[some, rows], total[some, rows]
+                    columns = (t[some, rows].split(tile.keys, dim=2) for t in (powers, ds))
+                    for those, d_those, weights, d_scores in zip(
+                        keys, d_keys, *columns, strict=True
+                    ):
+                        r = self.room.of(weights)
+                        self.factors.unsquashed(queries, those, r.all)
+                        torch.mv(r.rows, w, out=r.dots)
+                        weights.add_(r.dots.view(weights.shape), alpha=-2 * LOG2_E).exp2_()
+                        slopes = d_scores.mul_(weights).unsqueeze(-1)
+                        if self.wanted[4]:
+                            sums.add_((slopes.mT @ r.all).squeeze(2))
+                        # The gradient of a sigmoid: in one pass, (r − r²) times that of scores.
+                        sigmoid_backward(slopes, r.all, grad_input=r.all)
+                        d_queries.add_(r.all.sum(dim=2))
+                        if is_first:
+                            torch.sum(r.all, dim=1, out=d_those)
+                        else:
+                            d_those.add_(r.all.sum(dim=1))
+        if self.wanted[4]:
+            axes = (0, 2) if self.factors.w.dim() == 2 else (0, 1, 2)
+            of_scores = d_weights.sum(dim=(*axes, 3) if len(axes) == 2 else (0, 1, 2, 3))
+            self.w += of_scores.unsqueeze(-1) - 2 * weighted.sum(dim=axes)
         return offset, d_weights
