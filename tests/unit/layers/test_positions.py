@@ -108,7 +108,7 @@ def test_a_product_of_turned_vectors_depends_on_their_distance_alone(pairs):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("first", [0, 40, 100_000])
+@pytest.mark.parametrize("first", [0, 40, 46, 100_000])
 def test_rotary_positions_are_exact_in_any_dtype_of_heads_and_of_the_model(first, dtype):
     rotary = RotaryPositions(6, max_length=50)
     heads = torch.randn(2, 7, 6).to(dtype)
