@@ -6,7 +6,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from regard.attention.backends import additive_cpu, packed, sdpa, short, tiled
+from regard.attention.backends import additive_cpu, additive_triton, packed, sdpa, short, tiled
 from regard.attention.request import Request
 from regard.choices import choose
 from regard.errors import SettingError
@@ -17,6 +17,7 @@ BACKENDS: dict[str, ModuleType] = {
     "packed": packed,
     "sdpa": sdpa,
     "additive_cpu": additive_cpu,
+    "additive_triton": additive_triton,
     "tiled": tiled,
 }
 
