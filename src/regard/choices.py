@@ -27,7 +27,7 @@ def choose(name: str, value: str, table: Mapping[str, T]) -> T:
     """  # noqa: E501
     if value not in table:
         known = ", ".join(sorted(table))
-        hint = nearest(value, table)
+        hint = nearest(value, table) if isinstance(value, str) else None
         cure = f" Did you mean {hint!r}?" if hint else ""
         raise SettingError(f"{name} must be one of {known}; got {value!r}.{cure}")
     return table[value]

@@ -6,6 +6,7 @@ rules themselves are in ``masks.py``.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -277,20 +278,32 @@ class BoundMask:
     @cached_property
     def hidden(self) -> Bool[Tensor, "b h M 1"] | None:
         """Keys that no query sees, or None if it is known that there are none."""
-        if self.is_causal and self.grid.queries >= self.grid.keys:
-            return None
         if self.cover is Cover.ALL:
             return None
         B, H, N, M = self.mask.extent(self.grid)
-        rows = max(1, _HIDDEN_BLOCK // max(1, B * H * M))
         seen = torch.zeros(B, H, 1, M, dtype=torch.bool, device=self.grid.device)
-        for start in range(0, N, rows):
-            tile = self.tile(range(start, min(start + rows, N)), range(self.grid.keys))
-            seen |= as_tensor(tile, self.grid).any(dim=-2, keepdim=True)
+        if isinstance(self.form, Band) and self.form.is_exact:
+            band = self.form.span(range(N), M)
+            if len(band) == M:
+                return None
+            seen[..., band.start : band.stop] = True
+        else:
+            for rows, keys in self._seen_tiles(N, B * H):
+                tile = as_tensor(self.tile(rows, keys), self.grid)
+                seen[..., keys.start : keys.stop] |= tile.any(dim=-2, keepdim=True)
         hidden = ~seen.transpose(-1, -2)
         if not hidden.is_cuda and not bool(hidden.any()):
             return None
         return hidden.expand(B, H, self.grid.keys, 1)
+
+    def _seen_tiles(self, queries: int, others: int) -> Iterator[tuple[range, range]]:
+        """Tiles of the grid that hold all that is visible, ``others`` of them beside each other."""
+        most = max(1, min(self.grid.keys, self.width + _FINEST))
+        rows = max(1, _HIDDEN_BLOCK // max(1, others * most))
+        for start in range(0, queries, rows):
+            some = range(start, min(start + rows, queries))
+            for keys in self.spans(some):
+                yield some, keys
 
     def hidden_of(self, key: Float[Tensor, "B G M D"]) -> Bool[Tensor, "b g M 1"] | None:
         """``hidden`` for keys that several heads may share: hidden from all that do."""
@@ -442,7 +455,8 @@ def check_device(name: str, tensor: Tensor, grid: Grid) -> None:
     """Raise ShapeError unless a mask's tensor is where the queries are."""
     if tensor.device != grid.device:
         raise ShapeError(
-            f"{name} must be on the device of the query, {grid.device}; got {tensor.device}."
+            f"{name} must be on the device of the query, {grid.device}; got {tensor.device}. "
+            "Make the mask of a tensor that is there."
         )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import prod
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -110,8 +111,9 @@ def make_request(
         SettingError: An option is not one, or is out of range.
     """
     _check_kinds(query, key, value, score, weighting)
+    _check_tensors("score", score.tensors(), query)
     if dropout:
-        check_fraction("dropout", dropout)
+        _check_dropout(dropout, generator)
     query, key, value, leading, heads = _to_four_axes(query, key, value)
     N, M = query.shape[2], key.shape[2]
     score.check(query, key)
@@ -124,6 +126,7 @@ def make_request(
     sink = sink_of(weighting, query.shape[1], query)
     position = bias if isinstance(bias, PositionBias) else None
     if position is not None:
+        _check_tensors("bias", position.tensors(), query)
         position.check(query.shape[1], query.shape[-1], value.shape[-1])
     added = None
     if bias is not None and not isinstance(bias, Tensor | PositionBias):
@@ -158,7 +161,8 @@ def _check_kinds(
         if not isinstance(tensor, Tensor):
             raise ShapeError(f"{name} must be a tensor; got {type(tensor).__name__}.")
     if not hasattr(score, "tile") or isinstance(score, type):
-        raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.")
+        cure = " Scores are objects and have no names." if isinstance(score, str) else ""
+        raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.{cure}")
     if not hasattr(weighting, "rows") or isinstance(weighting, type):
         raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
     dtype, device = query.dtype, query.device
@@ -167,12 +171,37 @@ def _check_kinds(
             f"query, key and value must have one dtype; got {dtype}, {key.dtype} and {value.dtype}."
         )
     if dtype not in _DTYPES:
-        raise ShapeError(f"query must be of floating point; got {dtype}.")
+        known = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)
+        raise ShapeError(
+            f"query must be of floating point, one of {known}; got {dtype}. Convert it."
+        )
     if key.device != device or value.device != device:
         raise ShapeError(
             f"query, key and value must be on one device; got {device}, {key.device} "
             f"and {value.device}."
         )
+
+
+def _check_tensors(name: str, tensors: tuple[Tensor, ...], query: Tensor) -> None:
+    """Raise unless what a score or bias was made with can be worked with beside the query."""
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            continue  # its own check knows its name
+        if not tensor.is_floating_point():
+            raise ShapeError(f"{name} must be made with floating point; got {tensor.dtype}.")
+        if tensor.device != query.device:
+            raise ShapeError(
+                f"{name} must be on the device of the query, {query.device}; got {tensor.device}. "
+                "Move its tensors there."
+            )
+
+
+def _check_dropout(dropout: float, generator: torch.Generator | None) -> None:
+    if not isinstance(dropout, Real):
+        raise SettingError(f"dropout must be a number; got {dropout!r}.")
+    check_fraction("dropout", dropout)
+    if not isinstance(generator, torch.Generator | None):
+        raise SettingError(f"generator must be a torch.Generator; got {generator!r}.")
 
 
 def sink_of(weighting: Weighting, H: int, query: Tensor) -> Tensor | None:
@@ -183,6 +212,10 @@ def sink_of(weighting: Weighting, H: int, query: Tensor) -> Tensor | None:
     """
     if not isinstance(weighting, Softmax) or weighting.sink is None:
         return None
+    if not isinstance(weighting.sink, Tensor | Real):
+        raise SettingError(f"sink must be a number or a tensor; got {weighting.sink!r}.")
+    if isinstance(weighting.sink, Tensor):
+        _check_tensors("sink", (weighting.sink,), query)
     wide = torch.promote_types(query.dtype, torch.float32)
     sink = torch.as_tensor(weighting.sink, dtype=wide, device=query.device)
     if sink.shape not in ((), (1,), (H,)):
@@ -273,7 +306,8 @@ def _lift_bias(bias: Tensor, grid: Grid) -> Tensor:
         )
     if bias.device != grid.device:
         raise ShapeError(
-            f"bias must be on the device of the query, {grid.device}; got {bias.device}."
+            f"bias must be on the device of the query, {grid.device}; got {bias.device}. "
+            "Move it there."
         )
     bias = lift(bias, grid)
     return bias.reshape((1,) * (4 - bias.dim()) + bias.shape)

@@ -1,5 +1,7 @@
 """torch's fused scaled dot product attention, wherever it gives what was asked."""
 
+from math import prod
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -33,9 +35,25 @@ def refuse(request: Request) -> str | None:
         reason = "float64 gradients may be differentiated again"
     elif mask is not None and _is_narrow(mask, request):
         reason = "the window is so narrow that blocks along it are faster"
-    elif mask is not None and not mask.is_causal and mask.size > _LARGEST_MASK:
-        reason = "the mask would be an N×M matrix of more than 64 MB"
+    elif mask is not None and _handed_over(request) > _LARGEST_MASK:
+        which = "mask" if request.bias is None else "mask and the bias together"
+        reason = f"the {which} would be an N×M matrix of more than 64 MB"
     return reason
+
+
+def _is_flag(request: Request) -> bool:
+    """Whether a flag says what the mask does; a bias leaves no room for one."""
+    return request.mask is not None and request.mask.is_causal and request.bias is None
+
+
+def _handed_over(request: Request) -> int:
+    """How many numbers the mask becomes, together with the bias it is added to."""
+    if request.mask is None or _is_flag(request):
+        return 0
+    if request.bias is None:
+        return request.mask.size
+    shapes = zip(request.mask.mask.extent(request.mask.grid), request.bias.shape, strict=True)
+    return prod(max(one, other) for one, other in shapes)
 
 
 def _is_narrow(mask: BoundMask, request: Request) -> bool:
@@ -69,7 +87,7 @@ def notes(request: Request) -> tuple[str, ...]:
         said.append(f"in {form.query.dtype}: as a dot product the score needs it")
     if _upcasts(request):
         said.append("in float32: the CPU's half-precision backward pass is far slower")
-    if request.mask is not None and request.mask.is_causal:
+    if _is_flag(request):
         said.append("the mask is a flag")
     elif request.mask is not None:
         said.append(f"the mask is a tensor of {request.mask.size} elements")
@@ -78,14 +96,15 @@ def notes(request: Request) -> tuple[str, ...]:
 
 def bytes_beyond(request: Request) -> int:
     """Memory taken beyond inputs and output."""
-    item = 4 if _upcasts(request) else request.query.element_size()
+    form = request.dot()
+    assert form is not None
+    item = 4 if _upcasts(request) else form.query.element_size()
     total = request.query.shape[:3].numel() * 4  # log-sum-exp, kept for the backward pass
-    if request.mask is not None and not request.mask.is_causal:
+    if request.mask is not None and not _is_flag(request):
         total += request.mask.size * (item + 1)
     if request.bias is not None:
-        total += request.bias.numel() * item
-    form = request.dot()
-    if form is not None and (form.key is not request.key or _padding(request)):
+        total += max(request.bias.numel(), _handed_over(request)) * item
+    if form.key is not request.key or _padding(request):
         width = max(_widths(request))
         rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
         total += form.key.element_size() * width * rows
@@ -135,7 +154,7 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     elif padding:
         query, key = F.pad(query, (0, padding)), F.pad(key, (0, padding))
     mask = request.mask
-    is_causal = mask is not None and mask.is_causal and request.bias is None
+    is_causal = _is_flag(request)
     penalty = None
     if mask is not None and not is_causal:
         penalty = mask.penalty(dtype)

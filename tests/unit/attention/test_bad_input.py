@@ -1,0 +1,265 @@
+"""What cannot be served is an error, before any work: the argument, what came, the cure."""
+
+import inspect
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from regard.attention import (
+    Additive,
+    Bilinear,
+    Cosine,
+    Custom,
+    Gaussian,
+    Laplace,
+    Softmax,
+    Sparsemax,
+    StudentT,
+    alibi,
+    attend,
+    causal,
+    dense,
+    documents,
+    explain,
+    lengths,
+    pick,
+    prefix,
+    relative,
+    shaw,
+    weights,
+    where,
+)
+from regard.errors import RegardError, SettingError, ShapeError
+
+pytestmark = pytest.mark.usefixtures("unchecked_shapes")
+
+B, H, N, M, D, E = 2, 3, 31, 37, 11, 13
+BOOLS = torch.ones(N, M, dtype=torch.bool)
+KINDS = (
+    "got {}. Use lengths\\(\\), causal\\(\\), window\\(\\), documents\\(\\), prefix\\(\\), dense"
+)
+
+
+def make(dtype=torch.float32):
+    shapes = {"query": (B, H, N, D), "key": (B, H, M, D), "value": (B, H, M, E)}
+    return {name: torch.randn(shape).to(dtype) for name, shape in shapes.items()}
+
+
+def elsewhere(*shape, dtype=torch.float32):
+    return torch.ones(shape, dtype=dtype, device="meta")
+
+
+# What the net of shape checks would stop here is made in the test, where it is off.
+def whole(*shape):
+    return torch.ones(shape, dtype=torch.long)
+
+
+SHAPES = [
+    ({"key": torch.randn(B, H, M, 5)}, "key must be as wide as query, D = 11; got 5"),
+    ({"value": torch.randn(B, H, 5, E)}, "value must have as many positions as key, M = 37; got 5"),
+    ({"query": torch.randn(D)}, r"must have at least two axes, \(N, D\), .* got \(11,\)"),
+    (
+        {"query": torch.randn(B, 4, N, D)},
+        "query heads must be a multiple of key heads; got H=4, G=3. Heads are the third axis",
+    ),
+    (
+        {"query": torch.randn(5, H, N, D)},
+        r"must agree in their leading axes; got \(5, 3, 31, 11\), \(2, 3, 37, 11\) and",
+    ),
+    ({"mask": BOOLS.mT}, r"mask must broadcast to .* = \(2, 3, 31, 37\); got \(37, 31\)"),
+    ({"mask": causal() & dense(BOOLS.mT)}, r"mask must broadcast to .* got \(37, 31\)"),
+    ({"mask": lengths([1, 2, 3])}, r"lengths must have shape \(B,\) = \(2,\) or .* got \(3,\)"),
+    ({"mask": lengths([1, M + 1])}, "lengths must be at most M = 37; got 38"),
+    ({"mask": prefix([-1, 2])}, "prefix must be at least 0; got -1"),
+    (
+        {"mask": documents(whole(N + 1), whole(M))},
+        r"documents must have shape \(N,\) = \(31,\) or \(B, N\) = \(2, 31\); got \(32,\)",
+    ),
+    (
+        {"mask": where(lambda b, h, i, j: torch.ones(5, 7, dtype=torch.bool))},
+        r"where must give a tensor that broadcasts to \(B, H, n, m\) .* got \(5, 7\)",
+    ),
+    ({"bias": torch.ones(M, N)}, r"bias must broadcast to .* = \(2, 3, 31, 37\); got \(37, 31\)"),
+    ({"bias": alibi(torch.ones(5))}, r"slopes must have shape \(H,\) = \(3,\); got \(5,\)"),
+    ({"bias": relative(torch.ones(8, 5))}, r"table must have shape .* got \(8, 5\)"),
+    ({"bias": shaw(torch.ones(3, 5))}, r"key_table must have shape .* got \(3, 5\)"),
+    ({"score": Additive(torch.ones(5))}, r"w must broadcast to \(H, D\) = \(3, 11\); got \(5,\)"),
+    ({"score": Bilinear(torch.ones(D, 5))}, r"w must have shape \(D, K\) = .* got \(11, 5\)"),
+    ({"weighting": Softmax(sink=torch.ones(5))}, r"sink must have shape \(\) or .* got \(5,\)"),
+]
+DTYPES = [
+    ({"mask": torch.zeros(N, M)}, "mask must be boolean, .* got torch.float32. .* pass bias="),
+    ({"mask": whole(N, M)}, "mask must be boolean, .* got torch.int64"),
+    (
+        {"mask": where(lambda b, h, i, j: i - j)},
+        "where must give a boolean tensor; got torch.int64",
+    ),
+    ({"bias": BOOLS}, "bias must be of floating point; got torch.bool. .* pass mask="),
+    ({"bias": whole(N, M)}, "bias must be of floating point; got torch.int64"),
+    ({"key": torch.randn(B, H, M, D).half()}, "must have one dtype; got .*float32, .*float16 and"),
+    *(
+        (
+            make(dtype),
+            f"query must be of floating point, one of float64, .*; got {dtype}. Convert it",
+        )
+        for dtype in (torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn)
+    ),
+    (
+        lambda: {"score": Additive(whole(D))},
+        "score must be made with floating point; got torch.int64",
+    ),
+    (lambda: {"bias": alibi(whole(H))}, "bias must be made with floating point; got torch.int64"),
+    (
+        lambda: {"weighting": Softmax(sink=whole(H))},
+        "sink must be made with floating point; got .*int64",
+    ),
+]
+DEVICES = [
+    ({"key": elsewhere(B, H, M, D)}, "must be on one device; got cpu, meta and cpu"),
+    ({"value": elsewhere(B, H, M, E)}, "must be on one device; got cpu, cpu and meta"),
+    *(
+        (given, f"{name} must be on the device of the query, cpu; got meta. [MU]")
+        for name, given in (
+            ("mask", {"mask": elsewhere(N, M, dtype=torch.bool)}),
+            ("mask", {"mask": causal() & elsewhere(N, M, dtype=torch.bool)}),
+            ("lengths", {"mask": lengths(elsewhere(B, dtype=torch.long))}),
+            ("documents", {"mask": documents(elsewhere(N, dtype=torch.long), whole(M))}),
+            ("bias", {"bias": elsewhere(N, M)}),
+            ("bias", {"bias": alibi(elsewhere(H))}),
+            ("bias", {"bias": relative(elsewhere(8, H))}),
+            ("bias", {"bias": shaw(elsewhere(3, D))}),
+            ("score", {"score": Additive(elsewhere(D))}),
+            ("score", {"score": Bilinear(elsewhere(D, D))}),
+            ("score", {"score": Cosine(elsewhere())}),
+            ("score", {"score": Gaussian(elsewhere(D))}),
+            ("score", {"score": Gaussian(precision=elsewhere(D, D))}),
+            ("score", {"score": Laplace(elsewhere(H, D))}),
+            ("score", {"score": StudentT(elsewhere(H, 1))}),
+            ("score", {"score": Custom(lambda q, k, w: (q * w) @ k.mT, elsewhere(D))}),
+            ("sink", {"weighting": Softmax(sink=elsewhere(H))}),
+        )
+    ),
+]
+OF_THE_WRONG_KIND = [
+    ({"query": [[1.0]]}, ShapeError, "query must be a tensor; got list"),
+    ({"mask": 1.0}, ShapeError, f"mask must be a Mask or .* {KINDS.format('float')}"),
+    ({"mask": True}, ShapeError, f"mask must be a Mask or .* {KINDS.format('bool')}"),
+    ({"mask": alibi()}, ShapeError, "mask must be a Mask or a boolean tensor"),
+    ({"bias": 2.0}, ShapeError, r"bias must be a tensor or a rule such as alibi\(\); got float"),
+    ({"bias": causal()}, ShapeError, "bias must be a tensor or a rule"),
+    ({"score": "dott"}, SettingError, r"score must be a Score such as .* got 'dott'. Scores are"),
+    ({"score": None}, SettingError, r"score must be a Score such as ScaledDot\(\); got None"),
+    ({"score": Additive}, SettingError, "score must be a Score such as"),
+    ({"weighting": "sparse"}, SettingError, r"weighting must be a Weighting .* got 'sparse'"),
+    (
+        lambda: {"weighting": Softmax(sink="0")},
+        SettingError,
+        "sink must be a number or a tensor; got '0'",
+    ),
+    ({"dropout": 1.0}, SettingError, "dropout must be at least 0 and below 1; got 1.0"),
+    ({"dropout": float("nan")}, SettingError, "dropout must be at least 0 and below 1; got nan"),
+    ({"dropout": "0.1"}, SettingError, "dropout must be a number; got '0.1'"),
+    ({"dropout": 0.1, "generator": 3}, SettingError, "generator must be a torch.Generator; got 3"),
+    ({"backend": "spda"}, SettingError, "backend must be one of .* 'spda'. Did you mean 'sdpa'"),
+    ({"backend": 3}, SettingError, "backend must be one of .* got 3"),
+]
+BAD = [
+    *((given, ShapeError, message) for given, message in (*SHAPES, *DTYPES, *DEVICES)),
+    *OF_THE_WRONG_KIND,
+]
+
+
+class Work(TorchDispatchMode):
+    """Remembers the numbers that any operation made."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        given = {each.untyped_storage().data_ptr() for each in args if torch.is_tensor(each)}
+        for each in out if isinstance(out, (tuple, list)) else [out]:
+            if torch.is_tensor(each) and each.is_floating_point():
+                is_view = each.untyped_storage().data_ptr() in given
+                self.numbers = max(self.numbers, 0 if is_view else each.numel())
+        return out
+
+
+@pytest.mark.parametrize("call", [attend, explain, weights, pick])
+@pytest.mark.parametrize(("given", "error", "message"), BAD)
+def test_the_error_says_what_and_how_before_any_work(call, given, error, message):
+    given = given() if callable(given) else given
+    known = inspect.signature(call).parameters
+    if not given.keys() <= known.keys() or (call is weights and given.keys() == {"key"}):
+        pytest.skip(f"{call.__name__} takes no {', '.join(given)}")
+    inputs = {name: tensor for name, tensor in make().items() if name in known}
+    with Work() as work, pytest.raises(error, match=message) as raised:
+        call(**{**inputs, **given})
+    assert isinstance(raised.value, RegardError)
+    # Not so much as one number for each query of one head.
+    assert work.numbers < N
+
+
+LONG = {name: torch.empty(1, 1, 1, D).expand(1, 1, 20_000, D) for name in ("query", "key")}
+REFUSED = [
+    ("sdpa", {"score": Laplace(1.0)}, "the score is not a dot product"),
+    ("sdpa", {"weighting": Sparsemax()}, "the weighting is not softmax"),
+    ("sdpa", {"dropout": 0.1}, "dropout must not depend on tile sizes"),
+    ("sdpa", {"return_lse": True}, "the log-sum-exp is wanted"),
+    ("sdpa", {"bias": alibi()}, "a rule of distances, which is not to become an N×M matrix"),
+    ("sdpa", {"bias": torch.ones(M, requires_grad=True)}, "the bias needs a gradient"),
+    ("sdpa", {**make(torch.float64), "requires": "query"}, "float64 gradients"),
+    ("sdpa", {**LONG, "mask": causal(first=1)}, "the mask would be an N×M matrix of more than 64"),
+    (
+        "sdpa",
+        {**LONG, "mask": lengths([19_999]), "bias": torch.ones(20_000, 1)},
+        "the mask and the bias together would be an N×M matrix of more than 64 MB",
+    ),
+    (
+        "sdpa",
+        {**LONG, "mask": causal(), "bias": torch.ones(20_000)},
+        "the mask and the bias together would be an N×M matrix of more than 64 MB",
+    ),
+    ("short", {}, "no gradient is wanted|there is too little to do"),
+    ("short", {"requires": "query"}, "there is too little to do"),
+    ("packed", {}, "the mask is not one of documents"),
+    (
+        "packed",
+        {"mask": documents(torch.arange(N) // 29, torch.arange(M) // 29)},
+        "the documents are most of the row",
+    ),
+    ("additive_cpu", {}, "the score is not additive"),
+    ("additive_cpu", {"score": Additive(torch.ones(D)), "bias": alibi()}, "a rule of distances"),
+    ("additive_triton", {"score": Additive(torch.ones(D))}, "it is for NVIDIA GPUs"),
+]
+
+
+@pytest.mark.parametrize("call", [attend, explain])
+@pytest.mark.parametrize(("backend", "given", "reason"), REFUSED)
+def test_a_pinned_path_that_refuses_says_why(call, backend, given, reason):
+    given = {**make(), **given}
+    if "value" in given and given["key"] is LONG["key"]:
+        del given["value"]
+    if name := given.pop("requires", None):
+        given[name] = given[name].clone().requires_grad_()
+    want = (
+        f"backend must be able to serve the call; got '{backend}', but .*({reason}).*backend=None"
+    )
+    with Work() as work, pytest.raises(SettingError, match=want):
+        call(**given, backend=backend)
+    assert work.numbers < N
+
+
+def test_a_log_sum_exp_without_softmax_is_refused():
+    with pytest.raises(SettingError, match=r"return_lse must go with Softmax\(\); got Sparsemax"):
+        attend(**make(), weighting=Sparsemax(), return_lse=True)
+
+
+@pytest.mark.parametrize("bias", [torch.ones(4000, 1), torch.ones(4000), torch.ones(1, 4000)])
+@pytest.mark.parametrize("mask", [causal(), lengths([3999]), causal(first=0)])
+def test_what_would_become_a_matrix_goes_to_the_path_that_makes_none(monkeypatch, bias, mask):
+    monkeypatch.setattr("regard.attention.backends.sdpa._LARGEST_MASK", 2**20)
+    query = torch.zeros(1, 1, 4000, 2)
+    is_matrix = mask.bind(1, 1, 4000, 4000).size > 4000 or bias.shape == (4000, 1)
+    plan = explain(query, query, mask=mask, bias=bias)
+    assert (plan.backend == "tiled") == is_matrix
