@@ -20,7 +20,7 @@ from regard.attention.grid import Band, Cover, Form, Grid, Runs, Tile, as_tensor
 from regard.errors import ShapeError
 
 _BOUNDS_KEPT = 8
-_HIDDEN_BLOCK = 2**20
+_HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
 # The fewest keys whose being hidden is asked for by themselves.
 _FINEST = 128
 _PLACES_LOOKED_AT = 8
@@ -299,7 +299,7 @@ class BoundMask:
     def _seen_tiles(self, queries: int, others: int) -> Iterator[tuple[range, range]]:
         """Tiles of the grid that hold all that is visible, ``others`` of them beside each other."""
         most = max(1, min(self.grid.keys, self.width + _FINEST))
-        rows = max(1, _HIDDEN_BLOCK // max(1, others * most))
+        rows = max(1, min(_HIDDEN_ROWS, _HIDDEN_BLOCK // max(1, others * most)))
         for start in range(0, queries, rows):
             some = range(start, min(start + rows, queries))
             for keys in self.spans(some):

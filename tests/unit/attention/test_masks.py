@@ -292,3 +292,40 @@ def test_a_long_mask_is_never_made_whole_where_blocks_will_do():
 def test_a_window_has_no_negative_width():
     with pytest.raises(SettingError, match="before must be at least 0; got -1"):
         window(before=-1)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        window(before=2, after=1, first=5),
+        window(before=2, after=1, first=-3),
+        window(before=0, after=0, first=30),
+        causal() & lengths([9]),
+        documents([0, 0, 1, 3], torch.tensor([2] * 5 + [0] * 3 + [1] * 3)),
+        prefix(2) | window(before=1, after=0),
+        where(lambda batch, head, query, key: (key - query) % 6 == 0),
+    ],
+)
+def test_hidden_keys_are_those_that_no_query_sees(mask, monkeypatch):
+    monkeypatch.setattr("regard.attention.mask._HIDDEN_BLOCK", 20)
+    monkeypatch.setattr("regard.attention.mask._FINEST", 2)
+    bound = mask.bind(1, 1, 4, 11)
+    unseen = ~bound.dense().expand(1, 1, 4, 11).any(dim=2)
+    hidden = bound.hidden
+    assert torch.equal(torch.zeros_like(unseen) if hidden is None else hidden[..., 0], unseen)
+
+
+def test_hidden_keys_of_a_long_window_are_found_without_looking_at_every_pair():
+    looked_at = []
+
+    class Counting(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            looked_at.append(out.numel() if isinstance(out, torch.Tensor) else 0)
+            return out
+
+    length = 2**16
+    for mask in (window(before=9, after=0), prefix(4) | window(before=9, after=0)):
+        with Counting():
+            assert mask.bind(1, 1, length, length).hidden is None
+    assert sum(looked_at) < 2**12 * length

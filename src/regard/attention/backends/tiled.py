@@ -362,4 +362,5 @@ class _Sums:
 def _zeros_by_column(tensor: Tensor) -> Tensor:
     """Zeros in the shape of a tensor, laid out as gradients of keys and values are worked out."""
     *lead, M, D = tensor.shape
-    return tensor.new_zeros(*lead, D, M).transpose(-1, -2)
+    # A little longer than needed: at powers of two, all columns would fall on the same cache lines.
+    return tensor.new_zeros(*lead, D, M + 16)[..., :M].transpose(-1, -2)
