@@ -188,7 +188,7 @@ def figures(samples: dict[str, list[dict[str, float]]], threads: int) -> list[Fi
             what="Additive attention at N = M = 2,048 (B 8, h 128), forward + backward",
             ours=f"{large:.1f} s, {memory:.0f} MiB",
             beside=f"16 × its time at N = 512: {16 * small:.1f} s; the formula would need 51 GB",
-            note=f"{large / small / 16:.2f} × that; asked for: 1.3 × and 0.3 GB; threads: {threads}",
+            note=f"{large / small / 16:.2f} × that; goal 1.3 ×, 0.3 GB; threads: {threads}",
         ),
         Figure(
             what="Window of 256 at N = 65,536 (H 8, D 64), forward + backward",
