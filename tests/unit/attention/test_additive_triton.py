@@ -167,3 +167,20 @@ def test_the_kernels_compile_for_a_gpu(tmp_path):
     kernels = ["forward", "score_gradient", "query_gradient", "key_gradient", "value_gradient"]
     want = [f"{name} True {name != 'value_gradient'}" for name in kernels]
     assert lines == 2 * want
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU")
+@pytest.mark.parametrize("mask", [None, causal(), dense(torch.eye(70, 90).bool().cummax(1)[0])])
+def test_on_a_gpu_it_is_chosen_and_exact(mask):
+    shapes = [(2, 4, 70, 32), (2, 2, 90, 32), (2, 2, 90, 24), (4, 32)]
+    narrow = [torch.randn(shape, device="cuda").requires_grad_() for shape in shapes]
+    if mask is not None:
+        mask = dense(mask.bind(2, 4, 70, 90).dense().cuda()) & causal()
+    assert explain(*narrow[:3], score=Additive(narrow[3]), mask=mask).backend == "additive_triton"
+    answers = []
+    for inputs in (narrow, [t.detach().double().requires_grad_() for t in narrow]):
+        out = attend(*inputs[:3], score=Additive(inputs[3]), mask=mask)
+        answers.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
+    for one, other in zip(*answers, strict=True):
+        torch.testing.assert_close(one.double(), other, atol=1e-4, rtol=1e-4)
