@@ -98,7 +98,8 @@ def relative(
         first: The place of query 0 among the keys. None lines the last query up with the last key.
 
     Raises:
-        ShapeError: ``table`` has not two axes.
+        ShapeError: ``table`` has not two axes, or too few rows, or unlike numbers for directions.
+        SettingError: ``max_distance`` is not beyond the buckets of single distances.
     """
     return _Relative(table, is_bidirectional, max_distance, first)
 
@@ -161,7 +162,14 @@ class _Relative(PositionBias):
         super().__init__(first)
         if table.dim() != 2:
             raise ShapeError(f"table must have shape (buckets, H); got {tuple(table.shape)}.")
-        check_at_least("max_distance", max_distance, 1)
+        sides = 2 if is_bidirectional else 1
+        if len(table) < 2 * sides or len(table) % sides:
+            raise ShapeError(
+                "table must have two rows or more for each direction, and as many for both; "
+                f"got {len(table)} for {sides}."
+            )
+        # Beyond the buckets of single distances, or there is nothing to grow logarithmically.
+        check_at_least("max_distance", max_distance, len(table) // sides // 2 + 1)
         self.table, self.is_bidirectional, self.max_distance = table, is_bidirectional, max_distance
 
     def tensors(self) -> tuple[Tensor, ...]:

@@ -20,7 +20,7 @@ from regard.attention import (
     weights,
 )
 from regard.attention.reference import attend_by_loops
-from regard.errors import ShapeError
+from regard.errors import SettingError, ShapeError
 
 B, H, N, M, D, E = 2, 3, 5, 7, 11, 13
 
@@ -176,3 +176,18 @@ def test_a_rule_is_never_made_into_a_matrix():
 def test_tables_that_do_not_fit_are_refused(make_inputs, make, message):
     with pytest.raises(ShapeError, match=message):
         attend(*make_inputs(), bias=make())
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (2, {}, "table must have two rows or more for each direction"),
+        (9, {}, "got 9 for 2"),
+        (1, {"is_bidirectional": False}, "got 1 for 1"),
+        (8, {"max_distance": 2}, "max_distance must be at least 3; got 2"),
+        (8, {"max_distance": 4, "is_bidirectional": False}, "max_distance must be at least 5"),
+    ],
+)
+def test_buckets_that_cannot_be_are_refused(rows, options, message):
+    with pytest.raises((ShapeError, SettingError), match=message):
+        relative(torch.zeros(rows, 2), **options)
