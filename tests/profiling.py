@@ -1,0 +1,40 @@
+"""What a call really does: the operators that run, and the memory that it takes.
+
+Read from torch's profiler, which sees what kernels and custom operators do inside as well.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import accumulate
+from typing import NamedTuple
+
+from torch.profiler import ProfilerActivity, profile
+
+
+class Profile(NamedTuple):
+    """What was seen of a call.
+
+    Attributes:
+        operators: How often each operator ran.
+        peak: The most bytes that were held at once, beyond those held before.
+        largest: The most bytes that were asked for at once.
+    """
+
+    operators: Counter[str]
+    peak: int
+    largest: int
+
+
+def profiled(call: Callable[[], object]) -> Profile:
+    """What a call does; what it returns is held until it has ended."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        kept = call()
+    del kept
+    events = seen.profiler.kineto_results.events()
+    memory = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
+    changes = [change for _, change in memory]
+    return Profile(
+        Counter(event.name() for event in events),
+        max(accumulate(changes), default=0),
+        max(changes, default=0),
+    )
