@@ -42,6 +42,17 @@ MASKS = {
 
 
 @pytest.fixture(autouse=True)
+def _unwritten_memory_is_nan(monkeypatch):
+    new_empty, empty_like = torch.Tensor.new_empty, torch.empty_like
+
+    def spoilt(tensor):
+        return tensor.fill_(float("nan")) if tensor.is_floating_point() else tensor
+
+    monkeypatch.setattr(torch.Tensor, "new_empty", lambda *a, **k: spoilt(new_empty(*a, **k)))
+    monkeypatch.setattr(torch, "empty_like", lambda *a, **k: spoilt(empty_like(*a, **k)))
+
+
+@pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr(
         additive_triton, "_FORWARD", {name: SMALL[name] for name in ("ROWS", "KEYS", "WIDTH")}
@@ -115,6 +126,14 @@ def test_every_mask_and_its_gradients(mask):
         assert d_query[~seen].eq(0).all()
 
 
+def test_blocks_of_queries_between_those_that_see_a_block_of_keys_are_passed_over():
+    queries = torch.arange(48) // 16
+    mask = documents(queries, torch.tensor([0] * 8 + [2] * 8 + [1] * 8))
+    inputs = make(groups=1, batch=1, heads=1, queries=48, keys=24)
+    inputs[0][:, :, 16:32] += 1000
+    check(inputs, mask=mask)
+
+
 def test_errors_are_at_most_four_times_those_of_the_plain_formula(monkeypatch):
     monkeypatch.undo()
     inputs = make(dim=31, batch=1, heads=1, groups=1, queries=67, keys=71)
@@ -125,10 +144,11 @@ def test_errors_are_at_most_four_times_those_of_the_plain_formula(monkeypatch):
         assert (other - want).abs().max() <= 4 * (one - want).abs().max()
 
 
-@pytest.mark.parametrize("shape", [(), (2, 1)])
+@pytest.mark.parametrize("shape", [(), (4, 1)])
 def test_shared_keys_and_w_of_every_shape(shape):
     # Wider than one program's part of the hidden units and of the values.
-    check(make(groups=1, dim=19, value_dim=17, shape=shape, batch=1), mask=causal())
+    sizes = {"batch": 1, "heads": 4, "groups": 2, "queries": 9, "dim": 19, "value_dim": 17}
+    check(make(**sizes, shape=shape), mask=causal())
 
 
 @pytest.mark.parametrize(
@@ -152,8 +172,8 @@ def test_large_queries_and_keys_stay_exact(spread, shift, form, is_shifted):
 @pytest.mark.parametrize("reach", [10.9, 20])
 def test_a_huge_unit_does_not_swallow_the_one_that_shares_its_reciprocal(reach):
     query, key, value, _ = make(dim=2, batch=1, queries=1)
-    query[..., 0], query[..., 1] = reach, 1.0
-    key[..., 0], key[..., 1] = reach, torch.randn(M)
+    query[..., 0], query[..., 1] = reach, 2.4
+    key[..., 0], key[..., 1] = reach, torch.linspace(2, 3, M)
     check([query, key, value, torch.tensor([1.0, 300.0])], tolerance=1e-4)
 
 
