@@ -283,7 +283,7 @@ def test_nan_in_keys_hidden_from_all_reaches_neither_output_nor_gradients(
     assert all(t.grad.isfinite().all() for t in leaves)
 
 
-@pytest.mark.parametrize(("backend", "score", "dtype"), PATHS[1:])
+@pytest.mark.parametrize(("backend", "score", "dtype"), PATHS)
 @pytest.mark.parametrize("poisoned", [1, 2], ids=["keys", "values"])
 def test_nan_in_a_key_reaches_only_the_queries_that_see_it(
     make_inputs, backend, score, dtype, poisoned
@@ -294,6 +294,20 @@ def test_nan_in_a_key_reaches_only_the_queries_that_see_it(
     out = attend(*inputs, score=score, mask=causal(), backend=backend)
     torch.testing.assert_close(out[:, :, :4], clean[:, :, :4])
     assert out[:, :, 4:].isnan().all()
+
+
+@pytest.mark.parametrize("sizes", [(4, 8, 64, 64), (1, 2, 256, 256)], ids=["short", "sdpa"])
+def test_so_does_it_where_gradients_are_wanted(sizes):
+    B, H, N, M = sizes
+    inputs = [torch.randn(B, H, n, 16).requires_grad_() for n in (N, M, M)]
+    clean = attend(*inputs, mask=causal())
+    value = inputs[2].detach().clone()
+    value[:, :, M // 2] = float("nan")
+    out = attend(*inputs[:2], value, mask=causal())
+    torch.testing.assert_close(out[:, :, : N // 2], clean[:, :, : N // 2])
+    assert out[:, :, N // 2 :].isnan().all()
+    (grad,) = torch.autograd.grad(out[:, :, : N // 2].sum(), inputs[0])
+    assert grad.isfinite().all()
 
 
 def test_half_precision_training_runs_in_float32_on_a_cpu(make_inputs):

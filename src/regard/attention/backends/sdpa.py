@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.backends import tiled
+from regard.attention.backends.blocks import is_finite, without_hidden
 from regard.attention.mask import BoundMask
 from regard.attention.request import Request
 from regard.attention.scores import DotForm
@@ -115,17 +116,17 @@ def bytes_beyond(request: Request) -> int:
 
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and no log-sum-exp."""
-    value, mask = request.value, request.mask
-    form = request.dot()
-    assert form is not None
-    out = _attend(request, form, value)
-    hidden = None if mask is None else mask.hidden_of(request.key)
-    if hidden is not None and may_be_poisoned(out):
+    key, value = request.key, request.value
+    is_cpu = key.device.type == "cpu"
+    if not is_cpu:
         # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-        form = request.score.as_dot(request.query, request.key.masked_fill(hidden, 0))
-        if form is None:  # a score that is a dot product up to rounding, and now is not
-            return tiled.run(request)
-        out = _attend(request, form, value.masked_fill(hidden, 0))
+        key, value = without_hidden(request.mask, key, value)
+    form = request.dot() if key is request.key else request.score.as_dot(request.query, key)
+    if form is None:  # a score that is a dot product up to rounding, and now is not
+        return tiled.run(request)
+    out = _attend(request, form, value)
+    if is_cpu and request.mask is not None and not is_finite(out):
+        return tiled.run(request)  # There, it reaches only the queries that may see it.
     return out.to(request.query.dtype), None
 
 
@@ -179,11 +180,3 @@ def _upcasts(request: Request) -> bool:
         and request.query.device.type == "cpu"
         and request.needs_grad()
     )
-
-
-def may_be_poisoned(out: Tensor) -> bool:
-    """Whether the answer holds a NaN; where asking would wait for a device, yes."""
-    if out.device.type != "cpu" or torch.compiler.is_compiling():
-        return True
-    total = float(out.detach().sum())
-    return total - total != 0

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends import tiled
-from regard.attention.backends.blocks import exp_of, without_hidden
-from regard.attention.backends.sdpa import may_be_poisoned, refuse_unless_plain
+from regard.attention.backends.blocks import exp_of, is_finite
+from regard.attention.backends.sdpa import refuse_unless_plain
 from regard.attention.request import Request
 
 # From here on the fused kernel is as fast (2 cores with AVX-512, D = 32 and 64).
@@ -69,23 +69,14 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and no log-sum-exp."""
     mask = request.mask
     penalty = None if mask is None else mask.penalty(torch.float32)
-    out = _attend(request, request.key, request.value, penalty)
-    if mask is not None and mask.hidden is not None and may_be_poisoned(out):
-        # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-        key, value = without_hidden(mask, request.key, request.value)
-        if request.score.as_dot(request.query, key) is None:
-            return tiled.run(request)
-        out = _attend(request, key, value, penalty)
-    return out, None
-
-
-def _attend(request: Request, key: Tensor, value: Tensor, penalty: Tensor | None) -> Tensor:
-    form = request.dot() if key is request.key else request.score.as_dot(request.query, key)
+    form = request.dot()
     assert form is not None
     out: Tensor = _Short.apply(  # type: ignore[no-untyped-call]
-        form.query, form.key, value, penalty, form.scale
+        form.query, form.key, request.value, penalty, form.scale
     )
-    return out
+    if mask is not None and not is_finite(out):
+        return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+    return out, None
 
 
 class _Short(torch.autograd.Function):
