@@ -1,0 +1,131 @@
+"""The same bits run after run, forward and backward, for a fixed number of threads."""
+
+import hashlib
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from regard.attention import (
+    Additive,
+    Entmax15,
+    Gaussian,
+    Laplace,
+    ScaledDot,
+    alibi,
+    attend,
+    causal,
+    documents,
+    explain,
+    lengths,
+    pick,
+    relative,
+    shaw,
+    window,
+)
+
+B, H, G, N, M, D = 3, 4, 2, 307, 211, 16
+
+
+def calls():
+    """Every path with what it serves; each makes its own tensors, so that all need gradients."""
+    bias = torch.randn(H, 1, M, requires_grad=True)
+    w = torch.randn(D, requires_grad=True)
+    table = torch.randn(32, H, requires_grad=True)
+    distances = torch.randn(9, D, requires_grad=True)
+    bandwidth = torch.tensor(3.0, requires_grad=True)
+    return {
+        "sdpa": ("sdpa", [], {"mask": lengths([211, 100, 7])}),
+        "sdpa, Gaussian": ("sdpa", [bandwidth], {"score": Gaussian(bandwidth)}),
+        "short": ("short", [], {"mask": causal(), "groups": H, "keys": 31}),
+        "packed": ("packed", [], {"mask": documents(torch.arange(N) // 29), "keys": N}),
+        "additive": ("additive_cpu", [w, bias], {"score": Additive(w), "bias": bias}),
+        "additive, causal": ("additive_cpu", [w], {"score": Additive(w), "mask": causal()}),
+        "tiled": ("tiled", [bias], {"mask": causal(), "bias": bias}),
+        "tiled, window": ("tiled", [], {"mask": window(before=20), "dropout": 0.2}),
+        "tiled, Laplace": ("tiled", [bandwidth], {"score": Laplace(bandwidth), "bias": alibi()}),
+        "tiled, relative": ("tiled", [table], {"bias": relative(table)}),
+        "tiled, Shaw": ("tiled", [distances], {"bias": shaw(distances, distances)}),
+        "tiled, entmax": ("tiled", [], {"weighting": Entmax15(), "score": ScaledDot(softcap=2.0)}),
+    }
+
+
+def run(name):
+    """The answer of a call and all its gradients, from the same numbers each time."""
+    torch.manual_seed(7)
+    backend, leaves, options = calls()[name]
+    options = dict(options)
+    groups, keys = options.pop("groups", G), options.pop("keys", M)
+    shapes = [(B, H, N, D), (B, groups, keys, D), (B, groups, keys, D)]
+    inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    assert explain(*inputs, backend=backend, **options).backend == backend
+    generator = torch.Generator().manual_seed(5)
+    out = attend(*inputs, backend=backend, generator=generator, **options)
+    grad = torch.randn(out.shape, generator=generator)
+    return [out.detach(), *torch.autograd.grad(out, [*inputs, *leaves], grad)]
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", calls())
+def test_twice_the_same(name, threads):
+    first = run(name)
+    # Memory is elsewhere the second time.
+    between = [torch.empty(size) for size in (13, 1013, 100_003)]
+    for one, other in zip(first, run(name), strict=True):
+        assert torch.equal(one, other)
+    del between
+
+
+@pytest.mark.parametrize("name", ["tiled", "additive"])
+def test_twice_the_same_gradients_of_gradients(name, threads):
+    def twice():
+        torch.manual_seed(3)
+        backend, leaves, options = calls()[name]
+        inputs = [torch.randn(1, H, n, D, requires_grad=True) for n in (61, M, M)]
+        out = attend(*inputs, backend=backend, **options)
+        grads = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
+        return torch.autograd.grad(sum(grad.square().sum() for grad in grads), [*inputs, *leaves])
+
+    for one, other in zip(twice(), twice(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_twice_the_same_keys_are_drawn(threads):
+    query, key = torch.randn(B, H, N, D), torch.randn(B, H, M, D)
+    one, other = (
+        pick(query, key, generator=torch.Generator().manual_seed(2), mask=lengths([9, 99, 211]))
+        for _ in range(2)
+    )
+    assert torch.equal(one.index, other.index)
+    assert torch.equal(one.log_prob, other.log_prob)
+
+
+def print_digests():
+    """What is run in a process of its own."""
+    torch.set_num_threads(2)
+    for name in calls():
+        digest = hashlib.sha256()
+        for tensor in run(name):
+            digest.update(tensor.numpy().tobytes())
+        print(name, digest.hexdigest())
+
+
+def test_the_same_in_every_process():
+    command = [sys.executable, "-W", "ignore", __file__]
+    one, other = (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)
+    )
+    assert len(one.splitlines()) == len(calls())
+    assert one == other
+
+
+if __name__ == "__main__":
+    print_digests()
