@@ -307,7 +307,7 @@ def test_so_does_it_where_gradients_are_wanted(sizes):
     torch.testing.assert_close(out[:, :, : N // 2], clean[:, :, : N // 2])
     assert out[:, :, N // 2 :].isnan().all()
     (grad,) = torch.autograd.grad(out[:, :, : N // 2].sum(), inputs[0])
-    assert grad.isfinite().all()
+    assert grad[:, :, : N // 2].isfinite().all()
 
 
 def test_half_precision_training_runs_in_float32_on_a_cpu(make_inputs):
