@@ -1,8 +1,10 @@
 """What every test may ask for: a seed, the corpora, the tolerance of a dtype."""
 
 import os
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import jaxtyping
 import pytest
@@ -38,6 +40,37 @@ def corpora() -> Path:
     if not CORPORA.is_dir():
         pytest.skip(f"no corpora at {CORPORA}; set REGARD_DATA to their folder")
     return CORPORA
+
+
+@pytest.fixture(scope="module")
+def as_users_have_it(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The package without the shape checks around its functions: compilers cannot trace those."""
+    with pytest.MonkeyPatch.context() as patch:
+        # For those that are out of reach here.
+        patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+        _take_checks_off(request.module, patch)
+        for name, module in list(sys.modules.items()):
+            if name.split(".")[0] == "regard":
+                _take_checks_off(module, patch)
+                for each in vars(module).values():
+                    if isinstance(each, type) and each.__module__ == name:
+                        _take_checks_off(each, patch)
+        yield
+
+
+def _take_checks_off(owner: ModuleType | type, patch: pytest.MonkeyPatch) -> None:
+    def plain(function: object) -> FunctionType | None:
+        is_checked = isinstance(function, FunctionType) and function.__globals__ is checker
+        return function.__wrapped__ if is_checked else None
+
+    checker = sys.modules["jaxtyping._decorator"].__dict__
+    for name, each in list(vars(owner).items()):
+        if isinstance(each, staticmethod | classmethod) and (own := plain(each.__func__)):
+            patch.setattr(owner, name, type(each)(own))
+        elif isinstance(each, property) and (own := plain(each.fget)):
+            patch.setattr(owner, name, property(own))
+        elif own := plain(each):
+            patch.setattr(owner, name, own)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

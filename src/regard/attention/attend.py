@@ -74,9 +74,10 @@ def attend(
     1 of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762, for any score.
 
     A query with nothing to see, because the mask says so or every score is −inf, gets zeros, a
-    log-sum-exp of −inf and zero gradients. NaN in a key that no query sees never reaches the
-    answer. Heads are axis −3 and may share keys (H a multiple of G) only where query and key both
-    have four axes or more; with fewer, leading axes broadcast.
+    log-sum-exp of −inf and zero gradients. NaN in a key or value reaches no query that does not
+    see it; where a GPU's fused kernel serves, that holds for keys that no query sees. Heads are
+    axis −3 and may share keys (H a multiple of G) only where query and key both have four axes or
+    more; with fewer, leading axes broadcast.
 
     Args:
         query: What is looked for, one vector per query.
@@ -108,8 +109,6 @@ def attend(
     """
     if value is None:
         value = key
-    if return_lse and not isinstance(weighting, Softmax):
-        raise SettingError(f"return_lse must go with Softmax(); got {weighting!r}.")
     if torch.compiler.is_compiling():
         refusal = refuse_graph(score=score, mask=mask, bias=bias, weighting=weighting)
         attend_when_traced = attend_in_graph if refusal is None else leave_graph(refusal, attend)
@@ -126,6 +125,8 @@ def attend(
             backend=backend,
             return_lse=return_lse,
         )
+    if return_lse and not isinstance(weighting, Softmax):
+        raise SettingError(f"return_lse must go with Softmax(); got {weighting!r}.")
     observer = current_observer()
     if observer is not None:
         kept_mask = None if mask is None else as_mask(mask)

@@ -118,7 +118,8 @@ def _take_apart(thing: Any, parts: _Parts) -> None:
         parts.words.append("float")
         parts.floats.append(thing)
     elif isinstance(thing, str):
-        parts.words.append(f"'{thing}'")
+        # Words are told apart by spaces.
+        parts.words.append("'" + thing.replace("%", "%25").replace(" ", "%20"))
     else:
         kind = type(thing)
         parts.words.append(kind.__name__)
@@ -132,6 +133,6 @@ def _put_together(word: str, words: Iterator[str], given: dict[str, Iterator[obj
     if word in given:
         return next(given[word])
     if word.startswith("'"):
-        return word.strip("'")
+        return word[1:].replace("%20", " ").replace("%25", "%")
     kind = BUILT_IN[word]
     return kind(**{name: _put_together(next(words), words, given) for name in _ARGUMENTS[kind]})

@@ -12,15 +12,35 @@ from regard.attention.backends.blocks import Inputs
 from regard.attention.encoding import Encoded, decode
 from regard.attention.plan import pick_backend, serve
 from regard.attention.request import Request, make_request
+from regard.attention.weighting import Softmax
 
 Pairs = list[tuple[Tensor, Tensor]]
 
 
-def request_of(
-    query: Tensor, key: Tensor, value: Tensor, encoded: Encoded
-) -> tuple[Request, str | None]:
-    """The request of a call, and the pinned backend."""
-    score, mask, bias, weighting, dropout, seed, backend, wants_lse, wants_grad = decode(encoded)
+@contextmanager
+def autograd() -> Iterator[None]:
+    """Gradients can be taken inside, though operators run below autograd and its view tracking."""
+    keys = (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView)
+    with ExitStack() as stack:
+        for key in keys:
+            stack.enter_context(torch._C._SetExcludeDispatchKeyGuard(key, False))
+        stack.enter_context(torch.enable_grad())
+        yield
+
+
+def request_of(given: Sequence[Tensor], rest: Sequence[Any]) -> tuple[Request, str | None]:
+    """The request of a call, and the pinned backend.
+
+    Args:
+        given: Query, key, value and the encoded tensors.
+        rest: The form, the integers and the floats that are encoded, and of which of the tensors
+            a gradient may be asked for.
+    """
+    query, key, value, *tensors = given
+    form, integers, floats, learned = rest
+    score, mask, bias, weighting, dropout, seed, backend, wants_lse, *_ = decode(
+        Encoded(form, tensors, integers, floats)
+    )
     request = make_request(
         query,
         key,
@@ -28,10 +48,11 @@ def request_of(
         score=score,
         mask=mask,
         bias=bias,
-        weighting=weighting,
+        # The graph lets the sink drain.
+        weighting=Softmax() if isinstance(weighting, Softmax) else weighting,
         dropout=dropout,
         return_lse=wants_lse,
-        wants_grad=wants_grad,
+        wants_grad=any(learned),
         seed=None if seed is None else int(seed),
     )
     return request, backend
@@ -40,6 +61,12 @@ def request_of(
 def is_tiled(request: Request, backend: str | None) -> bool:
     """Whether the tiled engine serves a request."""
     return request.key.shape[2] > 0 and pick_backend(request, backend) is tiled
+
+
+def leaves_of(tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]:
+    """The same numbers, from which gradients are counted."""
+    pairs = zip(_detached(tensors), wanted, strict=True)
+    return [tensor.requires_grad_(want) for tensor, want in pairs]
 
 
 def gradients(
@@ -54,22 +81,22 @@ def gradients(
     Args:
         given: Query, key, value and the encoded tensors.
         wanted: Which of them have a gradient that is wanted.
-        rest: What else is encoded: the form, the integers and the floats.
+        rest: See ``request_of``.
         d_answer: The gradients of the mixed values and of the log-sum-exp.
         answer: Mixed values and log-sum-exp themselves.
 
     Returns:
         The gradients that are wanted.
     """
-    with _autograd():
-        leaves = _leaves(given, wanted)
-        request, backend = _request_of(leaves, rest)
+    with autograd():
+        leaves = leaves_of(given, wanted)
+        request, backend = request_of(leaves, rest)
         d_out, d_lse = _on_four_axes(request, *_detached(d_answer))
         if is_tiled(request, backend):
-            wide = torch.promote_types(request.query.dtype, torch.float32)
-            # Rounded to half precision, the mixed values would say too little about gradients.
-            is_exact = answer[0].dtype == wide
-            at_hand = _on_four_axes(request, *_detached(answer)) if is_exact else None
+            # Planned for other gradients, the answer may lack the log-sum-exp. Rounded to half
+            # precision, mixed values would say too little.
+            is_kept = list(wanted) == list(rest[-1]) and answer[0].dtype == answer[1].dtype
+            at_hand = _on_four_axes(request, *_detached(answer)) if is_kept else None
             with torch.no_grad():
                 pairs = _of_tiled(request, d_out, d_lse, at_hand)
         else:
@@ -99,21 +126,14 @@ def gradients_again(
     Returns:
         Those of both parts of ``d_answer``, and those of ``given`` that are wanted.
     """
-    with _autograd():
-        d_leaves = _leaves(d_answer, (True, True))
-        leaves = _leaves(given, wanted)
-        request, _ = _request_of(leaves, rest)
+    with autograd():
+        d_leaves, leaves = leaves_of(d_answer, (True, True)), leaves_of(given, wanted)
+        request, _ = request_of(leaves, rest)
         d_out, d_lse = _on_four_axes(request, *d_leaves)
         # Of all engines, one can be differentiated twice.
         pairs = _of_tiled(request, d_out, d_lse, None) if request.key.shape[2] else []
         grads = _chained(pairs, leaves, create_graph=True)
         return _chained(list(zip(grads, d_grads, strict=True)), [*d_leaves, *leaves])
-
-
-def _request_of(leaves: Sequence[Tensor], rest: Sequence[Any]) -> tuple[Request, str | None]:
-    query, key, value, *tensors = leaves
-    form, integers, floats = rest
-    return request_of(query, key, value, Encoded(form, tensors, integers, floats))
 
 
 def _of_tiled(
@@ -156,22 +176,5 @@ def _on_four_axes(request: Request, out: Tensor, lse: Tensor) -> tuple[Tensor, T
     return out.reshape(*rows, out.shape[-1]), lse.reshape(rows)
 
 
-def _leaves(tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]:
-    """The same numbers, from which gradients are counted."""
-    pairs = zip(_detached(tensors), wanted, strict=True)
-    return [tensor.requires_grad_(want) for tensor, want in pairs]
-
-
 def _detached(tensors: Sequence[Tensor]) -> list[Tensor]:
     return [tensor.detach() for tensor in tensors]
-
-
-@contextmanager
-def _autograd() -> Iterator[None]:
-    """Gradients can be taken inside, though operators run below autograd and its view tracking."""
-    keys = (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView)
-    with ExitStack() as stack:
-        for key in keys:
-            stack.enter_context(torch._C._SetExcludeDispatchKeyGuard(key, False))
-        stack.enter_context(torch.enable_grad())
-        yield

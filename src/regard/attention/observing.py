@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 from types import TracebackType
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -48,11 +49,13 @@ class Seen:
 Observer = Callable[[Seen], None]
 
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
-_place: ContextVar[tuple[str, int]] = ContextVar("place", default=("", -1))
+_place: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
 
-# How many observe, in whatever thread. A compiler cannot read a context variable, yet what it made
-# of a model while nobody watched must not go on once somebody does; a plain number it guards.
+# What a compiler cannot follow in context variables it can in these. How many observe, in whatever
+# thread, and the place that was named last where it traces.
 _watchers = 0
+_is_watched = False
+_traced_place = ("", -1)
 _counting = Lock()
 
 
@@ -60,8 +63,8 @@ _counting = Lock()
 def observe(observer: Observer) -> Iterator[None]:
     """Show every call of ``attend`` inside the block to ``observer``.
 
-    Only calls of the same thread (strictly, the same context) are seen. While anyone observes,
-    ``attend`` in a function that ``torch.compile`` made runs outside of the compiled graphs.
+    Only calls of the same thread (strictly, the same context) are seen. Compiled functions are,
+    too; they are compiled once more for it. An exported program is not.
 
     Example:
         >>> import torch
@@ -91,15 +94,18 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
         layer: Which layer, from 0.
     """
 
-    __slots__ = ("_token", "place")
+    __slots__ = ("_before", "_token", "place")
 
     def __init__(self, kind: str, layer: int) -> None:
         self.place = (kind, layer)
-        self._token: Token[tuple[str, int]] | None = None
+        self._before = _traced_place
+        self._token: Token[tuple[str, int] | None] | None = None
 
     def __enter__(self) -> None:
-        is_seen = _watchers and _observer.get() is not None
-        self._token = _place.set(self.place) if is_seen else None
+        if torch.compiler.is_compiling():
+            self._before = _trace(self.place)
+        else:
+            self._token = None if _observer.get() is None else _place.set(self.place)
 
     def __exit__(
         self,
@@ -107,13 +113,15 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._token is not None:
+        if torch.compiler.is_compiling():
+            _trace(self._before)
+        elif self._token is not None:
             _place.reset(self._token)
 
 
 def is_watched() -> bool:
     """Whether anyone observes, perhaps in another thread; a compiler can ask."""
-    return _watchers > 0
+    return _is_watched
 
 
 def current_observer() -> Observer | None:
@@ -123,10 +131,20 @@ def current_observer() -> Observer | None:
 
 def current_place() -> tuple[str, int]:
     """The kind and layer that ``at`` named last."""
-    return _place.get()
+    if torch.compiler.is_compiling() or (place := _place.get()) is None:
+        return _traced_place
+    return place
+
+
+def _trace(place: tuple[str, int]) -> tuple[str, int]:
+    """Name a place to a compiler; gives the one before."""
+    global _traced_place
+    before, _traced_place = _traced_place, place
+    return before
 
 
 def _count(change: int) -> None:
-    global _watchers  # noqa: PLW0603  (guarded by compilers, see above)
+    global _watchers, _is_watched  # noqa: PLW0603  (see above)
     with _counting:
         _watchers += change
+        _is_watched = _watchers > 0

@@ -11,8 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.encoding import Encoded
-from regard.attention.gradients import gradients, gradients_again, is_tiled, request_of
+from regard.attention.encoding import Encoded, decode
+from regard.attention.gradients import (
+    autograd,
+    gradients,
+    gradients_again,
+    is_tiled,
+    leaves_of,
+    request_of,
+)
+from regard.attention.mask import as_mask
+from regard.attention.observing import Seen, current_observer
 from regard.attention.plan import serve
 
 
@@ -25,6 +34,7 @@ def attend_operator(
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
+    learned: Sequence[bool],
 ) -> tuple[Tensor, Tensor]:
     """``attend``, planned when it runs.
 
@@ -32,20 +42,31 @@ def attend_operator(
         query: What ``attend`` is given, as are the next two.
         key: See there.
         value: See there.
-        tensors: With all that follow, what is encoded: the score, the mask, the bias, the
-            weighting without its sink, the dropout, its seed, the pinned backend, whether the
-            log-sum-exp is wanted, and whether a gradient will be.
+        tensors: With the next three, what is encoded: the score, the mask, the bias, the
+            weighting, whose sink is left to the graph, the dropout, its seed, the pinned backend,
+            whether the log-sum-exp is wanted, and the place for who observes.
         form: See ``tensors``.
         integers: See ``tensors``.
         floats: See ``tensors``.
+        learned: For query, key, value and each of ``tensors``, whether its gradient may be asked
+            for; the plan depends on it.
 
     Returns:
         The mixed values, and the log-sum-exp; zeros if nobody wants it.
     """
-    request, backend = request_of(query, key, value, Encoded(form, tensors, integers, floats))
+    if (observer := current_observer()) is not None:
+        score, mask, bias, weighting, *_, kind, layer = decode(
+            Encoded(form, tensors, integers, floats)
+        )
+        mask = None if mask is None else as_mask(mask)
+        observer(Seen(kind, layer, query, key, score, mask, bias, weighting))
+    with autograd():
+        leaves = leaves_of((query, key, value, *tensors), learned)
+        request, backend = request_of(leaves, (form, integers, floats, learned))
     # The gradient of the tiled engine needs less with it.
     request.return_lse |= request.wants_grad and is_tiled(request, backend)
-    out, lse = serve(request, backend)
+    with torch.no_grad():
+        out, lse = serve(request, backend)
     if lse is None:
         lse = out.new_zeros(out.shape[:-1], dtype=_wide(query))
     leading = _leading(query, key, value)
@@ -63,6 +84,7 @@ def _fake(
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
+    learned: Sequence[bool],
 ) -> tuple[Tensor, Tensor]:
     rows = (*_leading(query, key, value), query.shape[-2])
     return query.new_empty(*rows, value.shape[-1]), query.new_empty(rows, dtype=_wide(query))
@@ -78,6 +100,7 @@ def attend_backward(
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
+    learned: Sequence[bool],
     wanted: Sequence[bool],
 ) -> list[Tensor]:
     """The gradients of ``regard::attend``.
@@ -91,12 +114,13 @@ def attend_backward(
         form: See ``regard::attend``.
         integers: See there.
         floats: See there.
+        learned: See there.
         wanted: Which of the tensors that were given have a gradient that is wanted.
 
     Returns:
         The gradients that are wanted.
     """
-    rest = (form, integers, floats)
+    rest = (form, integers, floats, learned)
     return _settled(gradients(given, wanted, rest, (d_out, d_lse), (out, lse)))
 
 
@@ -110,6 +134,7 @@ def _fake_backward(
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
+    learned: Sequence[bool],
     wanted: Sequence[bool],
 ) -> list[Tensor]:
     return [t.new_empty(t.shape) for t, want in zip(given, wanted, strict=True) if want]
@@ -124,6 +149,7 @@ def attend_backward_again(
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
+    learned: Sequence[bool],
     wanted: Sequence[bool],
 ) -> list[Tensor]:
     """The gradients of ``regard::attend_backward``.
@@ -136,14 +162,14 @@ def attend_backward_again(
         form: See there.
         integers: See there.
         floats: See there.
+        learned: See there.
         wanted: See there.
 
     Returns:
         Those of ``d_out`` and ``d_lse``, and those of ``given`` that are wanted.
     """
-    return _settled(
-        gradients_again(d_grads, given, wanted, (form, integers, floats), (d_out, d_lse))
-    )
+    rest = (form, integers, floats, learned)
+    return _settled(gradients_again(d_grads, given, wanted, rest, (d_out, d_lse)))
 
 
 @attend_backward_again.register_fake
@@ -155,6 +181,7 @@ def _fake_backward_again(
     form: str,
     integers: Sequence[int],
     floats: Sequence[float],
+    learned: Sequence[bool],
     wanted: Sequence[bool],
 ) -> list[Tensor]:
     asked = [t for t, want in zip(given, wanted, strict=True) if want]

@@ -12,7 +12,7 @@ from regard.attention.biases import PositionBias
 from regard.attention.encoding import encode, is_built_in
 from regard.attention.mask import Mask
 from regard.attention.masks import causal
-from regard.attention.observing import is_watched
+from regard.attention.observing import current_place, is_watched
 from regard.attention.operators import attend_operator
 from regard.attention.request import make_request, sink_of
 from regard.attention.scores import Bilinear, Cosine, Dot, ScaledDot, Score
@@ -29,7 +29,7 @@ def refuse_graph(**given: Any) -> str | None:
     for name, thing in given.items():
         if not is_built_in(thing):
             return f"{name} must be built in to be part of a graph; got {type(thing).__name__}."
-    return "attend cannot be part of a graph while someone observes it." if is_watched() else None
+    return None
 
 
 def leave_graph(refusal: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,21 +63,25 @@ def attend_in_graph(
     Where torch's own kernel serves whatever the sizes, the graph gets that, which every compiler
     and exporter knows; else the operator, which plans when it runs.
     """
+    if return_lse and not isinstance(weighting, Softmax):
+        came = type(weighting).__name__
+        raise SettingError(f"return_lse must go with Softmax(); got {came}().")
     sink = weighting.sink if isinstance(weighting, Softmax) else None
     wants_lse = return_lse or sink is not None
     seed = torch.randint(2**31 - 1, (), generator=generator) if dropout else None
-    rows_by = weighting if sink is None else Softmax()
-    parts = (score, mask, bias, rows_by, dropout, seed, backend, wants_lse)
-    tensors = (query, key, value, *encode(*parts).tensors)
-    wants_grad = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    form, tensors, integers, floats = encode(
+        score, mask, bias, weighting, dropout, seed, backend, wants_lse, *current_place()
+    )
+    records = torch.is_grad_enabled()
+    learned = [records and t.requires_grad for t in (query, key, value, *tensors)]
     # On a CPU the fastest gradient depends on the sizes. Exported graphs are for inference.
-    is_settled = not wants_grad or torch.compiler.is_exporting() or query.device.type != "cpu"
-    if is_settled and bias is None and not dropout and backend is None and not wants_lse:
+    is_settled = not any(learned) or torch.compiler.is_exporting() or query.device.type != "cpu"
+    is_plain = bias is None and not dropout and backend is None and not wants_lse
+    if is_settled and is_plain and not is_watched():
         out = _as_dot_product(query, key, value, score, mask, weighting)
         if out is not None:
             return out
-    form, given, integers, floats = encode(*parts, wants_grad)
-    out, lse = attend_operator(query, key, value, given, form, integers, floats)
+    out, lse = attend_operator(query, key, value, tensors, form, integers, floats, learned)
     if sink is not None:
         of_heads = sink_of(weighting, lse.shape[-2] if lse.dim() > 2 else 1, query)
         assert of_heads is not None

@@ -124,7 +124,7 @@ def test_the_cases_above_leave_no_class_out():
 
 def test_several_things_share_the_lists_in_their_order():
     one, two = torch.ones(3), torch.zeros(2, 3)
-    things = [Additive(one), causal(first=5), None, Bilinear(two), 0.25, True, 7, "tiled"]
+    things = [Additive(one), causal(first=5), None, Bilinear(two), 0.25, True, 7, "", "50% of %20"]
     encoded = encode(*things)
     assert encoded.tensors[0] is one
     assert encoded.tensors[1] is two

@@ -53,9 +53,10 @@ def arguments(
     wants_lse=False,
     wants_grad=True,
 ):
-    parts = (score, mask, bias, weighting, dropout, seed, backend, wants_lse, wants_grad)
+    parts = (score, mask, bias, weighting, dropout, seed, backend, wants_lse, "", -1)
     form, tensors, integers, floats = encode(*parts)
-    return query, key, value, tensors, form, integers, floats
+    learned = [wants_grad and t.requires_grad for t in (query, key, value, *tensors)]
+    return query, key, value, tensors, form, integers, floats, learned
 
 
 def samples():
