@@ -3,10 +3,11 @@
 from regard.attention import testing
 from regard.attention.attend import attend, explain, weights
 from regard.attention.biases import PositionBias, alibi, relative, shaw
+from regard.attention.bound import BoundMask
 from regard.attention.cache import KeyValueCache
 from regard.attention.grid import Cover
 from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace, StudentT
-from regard.attention.mask import BoundMask, Mask, dense
+from regard.attention.mask import Mask, dense
 from regard.attention.masks import causal, documents, lengths, prefix, where, window
 from regard.attention.observing import Seen, at, observe
 from regard.attention.pick import Picked, pick

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
+from regard.attention.bound import BoundMask
 from regard.attention.grid import Cover, Grid, lift
-from regard.attention.mask import BoundMask, Mask, as_mask
+from regard.attention.mask import Mask, as_mask
 from regard.attention.scores import DotForm, Score
 from regard.attention.weighting import Softmax, Weighting
 from regard.checks import check_fraction

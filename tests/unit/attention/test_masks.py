@@ -307,8 +307,8 @@ def test_a_window_has_no_negative_width():
     ],
 )
 def test_hidden_keys_are_those_that_no_query_sees(mask, monkeypatch):
-    monkeypatch.setattr("regard.attention.mask._HIDDEN_BLOCK", 20)
-    monkeypatch.setattr("regard.attention.mask._FINEST", 2)
+    monkeypatch.setattr("regard.attention.bound._HIDDEN_BLOCK", 20)
+    monkeypatch.setattr("regard.attention.bound._FINEST", 2)
     bound = mask.bind(1, 1, 4, 11)
     unseen = ~bound.dense().expand(1, 1, 4, 11).any(dim=2)
     hidden = bound.hidden

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from regard.attention.backends import tiled
 from regard.attention.backends.blocks import without_hidden
 from regard.attention.backends.spans import Seen, Spans, is_span
-from regard.attention.mask import BoundMask
+from regard.attention.bound import BoundMask
 from regard.attention.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax, Weighting

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
+from regard.attention.bound import BoundMask
 from regard.attention.grid import cut
-from regard.attention.mask import BoundMask
 from regard.attention.noise import kept
 from regard.attention.request import Request
 from regard.attention.scores import Custom, Score

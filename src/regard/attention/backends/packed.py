@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends import sdpa, short, tiled
+from regard.attention.bound import BoundMask
 from regard.attention.grid import Band, Run, Runs
-from regard.attention.mask import BoundMask
 from regard.attention.masks import window
 from regard.attention.request import Request
 

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from regard.attention.backends import tiled
 from regard.attention.backends.blocks import is_finite, without_hidden
-from regard.attention.mask import BoundMask
+from regard.attention.bound import BoundMask
 from regard.attention.request import Request
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.attention.bound import BoundMask
 from regard.attention.grid import Band, Form, Runs
-from regard.attention.mask import BoundMask
 
 
 class Spans(NamedTuple):
