@@ -84,7 +84,7 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize("queries", [1, 1024])
 def test_no_tensor_of_all_hidden_units_is_ever_made(queries):
-    N, M, h = queries, 1024, 64
+    N, M, h = queries, 1024, 128
     inputs = [t.requires_grad_() for t in make(N, M, h, batch=1)]
     with Largest() as largest:
         out = attend(*inputs[:3], score=Additive(inputs[3]))

@@ -33,9 +33,9 @@ from regard.attention.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
 
-# Hidden units of a tile: 2 MB of float32; smaller ones spend their time on calls. Gradients of keys
+# Hidden units of a tile: 4 MB of float32; smaller ones spend their time on calls. Gradients of keys
 # are added up tile by tile: the more queries in one, the less often.
-_TILE = 2**19
+_TILE = 2**20
 _ROWS_OF_GRADIENTS = 16
 # As if a pair held so many numbers: with 2^17 pairs, scores and their gradients stay in the cache.
 _FLOATS_PER_PAIR = 8
@@ -117,7 +117,7 @@ class _Factors(NamedTuple):
             shifted = _shift_into_range(query, key)
             if shifted is not None:
                 query, key = shifted
-                return cls((2 * query).exp_(), (2 * key).exp_(), w, w.new_ones(1, 1, 1, 1))
+                return cls(exp_of(2 * query), exp_of(2 * key), w, w.new_ones(1, 1, 1, 1))
         return cls(-2 * query, key, w, None)
 
     def unsquashed(self, query: Tensor, key: Tensor, r: Tensor) -> Tensor:
