@@ -126,6 +126,18 @@ def _multi_head(side: str) -> tuple[list[Any], Callable[..., Any]]:
     return [states], lambda states: peer(states, states, states, need_weights=False)[0]
 
 
+def _multi_head_with_autocast(side: str) -> tuple[list[Any], Callable[..., Any]]:
+    import torch
+
+    inputs, call = _multi_head(side)
+
+    def with_autocast(*tensors: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return call(*tensors)
+
+    return inputs, with_autocast
+
+
 def _small(side: str) -> tuple[list[Any], Callable[..., Any]]:
     from torch.nn.functional import scaled_dot_product_attention
 
@@ -172,6 +184,12 @@ TASKS = {
         peer="nn.MultiheadAttention without weights",
         make=_multi_head,
         goal=1 / 1.2,
+    ),
+    "multi_head_autocast": Task(
+        what="The same with automatic precision, bfloat16",
+        peer="nn.MultiheadAttention without weights",
+        make=_multi_head_with_autocast,
+        goal=1 / 2.3,
     ),
     "overhead": Task(
         what="One thousand calls at B 1, H 4, N 8",
