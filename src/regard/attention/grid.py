@@ -35,6 +35,8 @@ class Band:
 
     def span(self, rows: range, keys: int) -> range:
         """The keys of the stripe that some query of ``rows`` may see, of ``keys`` in all."""
+        if self.is_empty:
+            return range(0)
         first = 0 if self.least is None else max(0, rows.start + self.least)
         last = keys - 1 if self.most is None else min(keys - 1, rows.stop - 1 + self.most)
         return range(first, last + 1) if last >= first else range(0)
