@@ -46,8 +46,9 @@ def corpora() -> Path:
 def as_users_have_it(request: pytest.FixtureRequest) -> Iterator[None]:
     """The package without the shape checks around its functions: compilers cannot trace those."""
     with pytest.MonkeyPatch.context() as patch:
-        # For those that are out of reach here.
+        # For functions out of reach, and for those made inside of functions.
         patch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+        patch.setattr(jaxtyping, "jaxtyped", lambda typechecker: lambda function: function)
         _take_checks_off(request.module, patch)
         for name, module in list(sys.modules.items()):
             if name.split(".")[0] == "regard":

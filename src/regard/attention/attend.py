@@ -79,6 +79,10 @@ def attend(
     axis −3 and may share keys (H a multiple of G) only where query and key both have four axes or
     more; with fewer, leading axes broadcast.
 
+    ``torch.compile`` and ``torch.export`` take it as one operator that plans when it runs, so one
+    graph serves all lengths. A ``Custom`` score, ``where`` or a class of one's own runs between
+    two graphs, and cannot be exported.
+
     Args:
         query: What is looked for, one vector per query.
         key: What each position is matched on.

@@ -74,8 +74,10 @@ def attend_in_graph(
     )
     records = torch.is_grad_enabled()
     learned = [records and t.requires_grad for t in (query, key, value, *tensors)]
-    # On a CPU the fastest gradient depends on the sizes. Exported graphs are for inference.
-    is_settled = not any(learned) or torch.compiler.is_exporting() or query.device.type != "cpu"
+    # The fastest gradient on a CPU depends on the sizes, and torch's kernel has none in float64
+    # that can be differentiated again. Exported graphs are for inference.
+    has_fused = query.device.type != "cpu" and query.dtype != torch.float64
+    is_settled = has_fused or not any(learned) or torch.compiler.is_exporting()
     is_plain = bias is None and not dropout and backend is None and not wants_lse
     if is_settled and is_plain and not is_watched():
         out = _as_dot_product(query, key, value, score, mask, weighting)
@@ -100,7 +102,8 @@ def _as_dot_product(
     """The answer of torch's kernel, or None if it is not the one to ask."""
     if type(score) not in _DOTS or type(weighting) is not Softmax:
         return None
-    if mask is not None and not _is_flag(mask, query.shape[-2], key.shape[-2]):
+    # On a CPU the engine keeps NaN from queries that do not see it, which a mask does not.
+    if mask is not None and (query.device.type == "cpu" or not _is_flag(mask, query, key)):
         return None
     request = make_request(
         query, key, value, score=score, mask=None, bias=None, weighting=weighting
@@ -110,8 +113,8 @@ def _as_dot_product(
     if form is None or form.key.shape[-1] != value.shape[-1]:
         return None
     kind = query.device.type
-    as_given = torch.autocast(kind, enabled=False)
-    with as_given if torch.is_autocast_enabled(kind) else nullcontext():
+    is_mixed = torch.is_autocast_enabled(kind)
+    with torch.autocast(kind, enabled=False) if is_mixed else nullcontext():
         out = F.scaled_dot_product_attention(
             form.query,
             form.key,
@@ -123,11 +126,11 @@ def _as_dot_product(
     return out.reshape(*request.leading, *out.shape[2:])
 
 
-def _is_flag(mask: Mask | Tensor, queries: int, keys: int) -> bool:
+def _is_flag(mask: Mask | Tensor, query: Tensor, key: Tensor) -> bool:
     """Whether the mask is causal, with as many queries as keys for all sizes of the graph."""
     # Not at the top: it takes a second, and whoever traces has paid it.
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
     encoded = encode(mask)
     is_causal = encoded.form in _CAUSAL and not any(encoded.integers)
-    return is_causal and statically_known_true(queries == keys)
+    return is_causal and statically_known_true(query.shape[-2] == key.shape[-2])

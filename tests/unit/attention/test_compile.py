@@ -35,6 +35,7 @@ from regard.attention import (
     where,
     window,
 )
+from regard.attention.tracing import attend_in_graph
 from regard.errors import SettingError, ShapeError
 
 B, H, N, M, D, E = 2, 3, 5, 7, 4, 6
@@ -136,20 +137,54 @@ def test_log_sum_exp_for_any_leading_axes(sink, axes):
     assert_same(call, traced(call, fullgraph=True)[0], tensors)
 
 
-@pytest.mark.parametrize("mask", [None, causal(), causal(first=0)])
-@pytest.mark.parametrize("score", [ScaledDot(), Dot(), Cosine(0.5), Bilinear(torch.rand(D, D))])
-def test_without_gradients_a_dot_product_is_torchs_own(score, mask):
+def names_in_graph(function, *tensors):
+    """What the graph of a function calls, and the answer."""
     seen = []
 
     def keep(graph, _):
         seen.extend(str(node.target) for node in graph.graph.nodes)
         return graph
 
+    answer = torch.compile(function, backend=keep, fullgraph=True)(*tensors)
+    return " ".join(seen), answer
+
+
+@pytest.mark.parametrize("score", [ScaledDot(), Dot(), Cosine(0.5), Bilinear(torch.rand(D, D))])
+def test_without_gradients_a_dot_product_is_torchs_own(score):
     query, *_ = inputs(learned=False)
-    got = torch.compile(lambda q: attend(q, q, score=score, mask=mask), backend=keep)(query)
-    torch.testing.assert_close(got, attend(query, query, score=score, mask=mask))
-    assert any("scaled_dot_product_attention" in name for name in seen)
-    assert not any("regard" in name for name in seen)
+    names, got = names_in_graph(lambda q: attend(q, q, score=score), query)
+    torch.testing.assert_close(got, attend(query, query, score=score))
+    assert "scaled_dot_product_attention" in names
+    assert "regard" not in names
+
+
+@pytest.mark.parametrize(
+    ("mask", "is_flag"),
+    [(causal(), True), (causal(first=0), True), (causal(first=1), False), (window(2, 0), False)],
+)
+def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, is_flag):
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: False)  # unknown to "meta"
+    flags = []
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "scaled_dot_product_attention",
+        lambda query, key, value, **options: flags.append(options["is_causal"]) or value,
+    )
+    query = torch.empty(B, H, N, D, device="meta")
+    options = {"score": ScaledDot(), "bias": None, "weighting": Softmax(), "dropout": 0.0}
+    rest = {"generator": None, "backend": None, "return_lse": False}
+    out = attend_in_graph(query, query, query, mask=mask, **options, **rest)
+    assert out.shape == query.shape
+    assert flags == [True] * is_flag
+
+
+@pytest.mark.parametrize("mask", [causal(), lengths(6), None])
+def test_nan_reaches_only_queries_that_see_it(mask):
+    query, *_ = inputs(M, M, learned=False)
+    query[0, 0, M - 1] = torch.nan
+    compiled, _ = traced(lambda q: attend(torch.ones_like(q), q, mask=mask), fullgraph=True)
+    want = attend(torch.ones_like(query), query, mask=mask)
+    torch.testing.assert_close(compiled(query), want, equal_nan=True)
 
 
 @pytest.mark.parametrize("is_built_inside", [True, False])

@@ -49,6 +49,7 @@ CASES = {
     "causal": lambda w, n: {"mask": causal()},
     "lengths": lambda w, n: {"mask": lengths(n)},
     "window": lambda w, n: {"mask": window(3, 1)},
+    "place": lambda w, n: {"mask": causal(first=n.shape[0])},
     "additive": lambda w, n: {"score": Additive(w), "mask": lengths(n)},
     "all": lambda w, n: {"mask": lengths(n) & causal(), "bias": alibi(), "weighting": Softmax(0.5)},
 }
