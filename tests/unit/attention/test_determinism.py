@@ -25,6 +25,8 @@ from regard.attention import (
     window,
 )
 
+pytestmark = pytest.mark.slow
+
 B, H, G, N, M, D = 3, 4, 2, 307, 211, 16
 
 

@@ -29,6 +29,8 @@ from regard.attention import (
 )
 from regard.attention.plan import BACKENDS
 
+pytestmark = pytest.mark.slow
+
 FLASH = "aten::_scaled_dot_product_flash_attention_for_cpu"
 # What another path of torch's own attention would leave behind.
 OTHERS = ("aten::_scaled_dot_product_attention_math", "aten::_softmax", "aten::_efficient")

@@ -19,6 +19,8 @@ from torch.autograd import gradcheck, gradgradcheck
 from regard.attention import Gaussian, attend
 from regard.attention.backends import short
 
+pytestmark = pytest.mark.slow
+
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 JOINED = ["lengths & causal", "documents & window", "prefix | causal", "dense & ~ where"]
 ALONE, GROUPED, AS_WIDE = Sizes(), Sizes(H=6), Sizes(E=11)

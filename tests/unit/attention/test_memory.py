@@ -34,6 +34,8 @@ from regard.attention import (
     window,
 )
 
+pytestmark = pytest.mark.slow
+
 N, M, D = 2003, 3001, 32
 MATRIX = 4 * 2 * N * M
 FIXED = 2 * 2**20
