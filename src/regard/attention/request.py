@@ -124,7 +124,7 @@ def make_request(
         bound = as_mask(mask).bind(batch, heads, N, M, query.device)
         if bound.cover is Cover.ALL:
             bound = None
-    sink = sink_of(weighting, query.shape[1], query)
+    sink = _sink_of(weighting, query)
     position = bias if isinstance(bias, PositionBias) else None
     if position is not None:
         _check_tensors("bias", position.tensors(), query)
@@ -205,7 +205,7 @@ def _check_dropout(dropout: float, generator: torch.Generator | None) -> None:
         raise SettingError(f"generator must be a torch.Generator; got {generator!r}.")
 
 
-def sink_of(weighting: Weighting, H: int, query: Tensor) -> Tensor | None:
+def _sink_of(weighting: Weighting, query: Tensor) -> Tensor | None:
     """The sink as (H, 1) or (1, 1), or None.
 
     Raises:
@@ -217,7 +217,7 @@ def sink_of(weighting: Weighting, H: int, query: Tensor) -> Tensor | None:
         raise SettingError(f"sink must be a number or a tensor; got {weighting.sink!r}.")
     if isinstance(weighting.sink, Tensor):
         _check_tensors("sink", (weighting.sink,), query)
-    wide = torch.promote_types(query.dtype, torch.float32)
+    H, wide = query.shape[1], torch.promote_types(query.dtype, torch.float32)
     sink = torch.as_tensor(weighting.sink, dtype=wide, device=query.device)
     if sink.shape not in ((), (1,), (H,)):
         raise ShapeError(f"sink must have shape () or (H,) = ({H},); got {tuple(sink.shape)}.")

@@ -14,7 +14,7 @@ from regard.attention.mask import Mask
 from regard.attention.masks import causal
 from regard.attention.observing import current_place, is_watched
 from regard.attention.operators import attend_operator
-from regard.attention.request import make_request, sink_of
+from regard.attention.request import Request, make_request
 from regard.attention.scores import Bilinear, Cosine, Dot, ScaledDot, Score
 from regard.attention.weighting import Softmax, Weighting, drained
 from regard.errors import SettingError
@@ -66,8 +66,11 @@ def attend_in_graph(
     if return_lse and not isinstance(weighting, Softmax):
         came = type(weighting).__name__
         raise SettingError(f"return_lse must go with Softmax(); got {came}().")
-    sink = weighting.sink if isinstance(weighting, Softmax) else None
-    wants_lse = return_lse or sink is not None
+    # What is wrong with shapes is said now: from them follow those of the operator's answer.
+    request = make_request(
+        query, key, value, score=score, mask=None, bias=None, weighting=weighting
+    )
+    wants_lse = return_lse or request.sink is not None
     seed = torch.randint(2**31 - 1, (), generator=generator) if dropout else None
     form, tensors, integers, floats = encode(
         score, mask, bias, weighting, dropout, seed, backend, wants_lse, *current_place()
@@ -80,39 +83,27 @@ def attend_in_graph(
     is_settled = has_fused or not any(learned) or torch.compiler.is_exporting()
     is_plain = bias is None and not dropout and backend is None and not wants_lse
     if is_settled and is_plain and not is_watched():
-        out = _as_dot_product(query, key, value, score, mask, weighting)
+        out = _as_dot_product(request, mask)
         if out is not None:
             return out
     out, lse = attend_operator(query, key, value, tensors, form, integers, floats, learned)
-    if sink is not None:
-        of_heads = sink_of(weighting, lse.shape[-2] if lse.dim() > 2 else 1, query)
-        assert of_heads is not None
-        out, lse = drained(of_heads if lse.dim() > 1 else of_heads[0], out, lse)
+    if (sink := request.sink) is not None:
+        out, lse = drained(sink if lse.dim() > 1 else sink[0], out, lse)
     return (out, lse) if return_lse else out
 
 
-def _as_dot_product(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    score: Score,
-    mask: Mask | Tensor | None,
-    weighting: Weighting,
-) -> Tensor | None:
+def _as_dot_product(request: Request, mask: Mask | Tensor | None) -> Tensor | None:
     """The answer of torch's kernel, or None if it is not the one to ask."""
-    if type(score) not in _DOTS or type(weighting) is not Softmax:
+    if type(request.score) not in _DOTS or type(request.weighting) is not Softmax:
         return None
+    kind = request.query.device.type
     # On a CPU the engine keeps NaN from queries that do not see it, which a mask does not.
-    if mask is not None and (query.device.type == "cpu" or not _is_flag(mask, query, key)):
+    if mask is not None and (kind == "cpu" or not _is_flag(mask, request)):
         return None
-    request = make_request(
-        query, key, value, score=score, mask=None, bias=None, weighting=weighting
-    )
     form = request.dot()
     # With other widths torch would hold the whole N×M matrix.
-    if form is None or form.key.shape[-1] != value.shape[-1]:
+    if form is None or form.key.shape[-1] != request.value.shape[-1]:
         return None
-    kind = query.device.type
     is_mixed = torch.is_autocast_enabled(kind)
     with torch.autocast(kind, enabled=False) if is_mixed else nullcontext():
         out = F.scaled_dot_product_attention(
@@ -126,11 +117,11 @@ def _as_dot_product(
     return out.reshape(*request.leading, *out.shape[2:])
 
 
-def _is_flag(mask: Mask | Tensor, query: Tensor, key: Tensor) -> bool:
+def _is_flag(mask: Mask | Tensor, request: Request) -> bool:
     """Whether the mask is causal, with as many queries as keys for all sizes of the graph."""
     # Not at the top: it takes a second, and whoever traces has paid it.
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
     encoded = encode(mask)
     is_causal = encoded.form in _CAUSAL and not any(encoded.integers)
-    return is_causal and statically_known_true(query.shape[-2] == key.shape[-2])
+    return is_causal and statically_known_true(request.query.shape[2] == request.key.shape[2])

@@ -286,8 +286,9 @@ def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weightin
 
     def call(query, key, value):
         with at("encoder", 1), at("cross", 3):
-            return attend(query * 2, key, value, mask=causal(), weighting=weighting) * 3
+            return attend(query * 2, key, value, mask=mask, weighting=weighting) * 3
 
+    mask = causal() if learned else None
     tensors = inputs(M, learned=learned)
     compiled, counter = traced(call, fullgraph=True)
     want = compiled(*tensors)
@@ -298,7 +299,7 @@ def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weightin
     torch.testing.assert_close(seen[0].query, tensors[0] * 2)
     torch.testing.assert_close(
         weights(seen[0].query, seen[0].key, mask=seen[0].mask, weighting=seen[0].weighting),
-        weights(tensors[0] * 2, tensors[1], mask=causal(), weighting=weighting),
+        weights(tensors[0] * 2, tensors[1], mask=mask, weighting=weighting),
     )
     torch.testing.assert_close(compiled(*tensors), want)
     assert len(seen) == 2
@@ -326,6 +327,8 @@ def test_what_is_wrong_is_said_as_without_a_compiler():
     compiled(query, torch.tensor([3, 5]))
     with pytest.raises(ShapeError, match=r"lengths must be at most M = 5; got 9\."):
         compiled(query, torch.tensor([3, 9]))
+    with pytest.raises(ShapeError, match=r"value must have as many positions as key, M = 5; got 2"):
+        traced(lambda q: attend(q, q, q[:, :, :2]))[0](query)
     with pytest.raises(SettingError, match=r"return_lse must go with Softmax\(\)"):
         traced(lambda q: attend(q, q, weighting=Hard(), return_lse=True))[0](query)
 

@@ -160,6 +160,17 @@ def test_gradients_of_the_tiled_engine_come_without_another_forward_pass(monkeyp
         torch.testing.assert_close(one, other)
 
 
+def test_gradients_nobody_planned_for_are_right():
+    tensors = tensor(B, H, N, D), tensor(B, H, M, D), tensor(B, H, M, E)
+    given = arguments(*tensors, bias=alibi(), wants_grad=False)
+    want = attend(*tensors, bias=alibi()).square().sum()
+    got = ATTEND(*given)[0].square().sum()
+    for one, other in zip(
+        torch.autograd.grad(got, tensors), torch.autograd.grad(want, tensors), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+
 def test_without_keys_gradients_are_zeros():
     given = arguments(tensor(B, H, N, D), tensor(B, H, 0, D), tensor(B, H, 0, E), bias=alibi())
     out, _ = ATTEND(*given)
