@@ -23,7 +23,10 @@ from regard.attention.backends.blocks import (
     Inputs,
     Job,
     Sizes,
+    add_to_bias,
+    add_to_keys,
     bias_of,
+    divisor,
     exp_of,
     keys_of,
     mix,
@@ -80,7 +83,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     if additive_few.fits(request):
         return additive_few.run(request), None
     inputs = Inputs.of(request)
-    job = Job.of(request, Sizes.of(request, _FLOATS_PER_PAIR, cuts_keys=False), is_joined=True)
+    job = Job.of(request, Sizes.of(request, _FLOATS_PER_PAIR, cuts_keys=False))
     out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
         job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
     )
@@ -262,44 +265,44 @@ class _Additive(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         B, H, N, _ = query.shape
         out = query.new_zeros(B, H, N, value.shape[-1])
-        lse = query.new_full((B, H, N), float("-inf"))
+        top, total = query.new_zeros(B, H, N, 1), query.new_zeros(B, H, N, 1)
         factors = _Factors.of(query, key, w)
         room = _Room(query)
         for block in job.blocks():
             scores = _adjust(job, block, _block_scores(factors, block, room), bias)
-            total = scores.logsumexp(dim=-1, keepdim=True)
-            rows_of(lse, block).copy_(total.squeeze(-1))
-            weights = exp_of(scores.sub_(_pivot(total)))
-            if (factor := job.factor(block, weights)) is not None:
-                weights *= factor
-            rows_of(out, block).copy_(mix(weights, keys_of(value, block), block.veil))
+            best = scores.amax(dim=-1, keepdim=True).clamp_min_(torch.finfo(scores.dtype).min)
+            powers = exp_of(scores.sub_(best))
+            summed = powers.sum(dim=-1, keepdim=True)
+            rows_of(top, block).copy_(best)
+            rows_of(total, block).copy_(summed)
+            if (factor := job.factor(block, powers)) is not None:
+                powers *= factor
+            mixed = mix(powers, keys_of(value, block), block.veil)
+            rows_of(out, block).copy_(mixed.div_(divisor(summed)))
         ctx.job = job
-        ctx.save_for_backward(query, key, value, bias, w, out, lse)
-        return out, lse
+        ctx.save_for_backward(query, key, value, bias, w, out, top, total)
+        return out, (top + total.log()).squeeze(-1)
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
-        query, key, value, bias, w, out, lse = ctx.saved_tensors
+        query, key, value, bias, w, out, top, total = ctx.saved_tensors
         inputs = Inputs(query, key, value, bias, (w,))
         wanted = ctx.needs_input_grad[1:]
         if torch.is_grad_enabled():
             return (None, *tiled.backward(ctx.job, inputs, wanted, d_out, d_lse))
-        d_out = d_out.contiguous()
-        delta = (d_out * out).sum(dim=-1, keepdim=True)
+        mean = (d_out * out).sum(dim=-1, keepdim=True)
         if ctx.job.wants_lse:
-            delta = delta - d_lse.unsqueeze(-1)
+            mean = mean - d_lse.unsqueeze(-1)
+        # Powers stand for weights: what they lack, the gradients that they meet have.
+        total = divisor(total)
+        d_out, mean = (d_out / total).contiguous(), mean / total
         blocks = list(ctx.job.blocks())
         every = (range(key.shape[2]),)
         whole = {b.keys for b in blocks if not b.rows.start} == {every}
-        gradients = _Gradients(ctx.job, inputs, wanted, _pivot(lse.unsqueeze(-1)), whole)
+        gradients = _Gradients(ctx.job, inputs, wanted, top, whole)
         for block in blocks:
-            gradients.add(block, rows_of(d_out, block), rows_of(delta, block))
+            gradients.add(block, rows_of(d_out, block), rows_of(mean, block))
         return (None, *gradients.finish())
-
-
-def _pivot(lse: Tensor) -> Tensor:
-    """What to subtract from scores: +∞ where nothing is visible, so that weights become zero."""
-    return lse.masked_fill(lse == float("-inf"), float("inf"))
 
 
 class _Gradients:
@@ -311,9 +314,9 @@ class _Gradients:
     """
 
     def __init__(
-        self, job: Job, inputs: Inputs, wanted: tuple[bool, ...], pivot: Tensor, whole: bool
+        self, job: Job, inputs: Inputs, wanted: tuple[bool, ...], top: Tensor, whole: bool
     ) -> None:
-        self.job, self.inputs, self.wanted, self.pivot = job, inputs, wanted, pivot
+        self.job, self.inputs, self.wanted, self.top = job, inputs, wanted, top
         self.whole = whole
         query, key, value, bias, (w,) = inputs
         self.factors = _Factors.of(query, key, w)
@@ -324,30 +327,32 @@ class _Gradients:
         self.bias = None if bias is None or not wanted[3] else torch.zeros_like(bias)
         self.w = torch.zeros_like(self.factors.w)
 
-    def add(self, block: Block, d_out: Tensor, delta: Tensor) -> None:
+    def add(self, block: Block, d_out: Tensor, mean: Tensor) -> None:
         """The part that a block of queries has in every gradient."""
         value, job = keys_of(self.inputs.value, block), self.job
         d_weights = d_out @ value.transpose(-1, -2)
         factor = job.factor(block, d_weights)
         if factor is not None:
             d_weights *= factor
-        d_weights -= delta
+        d_weights -= mean
         if block.veil is not None:
             d_weights.masked_fill_(block.veil, 0)
-        # What a score lacks to be the logarithm of a weight.
+        # What a score lacks to be the logarithm of a power.
         offset = _adjust(job, block, torch.zeros_like(d_weights), self.inputs.bias)
-        offset += self.factors.sum_of_w() - rows_of(self.pivot, block)
+        offset += self.factors.sum_of_w() - rows_of(self.top, block)
         weights, d_scores = self._go_through_tiles(block, offset, d_weights)
         if factor is not None:
             weights *= factor
-        d_value = keys_of(self.value, block).flatten(0, 1)
         mixed = weights.flatten(0, 1).transpose(1, 2)
-        kept = 0 if self.whole and not block.rows.start else 1
-        d_value.baddbmm_(mixed, d_out.flatten(0, 1), beta=kept)
+        if self.whole and not block.rows.start:
+            torch.bmm(mixed, d_out.flatten(0, 1), out=keys_of(self.value, block).flatten(0, 1))
+        else:
+            d_value = torch.bmm(mixed, d_out.flatten(0, 1))
+            add_to_keys(self.value, block, d_value.view(*weights.shape[:2], *d_value.shape[1:]))
         if self.bias is not None:
             part = bias_of(self.bias, block)
             assert part is not None
-            part += d_scores.sum_to_size(part.shape)
+            add_to_bias(self.bias, block, d_scores.sum_to_size(part.shape))
 
     def finish(self) -> list[Tensor | None]:
         """The gradients in the order of the inputs."""
@@ -369,6 +374,9 @@ class _Gradients:
         # last, since one long sum would lose a digit.
         weighted = query.new_zeros(query.shape)
         d_query, d_key = rows_of(self.query, block), keys_of(self.key, block)
+        has_gaps = len(block.keys) > 1
+        if has_gaps:
+            d_key = torch.zeros_like(d_key)
         everything = (query, key, d_query, d_key, offset.mul_(LOG2_E), d_weights, weighted)
         for w, q, k, dq, dk, powers, ds, total in self.factors.lanes(*everything):
             tile = _Tile.of(len(q), n, m, D, most_rows=_ROWS_OF_GRADIENTS)
@@ -399,6 +407,8 @@ class _Gradients:
                             torch.sum(r.all, dim=1, out=d_those)
                         else:
                             d_those.add_(r.all.sum(dim=1))
+        if has_gaps:
+            add_to_keys(self.key, block, d_key)
         if self.wanted[4]:
             axes = (0, 2) if self.factors.w.dim() == 2 else (0, 1, 2)
             of_scores = d_weights.sum(dim=(*axes, 3) if len(axes) == 2 else (0, 1, 2, 3))

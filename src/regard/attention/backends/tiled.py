@@ -21,6 +21,7 @@ from regard.attention.backends.blocks import (
     add_to_bias,
     add_to_keys,
     bias_of,
+    divisor,
     exp_of,
     hide,
     is_finite,
@@ -79,7 +80,7 @@ def backward(
     wanted: tuple[bool, ...],
     d_out: Tensor,
     d_lse: Tensor,
-    answer: tuple[Tensor, Tensor] | None = None,
+    answer: tuple[Tensor, ...] | None = None,
 ) -> list[Tensor | None]:
     """The gradients of ``inputs``; differentiable again where gradients are enabled.
 
@@ -90,6 +91,8 @@ def backward(
         d_out: The gradient of the mixed values.
         d_lse: The gradient of the log-sum-exp.
         answer: The mixed values and the log-sum-exp, if they are at hand: softmax needs less then.
+            Better, instead of the latter, the best score and the sum of powers relative to it: at
+            large scores, one number for both has too few digits.
     """
     query, key, value, bias, tensors = inputs
     again = torch.is_grad_enabled()
@@ -97,7 +100,10 @@ def backward(
     blocks = job.blocks()
     if answer is not None and not again and isinstance(job.weighting, Softmax):
         slope, blocks = _SoftmaxSlope(job, d_out, d_lse, *answer), chain.from_iterable(job.parts())
+        d_out = slope.d_out
     sums = _Sums([query, key, value, bias, *tensors], wanted)
+    if again:
+        sums.depend_on(d_out)
     for block in blocks:
         inside = [
             rows_of(query, block),
@@ -165,25 +171,28 @@ class _Tiled(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         B, H, N, _ = query.shape
         out = query.new_zeros(B, H, N, value.shape[-1])
-        lse = query.new_full((B, H, N), float("-inf"))
+        top, total = query.new_zeros(B, H, N, 1), query.new_zeros(B, H, N, 1)
         inputs = Inputs(query, key, value, bias, tensors)
         if isinstance(job.weighting, Softmax):
             for parts in job.parts():
-                _softmax(job, parts, inputs, rows_of(out, parts[0]), rows_of(lse, parts[0]))
+                found = reduce(or_, (_partial(job, part, inputs) for part in parts))
+                rows_of(top, parts[0]).copy_(found.top)
+                rows_of(total, parts[0]).copy_(found.total)
+                rows_of(out, parts[0]).copy_(found.mixed / divisor(found.total))
         else:
             for block in job.blocks():
                 weights = job.weighting.rows(scores_of(job, block, inputs))
                 rows_of(out, block).copy_(_mixed(job, block, inputs, weights))
         ctx.job = job
-        ctx.save_for_backward(query, key, value, bias, out, lse, *tensors)
-        return out, lse
+        ctx.save_for_backward(query, key, value, bias, out, top, total, *tensors)
+        return out, (top + total.log()).squeeze(-1)
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
-        query, key, value, bias, out, lse, *tensors = ctx.saved_tensors
+        query, key, value, bias, out, top, total, *tensors = ctx.saved_tensors
         inputs = Inputs(query, key, value, bias, tuple(tensors))
         wanted = ctx.needs_input_grad[1:]
-        return (None, *backward(ctx.job, inputs, wanted, d_out, d_lse, (out, lse)))
+        return (None, *backward(ctx.job, inputs, wanted, d_out, d_lse, (out, top, total)))
 
 
 class _Partial(NamedTuple):
@@ -199,14 +208,6 @@ class _Partial(NamedTuple):
         one, two = exp_of(self.top - top), exp_of(other.top - top)
         total = self.total * one + other.total * two
         return _Partial(top, total, self.mixed * one + other.mixed * two)
-
-
-def _softmax(job: Job, parts: tuple[Block, ...], inputs: Inputs, out: Tensor, lse: Tensor) -> None:
-    """The answer for some queries, from the parts of their keys."""
-    found = reduce(or_, (_partial(job, part, inputs) for part in parts))
-    lse.copy_((found.top + found.total.log()).squeeze(-1))
-    # Where nothing is visible, a sum of zero is not to be divided by.
-    out.copy_(found.mixed / found.total.clamp_min(torch.finfo(out.dtype).tiny))
 
 
 def _partial(job: Job, block: Block, inputs: Inputs) -> _Partial:
@@ -249,11 +250,26 @@ class _SoftmaxSlope:
     ``Σ weight · d_weight`` over the keys of a query is ``out · d_out``, whatever dropout did.
     """
 
-    def __init__(self, job: Job, d_out: Tensor, d_lse: Tensor, out: Tensor, lse: Tensor) -> None:
+    def __init__(
+        self,
+        job: Job,
+        d_out: Tensor,
+        d_lse: Tensor,
+        out: Tensor,
+        top: Tensor,
+        total: Tensor | None = None,
+    ) -> None:
         mean = (d_out * out).sum(dim=-1, keepdim=True)
-        self.mean = mean - d_lse.unsqueeze(-1) if job.wants_lse else mean
-        # +∞ where nothing is visible, so that weights become zero.
-        self.pivot = lse.masked_fill(lse == float("-inf"), float("inf")).unsqueeze(-1)
+        if job.wants_lse:
+            mean = mean - d_lse.unsqueeze(-1)
+        if total is None:
+            # The log-sum-exp, for both; +∞ where nothing is visible, so that weights become zero.
+            top = top.masked_fill(top == float("-inf"), float("inf")).unsqueeze(-1)
+            self.pivot, self.d_out, self.mean = top, d_out, mean
+        else:
+            # Powers stand for weights: what they lack, the gradients that they meet have.
+            total = divisor(total)
+            self.pivot, self.d_out, self.mean = top, d_out / total, mean / total
 
     def weights(self, block: Block, scores: Tensor) -> Tensor:
         return exp_of(scores.detach() - rows_of(self.pivot, block))
@@ -343,6 +359,11 @@ class _Sums:
             else None
             for place, (tensor, want) in enumerate(zip(inputs, wanted, strict=True))
         ]
+
+    def depend_on(self, tensor: Tensor) -> None:
+        """Let the sums have a past even where nothing is added."""
+        nothing = tensor[..., :0].sum()
+        self.totals = [total if total is None else total + nothing for total in self.totals]
 
     def add(self, block: Block, grads: list[Tensor | None]) -> None:
         for place, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
