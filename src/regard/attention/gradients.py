@@ -12,7 +12,6 @@ from regard.attention.backends.blocks import Inputs
 from regard.attention.encoding import Encoded, decode
 from regard.attention.plan import pick_backend, serve
 from regard.attention.request import Request, make_request
-from regard.attention.weighting import Softmax
 
 Pairs = list[tuple[Tensor, Tensor]]
 
@@ -48,8 +47,7 @@ def request_of(given: Sequence[Tensor], rest: Sequence[Any]) -> tuple[Request, s
         score=score,
         mask=mask,
         bias=bias,
-        # The graph lets the sink drain.
-        weighting=Softmax() if isinstance(weighting, Softmax) else weighting,
+        weighting=weighting,
         dropout=dropout,
         return_lse=wants_lse,
         wants_grad=any(learned),

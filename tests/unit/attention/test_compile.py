@@ -159,21 +159,27 @@ def test_without_gradients_a_dot_product_is_torchs_own(score):
 
 
 @pytest.mark.parametrize(
-    ("mask", "is_flag"),
-    [(causal(), True), (causal(first=0), True), (causal(first=1), False), (window(2, 0), False)],
+    ("mask", "keys", "is_flag"),
+    [
+        (causal(), N, True),
+        (causal(first=0), N, True),
+        (causal(first=0), M, False),
+        (causal(first=1), N, False),
+        (window(2, 0), N, False),
+    ],
 )
-def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, is_flag):
+def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, keys, is_flag):
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: False)  # unknown to "meta"
     flags = []
     monkeypatch.setattr(
         torch.nn.functional,
         "scaled_dot_product_attention",
-        lambda query, key, value, **options: flags.append(options["is_causal"]) or value,
+        lambda query, key, value, **options: flags.append(options["is_causal"]) or query,
     )
-    query = torch.empty(B, H, N, D, device="meta")
+    query, key = (torch.empty(B, H, n, D, device="meta") for n in (N, keys))
     options = {"score": ScaledDot(), "bias": None, "weighting": Softmax(), "dropout": 0.0}
     rest = {"generator": None, "backend": None, "return_lse": False}
-    out = attend_in_graph(query, query, query, mask=mask, **options, **rest)
+    out = attend_in_graph(query, key, key, mask=mask, **options, **rest)
     assert out.shape == query.shape
     assert flags == [True] * is_flag
 
@@ -284,25 +290,27 @@ def test_what_a_user_wrote_runs_between_two_graphs(options):
 def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weighting):
     seen = []
 
-    def call(query, key, value):
-        with at("encoder", 1), at("cross", 3):
-            return attend(query * 2, key, value, mask=mask, weighting=weighting) * 3
+    def call(query, key):
+        with at("encoder", 1):
+            with at("cross", 3):
+                out = attend(query * 2, key, mask=mask, weighting=weighting)
+            return attend(out, key) * 3
 
     mask = causal() if learned else None
-    tensors = inputs(M, learned=learned)
+    tensors = inputs(M, learned=learned)[:2]
     compiled, counter = traced(call, fullgraph=True)
     want = compiled(*tensors)
     with observe(seen.append):
         torch.testing.assert_close(compiled(*tensors), want)
         compiled(*tensors)
-    assert [(each.kind, each.layer) for each in seen] == [("cross", 3)] * 2
+    assert [(each.kind, each.layer) for each in seen] == [("cross", 3), ("encoder", 1)] * 2
     torch.testing.assert_close(seen[0].query, tensors[0] * 2)
     torch.testing.assert_close(
         weights(seen[0].query, seen[0].key, mask=seen[0].mask, weighting=seen[0].weighting),
         weights(tensors[0] * 2, tensors[1], mask=mask, weighting=weighting),
     )
     torch.testing.assert_close(compiled(*tensors), want)
-    assert len(seen) == 2
+    assert len(seen) == 4
     assert counter.frame_count <= 2
 
 
