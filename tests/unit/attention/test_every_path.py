@@ -126,12 +126,11 @@ def test_gradients_of_every_weighting_bias_and_dtype(weighting, dtype):
             assert_every_path_is_right(case, truth, gradients=True)
 
 
-# What sees nothing has no second derivatives to compare.
 DIFFERENTIABLE = {
     "score": list(SCORES),
     "bias": [None, "of pairs", "relative", "shaw with values"],
     "weighting": list(WEIGHTINGS),
-    "mask": [None, "lengths & causal", "documents & window"],
+    "mask": [None, "lengths & causal", "documents & window", "nothing"],
 }
 DERIVED = list(two_by_two(DIFFERENTIABLE))
 
