@@ -17,12 +17,18 @@ Pairs = list[tuple[Tensor, Tensor]]
 
 
 @contextmanager
-def autograd() -> Iterator[None]:
-    """Gradients can be taken inside, though operators run below autograd and its view tracking."""
+def recording(kind: str) -> Iterator[None]:
+    """Gradients can be taken inside, though operators run below autograd and its view tracking.
+
+    Args:
+        kind: Of the device, whose automatic precision is left out as in ``attend``.
+    """
     keys = (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView)
     with ExitStack() as stack:
         for key in keys:
             stack.enter_context(torch._C._SetExcludeDispatchKeyGuard(key, False))
+        if torch.is_autocast_enabled(kind):
+            stack.enter_context(torch.autocast(kind, enabled=False))
         stack.enter_context(torch.enable_grad())
         yield
 
@@ -61,6 +67,16 @@ def is_tiled(request: Request, backend: str | None) -> bool:
     return request.key.shape[2] > 0 and pick_backend(request, backend) is tiled
 
 
+def answer_and_sums(request: Request) -> tuple[Tensor, Tensor, Tensor]:
+    """Mixed values and log-sum-exp by the tiled engine, and what makes its gradient cheaper.
+
+    The latter is (B, H, N, 2): the best score of each query, and its sum of powers.
+    """
+    out, top, total = tiled.answer_of(tiled.job_of(request), Inputs.of(request))
+    lse = (top + total.log()).squeeze(-1)
+    return out.to(request.query.dtype), lse, torch.cat([top, total], dim=-1)
+
+
 def leaves_of(tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]:
     """The same numbers, from which gradients are counted."""
     pairs = zip(_detached(tensors), wanted, strict=True)
@@ -81,22 +97,22 @@ def gradients(
         wanted: Which of them have a gradient that is wanted.
         rest: See ``request_of``.
         d_answer: The gradients of the mixed values and of the log-sum-exp.
-        answer: Mixed values and log-sum-exp themselves.
+        answer: The mixed values, and the sums of ``answer_and_sums``.
 
     Returns:
         The gradients that are wanted.
     """
-    with autograd():
+    with recording(given[0].device.type):
         leaves = leaves_of(given, wanted)
         request, backend = request_of(leaves, rest)
         d_out, d_lse = _on_four_axes(request, *_detached(d_answer))
-        if is_tiled(request, backend):
-            # Planned for other gradients, the answer may lack the log-sum-exp. Rounded to half
-            # precision, mixed values would say too little.
-            is_kept = list(wanted) == list(rest[-1]) and answer[0].dtype == answer[1].dtype
-            at_hand = _on_four_axes(request, *_detached(answer)) if is_kept else None
+        # Planned for other gradients, the sums may be missing. Rounded to half precision, mixed
+        # values would say too little.
+        is_kept = list(wanted) == list(rest[-1]) and answer[0].dtype == answer[1].dtype
+        if is_kept and is_tiled(request, backend):
+            out, sums = _on_four_axes(request, *_detached(answer))
             with torch.no_grad():
-                pairs = _of_tiled(request, d_out, d_lse, at_hand)
+                pairs = _of_tiled(request, d_out, d_lse, (out, sums[..., :1], sums[..., 1:]))
         else:
             out, lse = serve(request, backend)
             pairs = [(out, d_out)] if lse is None else [(out, d_out), (lse, d_lse)]
@@ -124,7 +140,7 @@ def gradients_again(
     Returns:
         Those of both parts of ``d_answer``, and those of ``given`` that are wanted.
     """
-    with autograd():
+    with recording(given[0].device.type):
         d_leaves, leaves = leaves_of(d_answer, (True, True)), leaves_of(given, wanted)
         request, _ = request_of(leaves, rest)
         d_out, d_lse = _on_four_axes(request, *d_leaves)
@@ -135,7 +151,7 @@ def gradients_again(
 
 
 def _of_tiled(
-    request: Request, d_out: Tensor, d_lse: Tensor, answer: tuple[Tensor, Tensor] | None
+    request: Request, d_out: Tensor, d_lse: Tensor, answer: tuple[Tensor, ...] | None
 ) -> Pairs:
     """The inputs of the tiled engine with their gradients, without its forward pass.
 
@@ -169,9 +185,9 @@ def _chained(pairs: Pairs, leaves: Sequence[Tensor], *, create_graph: bool = Fal
     )
 
 
-def _on_four_axes(request: Request, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor]:
-    rows = request.query.shape[:3]
-    return out.reshape(*rows, out.shape[-1]), lse.reshape(rows)
+def _on_four_axes(request: Request, *answers: Tensor) -> list[Tensor]:
+    rows, rank = request.query.shape[:3], len(request.leading) + 1
+    return [answer.reshape(*rows, *answer.shape[rank:]) for answer in answers]
 
 
 def _detached(tensors: Sequence[Tensor]) -> list[Tensor]:

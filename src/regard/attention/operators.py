@@ -3,6 +3,9 @@
 A compiler sees tensors whose numbers, and often sizes, it does not know; the engine plans by both.
 So a graph holds one operator, ``regard::attend``, which plans when it runs, and another for its
 gradient, and that one's. What ``attend`` takes besides tensors is encoded: ``encoding.py``.
+
+Compilers keep on disk what they made of an operator, by its name: where it comes to take or return
+something else, it needs another.
 """
 
 from collections.abc import Sequence
@@ -13,11 +16,12 @@ from torch import Tensor
 
 from regard.attention.encoding import Encoded, decode
 from regard.attention.gradients import (
-    autograd,
+    answer_and_sums,
     gradients,
     gradients_again,
     is_tiled,
     leaves_of,
+    recording,
     request_of,
 )
 from regard.attention.mask import as_mask
@@ -35,7 +39,7 @@ def attend_operator(
     integers: Sequence[int],
     floats: Sequence[float],
     learned: Sequence[bool],
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """``attend``, planned when it runs.
 
     Args:
@@ -52,7 +56,8 @@ def attend_operator(
             for; the plan depends on it.
 
     Returns:
-        The mixed values, and the log-sum-exp; zeros if nobody wants it.
+        The mixed values; the log-sum-exp, and what makes a gradient cheaper: zeros where nobody
+        wants them.
     """
     if (observer := current_observer()) is not None:
         score, mask, bias, weighting, *_, kind, layer = decode(
@@ -60,19 +65,20 @@ def attend_operator(
         )
         mask = None if mask is None else as_mask(mask)
         observer(Seen(kind, layer, query, key, score, mask, bias, weighting))
-    with autograd():
+    with recording(query.device.type):
         leaves = leaves_of((query, key, value, *tensors), learned)
         request, backend = request_of(leaves, (form, integers, floats, learned))
-    # The gradient of the tiled engine needs less with it.
-    request.return_lse |= request.wants_grad and is_tiled(request, backend)
-    with torch.no_grad():
-        out, lse = serve(request, backend)
-    if lse is None:
-        lse = out.new_zeros(out.shape[:-1], dtype=_wide(query))
+        with torch.no_grad():
+            if request.wants_grad and is_tiled(request, backend):
+                out, lse, sums = answer_and_sums(request)
+            else:
+                out, found = serve(request, backend)
+                sums = out.new_zeros(*out.shape[:-1], 2, dtype=_wide(query))
+                lse = torch.zeros_like(sums[..., 0]) if found is None else found
     leading = _leading(query, key, value)
     # In the layout that graphs count on.
-    out, lse = (t.reshape(*leading, *t.shape[2:]).contiguous() for t in (out, lse))
-    return out, lse
+    out, lse, sums = (t.reshape(*leading, *t.shape[2:]).contiguous() for t in (out, lse, sums))
+    return out, lse, sums
 
 
 @attend_operator.register_fake
@@ -85,9 +91,10 @@ def _fake(
     integers: Sequence[int],
     floats: Sequence[float],
     learned: Sequence[bool],
-) -> tuple[Tensor, Tensor]:
-    rows = (*_leading(query, key, value), query.shape[-2])
-    return query.new_empty(*rows, value.shape[-1]), query.new_empty(rows, dtype=_wide(query))
+) -> tuple[Tensor, Tensor, Tensor]:
+    rows, wide = (*_leading(query, key, value), query.shape[-2]), _wide(query)
+    out = query.new_empty(*rows, value.shape[-1])
+    return out, query.new_empty(rows, dtype=wide), query.new_empty(*rows, 2, dtype=wide)
 
 
 @torch.library.custom_op("regard::attend_backward", mutates_args=())
@@ -95,7 +102,7 @@ def attend_backward(
     d_out: Tensor,
     d_lse: Tensor,
     out: Tensor,
-    lse: Tensor,
+    sums: Tensor,
     given: Sequence[Tensor],
     form: str,
     integers: Sequence[int],
@@ -108,8 +115,8 @@ def attend_backward(
     Args:
         d_out: The gradient of the mixed values.
         d_lse: The gradient of the log-sum-exp.
-        out: The mixed values.
-        lse: The log-sum-exp.
+        out: What ``regard::attend`` returned first.
+        sums: What it returned last.
         given: Query, key, value and the encoded tensors.
         form: See ``regard::attend``.
         integers: See there.
@@ -121,7 +128,7 @@ def attend_backward(
         The gradients that are wanted.
     """
     rest = (form, integers, floats, learned)
-    return _settled(gradients(given, wanted, rest, (d_out, d_lse), (out, lse)))
+    return _settled(gradients(given, wanted, rest, (d_out, d_lse), (out, sums)))
 
 
 @attend_backward.register_fake
@@ -129,7 +136,7 @@ def _fake_backward(
     d_out: Tensor,
     d_lse: Tensor,
     out: Tensor,
-    lse: Tensor,
+    sums: Tensor,
     given: Sequence[Tensor],
     form: str,
     integers: Sequence[int],
@@ -188,15 +195,16 @@ def _fake_backward_again(
     return [t.new_empty(t.shape) for t in (d_out, d_lse, *asked)]
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     query, key, value, tensors, *ctx.rest = inputs
-    ctx.save_for_backward(*output, query, key, value, *tensors)
+    out, _, sums = output
+    ctx.save_for_backward(out, sums, query, key, value, *tensors)
 
 
-def _backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
-    out, lse, *given = ctx.saved_tensors
+def _backward(ctx: Any, d_out: Tensor, d_lse: Tensor, _: Tensor) -> Any:
+    out, sums, *given = ctx.saved_tensors
     wanted = [*ctx.needs_input_grad[:3], *ctx.needs_input_grad[3]]
-    grads = attend_backward(d_out, d_lse, out, lse, given, *ctx.rest, wanted)
+    grads = attend_backward(d_out, d_lse, out, sums, given, *ctx.rest, wanted)
     each = _each_or_none(grads, wanted)
     return (*each[:3], each[3:], *_of_rest(ctx.rest))
 

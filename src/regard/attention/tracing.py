@@ -86,7 +86,7 @@ def attend_in_graph(
         out = _as_dot_product(request, mask)
         if out is not None:
             return out
-    out, lse = attend_operator(query, key, value, tensors, form, integers, floats, learned)
+    out, lse, _ = attend_operator(query, key, value, tensors, form, integers, floats, learned)
     if (sink := request.sink) is not None:
         out, lse = drained(sink if lse.dim() > 1 else sink[0], out, lse)
     return (out, lse) if return_lse else out

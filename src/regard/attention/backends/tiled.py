@@ -74,6 +74,28 @@ def job_of(request: Request) -> Job:
     return Job.of(request, _sizes(request))
 
 
+def answer_of(job: Job, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+    """The mixed values; of softmax also the best scores, and the sums of powers relative to them.
+
+    Both are (B, H, N, 1), and zeros for other weightings.
+    """
+    query, value = inputs.query, inputs.value
+    B, H, N, _ = query.shape
+    out = query.new_zeros(B, H, N, value.shape[-1])
+    top, total = query.new_zeros(B, H, N, 1), query.new_zeros(B, H, N, 1)
+    if isinstance(job.weighting, Softmax):
+        for parts in job.parts():
+            found = reduce(or_, (_partial(job, part, inputs) for part in parts))
+            rows_of(top, parts[0]).copy_(found.top)
+            rows_of(total, parts[0]).copy_(found.total)
+            rows_of(out, parts[0]).copy_(found.mixed / divisor(found.total))
+    else:
+        for block in job.blocks():
+            weights = job.weighting.rows(scores_of(job, block, inputs))
+            rows_of(out, block).copy_(_mixed(job, block, inputs, weights))
+    return out, top, total
+
+
 def backward(
     job: Job,
     inputs: Inputs,
@@ -169,20 +191,7 @@ class _Tiled(torch.autograd.Function):
         bias: Tensor | None,
         *tensors: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        B, H, N, _ = query.shape
-        out = query.new_zeros(B, H, N, value.shape[-1])
-        top, total = query.new_zeros(B, H, N, 1), query.new_zeros(B, H, N, 1)
-        inputs = Inputs(query, key, value, bias, tensors)
-        if isinstance(job.weighting, Softmax):
-            for parts in job.parts():
-                found = reduce(or_, (_partial(job, part, inputs) for part in parts))
-                rows_of(top, parts[0]).copy_(found.top)
-                rows_of(total, parts[0]).copy_(found.total)
-                rows_of(out, parts[0]).copy_(found.mixed / divisor(found.total))
-        else:
-            for block in job.blocks():
-                weights = job.weighting.rows(scores_of(job, block, inputs))
-                rows_of(out, block).copy_(_mixed(job, block, inputs, weights))
+        out, top, total = answer_of(job, Inputs(query, key, value, bias, tensors))
         ctx.job = job
         ctx.save_for_backward(query, key, value, bias, out, top, total, *tensors)
         return out, (top + total.log()).squeeze(-1)
