@@ -75,9 +75,10 @@ def attend_operator(
                 out, found = serve(request, backend)
                 sums = out.new_zeros(*out.shape[:-1], 2, dtype=_wide(query))
                 lse = torch.zeros_like(sums[..., 0]) if found is None else found
-    leading = _leading(query, key, value)
     # In the layout that graphs count on.
-    out, lse, sums = (t.reshape(*leading, *t.shape[2:]).contiguous() for t in (out, lse, sums))
+    out, lse, sums = (
+        t.reshape(*request.leading, *t.shape[2:]).contiguous() for t in (out, lse, sums)
+    )
     return out, lse, sums
 
 
