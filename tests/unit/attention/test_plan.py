@@ -15,6 +15,7 @@ from regard.attention import (
     explain,
     lengths,
 )
+from regard.attention.backends.sdpa import kernels
 from regard.attention.plan import BACKENDS
 from regard.errors import SettingError
 
@@ -94,3 +95,23 @@ def test_the_fused_operator_is_what_runs_where_the_plan_says_so():
         attend(*inputs, mask=lengths([3, 16]))
     names = {event.name for event in profile.events()}
     assert "aten::_scaled_dot_product_flash_attention_for_cpu" in names
+
+
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_on_a_gpu_no_kernel_may_serve_that_holds_the_matrix_nor_cudnns_under_a_mask(is_masked):
+    def allowed():
+        cuda = torch.backends.cuda
+        return {
+            "flash": cuda.flash_sdp_enabled(),
+            "efficient": cuda.mem_efficient_sdp_enabled(),
+            "math": cuda.math_sdp_enabled(),
+            "cudnn": cuda.cudnn_sdp_enabled(),
+        }
+
+    before = allowed()
+    with kernels(True, is_masked=is_masked):
+        inside = allowed()
+    assert inside == {"flash": True, "efficient": True, "math": False, "cudnn": not is_masked}
+    with kernels(False, is_masked=is_masked):
+        assert allowed() == before
+    assert allowed() == before

@@ -1,10 +1,12 @@
 """torch's fused scaled dot product attention, wherever it gives what was asked."""
 
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention.backends import tiled
 from regard.attention.backends.blocks import is_finite, without_hidden
@@ -30,10 +32,12 @@ def refuse(request: Request) -> str | None:
         reason = "the bias needs a gradient"
     elif request.position is not None:
         reason = "the bias is a rule of distances, which is not to become an N×M matrix"
-    elif _padding(request) > min(_widths(request)):
+    elif max(_widths(request)) > 2 * min(_widths(request)):
         reason = "values and keys differ so much in width that padding would cost more"
     elif request.query.dtype == torch.float64 and request.needs_grad():
         reason = "float64 gradients may be differentiated again"
+    elif request.query.is_cuda and is_double(request):
+        reason = "in float64, the kernel of a GPU would hold the N×M matrix"
     elif mask is not None and _is_narrow(mask, request):
         reason = "the window is so narrow that blocks along it are faster"
     elif mask is not None and _handed_over(request) > _LARGEST_MASK:
@@ -82,8 +86,10 @@ def notes(request: Request) -> tuple[str, ...]:
     said = []
     form = request.dot()
     assert form is not None
-    if padding := _padding(request):
-        said.append(f"padded with {padding} columns of zeros, so that keys and values are as wide")
+    if min(_widths(request)) < (width := _width(request)):
+        said.append(
+            f"keys and values padded with zeros to {width} columns, as the kernel wants them"
+        )
     if form.query.dtype != request.query.dtype:
         said.append(f"in {form.query.dtype}: as a dot product the score needs it")
     if _upcasts(request):
@@ -105,8 +111,8 @@ def bytes_beyond(request: Request) -> int:
         total += request.mask.size * (item + 1)
     if request.bias is not None:
         total += max(request.bias.numel(), _handed_over(request)) * item
-    if form.key is not request.key or _padding(request):
-        width = max(_widths(request))
+    width = _width(request)
+    if form.key is not request.key or min(_widths(request)) < width:
         rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
         total += form.key.element_size() * width * rows
     if _upcasts(request):
@@ -137,23 +143,28 @@ def _widths(request: Request) -> tuple[int, int]:
     return form.key.shape[-1], request.value.shape[-1]
 
 
-def _padding(request: Request) -> int:
-    """Columns of zeros that make keys and values equally wide: else the kernel would hold N×M."""
-    one, other = _widths(request)
-    return abs(one - other)
+def _width(request: Request) -> int:
+    """The width of keys and values in the kernel: with different ones, it would hold N×M."""
+    width = max(_widths(request))
+    return -(-width // 8) * 8 if request.query.is_cuda else width
+
+
+def is_double(request: Request) -> bool:
+    """Whether the score as a dot product is in float64."""
+    form = request.dot()
+    return form is not None and form.query.dtype == torch.float64
 
 
 def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     query, key, scale = form
     dtype = torch.float32 if query.dtype in _HALVES and _upcasts(request) else query.dtype
     query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
-    if key.shape[1] != value.shape[1]:
-        value = value.repeat_interleave(key.shape[1] // value.shape[1], dim=1)
-    width = value.shape[-1]
-    if (padding := _padding(request)) and width < key.shape[-1]:
-        value = F.pad(value, (0, padding))
-    elif padding:
-        query, key = F.pad(query, (0, padding)), F.pad(key, (0, padding))
+    heads = key.shape[1]
+    if query.is_cuda and (request.mask is not None or request.bias is not None):
+        heads = query.shape[1]  # Of a GPU's kernels, the one for masks knows no groups.
+    key, value = (_with_heads(t, max(heads, value.shape[1])) for t in (key, value))
+    width, padded = value.shape[-1], _width(request)
+    query, key, value = (_padded(t, padded) for t in (query, key, value))
     mask = request.mask
     is_causal = _is_flag(request)
     penalty = None
@@ -162,16 +173,39 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     if request.bias is not None:
         bias = request.bias.to(dtype)
         penalty = bias if penalty is None else bias + penalty
-    out = F.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=penalty,
-        is_causal=is_causal,
-        scale=scale,
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
+    with kernels(query.is_cuda, is_masked=mask is not None or request.bias is not None):
+        out = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=penalty,
+            is_causal=is_causal,
+            scale=scale,
+            enable_gqa=query.shape[1] != key.shape[1],
+        )
     return out[..., :width] if out.shape[-1] > width else out
+
+
+def kernels(is_cuda: bool, *, is_masked: bool) -> AbstractContextManager[None]:
+    """The kernels of torch that may serve: on a GPU, none that holds N×M.
+
+    Nor cuDNN's where there is a mask or a bias, since its gradient may then be NaN:
+    https://github.com/pytorch/pytorch/issues/196678.
+    """
+    if not is_cuda:
+        return nullcontext()
+    fused = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
+    return sdpa_kernel(fused if is_masked else [*fused, SDPBackend.CUDNN_ATTENTION])
+
+
+def _with_heads(tensor: Tensor, heads: int) -> Tensor:
+    repeats = heads // tensor.shape[1]
+    return tensor if repeats == 1 else tensor.repeat_interleave(repeats, dim=1)
+
+
+def _padded(tensor: Tensor, width: int) -> Tensor:
+    missing = width - tensor.shape[-1]
+    return F.pad(tensor, (0, missing)) if missing else tensor
 
 
 def _upcasts(request: Request) -> bool:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.backends import tiled
 from regard.attention.backends.blocks import exp_of, is_finite
-from regard.attention.backends.sdpa import refuse_unless_plain
+from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.request import Request
 
 # From here on the fused kernel is as fast (2 cores with AVX-512, D = 32 and 64).
@@ -43,14 +43,9 @@ def refuse(request: Request) -> str | None:
         reason = "there is a bias"
     elif request.key.shape[1] != request.query.shape[1]:
         reason = "heads are grouped"
-    elif request.query.dtype != torch.float64 and _is_double(request):
+    elif request.query.dtype != torch.float64 and is_double(request):
         reason = "as a dot product the score needs float64"
     return reason
-
-
-def _is_double(request: Request) -> bool:
-    form = request.dot()
-    return form is not None and form.query.dtype == torch.float64
 
 
 def notes(request: Request) -> tuple[str, ...]:
