@@ -1,5 +1,7 @@
 """The N×M grid of queries and keys: its sizes, its tiles and forms, and tensors laid over it."""
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
@@ -96,13 +98,20 @@ class Runs:
     def spans(self, rows: range, keys: int) -> list[range]:
         """The keys that some query of ``rows`` may see, from the first piece to the last."""
         found = []
-        for run in self.runs:
+        for run in self._meeting(rows):
             those = range(max(rows.start, run.rows.start), min(rows.stop, run.rows.stop))
-            if not those:
-                continue
             reach = range(keys) if self.band is None else self.band.span(those, keys)
             found.append(range(max(reach.start, run.keys.start), min(reach.stop, run.keys.stop)))
         return sorted((span for span in found if span), key=lambda span: span.start)
+
+    def _meeting(self, rows: range) -> Iterator[Run]:
+        """The pieces that hold some of ``rows``, found without going through all."""
+        for b in range(self.batch):
+            place = bisect_right(self.runs, (b, rows.start), key=lambda r: (r.batch, r.rows.stop))
+            for run in map(self.runs.__getitem__, range(place, len(self.runs))):
+                if run.batch != b or run.rows.start >= rows.stop:
+                    break
+                yield run
 
     def inexact(self) -> "Runs":
         """The same pieces, of which something may be hidden."""

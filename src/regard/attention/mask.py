@@ -58,7 +58,8 @@ class Mask(Rule):
         Raises:
             ShapeError: The mask does not fit these sizes, or lives on another device.
         """
-        sizes = (batch, heads, queries, keys, device)
+        # What is worked out in inference mode cannot be saved for a backward pass later.
+        sizes = (batch, heads, queries, keys, device, torch.is_inference_mode_enabled())
         bound = self._bounds.get(sizes)
         if bound is None:
             axes = (batch,) if isinstance(batch, int) else batch

@@ -90,13 +90,15 @@ def pick(
     request = asked(mask)
     if not request.key.shape[2]:
         raise ShapeError("key must have at least one position to draw from; got none.")
-    inputs = Inputs.of(request)
-    with torch.no_grad():
-        index = _draw(request, inputs)
-    drawn = where(lambda batch, head, query, key: key == index[batch, head, query])
-    # Where only the key that was drawn is visible, the log-sum-exp is its score.
-    _, chosen = tiled.run(asked(drawn if mask is None else as_mask(mask) & drawn))
-    _, lse = tiled.run(request)
+    # As in ``attend``, automatic precision narrows nothing.
+    with torch.autocast(request.query.device.type, enabled=False):
+        inputs = Inputs.of(request)
+        with torch.no_grad():
+            index = _draw(request, inputs)
+        drawn = where(lambda batch, head, query, key: key == index[batch, head, query])
+        # Where only the key that was drawn is visible, the log-sum-exp is its score.
+        _, chosen = tiled.run(asked(drawn if mask is None else as_mask(mask) & drawn))
+        _, lse = tiled.run(request)
     assert chosen is not None
     assert lse is not None
     log_prob = chosen - lse
@@ -106,7 +108,7 @@ def pick(
     leading = request.leading
     return Picked(
         context.to(request.query.dtype).reshape(*leading, *context.shape[2:]),
-        index.reshape(*leading, index.shape[-1]),
+        index.masked_fill(~seen.squeeze(-1), 0).reshape(*leading, index.shape[-1]),
         log_prob.reshape(*leading, log_prob.shape[-1]),
     )
 

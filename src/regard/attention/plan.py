@@ -104,7 +104,7 @@ def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tenso
         # No keys at all: zeros that keep their place in the graph.
         empty = request.query[..., :0]
         value = request.value.repeat_interleave(
-            request.query.shape[1] // request.value.shape[1], dim=1
+            request.query.shape[1] // max(1, request.value.shape[1]), dim=1
         )
         wide = torch.promote_types(request.query.dtype, torch.float32)
         lse = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)

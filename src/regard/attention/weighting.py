@@ -166,7 +166,10 @@ def drained(
         out: The mixed values without the sink.
         lse: The log-sum-exp without it.
     """
-    left = torch.sigmoid(lse - sink).unsqueeze(-1)
+    # Of nothing, nothing is left, even beside a sink of −inf.
+    left = torch.sigmoid((lse - sink).masked_fill(lse == float("-inf"), float("-inf"))).unsqueeze(
+        -1
+    )
     return (out * left).to(out.dtype), torch.logaddexp(lse, sink)
 
 

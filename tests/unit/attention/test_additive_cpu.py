@@ -1,5 +1,7 @@
 """The reciprocal form: its range, its tiles, its memory."""
 
+import weakref
+
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -125,3 +127,50 @@ def test_the_gradient_of_w_has_its_shape_however_it_broadcasts(heads, shape):
     ]
     assert grads[0][0].shape == w.shape
     torch.testing.assert_close(*grads, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("sizes", [(0, 2, 5, 4), (2, 0, 5, 4), (2, 2, 0, 4), (2, 2, 5, 0)])
+def test_nothing_to_do(sizes):
+    B, H, N, D = sizes
+    query, key, value = (torch.randn(B, H, n, d) for n, d in ((N, D), (7, D), (7, 3)))
+    leaves = [t.requires_grad_() for t in (query, key, value, torch.randn(D))]
+    out = attend(*leaves[:3], score=Additive(leaves[3]), mask=lengths(7))
+    out.sum().backward()
+    torch.testing.assert_close(out, value.mean(dim=2, keepdim=True).expand_as(out))
+
+
+def test_a_buffer_borrowed_in_inference_mode_serves_outside_of_it():
+    additive_cpu._scratch.__dict__.clear()
+    query, key, value, w = make()
+    with torch.inference_mode():
+        want = attend(query, key, value, score=Additive(w)).tolist()
+    out = attend(query.requires_grad_(), key, value, score=Additive(w))
+    out.sum().backward()
+    torch.testing.assert_close(out.tolist(), want)
+
+
+def test_memory_of_a_growing_number_of_keys_is_that_of_a_block(monkeypatch):
+    monkeypatch.setattr(additive_cpu, "_TILE", 2**14)
+    query, key, value, w = make(queries=1200, keys=1200, dim=4, batch=1)
+    query.requires_grad_()
+    kept = []
+    blocks = additive_cpu.Job.blocks
+
+    def spied(job):
+        for block in blocks(job):
+            kept.append(weakref.ref(block.veil))
+            yield block
+            alive.append(sum(ref() is not None for ref in kept))
+
+    alive = []
+    monkeypatch.setattr(additive_cpu.Job, "blocks", spied)
+    attend(query, key, value, score=Additive(w), mask=causal()).sum().backward()
+    assert len(alive) > 15
+    assert max(alive) <= 3
+
+
+def test_a_room_has_one_place_for_dots(monkeypatch):
+    monkeypatch.setattr(additive_cpu, "_TILE", 2**14)
+    room = additive_cpu._Room(torch.empty(1, 1, 9, 4))
+    places = {room.of(torch.empty(1, 8, m)).dots.data_ptr() for m in range(1, 100)}
+    assert len(places) == 1

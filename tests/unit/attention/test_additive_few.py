@@ -57,3 +57,18 @@ def test_the_plan_tells_a_step_from_many_queries(make_inputs):
     query, key, value = make_inputs()
     assert "at once" in explain(query[:, :, :1], key, value, score=Additive(W)).notes[0]
     assert "tiles" in explain(query, key, value, score=Additive(W)).notes[0]
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_inputs_may_lie_in_memory_in_any_order(dim):
+    torch.manual_seed(1)
+    query, key = torch.randn(3, 2, dim, 2).mT, torch.randn(3, 9, 2, dim).transpose(1, 2)
+    w = torch.randn(dim)
+    leaves = [t.requires_grad_() for t in (query, key, w)]
+    out = attend(query, key, score=Additive(w))
+    want = attend(query, key, score=Additive(w), backend="tiled")
+    torch.testing.assert_close(out, want)
+    for one, other in zip(
+        torch.autograd.grad(out.sum(), leaves), torch.autograd.grad(want.sum(), leaves), strict=True
+    ):
+        torch.testing.assert_close(one, other)

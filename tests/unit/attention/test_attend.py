@@ -16,6 +16,7 @@ from regard.attention import (
     Laplace,
     ScaledDot,
     Softmax,
+    Sparsemax,
     StudentT,
     attend,
     causal,
@@ -27,6 +28,7 @@ from regard.attention import (
     where,
     window,
 )
+from regard.attention.backends.blocks import is_finite
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
 
@@ -428,3 +430,37 @@ def test_a_mask_does_not_follow_later_changes_of_its_tensor():
 def test_what_is_of_the_wrong_kind_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call(torch.ones(2, 3))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"backend": "tiled"},
+        {"score": Additive(torch.linspace(-3, 3, 8))},
+        {"weighting": Sparsemax()},
+    ],
+)
+@pytest.mark.parametrize("queries", [2, 9])
+def test_a_backward_pass_under_autocast_is_that_of_the_forward_pass(options, queries):
+    torch.manual_seed(1)
+    query, key = 3 * torch.randn(1, 2, queries, 8), 3 * torch.randn(1, 2, 9, 8)
+    leaves = [t.requires_grad_() for t in (query, key)]
+    found = []
+    for is_enabled in (False, True):
+        out = attend(*leaves, mask=lengths([7]), **options)
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_enabled):
+            found.append(torch.autograd.grad(out.square().sum(), leaves))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_an_infinite_value_reaches_those_who_see_it_as_it_is():
+    query, value = torch.zeros(1, 1, 4, 2), torch.ones(1, 1, 4, 2)
+    value[0, 0, 2, 0] = float("inf")
+    out = attend(query, query, value, mask=causal(), backend="tiled")
+    assert out[0, 0, :, 0].tolist() == [1, 1, float("inf"), float("inf")]
+
+
+def test_a_sum_beyond_the_range_of_float16_is_no_infinity():
+    assert is_finite(torch.full((70_000,), 1, dtype=torch.float16))
+    assert not is_finite(torch.tensor([1, float("inf")], dtype=torch.float16))

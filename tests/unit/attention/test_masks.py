@@ -329,3 +329,26 @@ def test_hidden_keys_of_a_long_window_are_found_without_looking_at_every_pair():
         with Counting():
             assert mask.bind(1, 1, length, length).hidden is None
     assert sum(looked_at) < 2**12 * length
+
+
+@pytest.mark.parametrize("queries", [9, 300])
+@pytest.mark.parametrize("backend", [None, "tiled"])
+def test_a_mask_met_in_inference_mode_serves_for_training(queries, backend):
+    mask = causal() | prefix(3)
+    query = torch.randn(1, 2, queries, 8)
+    with torch.inference_mode():
+        attend(query, query, query, mask=mask, backend=backend)
+    query.requires_grad_()
+    attend(query, query, query, mask=mask, backend=backend).sum().backward()
+    assert query.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_pieces_that_some_queries_meet_are_found_without_going_through_all(batch):
+    torch.manual_seed(1)
+    ids = torch.randint(0, 12, (batch, 60)).sort().values
+    form = documents(ids, ids.flip(0)).bind(batch, None, 60, 60).form
+    for start in range(0, 60, 7):
+        rows = range(start, min(start + 10, 60))
+        want = [run for run in form.runs if set(run.rows) & set(rows)]
+        assert list(form._meeting(rows)) == want

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from regard.attention import Additive, attend, causal, lengths, pick, weights
+from regard.attention import Additive, attend, causal, lengths, pick, weights, window
 from regard.errors import ShapeError
 
 
@@ -90,3 +90,21 @@ def test_who_sees_nothing_picks_nothing():
 def test_without_keys_there_is_nothing_to_draw():
     with pytest.raises(ShapeError, match="key must have at least one position to draw from"):
         pick(torch.ones(1, 2, 3), torch.ones(1, 0, 3))
+
+
+def test_where_nothing_is_visible_the_index_is_zero():
+    # Neighbours of query 5 see keys from 100 on.
+    some = torch.ones(40, 1, dtype=torch.bool)
+    some[5] = False
+    query, key = torch.randn(1, 1, 40, 4), torch.randn(1, 1, 200, 4)
+    picked = pick(query, key, mask=window(0, 0, first=100) & some)
+    assert picked.index[0, 0].tolist() == [0 if n == 5 else 100 + n for n in range(40)]
+
+
+def test_autocast_narrows_nothing():
+    query, key = torch.randn(1, 2, 9, 16), torch.randn(1, 2, 30, 16)
+    seed = torch.Generator().manual_seed
+    plain = pick(query, key, generator=seed(1))
+    with torch.autocast("cpu", torch.bfloat16):
+        picked = pick(query, key, generator=seed(1))
+    assert torch.equal(picked.log_prob, plain.log_prob)

@@ -210,3 +210,29 @@ def test_padding_of_nan_does_not_hide_that_a_kernel_is_too_narrow_for_a_dot_prod
     key[:, :, 90:] = float("nan")
     query.requires_grad_(requires_grad)
     torch.testing.assert_close(attend(query, key, score=score, mask=lengths([90, 90])), want)
+
+
+class _SteeperByHead:
+    """A user's own: numbers of each head that no gradient flows to."""
+
+    def tensors(self):
+        return ()
+
+    def check(self, query, key):
+        pass
+
+    def tile(self, query, key, *tensors):
+        return query @ key.mT * torch.linspace(0.1, 1, query.shape[1])[:, None, None]
+
+    def as_dot(self, query, key):
+        return None
+
+    def floats_per_pair(self, dim):
+        return 1
+
+
+def test_a_score_of_ones_own_meets_all_heads_at_once():
+    query, key = torch.randn(1, 4, 600, 8), torch.randn(1, 4, 600, 8)
+    score = _SteeperByHead()
+    want = torch.softmax(score.tile(query, key), dim=-1) @ key
+    torch.testing.assert_close(attend(query, key, score=score), want)

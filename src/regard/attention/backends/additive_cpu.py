@@ -10,6 +10,7 @@ from the same tile, worked out once in the backward pass.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from threading import local
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from regard.attention.backends.blocks import (
     Sizes,
     add_to_bias,
     add_to_keys,
+    as_it_is,
     bias_of,
     divisor,
     exp_of,
@@ -56,6 +58,8 @@ def refuse(request: Request) -> str | None:
         return "the weighting is not softmax"
     if request.position is not None:
         return "the bias is a rule of distances"
+    if not request.query.numel():
+        return "there are no queries, or they have no hidden units"
     return None
 
 
@@ -181,7 +185,7 @@ class _Hidden(NamedTuple):
     Attributes:
         all: (p, n, m, D).
         rows: The same as (p · n · m, D).
-        dots: Room for a number per pair, (p · n · m,).
+        dots: Room for a number per pair, (p · n · m,), shared by all shapes.
     """
 
     all: Tensor
@@ -195,6 +199,7 @@ class _Room:
     def __init__(self, query: Tensor) -> None:
         self.dim = query.shape[-1]
         self.buffer = _borrow_buffer(query)
+        self.dots = query.new_empty(max(1, _TILE // self.dim))
         self.shapes: dict[torch.Size, _Hidden] = {}
 
     def of(self, pairs: Tensor) -> _Hidden:
@@ -203,7 +208,7 @@ class _Room:
         found = self.shapes.get(shape)
         if found is None:
             rows = self.buffer[: shape.numel() * self.dim].view(-1, self.dim)
-            found = _Hidden(rows.view(*shape, self.dim), rows, rows.new_empty(len(rows)))
+            found = _Hidden(rows.view(*shape, self.dim), rows, self.dots[: len(rows)])
             self.shapes[shape] = found
         return found
 
@@ -217,7 +222,8 @@ def _borrow_buffer(query: Tensor) -> Tensor:
     kept: dict[torch.dtype, Tensor] = _scratch.__dict__.setdefault("buffers", {})
     buffer = kept.get(query.dtype)
     if buffer is None or buffer.numel() < size:
-        buffer = kept[query.dtype] = torch.empty(size, dtype=query.dtype)
+        with torch.inference_mode(False):  # A later call may want to write to it outside of it.
+            buffer = kept[query.dtype] = torch.empty(size, dtype=query.dtype)
     return buffer
 
 
@@ -284,6 +290,7 @@ class _Additive(torch.autograd.Function):
         return out, (top + total.log()).squeeze(-1)
 
     @staticmethod
+    @as_it_is
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
         query, key, value, bias, w, out, top, total = ctx.saved_tensors
         inputs = Inputs(query, key, value, bias, (w,))
@@ -296,11 +303,12 @@ class _Additive(torch.autograd.Function):
         # Powers stand for weights: what they lack, the gradients that they meet have.
         total = divisor(total)
         d_out, mean = (d_out / total).contiguous(), mean / total
-        blocks = list(ctx.job.blocks())
+        blocks = ctx.job.blocks()
+        first = next(blocks, None)
         every = (range(key.shape[2]),)
-        whole = {b.keys for b in blocks if not b.rows.start} == {every}
+        whole = first is not None and not first.rows.start and first.keys == every
         gradients = _Gradients(ctx.job, inputs, wanted, top, whole)
-        for block in blocks:
+        for block in blocks if first is None else chain([first], blocks):
             gradients.add(block, rows_of(d_out, block), rows_of(mean, block))
         return (None, *gradients.finish())
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends import tiled
-from regard.attention.backends.blocks import Inputs, Job, Sizes, mix
+from regard.attention.backends.blocks import Inputs, Job, Sizes, as_it_is, mix
 from regard.attention.request import Request
 from regard.attention.weighting import Softmax
 
@@ -63,7 +63,7 @@ class _Few(torch.autograd.Function):
     ) -> Tensor:
         r = _unsquashed(query, key)
         # Σ w is the same for every key, so that the weights do not need it.
-        scores = torch.mv(r.view(-1, r.shape[-1]), w.mul(-2)).view(r.shape[:-1])
+        scores = torch.mv(r.flatten(0, -2), w.mul(-2)).view(r.shape[:-1])
         if veil is not None:
             scores.masked_fill_(veil, float("-inf"))
         weights = _SOFTMAX.rows(scores)
@@ -72,6 +72,7 @@ class _Few(torch.autograd.Function):
         return mix(weights, value, veil)
 
     @staticmethod
+    @as_it_is
     def backward(ctx: Any, d_out: Tensor) -> Any:
         query, key, value, w, weights = ctx.saved_tensors
         wanted = ctx.needs_input_grad[2:]
@@ -87,7 +88,7 @@ class _Few(torch.autograd.Function):
         r = _unsquashed(query, key)
         d_query = d_key = d_value = d_w = None
         if wanted[3]:
-            d_w = torch.mv(r.view(-1, r.shape[-1]).t(), d_scores.flatten()).mul_(-2)
+            d_w = torch.mv(r.flatten(0, -2).t(), d_scores.flatten()).mul_(-2)
         if wanted[0] or wanted[1]:
             # tanh' = 4 (r − r²).
             r.addcmul_(r, r, value=-1).mul_(d_scores.mul(4).unsqueeze(-1)).mul_(w)

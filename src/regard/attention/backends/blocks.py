@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from math import e, log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from regard.attention.bound import BoundMask
 from regard.attention.grid import cut
 from regard.attention.noise import kept
 from regard.attention.request import Request
-from regard.attention.scores import Custom, Score
+from regard.attention.scores import Cosine, Dot, ScaledDot, Score
 from regard.attention.weighting import Weighting
 
 # Numbers held at once for a block: so many as stay in a core's cache. Matrix products want many
@@ -24,6 +25,8 @@ _MOST_ROWS, _MOST_ROWS_UNDER_A_MASK, _MOST_KEYS = 512, 256, 512
 _FEWER_ROWS, _LARGEST_SHARE = 64, 0.75
 # Hidden keys between visible ones that are not worth a piece of their own.
 _SMALLEST_GAP = 64
+# Scores that, unless made with tensors, are the same for every head; of others nobody knows.
+_OF_ANY_HEAD = (Dot, ScaledDot, Cosine)
 LOG2_E = log2(e)
 
 
@@ -50,7 +53,7 @@ class Inputs(NamedTuple):
         wide = torch.promote_types(request.query.dtype, torch.float32)
         query, key, value = (t.to(wide) for t in (request.query, request.key, request.value))
         key, value = without_hidden(request.mask, key, value)
-        if (repeats := query.shape[1] // key.shape[1]) > 1:
+        if (repeats := query.shape[1] // max(1, key.shape[1])) > 1:
             key, value = (t.repeat_interleave(repeats, dim=1) for t in (key, value))
         bias = None if request.bias is None else request.bias.to(wide)
         tensors = tuple(tensor.to(wide) for tensor in request.tensors())
@@ -306,15 +309,31 @@ def mix(weights: Tensor, value: Tensor, veil: Tensor | None) -> Tensor:
         bad = ~value.isfinite()
         reached = (~veil).to(value.dtype).expand(weights.shape) @ bad.to(value.dtype)
         clean = weights @ value.masked_fill(bad, 0)
-        out = torch.where(reached > 0, float("nan"), clean)
+        out = torch.where(reached > 0, out, clean)
     return out
 
 
+def as_it_is(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward pass in the dtypes of its tensors, even where automatic precision is on.
+
+    It works the scores out again, and they must be those of the forward pass.
+    """
+
+    @wraps(backward)
+    def run(ctx: Any, d_out: Tensor, *others: Tensor) -> Any:
+        kind = d_out.device.type
+        if not torch.is_autocast_enabled(kind):
+            return backward(ctx, d_out, *others)
+        with torch.autocast(kind, enabled=False):
+            return backward(ctx, d_out, *others)
+
+    return run
+
+
 def _has_like_heads(request: Request) -> bool:
-    """Whether the score of a head does not depend on which one it is."""
-    return (
-        not request.tensors() and request.position is None and not isinstance(request.score, Custom)
-    )
+    """Whether the score of a head is known not to depend on which one it is."""
+    is_known = type(request.score) in _OF_ANY_HEAD
+    return is_known and not request.tensors() and request.position is None
 
 
 def _pieces(size: int, most: int) -> Iterator[range]:
@@ -356,5 +375,7 @@ def _corner_of(bias: Tensor, block: Block) -> Tensor:
 
 def is_finite(tensor: Tensor) -> bool:
     """Whether the sum is finite; if so, all of it is."""
-    total = float(tensor.detach().sum())
+    # Of float16, sums go beyond its range where nothing is wrong.
+    dtype = torch.float32 if tensor.dtype is torch.float16 else None
+    total = float(tensor.detach().sum(dtype=dtype))
     return total - total == 0

@@ -20,6 +20,7 @@ from regard.attention.backends.blocks import (
     Sizes,
     add_to_bias,
     add_to_keys,
+    as_it_is,
     bias_of,
     divisor,
     exp_of,
@@ -197,6 +198,7 @@ class _Tiled(torch.autograd.Function):
         return out, (top + total.log()).squeeze(-1)
 
     @staticmethod
+    @as_it_is
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
         query, key, value, bias, out, top, total, *tensors = ctx.saved_tensors
         inputs = Inputs(query, key, value, bias, tuple(tensors))
