@@ -38,7 +38,7 @@ def test_the_answer_does_not_depend_on_the_tiles(monkeypatch, tile):
 
 
 @pytest.mark.parametrize(
-    ("shift", "spread", "reciprocal"), [(0, 1, True), (200, 1, True), (0, 60, False)]
+    ("shift", "spread", "reciprocal"), [(0, 2, True), (200, 2, True), (0, 60, False)]
 )
 def test_large_queries_and_keys_stay_exact(shift, spread, reciprocal):
     query, key, value, w = make(dtype=torch.float32)
@@ -62,13 +62,22 @@ def test_nan_in_a_visible_query_reaches_only_its_own_row():
     assert out[1].isfinite().all()
 
 
-def test_errors_are_at_most_four_times_those_of_the_plain_formula():
-    inputs = make(67, 131, 32)
-    inputs[3] *= 3
-    exact = dense_formula(*(t.double() for t in inputs))
-    plain = (dense_formula(*inputs) - exact).abs().max()
-    ours = (attend(*inputs[:3], score=Additive(inputs[3])) - exact).abs().max()
-    assert ours <= 4 * plain
+@pytest.mark.parametrize(("dim", "spread", "scale"), [(32, 1, 3), (128, 0.03, 1), (512, 0.001, 10)])
+def test_errors_are_at_most_four_times_those_of_the_plain_formula(dim, spread, scale):
+    query, key, value, w = make(67, 131, dim)
+    inputs = [t.requires_grad_() for t in (query * spread, key * spread, value, w * scale)]
+    wide = [t.detach().double().requires_grad_() for t in inputs]
+    exact, plain = dense_formula(*wide), dense_formula(*inputs)
+    ours = attend(*inputs[:3], score=Additive(inputs[3]), backend="additive_cpu")
+    assert (ours - exact).abs().max() <= 4 * (plain - exact).abs().max()
+    grad = torch.randn_like(ours)
+    for mine, naive, right in zip(
+        torch.autograd.grad(ours, inputs, grad),
+        torch.autograd.grad(plain, inputs, grad),
+        torch.autograd.grad(exact, wide, grad.double()),
+        strict=True,
+    ):
+        assert (mine - right).abs().max() <= 6 * (naive - right).abs().max()
 
 
 class Largest(TorchDispatchMode):

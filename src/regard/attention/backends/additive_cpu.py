@@ -4,12 +4,14 @@
 query and per key the hidden units cost a multiplication and a reciprocal each, which processors do
 some fifty times faster than tanh. Where e^2q or e^2k might overflow, or queries are so few that
 the keys' exponentials would cost more than they save, ``r = sigmoid(−2 (q + k))`` takes its place.
+Where all q and k are small, ``1 − 2r`` would cancel: ``tanh(q + k) = u / (u + 2)`` with
+``u = e^(2q + 2k) − 1``, which ``e^2q − 1`` and ``e^2k − 1`` give without loss.
 
 The hidden units live in tiles that fit a core's cache. ``tanh' = 4 (r − r²)`` gives the gradients
 from the same tile, worked out once in the backward pass.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from threading import local
 from typing import Any, NamedTuple
@@ -46,6 +48,8 @@ _ROWS_OF_GRADIENTS = 16
 _FLOATS_PER_PAIR = 8
 # Exponents whose double is far from overflow: e^±80 in float32, e^±700 in float64.
 _SAFE = {torch.float32: 40.0, torch.float64: 350.0}
+# Up to here, what is lost in 1 − 2r shows beside what tanh itself is rounded by.
+_SMALL = 1.0
 
 
 def refuse(request: Request) -> str | None:
@@ -94,23 +98,42 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     return out.to(request.query.dtype), lse if request.return_lse else None
 
 
-sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+class _Form(NamedTuple):
+    """How tanh follows from what a tile holds, h: ``shift + factor · h``.
+
+    Attributes:
+        shift: What is added.
+        factor: What h is multiplied by.
+        slope: The derivative of tanh by its argument, over that which ``backward`` gives.
+        backward: Multiplies a gradient by that derivative, in one pass.
+    """
+
+    shift: float
+    factor: float
+    slope: float
+    backward: Callable[..., Tensor]
+
+
+_OF_SIGMOID = _Form(1.0, -2.0, 4.0, torch.ops.aten.sigmoid_backward.grad_input)
+_OF_TANH = _Form(0.0, 1.0, 1.0, torch.ops.aten.tanh_backward.grad_input)
 
 
 class _Factors(NamedTuple):
     """Queries and keys as they meet in a tile.
 
     Attributes:
-        query: e^2q, or −2q.
-        key: e^2k, or k.
+        query: e^2q, or e^2q − 1, or −2q.
+        key: e^2k, or e^2k beside e^2k − 1, or k.
         w: The weights of the hidden units, (D,), or (H, D) where heads differ.
         one: 1, for ``1 + e^2q e^2k``; None if the factors are not the exponentials.
+        form: How tanh follows from what a tile of them holds.
     """
 
     query: Tensor
     key: Tensor
     w: Tensor
     one: Tensor | None
+    form: _Form
 
     @classmethod
     def of(cls, query: Tensor, key: Tensor, w: Tensor) -> "_Factors":
@@ -124,14 +147,22 @@ class _Factors(NamedTuple):
             shifted = _shift_into_range(query, key)
             if shifted is not None:
                 query, key = shifted
-                return cls(exp_of(2 * query), exp_of(2 * key), w, w.new_ones(1, 1, 1, 1))
-        return cls(-2 * query, key, w, None)
+                if max(query.abs().amax(), key.abs().amax()) <= _SMALL:
+                    both = torch.cat([exp_of(2 * key), (2 * key).expm1_()], -1)
+                    return cls((2 * query).expm1_(), both, w, None, _OF_TANH)
+                one = w.new_ones(1, 1, 1, 1)
+                return cls(exp_of(2 * query), exp_of(2 * key), w, one, _OF_SIGMOID)
+        return cls(-2 * query, key, w, None, _OF_SIGMOID)
 
-    def unsquashed(self, query: Tensor, key: Tensor, r: Tensor) -> Tensor:
-        """R for every pair of (p, n, 1, D) and (p, 1, m, D), written to (p, n, m, D)."""
+    def hidden(self, query: Tensor, key: Tensor, h: Tensor) -> Tensor:
+        """R or tanh for every pair of (p, n, 1, D) and (p, 1, m, D), written to (p, n, m, D)."""
+        if self.form is _OF_TANH:
+            power, less_one = key.chunk(2, dim=-1)
+            torch.addcmul(less_one, query, power, out=h)
+            return h.div_(h + 2)
         if self.one is None:
-            return torch.add(query, key, alpha=-2, out=r).sigmoid_()
-        return torch.addcmul(self.one, query, key, out=r).reciprocal_()
+            return torch.add(query, key, alpha=-2, out=h).sigmoid_()
+        return torch.addcmul(self.one, query, key, out=h).reciprocal_()
 
     def lanes(self, *tensors: Tensor) -> Iterator[tuple[Any, ...]]:
         """``w`` and views of (b, H, …) tensors as (b · H, …); head by head where w differs."""
@@ -141,9 +172,10 @@ class _Factors(NamedTuple):
             for h, w in enumerate(self.w):
                 yield w, *(t[:, h] for t in tensors)
 
-    def sum_of_w(self) -> Tensor:
-        """``Σ w``, broadcasting to (b, H, n, m)."""
-        return self.w.sum(-1) if self.w.dim() == 1 else self.w.sum(-1)[:, None, None]
+    def shift(self) -> Tensor:
+        """What scores are without the tile's part, broadcasting to (b, H, n, m)."""
+        total = self.form.shift * self.w.sum(-1)
+        return total if self.w.dim() == 1 else total[:, None, None]
 
 
 def _shift_into_range(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -228,7 +260,7 @@ def _borrow_buffer(query: Tensor) -> Tensor:
 
 
 def _block_scores(factors: _Factors, block: Block, room: _Room) -> Tensor:
-    """All scores of a block, before bias and mask: ``w · tanh(q + k) = Σ w − 2 Σ w r``."""
+    """All scores of a block, before bias and mask: ``w · tanh(q + k)``."""
     query, key = rows_of(factors.query, block), keys_of(factors.key, block)
     b, H, n, D = query.shape
     m = key.shape[2]
@@ -243,10 +275,10 @@ def _block_scores(factors: _Factors, block: Block, room: _Room) -> Tensor:
                 queries = q[some, rows].unsqueeze(2)
                 for those, part in zip(keys, found[some, rows].split(tile.keys, 2), strict=True):
                     r = room.of(part)
-                    factors.unsquashed(queries, those, r.all)
+                    factors.hidden(queries, those, r.all)
                     torch.mv(r.rows, w, out=r.dots)
                     part.copy_(r.dots.view(part.shape))
-    return scores.mul_(-2).add_(factors.sum_of_w())
+    return scores.mul_(factors.form.factor).add_(factors.shift())
 
 
 def _adjust(job: Job, block: Block, scores: Tensor, bias: Tensor | None) -> Tensor:
@@ -316,7 +348,7 @@ class _Additive(torch.autograd.Function):
 class _Gradients:
     """Gradients of all inputs, gathered block by block.
 
-    Those of queries and keys still lack their common factor, ``4 w``, until ``finish``. Where the
+    Those of queries and keys lack their common factor, such as ``4 w``, until ``finish``. Where the
     first queries see all keys (``whole``), they write the keys' gradients instead of adding to
     zeros: with one query, as in a decoding step, making the zeros would be half the work.
     """
@@ -347,7 +379,7 @@ class _Gradients:
             d_weights.masked_fill_(block.veil, 0)
         # What a score lacks to be the logarithm of a power.
         offset = _adjust(job, block, torch.zeros_like(d_weights), self.inputs.bias)
-        offset += self.factors.sum_of_w() - rows_of(self.top, block)
+        offset += self.factors.shift() - rows_of(self.top, block)
         weights, d_scores = self._go_through_tiles(block, offset, d_weights)
         if factor is not None:
             weights *= factor
@@ -364,7 +396,9 @@ class _Gradients:
 
     def finish(self) -> list[Tensor | None]:
         """The gradients in the order of the inputs."""
-        slope = 4 * (self.factors.w if self.factors.w.dim() == 1 else self.factors.w[:, None])
+        slope = self.factors.form.slope * (
+            self.factors.w if self.factors.w.dim() == 1 else self.factors.w[:, None]
+        )
         shape = self.inputs.tensors[0].shape
         # Of a first axis of one, the factors know nothing.
         w = self.w.sum_to_size(shape if self.w.dim() == 2 else shape[-1:]).reshape(shape)
@@ -378,8 +412,9 @@ class _Gradients:
         query, key = rows_of(self.factors.query, block), keys_of(self.factors.key, block)
         _, _, n, D = query.shape
         m = key.shape[2]
-        # Σ r, weighted by the scores' gradient: what the gradient of w lacks. Summed over queries
+        # Σ h, weighted by the scores' gradient: what the gradient of w lacks. Summed over queries
         # last, since one long sum would lose a digit.
+        form = self.factors.form
         weighted = query.new_zeros(query.shape)
         d_query, d_key = rows_of(self.query, block), keys_of(self.key, block)
         has_gaps = len(block.keys) > 1
@@ -402,14 +437,13 @@ class _Gradients:
                         keys, d_keys, *columns, strict=True
                     ):
                         r = self.room.of(weights)
-                        self.factors.unsquashed(queries, those, r.all)
+                        self.factors.hidden(queries, those, r.all)
                         torch.mv(r.rows, w, out=r.dots)
-                        weights.add_(r.dots.view(weights.shape), alpha=-2 * LOG2_E).exp2_()
+                        weights.add_(r.dots.view(weights.shape), alpha=form.factor * LOG2_E).exp2_()
                         slopes = d_scores.mul_(weights).unsqueeze(-1)
                         if self.wanted[4]:
                             sums.add_((slopes.mT @ r.all).squeeze(2))
-                        # The gradient of a sigmoid: in one pass, (r − r²) times that of scores.
-                        sigmoid_backward(slopes, r.all, grad_input=r.all)
+                        form.backward(slopes, r.all, grad_input=r.all)
                         d_queries.add_(r.all.sum(dim=2))
                         if is_first:
                             torch.sum(r.all, dim=1, out=d_those)
@@ -420,5 +454,5 @@ class _Gradients:
         if self.wanted[4]:
             axes = (0, 2) if self.factors.w.dim() == 2 else (0, 1, 2)
             of_scores = d_weights.sum(dim=(*axes, 3) if len(axes) == 2 else (0, 1, 2, 3))
-            self.w += of_scores.unsqueeze(-1) - 2 * weighted.sum(dim=axes)
+            self.w += form.shift * of_scores.unsqueeze(-1) + form.factor * weighted.sum(dim=axes)
         return offset, d_weights

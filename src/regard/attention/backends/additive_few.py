@@ -62,8 +62,8 @@ class _Few(torch.autograd.Function):
         w: Tensor,
     ) -> Tensor:
         r = _unsquashed(query, key)
-        # Σ w is the same for every key, so that the weights do not need it.
-        scores = torch.mv(r.flatten(0, -2), w.mul(-2)).view(r.shape[:-1])
+        # Around ½, tanh = −2 (r − ½): sums of numbers that are near ½ would lose what differs.
+        scores = torch.mv(r.sub_(0.5).flatten(0, -2), w.mul(-2)).view(r.shape[:-1])
         if veil is not None:
             scores.masked_fill_(veil, float("-inf"))
         weights = _SOFTMAX.rows(scores)
@@ -88,7 +88,7 @@ class _Few(torch.autograd.Function):
         r = _unsquashed(query, key)
         d_query = d_key = d_value = d_w = None
         if wanted[3]:
-            d_w = torch.mv(r.flatten(0, -2).t(), d_scores.flatten()).mul_(-2)
+            d_w = torch.mv((r - 0.5).flatten(0, -2).t(), d_scores.flatten()).mul_(-2)
         if wanted[0] or wanted[1]:
             # tanh' = 4 (r − r²).
             r.addcmul_(r, r, value=-1).mul_(d_scores.mul(4).unsqueeze(-1)).mul_(w)
