@@ -10,7 +10,7 @@ from regard.attention.biases import PositionBias
 from regard.attention.mask import Mask, as_mask
 from regard.attention.observing import Seen, current_observer, current_place
 from regard.attention.plan import Plan, make_plan, serve
-from regard.attention.request import make_request
+from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.tracing import attend_in_graph, leave_graph, refuse_graph
 from regard.attention.weighting import Softmax, Weighting, drained
@@ -74,10 +74,10 @@ def attend(
     1 of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762, for any score.
 
     A query with nothing to see, because the mask says so or every score is −inf, gets zeros, a
-    log-sum-exp of −inf and zero gradients. NaN in a key or value reaches no query that does not
-    see it; where a GPU's fused kernel serves, that holds for keys that no query sees. Heads are
-    axis −3 and may share keys (H a multiple of G) only where query and key both have four axes or
-    more; with fewer, leading axes broadcast.
+    log-sum-exp of −inf and zero gradients. The answer of a query that does not see a key is not
+    reached by NaN in it; where a GPU's fused kernel serves, that holds for keys no query sees.
+    Heads are axis −3 and may share keys (H a multiple of G) only where query and key both have
+    four axes or more; with fewer, leading axes broadcast.
 
     ``torch.compile`` and ``torch.export`` take it as one operator that plans when it runs, so one
     graph serves all lengths. A ``Custom`` score, ``where`` or a class of one's own runs between
@@ -190,26 +190,11 @@ def weights(
         tensor([[0.5000, 0.5000]])
     """
     request = make_request(query, key, key, score=score, mask=mask, bias=bias, weighting=weighting)
-    wide = torch.promote_types(query.dtype, torch.float32)
-    queries, keys = request.query.to(wide), request.key.to(wide)
-    keys = keys.repeat_interleave(queries.shape[1] // keys.shape[1], dim=1)
-    if not keys.shape[2]:
-        return queries.new_zeros(*request.leading, queries.shape[2], 0).to(query.dtype)
-    scores = score.tile(queries, keys, *(tensor.to(wide) for tensor in score.tensors()))
-    if request.bias is not None:
-        scores = scores + request.bias
-    if (position := request.position) is not None:
-        N, M = scores.shape[-2:]
-        steps = position.steps(range(N), range(M), (N, M), scores.device)
-        tensors = (tensor.to(wide) for tensor in position.tensors())
-        scores = scores + position.tile(queries, steps, *tensors)
-    if request.mask is not None:
-        scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
-    rows = weighting.rows(scores)
-    if request.sink is not None:
-        rows, _ = drained(request.sink, rows, scores.logsumexp(dim=-1))
-    rows = rows.to(query.dtype)
-    return rows.reshape(*request.leading, *rows.shape[2:])
+    kind = query.device.type
+    if not torch.is_autocast_enabled(kind):
+        return _matrix(request)
+    with torch.autocast(kind, enabled=False):
+        return _matrix(request)
 
 
 def explain(
@@ -248,3 +233,29 @@ def explain(
         return_lse=return_lse,
     )
     return make_plan(request, backend)
+
+
+def _matrix(request: Request) -> Float[Tensor, "*b N M"]:
+    """The weights of a request, in float32 at least until they are given."""
+    dtype, score = request.query.dtype, request.score
+    wide = torch.promote_types(dtype, torch.float32)
+    queries, keys = request.query.to(wide), request.key.to(wide)
+    if (repeats := queries.shape[1] // max(1, keys.shape[1])) > 1:
+        keys = keys.repeat_interleave(repeats, dim=1)
+    if not keys.shape[2]:
+        return queries.new_zeros(*request.leading, queries.shape[2], 0).to(dtype)
+    scores = score.tile(queries, keys, *(tensor.to(wide) for tensor in score.tensors()))
+    if request.bias is not None:
+        scores = scores + request.bias
+    if (position := request.position) is not None:
+        N, M = scores.shape[-2:]
+        steps = position.steps(range(N), range(M), (N, M), scores.device)
+        tensors = (tensor.to(wide) for tensor in position.tensors())
+        scores = scores + position.tile(queries, steps, *tensors)
+    if request.mask is not None:
+        scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
+    rows = request.weighting.rows(scores)
+    if request.sink is not None:
+        rows, _ = drained(request.sink, rows, scores.logsumexp(dim=-1))
+    rows = rows.to(dtype)
+    return rows.reshape(*request.leading, *rows.shape[2:])

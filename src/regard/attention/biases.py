@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.attention.scores import check_tensor
 from regard.checks import check_at_least
 from regard.errors import ShapeError
 
@@ -160,6 +161,7 @@ class _Relative(PositionBias):
         self, table: Tensor, is_bidirectional: bool, max_distance: int, first: int | None
     ) -> None:
         super().__init__(first)
+        check_tensor("table", table)
         if table.dim() != 2:
             raise ShapeError(f"table must have shape (buckets, H); got {tuple(table.shape)}.")
         sides = 2 if is_bidirectional else 1
@@ -221,6 +223,7 @@ class _Shaw(PositionBias):
         for name, table in (("key_table", key_table), ("value_table", value_table)):
             if table is None:
                 continue
+            check_tensor(name, table)
             if table.dim() not in (2, 3) or table.shape[-2] != key_table.shape[-2]:
                 raise ShapeError(
                     f"{name} must have a row for each of the {key_table.shape[-2]} distances; "

@@ -267,15 +267,15 @@ def _squared_distance(query: Tensor, key: Tensor, bandwidth: Bandwidth) -> Float
 def _for_each_head(parameter: Bandwidth, query: Tensor, key: Tensor) -> Tensor:
     """Keys with a copy for each query head, if a parameter tells the heads apart."""
     if isinstance(parameter, Tensor) and parameter.dim() == 2 and parameter.shape[0] > 1:
-        return key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
+        return key.repeat_interleave(query.shape[1] // max(1, key.shape[1]), dim=1)
     return key
 
 
 def _centred(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
     """Both, counted from the mean of the keys; distances stay what they are."""
     centre = key.detach().mean(dim=-2, keepdim=True)
-    repeats = query.shape[1] // key.shape[1]
-    of_queries = centre if repeats == 1 else centre.repeat_interleave(repeats, dim=1)
+    H, G = query.shape[1], key.shape[1]
+    of_queries = centre if H == G else centre.repeat_interleave(H // G, dim=1)
     return query - of_queries, key - centre
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.attention.grid import Band, Cover, Form, Grid, Run, Runs
 from regard.attention.mask import Mask, check_device
 from regard.checks import check_at_least
-from regard.errors import ShapeError
+from regard.errors import SettingError, ShapeError
 
 
 def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
@@ -34,7 +34,7 @@ def lengths(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
         1 1 1 .
         1 1 1 .
     """
-    return _Lengths(torch.as_tensor(n))
+    return _Lengths(_numbers("lengths", n))
 
 
 def causal(first: int | None = None) -> Mask:
@@ -76,8 +76,10 @@ def window(before: int | None = None, after: int | None = None, first: int | Non
         . 1 1 .
         . . 1 1
     """
-    for name, number in (("before", before), ("after", after)):
-        if number is not None:
+    for name, number in (("before", before), ("after", after), ("first", first)):
+        if isinstance(number, float | str):
+            raise SettingError(f"{name} must be a whole number or None; got {number!r}.")
+        if number is not None and name != "first":
             check_at_least(name, number, 0)
     return _Window(before, after, first)
 
@@ -121,7 +123,7 @@ def prefix(n: Int[Tensor, "..."] | Sequence[int] | int) -> Mask:
         1 1 .
         1 1 1
     """
-    return _Lengths(torch.as_tensor(n), name="prefix", is_bounded=False)
+    return _Lengths(_numbers("prefix", n), name="prefix", is_bounded=False)
 
 
 def where(visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> Mask:
@@ -142,6 +144,10 @@ def where(visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> Mask:
         . 1 .
         1 . 1
     """
+    if not callable(visible):
+        raise SettingError(
+            f"where must be given a function of batch, head, query and key; got {visible!r}."
+        )
     return _Where(visible)
 
 
@@ -366,6 +372,13 @@ def _runs(ids: Tensor) -> dict[int, range] | None:
         found[number] = range(start, start + count)
         start += count
     return found
+
+
+def _numbers(name: str, given: object) -> Tensor:
+    try:
+        return torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ShapeError(f"{name} must be integers; got {given!r}.") from error
 
 
 def _check_whole(name: str, numbers: Tensor) -> None:

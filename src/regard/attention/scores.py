@@ -36,7 +36,11 @@ class Score(Protocol):
     """How a query and a key match."""
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors the score is made with; gradients flow to them."""
+        """The tensors the score is made with; gradients flow to them.
+
+        What differs from head to head belongs here: a tile may hold a part of the heads only of a
+        score that has none.
+        """
         ...
 
     def check(self, query: Tensor, key: Tensor) -> None:
@@ -71,8 +75,10 @@ class ScaledDot:
     softcap: float | None = None
 
     def __post_init__(self) -> None:
-        if self.scale is not None and not isfinite(self.scale):
-            raise SettingError(f"scale must be a finite number; got {self.scale}.")
+        if self.scale is not None and (
+            not isinstance(self.scale, int | float) or not isfinite(self.scale)
+        ):
+            raise SettingError(f"scale must be a finite number; got {self.scale!r}.")
         if self.softcap is not None:
             check_positive("softcap", self.softcap)
 

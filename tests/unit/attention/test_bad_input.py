@@ -13,6 +13,7 @@ from regard.attention import (
     Custom,
     Gaussian,
     Laplace,
+    ScaledDot,
     Softmax,
     Sparsemax,
     StudentT,
@@ -29,6 +30,7 @@ from regard.attention import (
     shaw,
     weights,
     where,
+    window,
 )
 from regard.errors import RegardError, SettingError, ShapeError
 
@@ -263,3 +265,40 @@ def test_what_would_become_a_matrix_goes_to_the_path_that_makes_none(monkeypatch
     is_matrix = mask.bind(1, 1, 4000, 4000).size > 4000 or bias.shape == (4000, 1)
     plan = explain(query, query, mask=mask, bias=bias)
     assert (plan.backend == "tiled") == is_matrix
+
+
+@pytest.mark.parametrize(
+    ("make_it", "error", "message"),
+    [
+        (
+            lambda: window(before=1.5),
+            SettingError,
+            "before must be a whole number or None; got 1.5",
+        ),
+        (lambda: causal(first=0.5), SettingError, "first must be a whole number or None; got 0.5"),
+        (lambda: where(3), SettingError, "where must be given a function of batch"),
+        (lambda: lengths("abc"), ShapeError, "lengths must be integers; got 'abc'"),
+        (lambda: prefix([1, [2]]), ShapeError, "prefix must be integers; got"),
+        (lambda: relative([1.0]), ShapeError, "table must be a tensor; got list"),
+        (lambda: shaw([[1.0]]), ShapeError, "key_table must be a tensor; got list"),
+        (lambda: ScaledDot(scale="x"), SettingError, "scale must be a finite number; got 'x'"),
+    ],
+)
+def test_parts_that_cannot_be_made_say_so_at_once(make_it, error, message):
+    with pytest.raises(error, match=message):
+        make_it()
+
+
+def test_no_heads_are_no_error():
+    empty = torch.zeros(2, 0, 5, 4)
+    for score in (None, Gaussian(1.0), Laplace(1.0)):
+        options = {} if score is None else {"score": score}
+        assert attend(empty, empty, **options).shape == empty.shape
+        assert weights(empty, empty, **options).shape == (2, 0, 5, 5)
+
+
+def test_weights_are_worked_out_in_float32_under_automatic_precision():
+    query, key = torch.randn(2, 7, 16), torch.randn(2, 9, 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        rows = weights(query, key)
+    assert torch.equal(rows, weights(query, key))

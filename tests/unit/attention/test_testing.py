@@ -46,7 +46,11 @@ GOOD_MASKS = [
 ]
 
 
-@pytest.mark.parametrize("score", GOOD_SCORES, ids=repr)
+@pytest.mark.parametrize(
+    "score",
+    GOOD_SCORES,
+    ids=lambda score: type(score).__name__,
+)
 def test_built_in_scores_pass(score):
     check(score)
 

@@ -199,8 +199,8 @@ def kernels(is_cuda: bool, *, is_masked: bool) -> AbstractContextManager[None]:
 
 
 def _with_heads(tensor: Tensor, heads: int) -> Tensor:
-    repeats = heads // tensor.shape[1]
-    return tensor if repeats == 1 else tensor.repeat_interleave(repeats, dim=1)
+    own = tensor.shape[1]
+    return tensor if own == heads else tensor.repeat_interleave(heads // own, dim=1)
 
 
 def _padded(tensor: Tensor, width: int) -> Tensor:
