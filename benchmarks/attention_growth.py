@@ -229,7 +229,6 @@ def main() -> None:
         print(figure)
     if options.dry:
         return
-    PLOT.write_text(draw(panels(samples)), "utf-8")
     write_record(
         "attention_growth",
         title="Time and memory of attention against the length",
@@ -237,6 +236,7 @@ def main() -> None:
         details={"threads": options.threads, "rounds": options.rounds, "samples": samples},
         started_on=before,
     )
+    PLOT.write_text(draw(panels(samples)), "utf-8")
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def _ticks(most: float) -> list[float]:
     """Four to eight round numbers from zero to ``most``."""
     step = next(
         size
-        for power in (0.01, 0.1, 1, 10, 100, 1000)
+        for power in (0.01, 0.1, 1, 10, 100, 1000, 10_000, 100_000)
         for size in (power, 2 * power, 5 * power)
         if most / size <= 8
     )

@@ -38,7 +38,7 @@ def test_better_is_higher():
     assert second < first
 
 
-@pytest.mark.parametrize("most", [0.07, 3.2, 25.0, 41.0, 100.0])
+@pytest.mark.parametrize("most", [0.07, 3.2, 25.0, 41.0, 100.0, 68_000.0])
 def test_ticks_are_few_and_inside(most: float):
     ticks = _ticks(most)
     assert 3 <= len(ticks) <= 9
