@@ -63,7 +63,7 @@ def pick_backend(request: Request, pinned: str | None) -> ModuleType:
             )
         return module
     for module in BACKENDS.values():
-        if module.refuse(request) is None:
+        if _objection(module, request) is None:
             return module
     raise AssertionError("the last backend serves everything")
 
@@ -88,7 +88,7 @@ def make_plan(request: Request, pinned: str | None) -> Plan:
     for name, other in BACKENDS.items():
         if other is module:
             break
-        refusals.append(f"not {name}, since {other.refuse(request)}")
+        refusals.append(f"not {name}, since {_objection(other, request)}")
     if pinned is not None:
         reason = "asked for"
     else:
@@ -96,6 +96,14 @@ def make_plan(request: Request, pinned: str | None) -> Plan:
     return Plan(
         name, reason, module.notes(request), module.bytes_beyond(request), _operations(request)
     )
+
+
+def _objection(module: ModuleType, request: Request) -> str | None:
+    """Why a backend cannot serve, or why it would rather not; None if it is the one to take."""
+    refusal: str | None = module.refuse(request)
+    if refusal is None and hasattr(module, "decline"):
+        refusal = module.decline(request)
+    return refusal
 
 
 def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:

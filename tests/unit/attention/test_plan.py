@@ -12,8 +12,10 @@ from regard.attention import (
     ScaledDot,
     attend,
     causal,
+    documents,
     explain,
     lengths,
+    window,
 )
 from regard.attention.backends.sdpa import kernels
 from regard.attention.plan import BACKENDS
@@ -115,3 +117,23 @@ def test_on_a_gpu_no_kernel_may_serve_that_holds_the_matrix_nor_cudnns_under_a_m
     with kernels(False, is_masked=is_masked):
         assert allowed() == before
     assert allowed() == before
+
+
+@pytest.mark.parametrize(
+    ("backend", "mask", "reason"),
+    [
+        ("short", None, "no gradient is wanted"),
+        ("packed", documents(torch.arange(100) // 90), "the documents are most of the row"),
+        ("sdpa", window(before=3, after=0), "the window is so narrow"),
+    ],
+)
+def test_what_another_path_would_serve_faster_may_be_pinned(backend, mask, reason):
+    query, key, value = torch.randn(
+        3, 2, 4, 100 if mask is None or backend == "packed" else 400, 64
+    )
+    if backend == "sdpa":
+        assert explain(query, key, value, mask=mask).backend == "tiled"
+    assert reason in explain(query, key, value, mask=mask).reason
+    assert explain(query, key, value, mask=mask, backend=backend).reason == "asked for"
+    out = attend(query, key, value, mask=mask, backend=backend)
+    torch.testing.assert_close(out, attend(query, key, value, mask=mask, backend="tiled"))

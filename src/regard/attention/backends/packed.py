@@ -23,13 +23,18 @@ def refuse(request: Request) -> str | None:
         return "the mask is not one of documents"
     if not _are_in_order(form, request.query.shape[2], request.key.shape[2]):
         return "queries and keys do not go through the documents in the same order"
-    if form.pairs > _LARGEST_SHARE * request.query.shape[2] * request.key.shape[2]:
-        return "the documents are most of the row"
     if form.band is not None and form.band.is_empty:
         return "nothing is visible"
     if request.bias is not None or request.position is not None:
         return "there is a bias"
     return sdpa.refuse(replace(request, mask=None, _forms=[request.dot()]))
+
+
+def decline(request: Request) -> str | None:
+    """Why another backend would serve faster, or None if none would."""
+    if _form_of(request).pairs > _LARGEST_SHARE * request.query.shape[2] * request.key.shape[2]:
+        return "the documents are most of the row"
+    return None
 
 
 def notes(request: Request) -> tuple[str, ...]:
@@ -71,7 +76,7 @@ def _row(request: Request, runs: tuple[Run, ...], band: Band | None) -> Tensor:
     for run, query, key, value in zip(runs, queries, keys, values, strict=True):
         one = replace(request, query=query, key=key, value=value, mask=None, _forms=[])
         one.mask = _mask_of(one, run, band)
-        module = next(m for m in (short, sdpa, tiled) if m.refuse(one) is None)
+        module = next((m for m in (short, sdpa) if not (m.refuse(one) or m.decline(one))), tiled)
         parts.append(module.run(one)[0])
     return torch.cat(parts, dim=2)
 

@@ -32,18 +32,23 @@ def refuse(request: Request) -> str | None:
         reason = "the bias needs a gradient"
     elif request.position is not None:
         reason = "the bias is a rule of distances, which is not to become an N×M matrix"
-    elif max(_widths(request)) > 2 * min(_widths(request)):
+    elif _are_unlike(*_widths(request)):
         reason = "values and keys differ so much in width that padding would cost more"
     elif request.query.dtype == torch.float64 and request.needs_grad():
         reason = "float64 gradients may be differentiated again"
     elif request.query.is_cuda and is_double(request):
         reason = "in float64, the kernel of a GPU would hold the N×M matrix"
-    elif mask is not None and _is_narrow(mask, request):
-        reason = "the window is so narrow that blocks along it are faster"
     elif mask is not None and _handed_over(request) > _LARGEST_MASK:
         which = "mask" if request.bias is None else "mask and the bias together"
         reason = f"the {which} would be an N×M matrix of more than 64 MB"
     return reason
+
+
+def decline(request: Request) -> str | None:
+    """Why another backend would serve faster, or None if none would."""
+    if request.mask is not None and _is_narrow(request.mask, request):
+        return "the window is so narrow that blocks along it are faster"
+    return None
 
 
 def _is_flag(request: Request) -> bool:
@@ -143,6 +148,10 @@ def _widths(request: Request) -> tuple[int, int]:
     return form.key.shape[-1], request.value.shape[-1]
 
 
+def _are_unlike(one: int, other: int) -> bool:
+    return one > 2 * other or other > 2 * one
+
+
 def _width(request: Request) -> int:
     """The width of keys and values in the kernel: with different ones, it would hold N×M."""
     width = max(_widths(request))
@@ -162,9 +171,11 @@ def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     heads = key.shape[1]
     if query.is_cuda and (request.mask is not None or request.bias is not None):
         heads = query.shape[1]  # Of a GPU's kernels, the one for masks knows no groups.
-    key, value = (_with_heads(t, max(heads, value.shape[1])) for t in (key, value))
+    heads = max(heads, value.shape[1])
+    key, value = _with_heads(key, heads), _with_heads(value, heads)
     width, padded = value.shape[-1], _width(request)
-    query, key, value = (_padded(t, padded) for t in (query, key, value))
+    if min(width, key.shape[-1]) < padded:
+        query, key, value = (_padded(t, padded) for t in (query, key, value))
     mask = request.mask
     is_causal = _is_flag(request)
     penalty = None

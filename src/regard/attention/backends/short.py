@@ -31,10 +31,6 @@ def refuse(request: Request) -> str | None:
     most = min(_MOST_KEYS, request.key.shape[-1] + request.value.shape[-1])
     if request.query.device.type != "cpu":
         reason = "it is for CPUs"
-    elif not request.needs_grad():
-        reason = "no gradient is wanted, and the fused forward pass is as fast"
-    elif request.query.shape[:3].numel() * request.key.shape[2] < _FEWEST_PAIRS:
-        reason = "there is too little to do"
     elif request.query.dtype not in _FASTER:
         reason = "float64 gradients may be differentiated again"
     elif request.key.shape[2] > most:
@@ -46,6 +42,15 @@ def refuse(request: Request) -> str | None:
     elif request.query.dtype != torch.float64 and is_double(request):
         reason = "as a dot product the score needs float64"
     return reason
+
+
+def decline(request: Request) -> str | None:
+    """Why another backend would serve faster, or None if none would."""
+    if not request.needs_grad():
+        return "no gradient is wanted, and the fused forward pass is as fast"
+    if request.query.shape[:3].numel() * request.key.shape[2] < _FEWEST_PAIRS:
+        return "there is too little to do"
+    return None
 
 
 def notes(request: Request) -> tuple[str, ...]:
