@@ -312,6 +312,21 @@ def test_so_does_it_where_gradients_are_wanted(sizes):
     assert grad[:, :, : N // 2].isfinite().all()
 
 
+@pytest.mark.parametrize("filling", [float("inf"), float("-inf"), float("nan"), 3e38])
+@pytest.mark.parametrize("sizes", [(4, 8, 64, 64), (1, 2, 256, 256)], ids=["short", "sdpa"])
+def test_whatever_is_in_hidden_keys_gradients_are_those_without_it(sizes, filling):
+    B, H, N, M = sizes
+    query, key, value = (torch.randn(B, H, n, 16) for n in (N, M, M))
+    wanted = []
+    for end in (0.0, filling):
+        key[:, :, M - 5 :] = end
+        leaves = [t.clone().requires_grad_() for t in (query, key, value)]
+        out = attend(*leaves, mask=lengths([M - 5] * B))
+        wanted.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
+    for clean, filled in zip(*wanted, strict=True):
+        torch.testing.assert_close(filled, clean)
+
+
 def test_half_precision_training_runs_in_float32_on_a_cpu(make_inputs):
     inputs = make_inputs(dtype=torch.bfloat16, value_dim=11, requires_grad=True)
     plan = explain(*inputs, backend="sdpa")

@@ -296,8 +296,10 @@ def without_hidden(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[
     ``0 · NaN`` is NaN, so it must not be in the tensors at all. Where asking is free, as on a CPU,
     finite keys and values are left alone.
     """
-    hidden = None if mask is None else mask.hidden_of(key)
-    if hidden is None or (key.device.type == "cpu" and is_finite(key) and is_finite(value)):
+    if mask is None or (key.device.type == "cpu" and is_finite(key) and is_finite(value)):
+        return key, value
+    hidden = mask.hidden_of(key)
+    if hidden is None:
         return key, value
     return key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
 

@@ -127,17 +127,19 @@ def bytes_beyond(request: Request) -> int:
 
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and no log-sum-exp."""
-    key, value = request.key, request.value
+    key, value, mask = request.key, request.value, request.mask
     is_cpu = key.device.type == "cpu"
     if not is_cpu:
         # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-        key, value = without_hidden(request.mask, key, value)
+        key, value = without_hidden(mask, key, value)
+    elif mask is not None and not (is_finite(key) and is_finite(value)):
+        return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
     form = request.dot() if key is request.key else request.score.as_dot(request.query, key)
     if form is None:  # a score that is a dot product up to rounding, and now is not
         return tiled.run(request)
     out = _attend(request, form, value)
-    if is_cpu and request.mask is not None and not is_finite(out):
-        return tiled.run(request)  # There, it reaches only the queries that may see it.
+    if is_cpu and mask is not None and not is_finite(out):
+        return tiled.run(request)  # A product was too large; hidden, it does no harm there.
     return out.to(request.query.dtype), None
 
 

@@ -68,6 +68,8 @@ def bytes_beyond(request: Request) -> int:
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and no log-sum-exp."""
     mask = request.mask
+    if mask is not None and not (is_finite(request.key) and is_finite(request.value)):
+        return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
     penalty = None if mask is None else mask.penalty(torch.float32)
     form = request.dot()
     assert form is not None
@@ -75,7 +77,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
         form.query, form.key, request.value, penalty, form.scale
     )
     if mask is not None and not is_finite(out):
-        return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+        return tiled.run(request)  # A product was too large; hidden, it does no harm there.
     return out, None
 
 
