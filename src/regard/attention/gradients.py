@@ -151,7 +151,10 @@ def gradients_again(
 
 
 def _of_tiled(
-    request: Request, d_out: Tensor, d_lse: Tensor, answer: tuple[Tensor, ...] | None
+    request: Request,
+    d_out: Tensor,
+    d_lse: Tensor,
+    answer: tuple[Tensor, Tensor, Tensor] | None,
 ) -> Pairs:
     """The inputs of the tiled engine with their gradients, without its forward pass.
 

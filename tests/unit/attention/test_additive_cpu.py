@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from regard.attention import Additive, attend, causal, explain, lengths, weights
+from regard.attention import Additive, attend, causal, explain, lengths, prefix, weights, window
 from regard.attention.backends import additive_cpu
 
 
@@ -183,3 +183,18 @@ def test_a_room_has_one_place_for_dots(monkeypatch):
     room = additive_cpu._Room(torch.empty(1, 1, 9, 4))
     places = {room.of(torch.empty(1, 8, m)).dots.data_ptr() for m in range(1, 100)}
     assert len(places) == 1
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0])
+def test_small_queries_and_keys_with_a_w_for_each_head_and_a_mask_with_gaps(spread):
+    leaves = [torch.randn(2, 3, n, 8, dtype=torch.float64) * spread for n in (300, 300, 300)]
+    leaves = [t.requires_grad_() for t in (*leaves, torch.randn(3, 8, dtype=torch.float64))]
+    mask = prefix(4) | window(before=5, after=0)
+    outs = [
+        attend(*leaves[:3], score=Additive(leaves[3]), mask=mask, backend=backend)
+        for backend in ("additive_cpu", "tiled")
+    ]
+    grad = torch.randn_like(outs[0])
+    torch.testing.assert_close(*outs)
+    for one, other in zip(*(torch.autograd.grad(out, leaves, grad) for out in outs), strict=True):
+        torch.testing.assert_close(one, other)

@@ -82,8 +82,9 @@ def bytes_beyond(request: Request) -> int:
     M = request.key.shape[2]
     item = max(4, request.query.element_size())
     blocks = tiled.bytes_beyond(request) // item
-    tile = min(_TILE, B * H * N * M * D)
-    return item * (blocks + tile + B * H * (N + M) * D)
+    # The form for small queries and keys has a second tile, and keys twice as wide.
+    tiles = 2 * min(_TILE, B * H * N * M * D)
+    return item * (blocks + tiles + B * H * (N + 2 * M) * D)
 
 
 def run(request: Request) -> tuple[Tensor, Tensor | None]:

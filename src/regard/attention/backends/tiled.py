@@ -103,7 +103,7 @@ def backward(
     wanted: tuple[bool, ...],
     d_out: Tensor,
     d_lse: Tensor,
-    answer: tuple[Tensor, ...] | None = None,
+    answer: tuple[Tensor, Tensor, Tensor] | None = None,
 ) -> list[Tensor | None]:
     """The gradients of ``inputs``; differentiable again where gradients are enabled.
 
@@ -113,9 +113,7 @@ def backward(
         wanted: Which of them.
         d_out: The gradient of the mixed values.
         d_lse: The gradient of the log-sum-exp.
-        answer: The mixed values and the log-sum-exp, if they are at hand: softmax needs less then.
-            Better, instead of the latter, the best score and the sum of powers relative to it: at
-            large scores, one number for both has too few digits.
+        answer: What ``answer_of`` gives, if it is at hand: softmax needs less then.
     """
     query, key, value, bias, tensors = inputs
     again = torch.is_grad_enabled()
@@ -256,31 +254,22 @@ class _AnySlope:
 
 
 class _SoftmaxSlope:
-    """The same for softmax from the log-sum-exp and the answer: no sum over a block's keys.
+    """The same for softmax from the answer and its sums: no sum over a block's keys.
 
     ``Σ weight · d_weight`` over the keys of a query is ``out · d_out``, whatever dropout did.
+    From the log-sum-exp, one number for the best score and the sum of powers, weights at large
+    scores would have too few digits.
     """
 
     def __init__(
-        self,
-        job: Job,
-        d_out: Tensor,
-        d_lse: Tensor,
-        out: Tensor,
-        top: Tensor,
-        total: Tensor | None = None,
+        self, job: Job, d_out: Tensor, d_lse: Tensor, out: Tensor, top: Tensor, total: Tensor
     ) -> None:
         mean = (d_out * out).sum(dim=-1, keepdim=True)
         if job.wants_lse:
             mean = mean - d_lse.unsqueeze(-1)
-        if total is None:
-            # The log-sum-exp, for both; +∞ where nothing is visible, so that weights become zero.
-            top = top.masked_fill(top == float("-inf"), float("inf")).unsqueeze(-1)
-            self.pivot, self.d_out, self.mean = top, d_out, mean
-        else:
-            # Powers stand for weights: what they lack, the gradients that they meet have.
-            total = divisor(total)
-            self.pivot, self.d_out, self.mean = top, d_out / total, mean / total
+        # Powers stand for weights: what they lack, the gradients that they meet have.
+        total = divisor(total)
+        self.pivot, self.d_out, self.mean = top, d_out / total, mean / total
 
     def weights(self, block: Block, scores: Tensor) -> Tensor:
         return exp_of(scores.detach() - rows_of(self.pivot, block))
