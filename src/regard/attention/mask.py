@@ -17,6 +17,7 @@ from regard.attention.grid import Band, Cover, Form, Grid, Runs, as_tensor, cut,
 from regard.errors import ShapeError
 
 _BOUNDS_KEPT = 8
+_NUMBERS_WRITTEN = 256
 
 
 class Mask(Rule):
@@ -157,6 +158,9 @@ class _Dense(Mask):
         # A copy, so that what was worked out stays true when the caller's tensor changes.
         self.tensor = tensor.detach().clone()
 
+    def __repr__(self) -> str:
+        return f"dense({written(self.tensor)})"
+
     def check(self, grid: Grid) -> None:
         if not grid.accepts(self.tensor.shape):
             raise ShapeError(
@@ -184,6 +188,9 @@ class _Both(Mask):
     def __init__(self, one: Mask, other: Mask) -> None:
         super().__init__()
         self.one, self.other = one, other
+
+    def __repr__(self) -> str:
+        return " & ".join(_grouped(mask, "|") for mask in (self.one, self.other))
 
     def check(self, grid: Grid) -> None:
         self.one.check(grid)
@@ -223,6 +230,12 @@ class _Opposite(Mask):
         super().__init__()
         self.mask = mask
 
+    def __repr__(self) -> str:
+        parts = _alternatives(self)
+        if len(parts) == 1:
+            return f"~{_grouped(self.mask, '&|')}"
+        return " | ".join(repr(part) for part in parts)
+
     def check(self, grid: Grid) -> None:
         self.mask.check(grid)
 
@@ -245,6 +258,28 @@ class _Opposite(Mask):
 def _opposite(mask: Mask) -> Mask:
     """``~mask``, which torch.compile cannot trace as an operator of objects."""
     return mask.mask if isinstance(mask, _Opposite) else _Opposite(mask)
+
+
+def written(numbers: Tensor) -> str:
+    """A tensor of a mask as its ``repr`` shows it: the numbers, or of many the shape."""
+    if numbers.numel() > _NUMBERS_WRITTEN:
+        return f"<{numbers.dtype} of shape {tuple(numbers.shape)}>"
+    return str(numbers.tolist())
+
+
+def _alternatives(mask: Mask) -> tuple[Mask, ...]:
+    """What ``a | b`` was made of: it is kept as ``~(~a & ~b)``."""
+    if isinstance(mask, _Opposite) and isinstance(mask.mask, _Both):
+        one, other = mask.mask.one, mask.mask.other
+        if isinstance(one, _Opposite) or isinstance(other, _Opposite):
+            return (_opposite(one), _opposite(other))
+    return (mask,)
+
+
+def _grouped(mask: Mask, signs: str) -> str:
+    """A mask as an operand, in parentheses where one of ``signs`` joins it."""
+    sign = "&" if isinstance(mask, _Both) else "|" if len(_alternatives(mask)) > 1 else " "
+    return f"({mask!r})" if sign in signs else repr(mask)
 
 
 def check_device(name: str, tensor: Tensor, grid: Grid) -> None:

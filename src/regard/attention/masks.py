@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention.grid import Band, Cover, Form, Grid, Run, Runs
-from regard.attention.mask import Mask, check_device
+from regard.attention.mask import Mask, check_device, written
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
 
@@ -162,6 +162,9 @@ class _Lengths(Mask):
         # A copy, so that what is worked out stays true when the caller's tensor changes.
         self.n = n.detach().clone()
 
+    def __repr__(self) -> str:
+        return f"{self.name}({written(self.n)})"
+
     # Read when they are asked for: a compiler that traces the making of a mask has no numbers.
     @cached_property
     def least(self) -> int | None:
@@ -216,6 +219,12 @@ class _Window(Mask):
         super().__init__()
         self.before, self.after, self.first = before, after, first
 
+    def __repr__(self) -> str:
+        name = "causal" if (self.before, self.after) == (None, 0) else "window"
+        sides = {} if name == "causal" else {"before": self.before, "after": self.after}
+        given = {**sides, "first": self.first}.items()
+        return f"{name}({', '.join(f'{key}={n}' for key, n in given if n is not None)})"
+
     def check(self, grid: Grid) -> None:
         pass
 
@@ -268,6 +277,12 @@ class _Documents(Mask):
                 )
         self.query_ids = query_ids.detach().clone()
         self.key_ids = self.query_ids if key_ids is query_ids else key_ids.detach().clone()
+
+    def __repr__(self) -> str:
+        ids = (
+            (self.query_ids,) if self.key_ids is self.query_ids else (self.query_ids, self.key_ids)
+        )
+        return f"documents({', '.join(map(written, ids))})"
 
     def check(self, grid: Grid) -> None:
         B = prod(grid.batch)
@@ -328,6 +343,9 @@ class _Where(Mask):
     def __init__(self, visible: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]) -> None:
         super().__init__()
         self.visible = visible
+
+    def __repr__(self) -> str:
+        return f"where({getattr(self.visible, '__name__', type(self.visible).__name__)})"
 
     def check(self, grid: Grid) -> None:
         if grid.queries and grid.keys:
