@@ -15,7 +15,7 @@ from regard.checks import check_at_least
 from regard.decoding import Hypothesis, beam, greedy
 from regard.errors import DataError, SettingError
 from regard.inference.run import Run
-from regard.tasks.recipe import Recipe, recipe_from_table
+from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.translation import batched, build_model, longest_output
 from regard.text import (
     BOS_ID,

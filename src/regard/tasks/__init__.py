@@ -1,5 +1,17 @@
-"""What text means to a model: recipes, and the translation task."""
+"""What text means to a model: recipes, and the tasks."""
 
-from regard.tasks.recipe import DataConfig, DecodingConfig, Recipe, read_recipe, recipe_from_table
+from regard.tasks.job import Job
+from regard.tasks.kinds import TASKS, Kind
+from regard.tasks.reading import read_recipe, recipe_from_table
+from regard.tasks.recipe import DataConfig, DecodingConfig, Recipe
 
-__all__ = ["DataConfig", "DecodingConfig", "Recipe", "read_recipe", "recipe_from_table"]
+__all__ = [
+    "TASKS",
+    "DataConfig",
+    "DecodingConfig",
+    "Job",
+    "Kind",
+    "Recipe",
+    "read_recipe",
+    "recipe_from_table",
+]

@@ -1,18 +1,14 @@
-"""A recipe: everything that a training depends on, read from TOML and saved with the run."""
+"""A recipe: everything that a training depends on, as it is saved with the run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from regard.checks import check_at_least
-from regard.choices import choose, nearest
-from regard.config import as_table, assign, build, read_toml
-from regard.errors import SettingError
-from regard.models import MODELS
+from regard.config import as_table
 from regard.text import TokenizerConfig
 
-SECTIONS = ("data", "tokenizer", "model", "training", "decoding")
 PHRASEBOOK = "phrasebook"
 
 
@@ -77,23 +73,23 @@ class Recipe:
     """Everything that a training depends on.
 
     Attributes:
-        task: What is learned: ``translation``.
-        data: Where the text is.
-        tokenizer: How it is cut into pieces.
+        task: What is learned: ``translation``, or another of ``tasks/kinds.py``.
+        data: Where the text is; of the class that the task reads.
+        tokenizer: How it is cut into pieces; None where a task cuts nothing.
         model_type: Name of the architecture.
         model: Its settings.
         training: The ``[training]`` table, which training reads.
-        decoding: How outputs are searched for.
+        decoding: How outputs are searched for; None where none are.
         folder: What relative paths in ``data`` start from.
     """
 
     task: str = "translation"
-    data: DataConfig = field(default_factory=DataConfig)
-    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    data: Any = field(default_factory=DataConfig)
+    tokenizer: Any = field(default_factory=TokenizerConfig)
     model_type: str = "transformer"
     model: Any = None
     training: Mapping[str, Any] = field(default_factory=dict)
-    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    decoding: Any = field(default_factory=DecodingConfig)
     folder: Path = field(default_factory=Path)
 
     def files(self, split: str) -> list[Path]:
@@ -113,69 +109,16 @@ class Recipe:
         if not self.uses_phrasebook:
             for split in ("train", "valid", "test"):
                 data[split] = [str(path.resolve()) for path in self.files(split)]
-        return {
+        table = {
             "task": self.task,
             "data": data,
-            "tokenizer": as_table(self.tokenizer),
             "model": {"type": self.model_type, **as_table(self.model)},
             "training": dict(self.training),
-            "decoding": as_table(self.decoding),
         }
-
-
-def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
-    """The recipe in a TOML file.
-
-    Args:
-        path: The file.
-        settings: ``key.path=value`` texts that go over what the file says.
-
-    Raises:
-        SettingError: The file cannot be read or is no TOML, or a key or value is not known.
-    """
-    try:
-        table = read_toml(path)
-    except OSError as error:
-        raise SettingError(f"{path} must be a recipe; got {error.strerror!r}.") from error
-    assign(table, settings)
-    return recipe_from_table(table, folder=path.parent)
-
-
-def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -> Recipe:
-    """The recipe in a nested table, every key and value but ``[training]``'s checked.
-
-    Raises:
-        SettingError: A section, key or value is not known.
-
-    Example:
-        >>> recipe_from_table({"task": "translation", "modle": {}})
-        Traceback (most recent call last):
-        regard.errors.SettingError: modle is not a section of a recipe. Did you mean model?
-    """
-    for name, section in table.items():
-        if name == "task":
-            continue
-        if name not in SECTIONS:
-            hint = nearest(name, ("task", *SECTIONS))
-            cure = f"Did you mean {hint}?" if hint else f"There are: task, {', '.join(SECTIONS)}."
-            raise SettingError(f"{name} is not a section of a recipe. {cure}")
-        if not isinstance(section, Mapping):
-            raise SettingError(f"{name} must be a table: [{name}]; got {section!r}.")
-    task = table.get("task", "translation")
-    choose("task", task, {"translation": None})
-    model_table = dict(table.get("model", {}))
-    model_type = model_table.pop("type", "transformer")
-    config, _ = choose("model.type", model_type, MODELS)
-    return Recipe(
-        task=task,
-        data=build(DataConfig, table.get("data", {}), where="data"),
-        tokenizer=build(TokenizerConfig, table.get("tokenizer", {}), where="tokenizer"),
-        model_type=model_type,
-        model=build(config, model_table, where="model"),
-        training=dict(table.get("training", {})),
-        decoding=build(DecodingConfig, table.get("decoding", {}), where="decoding"),
-        folder=folder or Path(),
-    )
+        for name in ("tokenizer", "decoding"):
+            if (settings := getattr(self, name)) is not None:
+                table[name] = as_table(settings)
+        return table
 
 
 def with_training(recipe: Recipe, training: Mapping[str, Any]) -> Recipe:

@@ -32,7 +32,8 @@ class TrainingConfig:
         validate_every: Updates between validations, each of which saves a checkpoint.
         validation_pairs: Pairs translated at each validation for BLEU and samples; 0 measures the
             loss only. The loss is always over the whole validation set.
-        metric: What early stopping and the choice of the final weights go by.
+        metric: What early stopping and the choice of the final weights go by: ``loss``, or a figure
+            of the task such as ``bleu``, ``accuracy`` or ``f1``.
         patience: Validations without improvement before training stops; None goes to the end.
         keep: Checkpoints kept, which are averaged at the end; the best is always kept.
         ema: Decay per update of an exponential moving average of the weights; None keeps none.
@@ -56,7 +57,7 @@ class TrainingConfig:
     clip_norm: float | None = None
     validate_every: int = 1000
     validation_pairs: int = 200
-    metric: Literal["loss", "bleu"] = "loss"
+    metric: str = "loss"
     patience: int | None = None
     keep: int = 5
     ema: float | None = None

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -10,11 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from regard.choices import choose
 from regard.errors import TrainingError
 from regard.inference import Run, average
 from regard.training.averaging import MovingAverage
 from regard.training.interruption import Interruption
-from regard.training.loss import backward_in_chunks
 from regard.training.precision import compute_dtype, keep_freed_memory, mixed_precision
 from regard.training.progress import Reporter
 from regard.training.schedule import peak_rate, rate_at
@@ -33,16 +33,18 @@ class Task(Protocol):
     def num_samples(self) -> int:
         """Samples in an epoch."""
 
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """What ``training.metric`` may name: 1 where more is better, -1 where less is."""
+
     def begin_epoch(self, epoch: int) -> None:
         """Called before the first batch of an epoch."""
 
     def batches(self, epoch: int, cursor: int) -> Iterator[tuple[Any, int]]:
         """The rest of an epoch's batches after ``cursor`` samples, each with the next cursor."""
 
-    def states_and_labels(
-        self, model: nn.Module, batch: Any
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """One state and label per token to predict, and an auxiliary loss."""
+    def backward(self, model: nn.Module, batch: Any) -> tuple[Tensor, int]:
+        """Add the gradient of the summed loss to the parameters; that loss, and its terms."""
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Figures on the validation set; ``loss`` is always among them."""
@@ -60,7 +62,7 @@ class Position:
         epoch: Which epoch is under way, from 0.
         cursor: Samples of it that are used up.
         seconds: Time spent in updates.
-        tokens: Target tokens learned from.
+        tokens: Terms of the loss so far: target tokens, or whatever a task predicts.
         best: The best validation figure, by the metric chosen; None before the first.
         best_update: When it was reached.
         stale: Validations since then.
@@ -94,6 +96,7 @@ class Trainer:
     ) -> None:
         self.run, self.model, self.task = run, model, task
         self.config, self.reporter = config, reporter
+        self.sign = choose("training.metric", config.metric, dict(task.metrics))
         self.position = Position()
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
@@ -164,15 +167,9 @@ class Trainer:
         tokens = 0
         with mixed_precision(self.dtype, self.device):
             for batch in batches:
-                states, labels, auxiliary = self.task.states_and_labels(self.model, batch)
-                loss += backward_in_chunks(
-                    states,
-                    labels,
-                    self.model.project,  # type: ignore[arg-type]
-                    auxiliary=auxiliary,
-                    smoothing=config.label_smoothing,
-                )
-                tokens += len(labels)
+                part, terms = self.task.backward(self.model, batch)
+                loss += part
+                tokens += terms
         position.update += 1
         rate = rate_at(position.update, self._share(), peak=self.peak, config=config)
         norm = self._scale_gradients(tokens)
@@ -220,7 +217,7 @@ class Trainer:
         """Measure, tell, and save a checkpoint."""
         position = self.position
         figures = self._measure()
-        score = figures["loss"] if self.config.metric == "loss" else -figures["bleu"]
+        score = -self.sign * figures[self.config.metric]
         position.validated = position.update
         position.stale += 1
         if score < (math.inf if position.best is None else position.best):
@@ -286,7 +283,7 @@ class Trainer:
             self.model.eval()
             measured[name] = self.task.validate(self.model)
         metric = self.config.metric
-        chosen = min(measured, key=lambda n: measured[n][metric] * (1 if metric == "loss" else -1))
+        chosen = max(measured, key=lambda name: self.sign * measured[name][metric])
         summary = {
             "updates": self.position.update,
             "epochs": self.position.epoch,

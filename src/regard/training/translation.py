@@ -14,7 +14,8 @@ from regard.config import as_table, build
 from regard.errors import RunError
 from regard.inference import Predictor, Run, is_run
 from regard.metrics import bleu
-from regard.tasks.recipe import Recipe, recipe_from_table, with_training
+from regard.tasks import Recipe, recipe_from_table
+from regard.tasks.recipe import with_training
 from regard.tasks.translation import build_model, learn_tokenizer, read_training, states_and_labels
 from regard.text import (
     BadLines,
@@ -30,7 +31,7 @@ from regard.text import (
     resample,
 )
 from regard.text.guessing import guess_language
-from regard.training.loss import CHUNK_ROWS, smoothed_cross_entropy
+from regard.training.loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
 from regard.training.trainer import Trainer
@@ -90,11 +91,22 @@ class TranslationTraining:
         for plan in plans.epoch(epoch, cursor):
             yield self._batch(self.epoch_corpus, plan), plan.cursor
 
-    def states_and_labels(
-        self, model: nn.Module, batch: Batch
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """One state and label per real target token."""
-        return states_and_labels(model, batch)
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """What ``training.metric`` may name."""
+        return {"loss": -1, "bleu": 1}
+
+    def backward(self, model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
+        """The loss summed over real target tokens, and how many there are."""
+        states, labels, auxiliary = states_and_labels(model, batch)
+        loss = backward_in_chunks(
+            states,
+            labels,
+            model.project,  # type: ignore[arg-type]
+            auxiliary=auxiliary,
+            smoothing=self.config.label_smoothing,
+        )
+        return loss, len(labels)
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:

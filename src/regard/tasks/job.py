@@ -1,0 +1,85 @@
+"""What a job is: everything between lines of text and a model's tensors, and back again."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from regard.tasks.recipe import Recipe
+from regard.text import BadLines
+
+ExampleT = TypeVar("ExampleT")
+EncodedT = TypeVar("EncodedT")
+AnswerT = TypeVar("AnswerT")
+
+
+@runtime_checkable
+class Job(Protocol[ExampleT, EncodedT, AnswerT]):
+    """A task whose answers are computed in one pass, not searched for: labels, tags, spans.
+
+    One class a task, in a file of its own. An *example* is what a line or record of a file says; it
+    may lack its answer. *Encoded*, it is ids. A batch goes through the model, and becomes a loss
+    or an *answer* for each of its examples.
+
+    Attributes:
+        metrics: The figures of ``score``: 1 where more is better, -1 where less is.
+        recipe: Whose settings hold.
+    """
+
+    metrics: ClassVar[Mapping[str, int]]
+    recipe: Recipe
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[ExampleT]:
+        """The examples of ``train``, ``valid`` or ``test``; none if the recipe names no file."""
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[ExampleT]) -> "Job[Any, Any, Any]":
+        """The job with its vocabularies, from the training examples."""
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "Job[Any, Any, Any]":
+        """The job with the vocabularies that ``save`` wrote."""
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabularies."""
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights."""
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> ExampleT:
+        """The example, without an answer, that a line of text or a JSON record asks about."""
+
+    def encode(
+        self, examples: Iterable[ExampleT], *, too_long: BadLines | None = None
+    ) -> list[EncodedT]:
+        """Ids of each example; an example left out as too long, in training only, is counted."""
+
+    def lengths(self, encoded: Sequence[EncodedT]) -> Int64[np.ndarray, " n"]:
+        """What each costs of ``training.batch_tokens``."""
+
+    def collate(self, encoded: Sequence[EncodedT]) -> Any:
+        """A padded batch."""
+
+    def loss(self, model: nn.Module, batch: Any) -> tuple[Float[Tensor, ""], int]:
+        """The loss summed over what is predicted, and how many that are."""
+
+    def answers(self, model: nn.Module, batch: Any) -> list[AnswerT]:
+        """What the model makes of each example."""
+
+    def score(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> dict[str, float]:
+        """The figures of ``metrics``."""
+
+    def fingerprint(self, example: ExampleT) -> str:
+        """What tells this example from others."""
+
+    def show(self, example: ExampleT, answer: AnswerT) -> str:
+        """An example and its answer in a line for people."""

@@ -1,0 +1,44 @@
+"""Which tasks there are: what a recipe of each may say, and who does it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from regard.models import MODELS
+from regard.tasks.job import Job
+from regard.tasks.recipe import DataConfig, DecodingConfig
+from regard.text import TokenizerConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """What a task is made of.
+
+    Attributes:
+        data: The class of its ``[data]``.
+        tokenizer: The class of its ``[tokenizer]``; None if it cuts no text.
+        models: Its architectures by ``model.type``: settings and class; the first is the default.
+        decoding: The class of its ``[decoding]``; None if it searches for nothing.
+        job: Who turns text into tensors and back; None for sentence pairs, whose outputs are
+            searched for.
+    """
+
+    data: type[Any]
+    tokenizer: type[Any] | None = TokenizerConfig
+    models: Mapping[str, tuple[type[Any], Any]]
+    decoding: type[Any] | None = None
+    job: type[Job[Any, Any, Any]] | None = None
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The tables that a recipe may have."""
+        optional = {"tokenizer": self.tokenizer, "decoding": self.decoding}
+        names = ("data", "tokenizer", "model", "training", "decoding")
+        return tuple(name for name in names if optional.get(name, self.data) is not None)
+
+
+_SEQ2SEQ = {"transformer": MODELS["transformer"], **MODELS}
+
+TASKS: dict[str, Kind] = {
+    "translation": Kind(data=DataConfig, models=_SEQ2SEQ, decoding=DecodingConfig),
+}

@@ -1,0 +1,74 @@
+"""Recipes read from TOML files and tables, every key and value checked."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.choices import choose, nearest
+from regard.config import assign, build, read_toml
+from regard.errors import SettingError
+from regard.tasks.kinds import TASKS
+from regard.tasks.recipe import Recipe
+
+
+def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
+    """The recipe in a TOML file.
+
+    Args:
+        path: The file.
+        settings: ``key.path=value`` texts that go over what the file says.
+
+    Raises:
+        SettingError: The file cannot be read or is no TOML, or a key or value is not known.
+    """
+    try:
+        table = read_toml(path)
+    except OSError as error:
+        raise SettingError(f"{path} must be a recipe; got {error.strerror!r}.") from error
+    assign(table, settings)
+    return recipe_from_table(table, folder=path.parent)
+
+
+def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -> Recipe:
+    """The recipe in a nested table, every key and value but ``[training]``'s checked.
+
+    Raises:
+        SettingError: A section, key or value is not known.
+
+    Example:
+        >>> recipe_from_table({"task": "translation", "modle": {}})
+        Traceback (most recent call last):
+        regard.errors.SettingError: modle is not a section of a recipe. Did you mean model?
+    """
+    task = table.get("task", "translation")
+    kind = choose("task", task, TASKS)
+    _check_sections(table, kind.sections)
+    model_table = dict(table.get("model", {}))
+    model_type = model_table.pop("type", next(iter(kind.models)))
+    config, _ = choose("model.type", model_type, kind.models)
+
+    def section(name: str, settings: type[Any] | None) -> Any:
+        return None if settings is None else build(settings, table.get(name, {}), where=name)
+
+    return Recipe(
+        task=task,
+        data=section("data", kind.data),
+        tokenizer=section("tokenizer", kind.tokenizer),
+        model_type=model_type,
+        model=build(config, model_table, where="model"),
+        training=dict(table.get("training", {})),
+        decoding=section("decoding", kind.decoding),
+        folder=folder or Path(),
+    )
+
+
+def _check_sections(table: Mapping[str, Any], sections: Sequence[str]) -> None:
+    for name, section in table.items():
+        if name == "task":
+            continue
+        if name not in sections:
+            hint = nearest(name, ("task", *sections))
+            cure = f"Did you mean {hint}?" if hint else f"There are: task, {', '.join(sections)}."
+            raise SettingError(f"{name} is not a section of a recipe. {cure}")
+        if not isinstance(section, Mapping):
+            raise SettingError(f"{name} must be a table: [{name}]; got {section!r}.")
