@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from regard.cli import run_command
+from tests.end_to_end.browsing import chromium as chromium
+from tests.end_to_end.browsing import tab as tab
 
 RECIPE = """
 task = "translation"

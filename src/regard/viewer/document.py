@@ -1,157 +1,46 @@
-"""What was looked at, as plain data: the viewer's JSON, version 1.
+"""What was looked at, as plain data: the viewer's JSON, version 2.
 
 A document is made by whoever holds a model, written once, and read by a page, a notebook or a
 script; nothing in it needs torch. Members may be added to a version, and readers skip the ones
 they do not know; a change to a member that exists is a new version, which older readers refuse.
+
+Version 1 has texts, tokens and maps of plain numbers. Version 2 adds to an example ``summaries``
+(``LayerSummary``: what heads looked at, in packed bytes, for texts of any length), ``started``,
+``label``, ``steps``, ``hypotheses``, ``changes`` and ``importances``. It allows a layer to have no
+maps, which readers of version 1 cannot draw. Documents of version 1 are still read.
 """
 
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
-from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import DataError
-from regard.viewer.members import Number, built, each, optional, take, typed
+from regard.viewer.example import (
+    AXES,
+    AttentionMap,
+    Change,
+    Choice,
+    Example,
+    GoldLinks,
+    Hypothesis,
+    Importance,
+    LayerSummary,
+    Line,
+    Step,
+    Token,
+    View,
+)
+from regard.viewer.members import Number, built, each, flag, optional, take, typed
+from regard.viewer.packing import Packed
 
 FORMAT = "regard.attention"
-VERSION = 1
-
-Kind = Literal["cross", "encoder", "decoder"]
-Head = int | Literal["mean"]
-Layer = int | Literal["mean"]
-
-# Which tokens look (rows) and which are looked at (columns), by kind.
-_AXES = {
-    "cross": ("output", "source"),
-    "encoder": ("source", "source"),
-    "decoder": ("output", "output"),
-}
+VERSION = 2
 
 # Halves of surrogate pairs, which UTF-8 cannot hold; a broken byte token may bring one.
 _HALVES = re.compile("[\ud800-\udfff]")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Token:
-    """One token and where it stands in its text.
-
-    Attributes:
-        text: What people are shown; a space marker such as ``▁`` may be left in.
-        start: First character, counted in Unicode code points of the source or output text.
-        end: One past the last character; equal to ``start`` for a token that is no text, such as
-            the end of the sentence.
-    """
-
-    text: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GoldLinks:
-    """Links that people set, as pairs (source token, output token).
-
-    Attributes:
-        sure: Links that every annotator sets.
-        possible: Links that some would set; those in ``sure`` need not be repeated.
-    """
-
-    sure: tuple[tuple[int, int], ...] = ()
-    possible: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class View:
-    """Which map of an example is meant.
-
-    Attributes:
-        kind: ``cross`` (output looks at source), ``encoder`` or ``decoder`` (each at itself).
-        layer: Counted from 0, the page shows it counted from 1; or ``"mean"`` over layers.
-        head: Counted from 0, or ``"mean"`` over the heads of the layer.
-    """
-
-    kind: Kind = "cross"
-    layer: Layer = "mean"
-    head: Head = "mean"
-
-    def __post_init__(self) -> None:
-        choose("kind", self.kind, _AXES)
-        _check_number("layer", self.layer)
-        _check_number("head", self.head)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AttentionMap:
-    """The weights of one head: one row per token that looks.
-
-    Row ``t`` of a ``cross`` or ``decoder`` map belongs to the query that predicts output token
-    ``t``. The keys of a ``decoder`` map are the decoder's inputs: column 0 is the start sign and
-    column ``j`` is output token ``j - 1``.
-
-    Attributes:
-        kind: ``cross`` (T × S), ``encoder`` (S × S) or ``decoder`` (T × T).
-        layer: Counted from 0.
-        head: Counted from 0, or ``"mean"``.
-        rows: Weights, any nested sequence; kept as tuples with four significant digits.
-
-    Example:
-        >>> AttentionMap(kind="cross", layer=0, head=0, rows=[[1 / 3, 2 / 3]]).rows
-        ((0.3333, 0.6667),)
-    """
-
-    kind: Kind
-    layer: int
-    head: Head
-    rows: Sequence[Sequence[float]]
-
-    def __post_init__(self) -> None:
-        choose("kind", self.kind, _AXES)
-        check_at_least("layer", self.layer, 0)
-        _check_number("head", self.head)
-        rows = tuple(tuple(_four_digits(weight) for weight in row) for row in self.rows)
-        object.__setattr__(self, "rows", rows)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Example:
-    """One text, what the model made of it, and what it looked at.
-
-    Attributes:
-        source: The text read.
-        output: The text written.
-        source_tokens: The columns of a ``cross`` map.
-        output_tokens: Its rows.
-        maps: The heads that were kept. The page adds the means of heads and of layers itself.
-        score: The search's score of the output, or None.
-        gold: Links people set, or None.
-    """
-
-    source: str
-    output: str
-    source_tokens: tuple[Token, ...]
-    output_tokens: tuple[Token, ...]
-    maps: tuple[AttentionMap, ...] = ()
-    score: float | None = None
-    gold: GoldLinks | None = None
-
-    def __post_init__(self) -> None:
-        _check_tokens("source", self.source, self.source_tokens)
-        _check_tokens("output", self.output, self.output_tokens)
-        if self.score is not None and not math.isfinite(self.score):
-            raise DataError(f"score must be finite or None; got {self.score}.")
-        sizes = {"source": len(self.source_tokens), "output": len(self.output_tokens)}
-        for found in self.maps:
-            _check_shape(found, *(sizes[side] for side in _AXES[found.kind]))
-        for link in (*self.gold.sure, *self.gold.possible) if self.gold else ():
-            if not (0 <= link[0] < sizes["source"] and 0 <= link[1] < sizes["output"]):
-                raise DataError(
-                    f"gold links must be pairs (source token, output token) of "
-                    f"{sizes['source']} and {sizes['output']} tokens; got {link}."
-                )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,7 +55,8 @@ class Document:
         source_language: BCP 47 tag of the sources, such as ``zh``; None lets the page go by the
             script.
         output_language: The same of the outputs.
-        opening: The map to open with; None opens with the mean of the cross layers.
+        opening: The map to open with; None opens with the grid of heads where there are many, and
+            else with the mean of the cross layers.
 
     Example:
         >>> token = Token(text="ja", start=0, end=2)
@@ -196,7 +86,7 @@ class Document:
 
     @classmethod
     def from_json(cls, text: str) -> "Document":
-        """The document that ``to_json`` wrote, checked member by member.
+        """The document that ``to_json`` wrote, in this version or an older one, checked.
 
         Members this version does not know are skipped.
 
@@ -211,35 +101,10 @@ def _members(value: object) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
 
 
-def _four_digits(weight: float) -> float:
-    if not -1e-6 <= weight <= 1.01:  # room for rounding in half precision; false for NaN
-        raise DataError(f"weights must be between 0 and 1; got {weight}.")
-    return float(f"{min(max(weight, 0.0), 1.0):.4g}")
-
-
-def _check_tokens(side: str, text: str, tokens: Sequence[Token]) -> None:
-    for token in tokens:
-        if not 0 <= token.start <= token.end <= len(text):
-            raise DataError(
-                f"{side}_tokens must lie within the {len(text)} characters of {side}; got "
-                f"{token.text!r} at {token.start}:{token.end}."
-            )
-
-
-def _check_shape(found: AttentionMap, height: int, width: int) -> None:
-    got = sorted({len(row) for row in found.rows})
-    if len(found.rows) != height or got not in ([width], []):
-        raise DataError(
-            f"rows of a {found.kind} map must be {height} × {width} weights; got "
-            f"{len(found.rows)} × {'/'.join(map(str, got)) or 0} in layer {found.layer}, "
-            f"head {found.head}."
-        )
-
-
 def _document(text: str) -> Document:
     try:
         members = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"document must be JSON; got {text[:20]!r}… ({error}).") from None
     members = typed(members, dict, "document")
     _check_version(members)
@@ -253,11 +118,6 @@ def _document(text: str) -> Document:
         output_language=optional(members, "output_language", str),
         opening=None if opening is None else _view(opening, "opening"),
     )
-
-
-def _check_number(name: str, value: int | Literal["mean"]) -> None:
-    if value != "mean":
-        check_at_least(name, value, 0)
 
 
 def _check_version(members: Mapping[str, Any]) -> None:
@@ -274,17 +134,33 @@ def _check_version(members: Mapping[str, Any]) -> None:
 def _example(value: object, where: str) -> Example:
     members = typed(value, dict, where)
     gold = members.get("gold")
-    score = optional(members, "score", Number, where)
     read = {
         "source": take(members, "source", str, where),
         "output": take(members, "output", str, where),
         "source_tokens": each(members, "source_tokens", _token, where),
         "output_tokens": each(members, "output_tokens", _token, where),
         "maps": each(members, "maps", _map, where),
-        "score": None if score is None else float(score),
+        "summaries": _maybe(members, "summaries", _summary, where),
+        "started": flag(members, "started", True, where),
+        "label": optional(members, "label", str, where),
+        "score": _score(members, where),
         "gold": None if gold is None else _gold(gold, f"{where}.gold"),
+        "steps": _maybe(members, "steps", _step, where),
+        "hypotheses": _maybe(members, "hypotheses", _hypothesis, where),
+        "changes": _maybe(members, "changes", _change, where),
+        "importances": _maybe(members, "importances", _importance, where),
     }
     return built(where, Example, **read)
+
+
+def _maybe(members: Mapping[str, Any], name: str, read: Any, where: str) -> Any:
+    """A list that came with version 2."""
+    return () if members.get(name) is None else each(members, name, read, where)
+
+
+def _score(members: Mapping[str, Any], where: str) -> float | None:
+    score = optional(members, "score", Number, where)
+    return None if score is None else float(score)
 
 
 def _token(value: object, where: str) -> Token:
@@ -308,6 +184,104 @@ def _map(value: object, where: str) -> AttentionMap:
     )
 
 
+def _summary(value: object, where: str) -> LayerSummary:
+    members = typed(value, dict, where)
+    measures = optional(members, "measures", dict, where) or {}
+    lines = {name: _line(members, name, where) for name in _LINES}
+    arrays = {name: _packed(members, name, where) for name in _ARRAYS}
+    bucket = _whole_numbers(members, "bucket", where)
+    if len(bucket) != 2:
+        raise DataError(f"{where}.bucket must be a pair [queries, keys]; got {list(bucket)}.")
+    return built(
+        where,
+        LayerSummary,
+        kind=_kind(members, where),
+        layer=take(members, "layer", int, where),
+        heads=_whole_numbers(members, "heads", where),
+        measures={
+            name: tuple(
+                None if one is None else float(typed(one, Number, f"{where}.measures.{name}"))
+                for one in typed(values, list, f"{where}.measures.{name}")
+            )
+            for name, values in measures.items()
+        },
+        bucket=bucket,
+        top_heads=_whole_numbers(members, "top_heads", where),
+        **lines,
+        **arrays,
+    )
+
+
+_LINES = ("entropy", "distance", "first", "received")
+_ARRAYS = ("pooled", "top_keys", "top_weights", "rows")
+
+
+def _line(members: Mapping[str, Any], name: str, where: str) -> Line | None:
+    line = optional(members, name, dict, where)
+    if line is None:
+        return None
+    where = f"{where}.{name}"
+    packed = _packed(line, "values", where)
+    if packed is None:
+        raise DataError(f"{where} must have a member 'values'; got {', '.join(line) or 'nothing'}.")
+    return built(where, Line, values=packed, places=take(line, "places", int, where))
+
+
+def _packed(members: Mapping[str, Any], name: str, where: str) -> Packed | None:
+    packed = optional(members, name, dict, where)
+    if packed is None:
+        return None
+    where = f"{where}.{name}"
+    read = built(
+        where,
+        Packed,
+        shape=_whole_numbers(packed, "shape", where),
+        bits=take(packed, "bits", int, where),
+        scale=take(packed, "scale", str, where),
+        low=float(take(packed, "low", Number, where)),
+        high=float(take(packed, "high", Number, where)),
+        data=take(packed, "data", str, where),
+    )
+    return built(where, read.checked)
+
+
+def _step(value: object, where: str) -> Step:
+    members = typed(value, dict, where)
+    probability = float(take(members, "probability", Number, where))
+    choices = each(members, "choices", _choice, where)
+    return built(where, Step, probability=probability, choices=choices)
+
+
+def _choice(value: object, where: str) -> Choice:
+    members = typed(value, dict, where)
+    probability = float(take(members, "probability", Number, where))
+    text = take(members, "text", str, where)
+    return built(where, Choice, text=text, probability=probability)
+
+
+def _hypothesis(value: object, where: str) -> Hypothesis:
+    members = typed(value, dict, where)
+    score = float(take(members, "score", Number, where))
+    return Hypothesis(output=take(members, "output", str, where), score=score)
+
+
+def _change(value: object, where: str) -> Change:
+    members = typed(value, dict, where)
+    edit, output = (take(members, name, str, where) for name in ("edit", "output"))
+    return Change(edit=edit, output=output, score=_score(members, where))
+
+
+def _importance(value: object, where: str) -> Importance:
+    members = typed(value, dict, where)
+    correlation = optional(members, "correlation", Number, where)
+    return Importance(
+        method=take(members, "method", str, where),
+        values=_weights(members.get("values"), f"{where}.values"),
+        output=optional(members, "output", int, where),
+        correlation=None if correlation is None else float(correlation),
+    )
+
+
 def _view(value: object, where: str) -> View:
     members = typed(value, dict, where)
     layer, head = (_number(members, name, where) for name in ("layer", "head"))
@@ -316,11 +290,15 @@ def _view(value: object, where: str) -> View:
 
 def _kind(members: Mapping[str, Any], where: str) -> Any:
     kind = take(members, "kind", str, where)
-    return built(where, choose, name="kind", value=kind, table={name: name for name in _AXES})
+    return built(where, choose, name="kind", value=kind, table={name: name for name in AXES})
 
 
 def _number(members: Mapping[str, Any], name: str, where: str) -> Any:
     return members[name] if members.get(name) == "mean" else take(members, name, int, where)
+
+
+def _whole_numbers(members: Mapping[str, Any], name: str, where: str) -> tuple[int, ...]:
+    return each(members, name, lambda value, place: int(typed(value, int, place)), where)
 
 
 def _weights(value: object, where: str) -> tuple[float, ...]:

@@ -31,6 +31,14 @@ def optional(members: Mapping[str, Any], name: str, kind: type | UnionType, wher
     return None if members.get(name) is None else take(members, name, kind, where)
 
 
+def flag(members: Mapping[str, Any], name: str, absent: bool, where: str = "") -> bool:
+    """``members[name]``, true or false, or ``absent`` where it is not there."""
+    value = members.get(name, absent)
+    if not isinstance(value, bool):
+        raise DataError(f"{_path(where, name)} must be true or false; got {repr(value)[:40]}.")
+    return value
+
+
 def take(members: Mapping[str, Any], name: str, kind: type | UnionType, where: str = "") -> Any:
     """``members[name]``, which must be there and of this kind."""
     if name not in members:

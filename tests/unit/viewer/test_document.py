@@ -66,7 +66,7 @@ def test_weights_keep_four_significant_digits():
 
 def test_json_names_format_and_version():
     members = json.loads(document().to_json())
-    assert (members["format"], members["version"]) == ("regard.attention", 1)
+    assert (members["format"], members["version"]) == ("regard.attention", 2)
 
 
 def test_half_a_surrogate_pair_can_be_written_as_utf8():
@@ -85,7 +85,7 @@ def test_unknown_members_are_skipped():
         ("{", r"document must be JSON; got '\{'…"),
         ("[1]", r"document must be an object; got \[1\]"),
         (changed(format="other"), r"format must be 'regard.attention'; got 'other'"),
-        (changed(version=2), r"version must be at most 1; got 2.*update"),
+        (changed(version=3), r"version must be at most 2; got 3.*update"),
         (changed(version="1"), r"version must be a whole number; got '1'"),
         (changed(version=True), r"version must be a whole number; got True"),
         (changed(title=3), r"title must be text; got 3"),

@@ -1,0 +1,407 @@
+"""One text, what a model made of it, and what it looked at: the parts of a document."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from regard.checks import check_at_least
+from regard.choices import choose
+from regard.errors import DataError
+from regard.viewer.packing import Packed
+
+Kind = Literal["cross", "encoder", "decoder"]
+Head = int | Literal["mean"]
+Layer = int | Literal["mean"]
+Side = Literal["source", "output"]
+
+# Which tokens look (rows) and which are looked at (columns), by kind.
+AXES: dict[str, tuple[Side, Side]] = {
+    "cross": ("output", "source"),
+    "encoder": ("source", "source"),
+    "decoder": ("output", "output"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Token:
+    """One token and where it stands in its text.
+
+    Attributes:
+        text: What people are shown; a space marker such as ``▁`` may be left in.
+        start: First character, counted in Unicode code points of the source or output text.
+        end: One past the last character; equal to ``start`` for a token that is no text, such as
+            the end of the sentence.
+    """
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoldLinks:
+    """Links that people set, as pairs (source token, output token).
+
+    Attributes:
+        sure: Links that every annotator sets.
+        possible: Links that some would set; those in ``sure`` need not be repeated.
+    """
+
+    sure: tuple[tuple[int, int], ...] = ()
+    possible: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class View:
+    """Which map of an example is meant.
+
+    Attributes:
+        kind: ``cross`` (output looks at source), ``encoder`` or ``decoder`` (each at itself).
+        layer: Counted from 0, the page shows it counted from 1; or ``"mean"`` over layers.
+        head: Counted from 0, or ``"mean"`` over the heads of the layer.
+    """
+
+    kind: Kind = "cross"
+    layer: Layer = "mean"
+    head: Head = "mean"
+
+    def __post_init__(self) -> None:
+        choose("kind", self.kind, AXES)
+        _check_number("layer", self.layer)
+        _check_number("head", self.head)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttentionMap:
+    """The weights of one head, as numbers: one row per token that looks.
+
+    For short texts; ``LayerSummary`` holds those of long ones in fewer bytes.
+
+    Row ``t`` of a ``cross`` or ``decoder`` map belongs to the query that predicts output token
+    ``t``. The keys of a ``decoder`` map are the decoder's inputs: column 0 is the start sign and
+    column ``j`` is output token ``j - 1``; unless the example says ``started=False``.
+
+    Attributes:
+        kind: ``cross`` (T × S), ``encoder`` (S × S) or ``decoder`` (T × T).
+        layer: Counted from 0.
+        head: Counted from 0, or ``"mean"``.
+        rows: Weights, any nested sequence; kept as tuples with four significant digits.
+
+    Example:
+        >>> AttentionMap(kind="cross", layer=0, head=0, rows=[[1 / 3, 2 / 3]]).rows
+        ((0.3333, 0.6667),)
+    """
+
+    kind: Kind
+    layer: int
+    head: Head
+    rows: Sequence[Sequence[float]]
+
+    def __post_init__(self) -> None:
+        choose("kind", self.kind, AXES)
+        check_at_least("layer", self.layer, 0)
+        _check_number("head", self.head)
+        rows = tuple(tuple(_four_digits(weight) for weight in row) for row in self.rows)
+        object.__setattr__(self, "rows", rows)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """Values along a text, for each head of a layer.
+
+    Attributes:
+        values: (H, P) values; a point stands for the mean over its tokens.
+        places: How many tokens a point stands for; the last point may have fewer.
+    """
+
+    values: Packed
+    places: int = 1
+
+    def __post_init__(self) -> None:
+        check_at_least("places", self.places, 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LayerSummary:
+    """What the heads of one layer looked at, in bytes that do not grow with the square.
+
+    Every array has the heads first, in the order of ``heads``. N and M are the numbers of tokens
+    that look and that are looked at, as in ``AttentionMap``.
+
+    Attributes:
+        kind: ``cross``, ``encoder`` or ``decoder``.
+        layer: Counted from 0.
+        heads: Their numbers, counted from 0.
+        measures: One number per head, or None where it has no meaning, by name; the page knows
+            ``entropy`` (nats), ``first`` (share of the first key), ``distance`` (tokens) and
+            ``alignment_error``, and shows others by their name.
+        entropy: Of every query's weights, in nats.
+        distance: Mean distance between a query and what it looks at, in tokens.
+        first: The weight of the first key.
+        received: What every key received from all queries together.
+        pooled: (H, R, C) sums of weights over buckets of queries and of keys.
+        bucket: How many queries and how many keys make a bucket of ``pooled``.
+        top_heads: The heads whose largest weights were kept, by number.
+        top_keys: (len(top_heads), N, K) keys with the largest weights; -1 where fewer are seen.
+        top_weights: Their weights, falling.
+        rows: (H, N, M) all weights, where the text is short.
+    """
+
+    kind: Kind
+    layer: int
+    heads: tuple[int, ...]
+    measures: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    entropy: Line | None = None
+    distance: Line | None = None
+    first: Line | None = None
+    received: Line | None = None
+    pooled: Packed | None = None
+    bucket: tuple[int, int] = (1, 1)
+    top_heads: tuple[int, ...] = ()
+    top_keys: Packed | None = None
+    top_weights: Packed | None = None
+    rows: Packed | None = None
+
+    def __post_init__(self) -> None:
+        choose("kind", self.kind, AXES)
+        check_at_least("layer", self.layer, 0)
+        for name, values in self.measures.items():
+            if len(values) != len(self.heads):
+                raise DataError(
+                    f"measures.{name} must have a number for each of {len(self.heads)} heads; "
+                    f"got {len(values)}."
+                )
+        for head in self.top_heads:
+            if head not in self.heads:
+                raise DataError(f"top_heads must be among heads; got {head}.")
+
+    def check(self, queries: int, keys: int) -> None:
+        """See that the arrays are of a text of this size.
+
+        Raises:
+            DataError: One is not.
+        """
+        H = len(self.heads)
+        for name, size in (
+            ("entropy", queries),
+            ("distance", queries),
+            ("first", queries),
+            ("received", keys),
+        ):
+            line: Line | None = getattr(self, name)
+            if line is not None:
+                self._check(name, line.values, (H, -(-size // line.places)))
+        if self.pooled is not None:
+            self._check("pooled", self.pooled, (H, *self._buckets(queries, keys)))
+        if self.rows is not None:
+            self._check("rows", self.rows, (H, queries, keys))
+        if (self.top_keys is None) != (self.top_weights is None):
+            raise DataError("top_keys and top_weights must be given together; got one of them.")
+        if self.top_keys is not None and self.top_weights is not None:
+            most = self.top_keys.shape[-1] if self.top_keys.shape else 0
+            wanted = (len(self.top_heads), queries, most)
+            self._check("top_keys", self.top_keys, wanted)
+            self._check("top_weights", self.top_weights, wanted)
+
+    def _buckets(self, queries: int, keys: int) -> tuple[int, int]:
+        for size in self.bucket:
+            check_at_least("bucket", size, 1)
+        return -(-queries // self.bucket[0]), -(-keys // self.bucket[1])
+
+    def _check(self, name: str, packed: Packed, wanted: tuple[int, ...]) -> None:
+        if packed.shape != wanted:
+            raise DataError(
+                f"{name} must be of shape {list(wanted)}; got {list(packed.shape)} in {self.kind} "
+                f"layer {self.layer}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """A token that might have been written.
+
+    Attributes:
+        text: The token.
+        probability: What the model gave it.
+    """
+
+    text: str
+    probability: float
+
+    def __post_init__(self) -> None:
+        _check_probability(self.probability)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """How sure the model was of one output token.
+
+    Attributes:
+        probability: What the model gave the token that was written.
+        choices: What it gave the likeliest tokens, falling; the written one may be among them.
+    """
+
+    probability: float
+    choices: tuple[Choice, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_probability(self.probability)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hypothesis:
+    """Another output that the search held.
+
+    Attributes:
+        output: Its text.
+        score: The search's score.
+    """
+
+    output: str
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """What became of the output when the attention was changed.
+
+    Attributes:
+        edit: What was changed, in words: "layer 2, head 3 muted".
+        output: The output after it.
+        score: Its score, or None.
+    """
+
+    edit: str
+    output: str
+    score: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Importance:
+    """How much each token mattered by another measure than attention.
+
+    Attributes:
+        method: Its name, such as "leave one out" or "gradient × input".
+        values: One per token of the source; of the output where there is no source.
+        output: The output token it was measured for, or None for all of the output.
+        correlation: Rank correlation with the attention beside it, or None.
+    """
+
+    method: str
+    values: tuple[float, ...]
+    output: int | None = None
+    correlation: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """One text, what the model made of it, and what it looked at.
+
+    A model of one text has it as ``source`` if it is an encoder and as ``output`` if it is a
+    decoder (a language model); the other side is empty.
+
+    Attributes:
+        source: The text read.
+        output: The text written.
+        source_tokens: The columns of a ``cross`` map.
+        output_tokens: Its rows.
+        maps: The heads that were kept as numbers. The page adds the means of heads and of layers.
+        summaries: The layers that were kept as summaries; a layer is kept in one way.
+        started: Whether a decoder's keys are a start sign and all output tokens but the last, as
+            in a translation; False where they are the output tokens themselves.
+        label: What tells this example from others of the same text, such as the model's name.
+        score: The search's score of the output, or None.
+        gold: Links people set, or None.
+        steps: One per output token, or none at all.
+        hypotheses: What else the search held, best first.
+        changes: What edits of the attention did to the output.
+        importances: How much each token mattered by other measures.
+    """
+
+    source: str
+    output: str
+    source_tokens: tuple[Token, ...]
+    output_tokens: tuple[Token, ...]
+    maps: tuple[AttentionMap, ...] = ()
+    summaries: tuple[LayerSummary, ...] = ()
+    started: bool = True
+    label: str | None = None
+    score: float | None = None
+    gold: GoldLinks | None = None
+    steps: tuple[Step, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
+    changes: tuple[Change, ...] = ()
+    importances: tuple[Importance, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_tokens("source", self.source, self.source_tokens)
+        _check_tokens("output", self.output, self.output_tokens)
+        others = [found.score for found in self.hypotheses]
+        for score in (self.score, *others, *(change.score for change in self.changes)):
+            if score is not None and not math.isfinite(score):
+                raise DataError(f"score must be finite or None; got {score}.")
+        sizes = {"source": len(self.source_tokens), "output": len(self.output_tokens)}
+        for found in self.maps:
+            _check_shape(found, *(sizes[side] for side in AXES[found.kind]))
+        for summary in self.summaries:
+            summary.check(*(sizes[side] for side in AXES[summary.kind]))
+        if self.steps and len(self.steps) != sizes["output"]:
+            raise DataError(
+                f"steps must be one per output token, {sizes['output']}; got {len(self.steps)}."
+            )
+        for importance in self.importances:
+            _check_importance(importance, sizes)
+        for link in (*self.gold.sure, *self.gold.possible) if self.gold else ():
+            if not (0 <= link[0] < sizes["source"] and 0 <= link[1] < sizes["output"]):
+                raise DataError(
+                    f"gold links must be pairs (source token, output token) of "
+                    f"{sizes['source']} and {sizes['output']} tokens; got {link}."
+                )
+
+
+def _four_digits(weight: float) -> float:
+    if not -1e-6 <= weight <= 1.01:  # room for rounding in half precision; false for NaN
+        raise DataError(f"weights must be between 0 and 1; got {weight}.")
+    return float(f"{min(max(weight, 0.0), 1.0):.4g}")
+
+
+def _check_probability(probability: float) -> None:
+    if not 0 <= probability <= 1.01:
+        raise DataError(f"probability must be between 0 and 1; got {probability}.")
+
+
+def _check_number(name: str, value: int | Literal["mean"]) -> None:
+    if value != "mean":
+        check_at_least(name, value, 0)
+
+
+def _check_tokens(side: str, text: str, tokens: Sequence[Token]) -> None:
+    for token in tokens:
+        if not 0 <= token.start <= token.end <= len(text):
+            raise DataError(
+                f"{side}_tokens must lie within the {len(text)} characters of {side}; got "
+                f"{token.text!r} at {token.start}:{token.end}."
+            )
+
+
+def _check_shape(found: AttentionMap, height: int, width: int) -> None:
+    got = sorted({len(row) for row in found.rows})
+    if len(found.rows) != height or got not in ([width], []):
+        raise DataError(
+            f"rows of a {found.kind} map must be {height} × {width} weights; got "
+            f"{len(found.rows)} × {'/'.join(map(str, got)) or 0} in layer {found.layer}, "
+            f"head {found.head}."
+        )
+
+
+def _check_importance(importance: Importance, sizes: Mapping[str, int]) -> None:
+    wanted = sizes["source"] or sizes["output"]
+    if len(importance.values) != wanted:
+        raise DataError(
+            f"importances must have a value for each of {wanted} tokens; got "
+            f"{len(importance.values)} of {importance.method!r}."
+        )
+    for value in (*importance.values, importance.correlation):
+        if value is not None and not math.isfinite(value):
+            raise DataError(f"importances must be finite; got {value} of {importance.method!r}.")

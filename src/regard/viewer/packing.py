@@ -1,0 +1,173 @@
+"""Arrays of numbers as few bytes: quantised, deflated, and written as text for JSON."""
+
+import base64
+import binascii
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.checks import check_at_least
+from regard.choices import choose
+from regard.errors import DataError
+
+Scale = Literal["linear", "log"]
+
+_TYPES: dict[int, type[np.unsignedinteger[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.uint32}
+_SCALES = {"linear": "even steps", "log": "even ratios"}
+_FAINTEST = 1e-7  # of the largest: what is smaller counts as zero on a log scale
+_MOST = 1 << 30  # bytes that one array may unfold to
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Packed:
+    """An array of whole numbers ``q`` of 8, 16 or 32 bits that stand for values.
+
+    On a linear scale the value is ``low + q (high - low) / (2^bits - 1)``. On a log scale it is 0
+    for ``q = 0`` and else ``low (high / low)^((q - 1) / (2^bits - 2))``, so that small values keep
+    as many digits as large ones.
+
+    The bytes stand plane by plane, all highest bytes first, which deflates better than number by
+    number; they are deflated without a header (the browser's ``deflate-raw``) and written in
+    base 64.
+
+    Attributes:
+        shape: Sizes of the axes, the last one running fastest.
+        bits: 8, 16 or 32.
+        scale: ``linear`` or ``log``.
+        low: Value of the smallest number, on a log scale of the smallest above zero.
+        high: Value of the largest.
+        data: The bytes.
+
+    Example:
+        >>> packed = pack([[0.0, 0.5], [1.0, 0.25]], bits=8)
+        >>> packed.values().round(2)
+        array([[0.  , 0.5 ],
+               [1.  , 0.25]])
+    """
+
+    shape: tuple[int, ...]
+    bits: int
+    scale: Scale
+    low: float
+    high: float
+    data: str
+
+    def __post_init__(self) -> None:
+        choose("scale", self.scale, _SCALES)
+        if self.bits not in _TYPES:
+            raise DataError(f"bits must be 8, 16 or 32; got {self.bits}.")
+        for size in self.shape:
+            check_at_least("shape", size, 0)
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
+            raise DataError(f"low must be at most high; got {self.low} and {self.high}.")
+        if self.scale == "log" and self.low <= 0:
+            raise DataError(f"low must be above 0 on a log scale; got {self.low}.")
+
+    @property
+    def step(self) -> float:
+        """What a value may be off by: half a step, relative to the value on a log scale."""
+        if self.scale == "linear":
+            return (self.high - self.low) / (2.0**self.bits - 1) / 2
+        return math.pow(self.high / self.low, 0.5 / (2**self.bits - 2)) - 1
+
+    def checked(self) -> Self:
+        """This, once its bytes have been unfolded and counted.
+
+        Raises:
+            DataError: They are no base 64, cannot be inflated, or are too few or too many.
+        """
+        self._bytes()
+        return self
+
+    def values(self) -> NDArray[np.float64]:
+        """The values, in an array of this shape."""
+        planes = np.frombuffer(self._bytes(), dtype=np.uint8).reshape(self.bits // 8, -1)
+        numbers = np.zeros(planes.shape[1], dtype=np.float64)
+        for plane in planes:
+            numbers = numbers * 256 + plane
+        if self.scale == "linear":
+            found = self.low + numbers * ((self.high - self.low) / (2**self.bits - 1))
+        else:
+            powers = (numbers - 1) / (2**self.bits - 2)
+            found = np.where(numbers == 0, 0.0, self.low * (self.high / self.low) ** powers)
+        return np.asarray(found.reshape(self.shape), dtype=np.float64)
+
+    def _bytes(self) -> bytes:
+        wanted = math.prod(self.shape) * self.bits // 8
+        if wanted > _MOST:
+            raise DataError(f"shape must be of at most {_MOST} bytes; got {list(self.shape)}.")
+        inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+        try:
+            found = inflate.decompress(base64.b64decode(self.data, validate=True), wanted + 1)
+        except (binascii.Error, ValueError, zlib.error) as error:
+            raise DataError(f"data must be deflated bytes in base 64; got {error}.") from None
+        if len(found) != wanted or not (inflate.eof or wanted == 0):
+            raise DataError(
+                f"data must hold {wanted} bytes, as shape {list(self.shape)} of {self.bits} bits "
+                f"says; got {'more' if len(found) > wanted else len(found)}."
+            )
+        return found
+
+
+def pack(values: Sequence[Any] | NDArray[Any], *, bits: int = 8, scale: Scale = "linear") -> Packed:
+    """Numbers as bytes, on the scale from their least to their largest.
+
+    A log scale keeps zeros, and every value of at least a ten-millionth of the largest to within
+    ``Packed.step`` of itself; what is smaller, or below zero, counts as zero.
+
+    Args:
+        values: An array of finite numbers.
+        bits: 8, 16 or 32 for each.
+        scale: ``linear`` keeps differences, ``log`` keeps ratios.
+
+    Raises:
+        DataError: A value is not finite.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise DataError("values must be finite; got infinite ones or NaN.")
+    high = float(array.max(initial=0.0 if scale == "log" else -np.inf)) if array.size else 0.0
+    if scale == "linear":
+        low = float(array.min()) if array.size else 0.0
+        unit = (high - low) / (2**bits - 1) or 1.0
+        numbers = (array - low) / unit
+    else:
+        high = high or 1.0
+        seen = array[array >= high * _FAINTEST]
+        low = float(seen.min()) if seen.size else high
+        ratio = math.log(high / low) / (2**bits - 2) or 1.0
+        powers = np.log(np.maximum(array, low) / low) / ratio
+        numbers = np.where(array < high * _FAINTEST, 0.0, 1 + powers)
+    return _packed(numbers, bits=bits, scale=scale, low=low, high=high)
+
+
+def pack_integers(values: Sequence[Any] | NDArray[Any]) -> Packed:
+    """Whole numbers from -1 up, exactly: in two bytes each if they fit, else in four.
+
+    Example:
+        >>> pack_integers([3, -1, 65_000]).values()
+        array([ 3.0e+00, -1.0e+00,  6.5e+04])
+    """
+    array = np.asarray(values, dtype=np.int64)
+    bits = 16 if array.max(initial=0) <= 2**16 - 2 else 32
+    return _packed(array + 1, bits=bits, scale="linear", low=-1.0, high=float(2**bits - 2))
+
+
+def _packed(numbers: NDArray[Any], *, bits: int, scale: Scale, low: float, high: float) -> Packed:
+    whole = np.rint(numbers).astype(_TYPES[bits])
+    planes = [(whole >> shift).astype(np.uint8) for shift in range(bits - 8, -1, -8)]
+    deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    data = deflate.compress(b"".join(plane.tobytes() for plane in planes)) + deflate.flush()
+    return Packed(
+        shape=whole.shape,
+        bits=bits,
+        scale=scale,
+        low=low,
+        high=high,
+        data=base64.b64encode(data).decode(),
+    )

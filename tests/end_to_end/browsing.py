@@ -1,0 +1,79 @@
+"""Debian's Chromium, driven by Playwright, for every test that opens a page."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+LOCAL = ("file:", "data:", "blob:", "about:")
+
+
+@dataclass
+class Tab:
+    """A page, and what it said and asked for since it was made.
+
+    Attributes:
+        page: Playwright's page.
+        complaints: Errors and warnings of the console, and exceptions nobody caught.
+        requests: Address of everything that was asked for.
+    """
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def ask(self, expression: str, argument: object = None) -> Any:
+        """What an expression of JavaScript is in the page."""
+        return self.page.evaluate(expression, argument)
+
+    def outside(self) -> list[str]:
+        """The requests that left the file."""
+        return [address for address in self.requests if not address.startswith(LOCAL)]
+
+
+def open_tab(context: BrowserContext) -> Tab:
+    """A new page whose complaints and requests are kept."""
+    tab = Tab(context.new_page())
+    tab.page.on(
+        "console",
+        lambda said: (
+            tab.complaints.append(said.text) if said.type in ("error", "warning") else None
+        ),
+    )
+    tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+    tab.page.on("request", lambda request: tab.requests.append(request.url))
+    tab.page.set_default_timeout(20_000)
+    return tab
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One Chromium for all tests of a module."""
+    if CHROMIUM is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("Chromium must be installed where CI=true; none is on the path.")
+        pytest.skip("no Chromium on the path")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium: Browser) -> Iterator[Tab]:
+    """A fresh page of 1280 × 1000; it must not complain, and must ask for nothing outside."""
+    context = chromium.new_context(
+        viewport={"width": 1280, "height": 1000}, accept_downloads=True, color_scheme="light"
+    )
+    found = open_tab(context)
+    yield found
+    context.close()
+    assert found.complaints == []
+    assert found.outside() == []
