@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from regard.cli import run_command
 from tests.end_to_end.browsing import chromium as chromium
 from tests.end_to_end.browsing import tab as tab
+
+from regard.cli import run_command
 
 RECIPE = """
 task = "translation"
