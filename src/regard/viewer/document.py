@@ -6,7 +6,7 @@ they do not know; a change to a member that exists is a new version, which older
 
 Version 1 has texts, tokens and maps of plain numbers. Version 2 adds to an example ``summaries``
 (``LayerSummary``: what heads looked at, in packed bytes, for texts of any length), ``started``,
-``label``, ``steps``, ``hypotheses``, ``changes`` and ``importances``. It allows a layer to have no
+``label``, ``search``, ``changes`` and ``importances``. It allows a layer to have no
 maps, which readers of version 1 cannot draw. Documents of version 1 are still read.
 """
 
@@ -22,19 +22,17 @@ from regard.viewer.example import (
     AXES,
     AttentionMap,
     Change,
-    Choice,
     Example,
     GoldLinks,
-    Hypothesis,
     Importance,
     LayerSummary,
     Line,
-    Step,
     Token,
     View,
 )
 from regard.viewer.members import Number, built, each, flag, optional, take, typed
 from regard.viewer.packing import Packed
+from regard.viewer.search import read_search
 
 FORMAT = "regard.attention"
 VERSION = 2
@@ -133,7 +131,7 @@ def _check_version(members: Mapping[str, Any]) -> None:
 
 def _example(value: object, where: str) -> Example:
     members = typed(value, dict, where)
-    gold = members.get("gold")
+    gold, search = members.get("gold"), members.get("search")
     read = {
         "source": take(members, "source", str, where),
         "output": take(members, "output", str, where),
@@ -145,8 +143,7 @@ def _example(value: object, where: str) -> Example:
         "label": optional(members, "label", str, where),
         "score": _score(members, where),
         "gold": None if gold is None else _gold(gold, f"{where}.gold"),
-        "steps": _maybe(members, "steps", _step, where),
-        "hypotheses": _maybe(members, "hypotheses", _hypothesis, where),
+        "search": None if search is None else read_search(search, f"{where}.search"),
         "changes": _maybe(members, "changes", _change, where),
         "importances": _maybe(members, "importances", _importance, where),
     }
@@ -243,26 +240,6 @@ def _packed(members: Mapping[str, Any], name: str, where: str) -> Packed | None:
         data=take(packed, "data", str, where),
     )
     return built(where, read.checked)
-
-
-def _step(value: object, where: str) -> Step:
-    members = typed(value, dict, where)
-    probability = float(take(members, "probability", Number, where))
-    choices = each(members, "choices", _choice, where)
-    return built(where, Step, probability=probability, choices=choices)
-
-
-def _choice(value: object, where: str) -> Choice:
-    members = typed(value, dict, where)
-    probability = float(take(members, "probability", Number, where))
-    text = take(members, "text", str, where)
-    return built(where, Choice, text=text, probability=probability)
-
-
-def _hypothesis(value: object, where: str) -> Hypothesis:
-    members = typed(value, dict, where)
-    score = float(take(members, "score", Number, where))
-    return Hypothesis(output=take(members, "output", str, where), score=score)
 
 
 def _change(value: object, where: str) -> Change:

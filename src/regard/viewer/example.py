@@ -9,6 +9,7 @@ from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import DataError
 from regard.viewer.packing import Packed
+from regard.viewer.search import Search
 
 Kind = Literal["cross", "encoder", "decoder"]
 Head = int | Literal["mean"]
@@ -218,51 +219,6 @@ class LayerSummary:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """A token that might have been written.
-
-    Attributes:
-        text: The token.
-        probability: What the model gave it.
-    """
-
-    text: str
-    probability: float
-
-    def __post_init__(self) -> None:
-        _check_probability(self.probability)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """How sure the model was of one output token.
-
-    Attributes:
-        probability: What the model gave the token that was written.
-        choices: What it gave the likeliest tokens, falling; the written one may be among them.
-    """
-
-    probability: float
-    choices: tuple[Choice, ...] = ()
-
-    def __post_init__(self) -> None:
-        _check_probability(self.probability)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hypothesis:
-    """Another output that the search held.
-
-    Attributes:
-        output: Its text.
-        score: The search's score.
-    """
-
-    output: str
-    score: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
     """What became of the output when the attention was changed.
 
@@ -313,8 +269,7 @@ class Example:
         label: What tells this example from others of the same text, such as the model's name.
         score: The search's score of the output, or None.
         gold: Links people set, or None.
-        steps: One per output token, or none at all.
-        hypotheses: What else the search held, best first.
+        search: How the output was found, step by step, or None.
         changes: What edits of the attention did to the output.
         importances: How much each token mattered by other measures.
     """
@@ -329,16 +284,14 @@ class Example:
     label: str | None = None
     score: float | None = None
     gold: GoldLinks | None = None
-    steps: tuple[Step, ...] = ()
-    hypotheses: tuple[Hypothesis, ...] = ()
+    search: Search | None = None
     changes: tuple[Change, ...] = ()
     importances: tuple[Importance, ...] = ()
 
     def __post_init__(self) -> None:
         _check_tokens("source", self.source, self.source_tokens)
         _check_tokens("output", self.output, self.output_tokens)
-        others = [found.score for found in self.hypotheses]
-        for score in (self.score, *others, *(change.score for change in self.changes)):
+        for score in (self.score, *(change.score for change in self.changes)):
             if score is not None and not math.isfinite(score):
                 raise DataError(f"score must be finite or None; got {score}.")
         sizes = {"source": len(self.source_tokens), "output": len(self.output_tokens)}
@@ -346,9 +299,10 @@ class Example:
             _check_shape(found, *(sizes[side] for side in AXES[found.kind]))
         for summary in self.summaries:
             summary.check(*(sizes[side] for side in AXES[summary.kind]))
-        if self.steps and len(self.steps) != sizes["output"]:
+        if self.search is not None and len(self.search.steps) not in (0, sizes["output"]):
             raise DataError(
-                f"steps must be one per output token, {sizes['output']}; got {len(self.steps)}."
+                f"search must have a step for each of {sizes['output']} output tokens; got "
+                f"{len(self.search.steps)}."
             )
         for importance in self.importances:
             _check_importance(importance, sizes)
@@ -364,11 +318,6 @@ def _four_digits(weight: float) -> float:
     if not -1e-6 <= weight <= 1.01:  # room for rounding in half precision; false for NaN
         raise DataError(f"weights must be between 0 and 1; got {weight}.")
     return float(f"{min(max(weight, 0.0), 1.0):.4g}")
-
-
-def _check_probability(probability: float) -> None:
-    if not 0 <= probability <= 1.01:
-        raise DataError(f"probability must be between 0 and 1; got {probability}.")
 
 
 def _check_number(name: str, value: int | Literal["mean"]) -> None:
