@@ -5,11 +5,14 @@ from typing import Any, Protocol, TypeVar
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.models.kernel_regression import KernelRegression, KernelRegressionConfig
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnSeq2SeqConfig, RnnState
 from regard.models.transformer import Transformer, TransformerConfig, TransformerState
 
 __all__ = [
     "MODELS",
+    "KernelRegression",
+    "KernelRegressionConfig",
     "RnnSeq2Seq",
     "RnnSeq2SeqConfig",
     "RnnState",

@@ -1,0 +1,149 @@
+"""Kernel regression beside statsmodels', and 100,000 points in memory that grows with their number.
+
+    python -m benchmarks.kernel_regression [--rounds 5] [--threads 2] [--dry]
+
+Both give the local constant fit at every one of their own points, float64, Gaussian kernel,
+bandwidth 0.2. Both run in this process, in turn. ``fit`` of statsmodels gives slopes too; it has no
+way to leave them out.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from typing import Any
+
+from benchmarks.measuring import (
+    Figure,
+    Spread,
+    alternate,
+    machine,
+    thread_environment,
+    write_record,
+)
+
+POINTS, MANY = 5000, 100_000
+
+
+def _points(count: int, dim: int) -> tuple[Any, Any]:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    places = rng.uniform(0, 5, (count, dim))
+    return places, 2 * np.sin(places[:, 0]) + rng.normal(0, 0.5, count)
+
+
+def _side_by_side(dim: int, rounds: int) -> dict[str, Any]:
+    import numpy as np
+    import torch
+    from statsmodels.nonparametric.kernel_regression import KernelReg
+
+    from regard.models import KernelRegression, KernelRegressionConfig
+
+    warnings.simplefilter("ignore", FutureWarning)
+    places, seen = _points(POINTS, dim)
+    model = KernelRegression(KernelRegressionConfig(bandwidth=0.2), dim=dim)
+    asked, values = torch.from_numpy(places), torch.from_numpy(seen[:, None])
+    fits: dict[str, Any] = {}
+
+    def timed(name: str, call: Any) -> float:
+        began = time.perf_counter()
+        fits[name] = call()
+        return time.perf_counter() - began
+
+    def ours() -> Any:
+        return model(asked, asked, values)[:, 0].numpy()
+
+    def theirs() -> Any:
+        return KernelReg(seen, places, "c" * dim, reg_type="lc", bw=[0.2] * dim).fit()[0]
+
+    ours()
+    sides = {"regard": lambda: timed("regard", ours), "statsmodels": lambda: timed("sm", theirs)}
+    seconds = alternate(sides, rounds)
+    ratios = Spread.of(b / a for a, b in zip(*seconds.values(), strict=True))
+    return {
+        "dim": dim,
+        "points": POINTS,
+        "seconds": {name: Spread.of(each).table() for name, each in seconds.items()},
+        "ratio": ratios.table(),
+        "largest_difference": float(np.abs(fits["regard"] - fits["sm"]).max()),
+    }
+
+
+def _many() -> None:
+    """Guess at each of very many points from all; prints seconds and the growth of the memory."""
+    import torch
+
+    from regard.models import KernelRegression, KernelRegressionConfig
+
+    places, seen = _points(MANY, 1)
+    asked = torch.from_numpy(places).float()
+    values = torch.from_numpy(seen[:, None]).float()
+    model = KernelRegression(KernelRegressionConfig(bandwidth=0.2))
+    model(asked[:1000], asked[:1000], values[:1000])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.perf_counter()
+    model(asked, asked, values)
+    seconds = time.perf_counter() - began
+    mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(seconds, mib)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--dry", action="store_true", help="measure, and write nothing")
+    parser.add_argument("--many", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.many:
+        _many()
+        return
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    facts = machine()
+    compared = [_side_by_side(dim, arguments.rounds) for dim in (1, 2)]
+    command = [sys.executable, "-m", "benchmarks.kernel_regression", "--many"]
+    environment = thread_environment(arguments.threads)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    seconds, mib = map(float, done.stdout.split())
+    print(f"{MANY} points: {seconds:.1f} s, {mib:.0f} MiB")
+    if arguments.dry:
+        return
+    figures = [
+        Figure(
+            what=f"Kernel regression at {POINTS:,} points, {each['dim']} dimension(s)",
+            ours=f"{each['ratio']['median']:.1f} × as fast",
+            beside="statsmodels KernelReg, local constant",
+            note=f"the same fit to {each['largest_difference']:.0e}",
+        )
+        for each in compared
+    ]
+    figures.append(
+        Figure(
+            what=f"Kernel regression, every one of {MANY:,} points from all",
+            ours=f"{seconds:.0f} s, {mib:,.0f} MiB",
+            beside=f"{MANY**2 * 4 / 2**30:,.0f} GiB for the matrix of weights",
+            note="float32",
+        )
+    )
+    path = write_record(
+        "kernel_regression",
+        title="Kernel regression beside statsmodels, and of very many points",
+        figures=figures,
+        details={
+            "threads": arguments.threads,
+            "side_by_side": compared,
+            "many": {"points": MANY, "seconds": seconds, "memory_mib": mib},
+        },
+        packages=("torch", "statsmodels", "numpy"),
+        started_on=facts,
+    )
+    print(path)
+
+
+if __name__ == "__main__":
+    main()

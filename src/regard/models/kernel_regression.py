@@ -1,0 +1,239 @@
+"""Kernel regression of Nadaraya (1964) and Watson (1964): attention before it had the name.
+
+https://doi.org/10.1137/1109020 and https://www.jstor.org/stable/25049340. The queries are where to
+guess, the keys where something was seen, the values what was seen there.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.attention import Mask, Score, attend, weights, window
+from regard.checks import check_at_least, check_positive
+from regard.choices import choose
+from regard.errors import ShapeError
+from regard.layers.attention import KERNELS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelRegressionConfig:
+    """Which kernel, and how far "near" reaches.
+
+    Attributes:
+        kernel: ``gaussian``, ``laplace``, ``epanechnikov`` or ``box``.
+        bandwidth: How far "near" reaches, at first. Infinite: every key counts the same, whatever
+            the query, which is average pooling.
+        per_dimension: Whether each dimension has a bandwidth of its own.
+        is_learned: Whether the bandwidth is trained. That of a box has no gradient.
+    """
+
+    kernel: Literal["gaussian", "laplace", "epanechnikov", "box"] = "gaussian"
+    bandwidth: float = 1.0
+    per_dimension: bool = False
+    is_learned: bool = False
+
+    def __post_init__(self) -> None:
+        choose("kernel", self.kernel, KERNELS)
+        check_positive("bandwidth", self.bandwidth)
+
+
+class KernelRegression(nn.Module):
+    """What was seen nearby, weighted by a kernel of the distance.
+
+    ``f(x) = Σ K(w (x − xᵢ)) yᵢ / Σ K(w (x − xⱼ))``, with w one over the bandwidth: as attention,
+    ``softmax(log K) · y``. The parameter is w, and may pass through zero in training: kernels are
+    even. Memory grows with the number of points and not with its square.
+
+    Args:
+        config: Kernel and bandwidth.
+        dim: Dimensions of a place, D.
+
+    Example:
+        >>> places, seen = torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [4.0]])
+        >>> KernelRegression(KernelRegressionConfig())(torch.tensor([[0.5]]), places, seen)
+        tensor([[3.]])
+    """
+
+    def __init__(self, config: KernelRegressionConfig, *, dim: int = 1) -> None:
+        super().__init__()
+        check_positive("dim", dim)
+        self.config = config
+        self.dim = dim
+        w = torch.full((dim if config.per_dimension else 1,), 1 / config.bandwidth)
+        self.w = nn.Parameter(w, requires_grad=config.is_learned)
+
+    @property
+    def bandwidth(self) -> Float[Tensor, " D"] | Float[Tensor, " 1"]:
+        """How far "near" reaches: one over w."""
+        return 1 / self.w.abs()
+
+    def forward(
+        self,
+        asked: Float[Tensor, "N D"],
+        places: Float[Tensor, "M D"],
+        seen: Float[Tensor, "M E"],
+        *,
+        mask: Mask | None = None,
+    ) -> Float[Tensor, "N E"]:
+        """The guess at each place asked for; zero where no kernel reaches.
+
+        Args:
+            asked: Where to guess.
+            places: Where something was seen.
+            seen: What was seen there.
+            mask: Which of the places may be used for which guess.
+
+        Raises:
+            ShapeError: Places have not ``dim`` dimensions.
+        """
+        query, key = self._scaled(asked), self._scaled(places)
+        return attend(query, key, seen, score=self._score(query), mask=mask)
+
+    def weights(
+        self, asked: Float[Tensor, "N D"], places: Float[Tensor, "M D"]
+    ) -> Float[Tensor, "N M"]:
+        """How much each place counts for each guess: the matrix that heat maps show."""
+        query, key = self._scaled(asked), self._scaled(places)
+        return weights(query, key, score=self._score(query))
+
+    def leave_one_out(
+        self, places: Float[Tensor, "M D"], seen: Float[Tensor, "M E"]
+    ) -> Float[Tensor, "M E"]:
+        """The guess at each place from all the others: what a bandwidth can be trained on.
+
+        With its own place among the keys, the best bandwidth of every training set is zero.
+        """
+        return self(places, places, seen, mask=~window(before=0, after=0, first=0))
+
+    def _scaled(self, places: Tensor) -> Tensor:
+        if places.shape[-1] != self.dim:
+            raise ShapeError(
+                f"places must have dim={self.dim} dimensions; got {tuple(places.shape)}."
+            )
+        return places * self.w.to(places.dtype)
+
+    def _score(self, query: Tensor) -> Score:
+        """The kernel of width one, whose parameter is of the query's dtype."""
+        return KERNELS[self.config.kernel](query.new_ones(()))
+
+
+def fit(
+    model: KernelRegression,
+    places: Float[Tensor, "M D"],
+    seen: Float[Tensor, "M E"],
+    *,
+    epochs: int = 5,
+    rate: float = 0.5,
+) -> list[float]:
+    """Train the bandwidth by gradient descent on ``Σ (f(xᵢ) − yᵢ)²``, each guess from the others.
+
+    Returns:
+        The sum before each epoch's step, and after the last.
+    """
+    check_at_least("epochs", epochs, 1)
+    check_positive("rate", rate)
+    optimizer = torch.optim.SGD([model.w], lr=rate)
+    losses = []
+    for _ in range(epochs):
+        optimizer.zero_grad()
+        loss = (model.leave_one_out(places, seen) - seen).square().sum()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    with torch.no_grad():
+        losses.append(float((model.leave_one_out(places, seen) - seen).square().sum()))
+    return losses
+
+
+@dataclass(frozen=True)
+class SineExample:
+    """The classic example: ``y = 2 sin x + x^0.8``, seen with noise of deviation 0.5.
+
+    Attributes:
+        places: Fifty training inputs, uniform on (0, 5), sorted so that heat maps can be read.
+        seen: What was seen there.
+        asked: The test inputs: 0 to 5 by 0.1.
+        truth: The curve at the test inputs.
+    """
+
+    places: Float[Tensor, "M 1"]
+    seen: Float[Tensor, "M 1"]
+    asked: Float[Tensor, "N 1"]
+    truth: Float[Tensor, "N 1"]
+
+    @classmethod
+    def draw(cls, seed: int = 0, *, count: int = 50, noise: float = 0.5) -> "SineExample":
+        """The example with the noise of this seed."""
+        generator = torch.Generator().manual_seed(seed)
+        places = 5 * torch.rand(count, 1, generator=generator).sort(dim=0).values
+        asked = torch.arange(50)[:, None] / 10
+        seen = _curve(places) + noise * torch.randn(count, 1, generator=generator)
+        return cls(places, seen, asked, _curve(asked))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One model of the example, and what came of it.
+
+    Attributes:
+        model: The regression.
+        guesses: Its curve over the test inputs.
+        weights: What each guess is made of.
+        losses: Summed squared error before each epoch and after the last; empty if nothing is
+            learned.
+    """
+
+    model: KernelRegression
+    guesses: Float[Tensor, "N 1"]
+    weights: Float[Tensor, "N M"]
+    losses: list[float]
+
+
+def three_fits(
+    example: SineExample, *, epochs: int = 5, rate: float = 0.5, bandwidth: float = 1.0
+) -> dict[str, Fit]:
+    """Average pooling, a kernel of fixed width, and one whose width is learned.
+
+    Example:
+        >>> fits = three_fits(SineExample.draw(0))
+        >>> [name for name, fit in fits.items() if fit.losses]
+        ['learned']
+    """
+    configs = {
+        "average": KernelRegressionConfig(bandwidth=float("inf")),
+        "fixed": KernelRegressionConfig(bandwidth=bandwidth),
+        "learned": KernelRegressionConfig(bandwidth=bandwidth, is_learned=True),
+    }
+    fits = {}
+    for name, config in configs.items():
+        model = KernelRegression(config)
+        places, seen, asked = example.places, example.seen, example.asked
+        learns = config.is_learned
+        losses = fit(model, places, seen, epochs=epochs, rate=rate) if learns else []
+        with torch.no_grad():
+            fits[name] = Fit(
+                model, model(asked, places, seen), model.weights(asked, places), losses
+            )
+    return fits
+
+
+def roughness(guesses: Float[Tensor, "N E"], step: float) -> float:
+    """How much a curve bends: the mean of its squared second derivative, by differences.
+
+    Args:
+        guesses: The curve at equal distances.
+        step: That distance.
+
+    Example:
+        >>> roughness(torch.arange(5.0)[:, None], 0.1)
+        0.0
+    """
+    second = (guesses[2:] - 2 * guesses[1:-1] + guesses[:-2]) / step**2
+    return float(second.square().mean())
+
+
+def _curve(x: Tensor) -> Tensor:
+    return 2 * x.sin() + x**0.8

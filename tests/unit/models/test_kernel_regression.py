@@ -1,0 +1,160 @@
+"""Kernel regression against its formula, and the classic example with its exact settings."""
+
+import math
+
+import pytest
+import torch
+
+from regard.errors import SettingError, ShapeError
+from regard.models import KernelRegression, KernelRegressionConfig
+from regard.models.kernel_regression import SineExample, fit, roughness, three_fits
+
+N, M, D, E = 5, 7, 2, 3
+
+KERNELS = {
+    "gaussian": lambda u: math.exp(-sum(x * x for x in u) / 2),
+    "laplace": lambda u: math.exp(-sum(abs(x) for x in u)),
+    "epanechnikov": lambda u: max(0.0, 1 - sum(x * x for x in u)),
+    "box": lambda u: float(sum(x * x for x in u) <= 1),
+}
+
+
+def by_formula(kernel, w, asked, places, seen):
+    rows = []
+    for x in asked.tolist():
+        counts = [
+            KERNELS[kernel]([a * (b - c) for a, b, c in zip(w, x, place, strict=True)])
+            for place in places.tolist()
+        ]
+        total = sum(counts) or 1.0
+        columns = zip(*seen.tolist(), strict=True)
+        rows.append([sum(k * y for k, y in zip(counts, ys, strict=True)) / total for ys in columns])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+@pytest.fixture
+def points():
+    return tuple(torch.rand(n, d, dtype=torch.float64) for n, d in ((N, D), (M, D), (M, E)))
+
+
+@pytest.mark.parametrize("bandwidth", [0.35, 1.0, math.inf])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_the_guess_is_the_mean_weighted_by_the_kernel(kernel, bandwidth, points):
+    model = KernelRegression(KernelRegressionConfig(kernel=kernel, bandwidth=bandwidth), dim=D)
+    want = by_formula(kernel, [1 / bandwidth] * D, *points)
+    torch.testing.assert_close(model(*points), want, atol=1e-6, rtol=1e-6)
+    asked, places, seen = points
+    torch.testing.assert_close(model.weights(asked, places) @ seen, want, atol=1e-6, rtol=1e-6)
+
+
+def test_a_bandwidth_for_each_dimension(points):
+    model = KernelRegression(KernelRegressionConfig(per_dimension=True, is_learned=True), dim=D)
+    model.w.data = torch.tensor([0.5, 3.0])
+    want = by_formula("gaussian", [0.5, 3.0], *points)
+    torch.testing.assert_close(model(*points), want, atol=1e-6, rtol=1e-6)
+    model(*points).sum().backward()
+    assert model.w.grad.shape == (D,)
+    assert model.w.grad.ne(0).all()
+
+
+def test_an_infinite_bandwidth_is_average_pooling(points):
+    model = KernelRegression(KernelRegressionConfig(bandwidth=math.inf), dim=D)
+    _, _, seen = points
+    torch.testing.assert_close(model(*points), seen.mean(0).expand(N, E))
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_a_guess_from_the_others_leaves_its_own_point_out(kernel):
+    places, seen = torch.rand(M, D).double(), torch.rand(M, E).double()
+    model = KernelRegression(KernelRegressionConfig(kernel=kernel, bandwidth=0.8), dim=D)
+    left = [torch.arange(M) != row for row in range(M)]
+    want = torch.cat(
+        [model(places[row : row + 1], places[left[row]], seen[left[row]]) for row in range(M)]
+    )
+    torch.testing.assert_close(model.leave_one_out(places, seen), want)
+
+
+def test_where_no_kernel_reaches_the_guess_is_zero():
+    model = KernelRegression(KernelRegressionConfig(kernel="box"))
+    assert model(torch.tensor([[9.0]]), torch.zeros(3, 1), torch.ones(3, 1)).eq(0).all()
+
+
+def test_the_example_is_the_curve_and_noise_of_deviation_a_half():
+    example = SineExample.draw(3, count=20000)
+    x = example.places
+    assert x.diff(dim=0).ge(0).all()
+    assert 0 <= x.min() < 0.01
+    assert 4.99 < x.max() <= 5
+    noise = example.seen - (2 * x.sin() + x**0.8)
+    assert noise.mean().abs() < 0.02
+    assert abs(noise.std() - 0.5) < 0.01
+    assert SineExample.draw(3).seen.shape == (50, 1)
+    torch.testing.assert_close(example.asked, torch.arange(0, 5, 0.1)[:, None])
+
+
+def test_fits_of_the_example_get_nearer_to_the_points_and_the_learned_one_is_less_smooth():
+    for seed in range(3):
+        example = SineExample.draw(seed)
+        fits = three_fits(example)
+        errors = {name: (one.guesses - example.truth).square().mean() for name, one in fits.items()}
+        assert errors["fixed"] < 0.7 * errors["average"]
+        bends = {name: roughness(one.guesses, 0.1) for name, one in fits.items()}
+        assert bends["average"] < 1e-6
+        # The curve itself has a mean of about two; the learned one follows the noise.
+        assert 10 * bends["fixed"] < bends["learned"]
+        assert fits["average"].weights.sub(1 / 50).abs().max() < 1e-6
+        # A narrower kernel: fewer keys matter to a guess.
+        assert fits["learned"].weights.amax(1).mean() > 2 * fits["fixed"].weights.amax(1).mean()
+
+
+def test_the_learned_w_is_one_over_the_bandwidth():
+    learned = three_fits(SineExample.draw(0))["learned"].model
+    w = float(learned.w.detach())
+    assert w > 5
+    torch.testing.assert_close(learned.bandwidth, 1 / learned.w)
+    same = KernelRegression(KernelRegressionConfig(bandwidth=1 / w))
+    example = SineExample.draw(0)
+    args = (example.asked, example.places, example.seen)
+    torch.testing.assert_close(same(*args), learned(*args))
+
+
+def test_training_is_plain_gradient_descent_on_the_summed_squared_error():
+    example = SineExample.draw(1)
+    model = KernelRegression(KernelRegressionConfig(is_learned=True))
+    losses = fit(model, example.places, example.seen, epochs=5, rate=0.5)
+    w = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+    x, y = example.places.double()[:, 0], example.seen.double()[:, 0]
+    for loss in losses[:5]:
+        scores = -(((x[:, None] - x) * w) ** 2) / 2
+        scores = scores.masked_fill(torch.eye(50, dtype=torch.bool), -torch.inf)
+        total = (scores.softmax(1) @ y - y).square().sum()
+        assert float(total.detach()) == pytest.approx(loss, rel=1e-3)
+        (slope,) = torch.autograd.grad(total, w)
+        w = (w - 0.5 * slope).detach().requires_grad_()
+    assert losses[-1] < losses[0]
+    torch.testing.assert_close(model.w.detach().double()[0], w.detach(), atol=0, rtol=1e-3)
+
+
+def test_a_user_may_have_more_dimensions_and_values():
+    places = torch.rand(200, D)
+    seen = torch.stack([(6 * places[:, 0]).sin(), places[:, 0]], 1)
+    config = KernelRegressionConfig(per_dimension=True, is_learned=True, bandwidth=0.3)
+    model = KernelRegression(config, dim=D)
+    fit(model, places, seen, epochs=20, rate=0.05)
+    # The second dimension says nothing: its kernel becomes the wider one.
+    assert model.bandwidth[1] > 2 * model.bandwidth[0]
+
+
+def test_what_is_wrong_is_named(unchecked_shapes):
+    with pytest.raises(SettingError, match="bandwidth must be above 0; got 0"):
+        KernelRegressionConfig(bandwidth=0)
+    with pytest.raises(SettingError, match="kernel must be one of box, epanechnikov, gaussian"):
+        KernelRegressionConfig(kernel="gausian")
+    with pytest.raises(ShapeError, match=r"places must have dim=1 dimensions; got \(7, 2\)"):
+        KernelRegression(KernelRegressionConfig())(
+            torch.rand(N, 1), torch.rand(M, D), torch.rand(M, E)
+        )
+    with pytest.raises(SettingError, match="epochs must be at least 1; got 0"):
+        fit(
+            KernelRegression(KernelRegressionConfig()), torch.rand(M, 1), torch.rand(M, 1), epochs=0
+        )
