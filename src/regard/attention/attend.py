@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.mask import Mask, as_mask
-from regard.attention.observing import Seen, current_observer, current_place
+from regard.attention.mask import Mask
+from regard.attention.observing import announce, is_edited
 from regard.attention.plan import Plan, make_plan, serve
 from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
@@ -115,6 +115,9 @@ def attend(
         value = key
     if torch.compiler.is_compiling():
         refusal = refuse_graph(score=score, mask=mask, bias=bias, weighting=weighting)
+        refusal = (
+            "attend must be left as it is in a graph; got an editor." if is_edited() else refusal
+        )
         attend_when_traced = attend_in_graph if refusal is None else leave_graph(refusal, attend)
         return attend_when_traced(
             query,
@@ -131,10 +134,9 @@ def attend(
         )
     if return_lse and not isinstance(weighting, Softmax):
         raise SettingError(f"return_lse must go with Softmax(); got {weighting!r}.")
-    observer = current_observer()
-    if observer is not None:
-        kept_mask = None if mask is None else as_mask(mask)
-        observer(Seen(*current_place(), query, key, score, kept_mask, bias, weighting))
+    edit = announce(query, key, score, mask, bias, weighting)
+    if edit is not None:
+        mask = edit.mask
     request = make_request(
         query,
         key,
@@ -155,6 +157,8 @@ def attend(
     if out.shape[:2] != shape:
         out = out.reshape(*shape, *out.shape[2:])
         lse = None if lse is None else lse.reshape(*shape, lse.shape[-1])
+    if edit is not None and edit.finish is not None:
+        out = edit.finish(out, value)
     return (out, lse) if return_lse and lse is not None else out
 
 

@@ -1,22 +1,24 @@
-"""Who is watching: how anyone sees the attention inside a model without changing it.
+"""Who is watching, and who edits: how anyone sees or changes the attention inside a model.
 
 ``attend`` tells the observer, if there is one, what it was called with; a model says where it is
-with ``at``. Nothing is computed for the observer: what it wants, it works out itself.
+with ``at``. Nothing is computed for the observer: what it wants, it works out itself. An editor is
+asked in the same way, and may hide more keys and change the answer.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from types import TracebackType
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.mask import Mask
+from regard.attention.mask import Mask, as_mask
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 
@@ -48,13 +50,33 @@ class Seen:
 
 Observer = Callable[[Seen], None]
 
+
+class Edit(NamedTuple):
+    """What an editor makes of one call of ``attend``.
+
+    Attributes:
+        mask: Which keys are visible instead; None is all of them.
+        finish: Makes another answer (*batch, N, E) of the answer and the values (*values, M, E);
+            None leaves it as it is.
+    """
+
+    mask: Mask | None
+    finish: Callable[[Tensor, Tensor], Tensor] | None
+
+
+# Given what ``attend`` is called with; None leaves the call alone.
+Editor = Callable[[Seen], Edit | None]
+
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
+_editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
 _place: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
 
-# What a compiler cannot follow in context variables it can in these. How many observe, in whatever
-# thread, and the place that was named last where it traces.
+# What a compiler cannot follow in context variables it can in these. How many observe and edit, in
+# whatever thread, and the place that was named last where it traces.
 _watchers = 0
 _is_watched = False
+_editors = 0
+_is_edited = False
 _traced_place = ("", -1)
 _counting = Lock()
 
@@ -84,6 +106,29 @@ def observe(observer: Observer) -> Iterator[None]:
         _observer.reset(token)
 
 
+@contextmanager
+def editing(editor: Editor) -> Iterator[None]:
+    """Ask ``editor`` about every call of ``attend`` inside the block, before it is served.
+
+    Only calls of the same thread are edited. Whoever observes is shown the edited mask. Compiled
+    functions leave their graph for it.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention.attend import attend
+        >>> with editing(lambda seen: Edit(seen.mask, lambda out, value: out * 0)):
+        ...     attend(torch.ones(1, 4), torch.ones(2, 4))
+        tensor([[0., 0., 0., 0.]])
+    """
+    token = _editor.set(editor)
+    _count_editors(1)
+    try:
+        yield
+    finally:
+        _count_editors(-1)
+        _editor.reset(token)
+
+
 class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
     """Name the place for whoever observes: ``with at("cross", 3): attend(...)``.
 
@@ -105,7 +150,8 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
         if torch.compiler.is_compiling():
             self._before = _trace(self.place)
         else:
-            self._token = None if _observer.get() is None else _place.set(self.place)
+            is_idle = _observer.get() is None and _editor.get() is None
+            self._token = None if is_idle else _place.set(self.place)
 
     def __exit__(
         self,
@@ -119,9 +165,40 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
             _place.reset(self._token)
 
 
+def announce(
+    query: Tensor,
+    key: Tensor,
+    score: Score,
+    mask: Mask | Tensor | None,
+    bias: Tensor | PositionBias | None,
+    weighting: Weighting,
+) -> Edit | None:
+    """Ask the editor about a call of ``attend``, and tell the observer what came of it."""
+    observer, editor, edit = _observer.get(), _editor.get(), None
+    if observer is None and editor is None:
+        return None
+    mask = None if mask is None else as_mask(mask)
+    seen = Seen(*current_place(), query, key, score, mask, bias, weighting)
+    if editor is not None and (edit := editor(seen)) is not None:
+        seen = replace(seen, mask=edit.mask)
+    if observer is not None:
+        observer(seen)
+    return edit
+
+
 def is_watched() -> bool:
     """Whether anyone observes, perhaps in another thread; a compiler can ask."""
     return _is_watched
+
+
+def is_edited() -> bool:
+    """Whether anyone edits, perhaps in another thread; a compiler can ask."""
+    return _is_edited
+
+
+def current_editor() -> Editor | None:
+    """Who is to be asked, or None."""
+    return _editor.get()
 
 
 def current_observer() -> Observer | None:
@@ -148,3 +225,10 @@ def _count(change: int) -> None:
     with _counting:
         _watchers += change
         _is_watched = _watchers > 0
+
+
+def _count_editors(change: int) -> None:
+    global _editors, _is_edited  # noqa: PLW0603  (see above)
+    with _counting:
+        _editors += change
+        _is_edited = _editors > 0

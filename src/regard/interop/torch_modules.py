@@ -1,52 +1,30 @@
 """torch's ``nn.MultiheadAttention`` on the engine: its weights, its signature, its polarity."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import Mask, attend, causal, dense, prefix, weights
-from regard.errors import SettingError, ShapeError
-
-ModuleT = TypeVar("ModuleT", bound=nn.Module)
+from regard.errors import ShapeError
 
 
-def use(model: ModuleT) -> ModuleT:
-    """The same model, every ``nn.MultiheadAttention`` in it computed by ``attend``.
+def serve_modules(model: nn.Module) -> int:
+    """Compute every ``nn.MultiheadAttention`` in a model by ``attend``; gives how many there are.
 
     Also those inside ``nn.TransformerEncoder`` and its kin, whose fused shortcut is then left out.
-    Weights, hooks and ``state_dict`` stay what they are; what changes: a query with nothing to see
-    gets zeros where torch gives NaN, NaN in padding is not seen, and ``observe`` sees every call.
     Subclasses of it are left as they are.
-
-    Args:
-        model: Changed in place.
-
-    Returns:
-        ``model`` itself.
-
-    Raises:
-        SettingError: There is no ``nn.MultiheadAttention`` in it.
-
-    Example:
-        >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True))
-        >>> type(layer.self_attn).__name__
-        'EngineAttention'
     """
     # Exactly torch's: a subclass has a way of its own, which is not ours to replace.
     torchs = (nn.MultiheadAttention, EngineAttention)
     found = [module for module in model.modules() if type(module) in torchs]
-    if not found:
-        raise SettingError(
-            f"model must hold an nn.MultiheadAttention; got {type(model).__name__} without any."
-        )
     for module in found:
         module.__class__ = EngineAttention
-    for encoder in model.modules():
+    for encoder in model.modules() if found else ():
         if isinstance(encoder, nn.TransformerEncoder):
             encoder.use_nested_tensor = False  # decided when it was made, before we came
-    return model
+    return len(found)
 
 
 class EngineAttention(nn.MultiheadAttention):

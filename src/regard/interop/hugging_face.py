@@ -1,0 +1,371 @@
+"""The engine as the attention of Hugging Face models, through the registry of transformers.
+
+An attention function is registered together with a mask function, since transformers gives no mask
+at all, neither padding nor causal, to a name that has none of its own.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
+
+from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense
+from regard.errors import SettingError, ShapeError
+from regard.interop.lazy_mask import Frame, LazyMask, MaskFunction
+from regard.interop.places import Place, place_of
+
+# Names that hold "sdpa", "flash_attention_", "flex_attention", "paged|" or "/" mean other things.
+NAME = "regard"
+
+# All that the eager functions of transformers are written with, as far as it is understood here.
+_UNDERSTOOD = set(
+    "repeat_kv num_key_value_groups torch matmul transpose nn functional softmax float32 to dtype "  # noqa: SIM905
+    "dropout training contiguous size head_dim tanh sinks reshape expand shape cat max values F "
+    "float logsumexp view sigmoid unsqueeze type maybe_autocast device hasattr getattr".split()
+)
+_HONOURED = set(
+    "module query key value query_states key_states value_states attention_mask scaling dropout "  # noqa: SIM905
+    "is_causal softcap position_bias sinks s_aux sliding_window".split()
+)
+# Arguments that change what is attended to, and that no eager function takes by name.
+_REFUSED = ("indices", "block_indices", "cache", "head_mask", "attention_bias", "alibi")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """One call of a model's attention, for whoever watches or edits it.
+
+    Attributes:
+        place: Where in the model it is.
+        lazy: The mask as the model made it, or None if it made a tensor or nothing.
+    """
+
+    place: Place
+    lazy: LazyMask | None
+
+
+_call: ContextVar[Call | None] = ContextVar("call", default=None)
+# Masks and biases of tensors that models were given, kept for their other layers.
+_of_tensors: Any = WeakIdKeyDictionary()
+
+
+def current_call() -> Call | None:
+    """The call of a Hugging Face model's attention that is being served, or None."""
+    return _call.get()
+
+
+def is_hugging_face(model: nn.Module) -> bool:
+    """Whether some part of a model is one of transformers; loads nothing."""
+    return bool(_pretrained(model))
+
+
+@contextmanager
+def switched(model: nn.Module) -> Iterator[None]:
+    """The engine as the attention of a model's Hugging Face parts, inside the block only."""
+    before = [(config, config._attn_implementation_internal) for config in _configs(model)]
+    try:
+        switch(model)
+        yield
+    finally:
+        for config, name in before:
+            config._attn_implementation_internal = name
+
+
+def switch(model: nn.Module) -> None:
+    """The engine as the attention of a model's Hugging Face parts.
+
+    Raises:
+        SettingError: Their attention cannot be reached.
+    """
+    _register()
+    parts = _pretrained(model)
+    for part in parts:
+        if not part._can_set_attn_implementation():
+            raise SettingError(
+                "model must take its attention from transformers' AttentionInterface; got "
+                f"{type(part).__name__}, which computes its own. It cannot be watched or served."
+            )
+    for config in _configs(model):
+        config._attn_implementation_internal = NAME
+
+
+def attention(
+    module: nn.Module,
+    query: Float[Tensor, "B H N D"],
+    key: Float[Tensor, "b G M D"],
+    value: Float[Tensor, "b G M E"],
+    attention_mask: Any = None,
+    dropout: float = 0.0,
+    scaling: float | Tensor | None = None,
+    is_causal: bool | None = None,
+    *,
+    softcap: float | None = None,
+    position_bias: Float[Tensor, "..."] | None = None,
+    s_aux: Float[Tensor, "..."] | None = None,
+    **options: Any,
+) -> tuple[Float[Tensor, "B N H E"], None]:
+    """What transformers calls an attention function, computed by ``attend``.
+
+    A query with nothing to see gets zeros, where the eager function gives the mean of all values.
+
+    Args:
+        module: The attention module that calls.
+        query: The queries.
+        key: The keys; heads may share them.
+        value: The values.
+        attention_mask: What ``lazy_mask`` gave, a tensor that the model was given, or None.
+        dropout: The fraction of weights set to zero in training.
+        scaling: What the dot product is multiplied by; None is 1/sqrt(D).
+        is_causal: What None as the mask means; None asks the module.
+        softcap: The bound of the scores, as in Gemma 2.
+        position_bias: Added to the scores, as in T5.
+        s_aux: A sink per head, as in gpt-oss.
+        options: What else a model's attention is given; refused where it would change the answer.
+
+    Raises:
+        SettingError: The model asks for what is not understood.
+    """
+    formula = _formula(type(module).__module__)
+    formula.check(type(module).__name__, options)
+    if s_aux is None and formula.has_sinks:
+        s_aux = options.get("sinks", getattr(module, "sinks", None))
+    if isinstance(scaling, Tensor):
+        query, scaling = query * scaling, 1.0
+    lazy = attention_mask if isinstance(attention_mask, LazyMask) else None
+    mask, bias, keys = _visible(module, query, key, attention_mask, is_causal)
+    if keys < key.shape[2]:
+        key, value = key[:, :, :keys], value[:, :, :keys]
+    if position_bias is not None:
+        added = position_bias[..., :keys].to(query.dtype)
+        bias = added if bias is None else bias + added
+    place = place_of(module)
+    kind = _kind(place, lazy, mask, module)
+    token = _call.set(Call(place, lazy))
+    try:
+        with at(kind, place.layer):
+            out = attend(
+                query,
+                key,
+                value,
+                score=ScaledDot(None if scaling is None else float(scaling), softcap or None),
+                mask=mask,
+                bias=bias,
+                weighting=Softmax(_sink(s_aux, query)),
+                dropout=dropout if module.training else 0.0,
+            )
+    finally:
+        _call.reset(token)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def lazy_mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int | Tensor = 0,
+    kv_offset: int | Tensor = 0,
+    mask_function: MaskFunction | None = None,
+    attention_mask: Tensor | None = None,
+    *,
+    use_vmap: bool = False,
+    device: torch.device | str = "cpu",
+    **options: Any,
+) -> LazyMask:
+    """What transformers calls a mask function: the mask as a rule, of which no tensor is made.
+
+    Args:
+        batch_size: B.
+        q_length: N.
+        kv_length: M.
+        q_offset: The place of the first query in the sequence; with a static cache, a tensor.
+        kv_offset: The place of the first key.
+        mask_function: Of (batch, head, query, key); None is causal.
+        attention_mask: (B, at most all places): true where a token is real.
+        use_vmap: Whether the function takes numbers, not tensors of them.
+        device: Where the model's inputs are.
+        options: What other implementations are told.
+    """
+    from transformers.masking_utils import causal_mask_function
+
+    frame = Frame(
+        q_length, kv_length, int(q_offset), int(kv_offset), use_vmap, torch.device(device)
+    )
+    padding = None if attention_mask is None else attention_mask.bool()
+    return LazyMask(mask_function or causal_mask_function, padding, frame, batch_size)
+
+
+class _Formula(NamedTuple):
+    """What a model's own eager function does.
+
+    Attributes:
+        unknown: What it is written with that is not understood.
+        arguments: What it is given by name.
+        has_sinks: Whether it looks for sinks on the module.
+    """
+
+    unknown: tuple[str, ...]
+    arguments: tuple[str, ...]
+    has_sinks: bool
+
+    def check(self, name: str, options: dict[str, Any]) -> None:
+        """Raise SettingError if the engine does not know how to give the same."""
+        if self.unknown:
+            raise SettingError(
+                f"model must attend by a formula that is known here; got {name}, whose eager "
+                f"attention uses {', '.join(self.unknown)}. It cannot be watched or served."
+            )
+        for option in (*_REFUSED, *self.arguments):
+            if options.get(option) is not None:
+                raise SettingError(
+                    f"{option} must be left out of attention by the engine; got "
+                    f"{type(options[option]).__name__} from {name}. It cannot be watched or served."
+                )
+
+
+@lru_cache(maxsize=256)
+def _formula(home_name: str) -> _Formula:
+    """Read off the eager functions of a module of models."""
+    home = vars(sys.modules.get(home_name, object))
+    codes = [
+        each.__code__
+        for name, each in home.items()
+        if name.endswith("eager_attention_forward") and hasattr(each, "__code__")
+    ]
+    names = {name for code in codes for name in code.co_names}
+    given = {
+        name
+        for code in codes
+        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    }
+    return _Formula(
+        tuple(sorted(names - _UNDERSTOOD)), tuple(sorted(given - _HONOURED)), "sinks" in names
+    )
+
+
+def _visible(
+    module: nn.Module, query: Tensor, key: Tensor, mask: Any, is_causal: bool | None
+) -> tuple[Mask | None, Tensor | None, int]:
+    """The mask, what is added to the scores, and how many keys are attended, from the first."""
+    N, M = query.shape[2], key.shape[2]
+    if isinstance(mask, LazyMask):
+        if mask.frame.queries != N or mask.frame.keys < M:
+            raise ShapeError(
+                f"model must attend where its mask is for, (N, M) = {mask.shape[2:]}; got {(N, M)}."
+            )
+        # Beyond the last query, a static cache holds nothing yet.
+        reach = mask.frame.first + N
+        keys = reach if 0 < reach < M and _looks_back(mask) else M
+        return mask.mask(query.device, keys), None, keys
+    if isinstance(mask, Tensor):
+        return (*_of_tensor(mask, N, M), M)
+    if mask is not None:
+        raise SettingError(
+            f"attention_mask must be a tensor or None; got {type(mask).__name__}. "
+            "Give the model a padding mask (B, M), or one of (B, 1, N, M)."
+        )
+    if is_causal is None:
+        is_causal = bool(getattr(module, "is_causal", False))
+    if is_causal and N > 1:
+        return causal(first=0), None, min(N, M)
+    return None, None, M
+
+
+def _looks_back(mask: LazyMask) -> bool:
+    """Whether it is known that nothing is visible after a query's own place."""
+    rule = mask.mask(mask.device)
+    form = None if rule is None else rule.bind(mask.batch, 1, *mask.shape[2:], mask.device).form
+    most = getattr(form, "most", None)
+    return most is not None and most <= mask.frame.first
+
+
+def _of_tensor(tensor: Tensor, N: int, M: int) -> tuple[Mask | None, Tensor | None]:
+    """A mask tensor (…, N, M) that the model was given: true, or zero, where a query may look."""
+    if tensor.dim() not in (2, 4) or tensor.shape[-1] < M or tensor.shape[-2] not in (1, N):
+        raise ShapeError(
+            f"attention_mask must have shape (B, 1, N, M) = (B, 1, {N}, {M}); "
+            f"got {tuple(tensor.shape)}."
+        )
+    if tensor.dtype != torch.bool and not tensor.is_floating_point():
+        raise ShapeError(
+            f"attention_mask must be boolean, or floats to add; got {tensor.dtype}. "
+            "Pass attention_mask.bool()."
+        )
+    known = _of_tensors.get(tensor)
+    if known is not None and known[:2] == (tensor._version, M):
+        return known[2], known[3]
+    cropped = tensor[..., :M]
+    found: tuple[Mask | None, Tensor | None] = (None, None)
+    if tensor.dtype == torch.bool:
+        found = (dense(cropped), None)
+    else:
+        hidden = cropped <= torch.finfo(tensor.dtype).min / 2
+        rest = cropped.masked_fill(hidden, 0.0)
+        found = (
+            dense(~hidden) if bool(hidden.any()) else None,
+            rest if rest.requires_grad or bool(rest.any()) else None,
+        )
+    if not tensor.requires_grad:
+        _of_tensors[tensor] = (tensor._version, M, *found)
+    return found
+
+
+def _sink(sinks: Tensor | None, query: Tensor) -> Tensor | None:
+    if sinks is None:
+        return None
+    H = query.shape[1]
+    if sinks.numel() != H:
+        raise SettingError(
+            f"s_aux must be one number per head, ({H},); got shape {tuple(sinks.shape)}."
+        )
+    return sinks.reshape(H)
+
+
+def _kind(place: Place, lazy: LazyMask | None, mask: Mask | None, module: nn.Module) -> str:
+    if place.is_cross or getattr(module, "is_cross_attention", False):
+        return "cross"
+    if lazy is not None:
+        return "decoder" if lazy.is_causal else "encoder"
+    is_decoder = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)
+    return "decoder" if is_decoder else "encoder"
+
+
+def _pretrained(model: nn.Module) -> list[Any]:
+    """The Hugging Face models in a model, the outermost first."""
+    home = sys.modules.get("transformers.modeling_utils")
+    if home is None:
+        return []
+    return [part for part in model.modules() if isinstance(part, home.PreTrainedModel)]
+
+
+def _configs(model: nn.Module) -> list[Any]:
+    """Every configuration that the attention of a model's Hugging Face parts may be named in."""
+    found: dict[int, Any] = {}
+
+    def add(config: Any) -> None:
+        if config is None or id(config) in found or not hasattr(config, "sub_configs"):
+            return
+        found[id(config)] = config
+        for name in config.sub_configs:
+            add(getattr(config, name, None))
+
+    for part in _pretrained(model):
+        for module in part.modules():
+            add(getattr(module, "config", None))
+    return list(found.values())
+
+
+@lru_cache(maxsize=1)
+def _register() -> None:
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface
+
+    AttentionInterface.register(NAME, attention)
+    AttentionMaskInterface.register(NAME, lazy_mask)

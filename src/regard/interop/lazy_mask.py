@@ -1,0 +1,334 @@
+"""The masks of Hugging Face models as masks of ours: rules, not tensors of B × 1 × N × M.
+
+transformers describes a mask by a function of (batch, head, query, key), built of a few known ones,
+and by a 2-D tensor that says which tokens are padding. A known function becomes the rule that the
+engine has for it; any other is asked tile by tile.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_, or_
+from typing import Any, NoReturn
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from regard.attention import Mask, causal, dense, documents, lengths, prefix, where, window
+from regard.errors import SettingError
+
+MaskFunction = Callable[..., Any]
+
+_HOME = "transformers.masking_utils"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Which part of a model's sequence the queries and keys of one call are.
+
+    Attributes:
+        queries: N.
+        keys: M.
+        query_start: The place of the first query in the sequence.
+        key_start: The place of the first key.
+        by_vmap: Whether an unknown function takes numbers, not tensors of them.
+        device: Where the masks are wanted.
+    """
+
+    queries: int
+    keys: int
+    query_start: int
+    key_start: int
+    by_vmap: bool
+    device: torch.device
+
+    @property
+    def first(self) -> int:
+        """The place of query 0 among the keys."""
+        return self.query_start - self.key_start
+
+    def query_places(self) -> Int[Tensor, " N"]:
+        """Where in the sequence the queries are."""
+        return torch.arange(self.queries, device=self.device) + self.query_start
+
+    def key_places(self) -> Int[Tensor, " M"]:
+        """Where in the sequence the keys are."""
+        return torch.arange(self.keys, device=self.device) + self.key_start
+
+
+class LazyMask:
+    """What a model hands from its mask function to its attention: a rule, and who is padding.
+
+    Args:
+        function: Of (batch, head, query, key), counted in the sequence.
+        padding: True where a token is real; counted from the sequence's beginning. None: all are.
+        frame: The part of the sequence that is attended.
+        batch: B.
+    """
+
+    def __init__(
+        self,
+        function: MaskFunction,
+        padding: Bool[Tensor, "B L"] | None,
+        frame: Frame,
+        batch: int,
+    ) -> None:
+        self.function, self.padding, self.frame, self.batch = function, padding, frame, batch
+        self.is_causal = _mentions(function, "causal_mask_function")
+        self._made: dict[object, Mask | None] = {}
+
+    def mask(
+        self, device: torch.device, keys: int | None = None, *, whole: bool = False
+    ) -> Mask | None:
+        """The mask as the engine takes it, or None if everything is visible.
+
+        Args:
+            device: Where the queries are.
+            keys: How many of the keys are attended, from the first; None is all of them.
+            whole: Whether keys are counted from the beginning of the sequence, also those that a
+                cache no longer holds, which are hidden.
+        """
+        wanted = (device, keys, whole)
+        if wanted not in self._made:
+            frame = replace(
+                self.frame, device=device, keys=self.frame.keys if keys is None else keys
+            )
+            gone = frame.key_start if whole else 0
+            if gone:
+                frame = replace(frame, keys=frame.keys + gone, key_start=0)
+            found = [_rule(self.function, frame), _of_padding(self.padding, frame)]
+            if gone:
+                found.append(~prefix(gone))
+            self._made[wanted] = _joined(found, and_)
+        return self._made[wanted]
+
+    def counted(self, device: torch.device) -> Bool[Tensor, "B N"] | None:
+        """Which queries are no padding, where keys and queries are of one sequence."""
+        if self.padding is None:
+            return None
+        start = self.frame.query_start
+        real = self.padding[:, start : start + self.frame.queries].to(device)
+        return real if real.shape[1] == self.frame.queries else None
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """What the tensor would have."""
+        return (self.batch, 1, self.frame.queries, self.frame.keys)
+
+    @property
+    def ndim(self) -> int:
+        """Of the tensor that this stands for."""
+        return 4
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the tensor that this stands for."""
+        return torch.bool
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model made it."""
+        return self.frame.device
+
+    def dim(self) -> int:
+        """Of the tensor that this stands for."""
+        return 4
+
+    def to(self, *args: object, **kwargs: object) -> "LazyMask":
+        """Itself: it is made where it is wanted."""
+        return self
+
+    def __getitem__(self, index: object) -> "LazyMask":
+        """Itself, where fewer keys are taken: the attention knows how many there are."""
+        if isinstance(index, tuple) and all(
+            each is Ellipsis or (isinstance(each, slice) and each.start is None) for each in index
+        ):
+            return self
+        return _refuse("an index")
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> NoReturn:
+        """Raise SettingError: the model works with the tensor itself."""
+        _refuse(f"torch.{getattr(function, '__name__', function)}")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise SettingError(
+        f"model must hand its mask to its attention as it is; got {what} on it. "
+        "Its attention cannot be served; leave the model as it was."
+    )
+
+
+def _rule(function: MaskFunction, frame: Frame) -> Mask | None:
+    """A mask function as a mask; None lets everything be seen."""
+    name, parts = _known(function), _parts(function)
+    first = frame.first
+    if name == "causal_mask_function":
+        return causal(first=first)
+    if name == "bidirectional_mask_function":
+        return None
+    if name == "sliding_window_overlay":
+        return window(before=int(parts["sliding_window"]) - 1, first=first)
+    if name == "sliding_window_bidirectional_overlay":
+        reach = int(parts["sliding_window"])
+        return window(before=reach, after=reach, first=first)
+    if name == "and_masks":
+        return _joined([_rule(each, frame) for each in _without_positions(function)], and_)
+    if name == "or_masks":
+        rules = [_rule(each, frame) for each in parts["mask_functions"]]
+        return None if None in rules else _joined(rules, or_)
+    if name == "padding_mask_function":
+        return _of_padding(parts["padding_mask"], frame)
+    if name == "add_offsets_to_mask_function":
+        moved = replace(
+            frame,
+            query_start=frame.query_start + int(parts["q_offset"]),
+            key_start=frame.key_start + int(parts["kv_offset"]),
+        )
+        return _rule(parts["mask_function"], moved)
+    of_numbers = _DOCUMENTS.get(name)
+    if of_numbers is not None and (mask := of_numbers(parts, frame)) is not None:
+        return mask
+    return _asked(function, frame)
+
+
+def _asked(function: MaskFunction, frame: Frame) -> Mask:
+    """Any function, asked tile by tile; as transformers does, of one head for all."""
+
+    def visible(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        query, key, head = query + frame.query_start, key + frame.key_start, head[:, :1]
+        if not frame.by_vmap:
+            seen: Tensor = function(batch, head, query, key)
+            return seen
+        mapped = function
+        for axis in reversed(range(4)):
+            mapped = torch.vmap(mapped, in_dims=tuple(0 if n == axis else None for n in range(4)))
+        # vmap puts the axis that was mapped last first.
+        with _indexing_by_numbers():
+            found: Tensor = mapped(*(t.flatten() for t in (batch, head, query, key)))
+        return found
+
+    return where(visible)
+
+
+def _indexing_by_numbers() -> Any:
+    """Lets a function that is mapped index a tensor by a number: what transformers uses too."""
+    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+    return TransformGetItemToIndex()
+
+
+def _of_chunks(parts: dict[str, Any], frame: Frame) -> Mask:
+    size, start = int(parts["chunk_size"]), parts["left_padding"].to(frame.device).reshape(-1, 1)
+    numbers = (
+        torch.div(places - start, size, rounding_mode="floor")
+        for places in (frame.query_places(), frame.key_places())
+    )
+    return documents(*numbers)
+
+
+def _of_packed(parts: dict[str, Any], frame: Frame) -> Mask | None:
+    numbers = parts["packed_sequence_mask"].to(frame.device)
+    return _of_document_numbers(numbers, numbers, frame)
+
+
+def _of_blocks(parts: dict[str, Any], frame: Frame) -> Mask | None:
+    numbers = parts["block_sequence_ids"].to(device=frame.device, dtype=torch.long)
+    # Below zero is in no block: not in one with keys that are in none either.
+    others = numbers.masked_fill(numbers < 0, -2)
+    return _of_document_numbers(numbers.clamp_min(-1), others, frame)
+
+
+def _of_document_numbers(queries: Tensor, keys: Tensor, frame: Frame) -> Mask | None:
+    """Documents by their numbers in the whole sequence, or None if that is too short."""
+    queries = queries[:, frame.query_start : frame.query_start + frame.queries]
+    keys = keys[:, frame.key_start : frame.key_start + frame.keys]
+    if queries.shape[1] != frame.queries or keys.shape[1] != frame.keys:
+        return None
+    return documents(queries, keys)
+
+
+_DOCUMENTS: dict[str, Callable[[dict[str, Any], Frame], Mask | None]] = {
+    "chunked_overlay": _of_chunks,
+    "packed_sequence_mask_function": _of_packed,
+    "blockwise_overlay": _of_blocks,
+}
+
+# What depends on nothing but how far a key is from its query.
+_OF_DISTANCE = {
+    "causal_mask_function",
+    "bidirectional_mask_function",
+    "sliding_window_overlay",
+    "sliding_window_bidirectional_overlay",
+}
+
+
+def _without_positions(function: MaskFunction) -> list[MaskFunction]:
+    """The parts of ``and_masks``, distances in a packed sequence being those in its documents."""
+    parts = list(_parts(function)["mask_functions"])
+    if not any(_known(part) == "packed_sequence_mask_function" for part in parts):
+        return parts
+    found = []
+    for part in parts:
+        is_moved = _known(part) == "remap_positions_for_packed_sequence"
+        inner = _parts(part)["mask_function"] if is_moved else part
+        found.append(inner if is_moved and _is_of_distance(inner) else part)
+    return found
+
+
+def _is_of_distance(function: MaskFunction) -> bool:
+    name = _known(function)
+    if name in ("and_masks", "or_masks"):
+        return all(map(_is_of_distance, _parts(function)["mask_functions"]))
+    return name in _OF_DISTANCE
+
+
+def _of_padding(padding: Tensor | None, frame: Frame) -> Mask | None:
+    """Which keys are real, by the shortest rule that says so."""
+    if padding is None:
+        return None
+    real = padding[:, frame.key_start : frame.key_start + frame.keys]
+    real = real.to(device=frame.device, dtype=torch.bool)
+    if (missing := frame.keys - real.shape[1]) > 0:
+        real = torch.nn.functional.pad(real, (0, missing))
+    if bool(real.all()):
+        return None
+    places, counts = torch.arange(frame.keys, device=frame.device), real.sum(dim=1)
+    if bool((real == (places < counts[:, None])).all()):
+        return lengths(counts)
+    hidden = frame.keys - counts
+    if bool((real == (places >= hidden[:, None])).all()):
+        return ~prefix(hidden)
+    return dense(real[:, None, None, :])
+
+
+def _joined(masks: list[Mask | None], join: Callable[[Mask, Mask], Mask]) -> Mask | None:
+    some = [mask for mask in masks if mask is not None]
+    return reduce(join, some) if some else None
+
+
+def _known(function: MaskFunction) -> str:
+    """The name that transformers has for a mask function, or for what made it; else ""."""
+    if getattr(function, "__module__", None) != _HOME:
+        return ""
+    return function.__qualname__.split(".")[0]
+
+
+def _parts(function: MaskFunction) -> dict[str, Any]:
+    """What a mask function was made with."""
+    code = getattr(function, "__code__", None)
+    names = () if code is None else code.co_freevars
+    cells = getattr(function, "__closure__", None) or ()
+    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
+
+
+def _mentions(function: MaskFunction, name: str) -> bool:
+    """Whether a mask function is the one of that name, or made with it."""
+    if _known(function) == name:
+        return True
+    inner: list[object] = []
+    for part in _parts(function).values():
+        inner.extend(part if isinstance(part, tuple) else (part,))
+    return any(_mentions(each, name) for each in inner if callable(each))
