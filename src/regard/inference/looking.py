@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from regard.attention.alignment import Link, Span
 from regard.errors import DataError, SettingError
 from regard.inference.predictor import Look, Predictor
+from regard.inference.searching import END, followed, searched
 from regard.text import Piece, normalize
 from regard.text.phrasebook import Phrase
-from regard.viewer import AttentionMap, Document, Example, GoldLinks, Token, draw_text
-
-# The end of a sentence, which is a token without text.
-END = "⟨end⟩"
+from regard.viewer import AttentionMap, Document, Example, GoldLinks, Search, Token, draw_text
 
 
 def look_at(
@@ -37,18 +35,28 @@ def look_at(
     if target is not None:
         if not normalize(target):
             raise DataError("target must hold text to look at; got an empty line.")
-        return example(predictor.look(source, normalize(target)), phrase=phrase)
-    found = predictor.translate([source], beam_size=beam_size)[0][0]
-    return example(predictor.look(source, found.tokens), score=found.score, phrase=phrase)
+        look = predictor.look(source, normalize(target))
+        search = followed(predictor, look.source, [piece.id for piece in look.output_pieces])
+        return example(look, phrase=phrase, search=search)
+    found, search = searched(predictor, source, beam_size=beam_size)
+    look = predictor.look(source, found.tokens)
+    return example(look, score=found.score, phrase=phrase, search=search)
 
 
-def example(look: Look, *, score: float | None = None, phrase: Phrase | None = None) -> Example:
+def example(
+    look: Look,
+    *,
+    score: float | None = None,
+    phrase: Phrase | None = None,
+    search: Search | None = None,
+) -> Example:
     """A look as the viewer's plain data.
 
     Args:
         look: What was looked at.
         score: The search's score of the output.
         phrase: Its gold links are added if source and output are this phrase's.
+        search: How the output was found.
     """
     source_tokens = _tokens(look.source_pieces, look.source)[: _source_width(look)]
     output_tokens = _tokens(look.output_pieces, look.output)
@@ -65,6 +73,7 @@ def example(look: Look, *, score: float | None = None, phrase: Phrase | None = N
         ),
         score=score,
         gold=gold_links(source_tokens, output_tokens, phrase) if phrase and is_gold else None,
+        search=search,
     )
 
 

@@ -1,0 +1,178 @@
+"""The search for a translation, kept step by step for people to follow."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.decoding import recording
+from regard.decoding.recording import Recorded, Recorder
+from regard.errors import DataError
+from regard.inference.predictor import Predictor, Translation
+from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from regard.viewer.search import Answer, Beginning, Extension, Outcome, Search
+
+# The end of a sentence, which is a token without text.
+END = "⟨end⟩"
+_FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
+_FEWEST = 5  # extensions shown of each beginning
+
+_Ids = tuple[int, ...]
+_Decode = Callable[[_Ids], str]
+
+
+def searched(
+    predictor: Predictor, source: str, *, beam_size: int | None = None
+) -> tuple[Translation, Search]:
+    """The best translation, and the search that found it.
+
+    It is the search of ``predictor.translate``, asked for as many answers as its beam is wide.
+
+    Args:
+        predictor: The model in use.
+        source: The text to translate, no longer than training allowed.
+        beam_size: Hypotheses kept at each step; None takes the recipe's. 1 is greedy.
+
+    Raises:
+        DataError: The source is empty, or longer than training allowed.
+    """
+    size = len(predictor.tokenizer.source.encode(source))
+    longest = predictor.recipe.data.max_length
+    if not size:
+        raise DataError("source must hold text to look at; got an empty line.")
+    if size > longest:
+        raise DataError(
+            f"source must be at most {longest} tokens long to be looked at; got {size}. "
+            "Look at one sentence at a time."
+        )
+    width = predictor.recipe.decoding.beam_size if beam_size is None else beam_size
+    model = _RecordedModel(predictor.model, top=max(_FEWEST, width + 1))
+    found = Predictor(model, predictor.tokenizer, predictor.recipe).translate(
+        [source], beam_size=width, n_best=width
+    )[0]
+    best = found[0]
+    decode = cache(predictor.tokenizer.target.decode)
+    return best, _search(model.recorder.steps, best, decode, beam_size=width, answers=found)
+
+
+@torch.no_grad()
+def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search:
+    """What the model held likely at every step of a translation that was given.
+
+    Args:
+        predictor: The model in use.
+        source: The source text.
+        output: The translation's token ids, without begin and end.
+    """
+    model = _RecordedModel(predictor.model, top=_FEWEST)
+    model.eval()
+    ids = predictor.tokenizer.source.encode(source)
+    read = torch.tensor([[*ids, EOS_ID] if predictor.recipe.data.source_end else ids])
+    state = model.start(read, torch.tensor([read.shape[1]]))
+    total = 0.0
+    for last, token in pairwise((BOS_ID, *output, EOS_ID)):
+        log_probs, state = model.step(torch.tensor([last]), state)
+        total += float(log_probs[0, token])
+    decode = cache(predictor.tokenizer.target.decode)
+    given = Translation(source, decode(tuple(output)), total, total, tuple(output), True)
+    return _search(model.recorder.steps, given, decode, beam_size=None)
+
+
+class _RecordedModel:
+    """A model that a predictor can search with, whose steps are recorded."""
+
+    def __init__(self, model: Any, *, top: int) -> None:
+        self.max_length = model.max_length
+        self.recorder: Recorder[Any] = Recorder(model.step, top=top, forbidden=_FORBIDDEN)
+        self._model = model
+        self.step = self.recorder.step
+
+    def eval(self) -> None:
+        self._model.eval()
+
+    def start(self, source: Tensor, lengths: Tensor) -> Recorded[Any]:
+        return self.recorder.start(self._model.start(source, lengths))
+
+
+def _search(
+    recorded: Sequence[tuple[recording.Beginning, ...]],
+    best: Translation,
+    decode: _Decode,
+    *,
+    beam_size: int | None,
+    answers: Sequence[Translation] = (),
+) -> Search:
+    """The viewer's data, up to the step at which the best answer was complete."""
+    output = best.tokens
+    ended = {answer.tokens for answer in (best, *answers) if answer.is_finished}
+    # A search goes on while another answer may be better: what goes on is looked up beyond the end.
+    places = [{one.tokens: place for place, one in enumerate(step)} for step in recorded]
+    steps: list[tuple[Beginning, ...]] = []
+    for number, step in enumerate(recorded[: len(output) + 1]):
+        before = places[number - 1] if number else {}
+        after = places[number + 1] if number + 1 < len(places) else {}
+        steps.append(
+            tuple(
+                Beginning(
+                    parent=before[one.tokens[:-1]] if number else -1,
+                    text=_text(decode, one.tokens[:-1], one.tokens[-1]) if number else "",
+                    log_prob=one.log_prob,
+                    extensions=tuple(_extension(decode, one, o, after, ended) for o in one.options),
+                )
+                for one in step
+            )
+        )
+    path = [places[number][output[:number]] for number in range(len(steps))]
+    if len(steps) == len(output):  # it was cut: nobody asked what follows its last token
+        last = _text(decode, output[:-1], output[-1])
+        whole = Beginning(parent=path[-1], text=last, log_prob=best.log_prob, extensions=())
+        steps.append((whole,))
+        path.append(0)
+    totals = [
+        recorded[number][path[number]].log_prob for number in range(len(recorded))[: len(path)]
+    ]
+    chances = [_probability(after - before) for before, after in pairwise([*totals, best.log_prob])]
+    asked = len(output) + best.is_finished
+    return Search(
+        beam_size=beam_size,
+        steps=tuple(steps),
+        path=tuple(path),
+        probabilities=(*chances[:asked], *[None] * (len(path) - asked)),
+        answers=tuple(
+            Answer(text=a.text, score=a.score, log_prob=a.log_prob, is_finished=a.is_finished)
+            for a in answers
+        ),
+    )
+
+
+def _extension(
+    decode: _Decode,
+    beginning: recording.Beginning,
+    option: recording.Option,
+    after: dict[_Ids, int],
+    ended: set[_Ids],
+) -> Extension:
+    is_end = option.token == EOS_ID
+    goes_on = beginning.tokens in ended if is_end else (*beginning.tokens, option.token) in after
+    outcome: Outcome = ("ended" if is_end else "kept") if goes_on else "dropped"
+    return Extension(
+        text=_text(decode, beginning.tokens, option.token),
+        probability=_probability(option.log_prob),
+        outcome=outcome,
+    )
+
+
+def _text(decode: _Decode, before: _Ids, token: int) -> str:
+    """What a token adds to the text; by itself where it changes what stands before it."""
+    if token == EOS_ID:
+        return END
+    text, longer = decode(before), decode((*before, token))
+    return longer[len(text) :] if longer.startswith(text) else decode((token,))
+
+
+def _probability(log_prob: float) -> float:
+    return float(f"{min(1.0, math.exp(log_prob)):.4g}")

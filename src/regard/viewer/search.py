@@ -1,0 +1,203 @@
+"""How an output was found, as plain data: what a search held at every step."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from regard.choices import choose
+from regard.errors import DataError
+from regard.viewer.members import Number, built, each, flag, optional, take, typed
+
+Outcome = Literal["kept", "ended", "dropped"]
+
+_OUTCOMES = {"kept": "goes on", "ended": "is a finished answer", "dropped": "goes no further"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extension:
+    """A token that might have come next.
+
+    Attributes:
+        text: What it adds to the text, or the sign for the end.
+        probability: The model's, after this beginning.
+        outcome: Whether the search ``kept`` it, ``ended`` an answer with it, or ``dropped`` it.
+    """
+
+    text: str
+    probability: float
+    outcome: Outcome = "dropped"
+
+    def __post_init__(self) -> None:
+        choose("outcome", self.outcome, _OUTCOMES)
+        _check_probability(self.probability)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beginning:
+    """One of the beginnings that a search held before it chose the next token.
+
+    Attributes:
+        parent: The place, among the beginnings of the step before, of the one it goes on from; -1
+            at the first step.
+        text: What its last token added to the parent's text.
+        log_prob: Sum of the log-probabilities of its tokens.
+        extensions: What may come next, likeliest first.
+    """
+
+    parent: int
+    text: str
+    log_prob: float
+    extensions: tuple[Extension, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "log_prob", _finite("log_prob", self.log_prob))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """An answer the search came to.
+
+    Attributes:
+        text: The output.
+        score: What answers are ranked by.
+        log_prob: Sum of the log-probabilities of its tokens and its end.
+        is_finished: Whether the model ended it, or it was cut at the longest length allowed.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    is_finished: bool
+
+    def __post_init__(self) -> None:
+        for name in ("score", "log_prob"):
+            object.__setattr__(self, name, _finite(name, getattr(self, name)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """The search for one output, or what the model held likely where the output was given.
+
+    Attributes:
+        beam_size: Beginnings kept at each step, at most; None where the output was given.
+        steps: For each token of the output, its end included, the beginnings held before it.
+        path: For each step, which of its beginnings the output goes through.
+        probabilities: What the model gave each token of the output, its end included; None where
+            it was never asked, because the answer was cut.
+        answers: What the search came to, best first.
+
+    Example:
+        >>> longer = Extension(text="ja", probability=0.75, outcome="kept")
+        >>> first = Beginning(parent=-1, text="", log_prob=0.0, extensions=(longer,))
+        >>> search = Search(beam_size=1, steps=((first,),), path=(0,), probabilities=(0.75,))
+        >>> search.steps[0][0].extensions[0].text
+        'ja'
+    """
+
+    beam_size: int | None
+    steps: tuple[tuple[Beginning, ...], ...]
+    path: tuple[int, ...]
+    probabilities: tuple[float | None, ...]
+    answers: tuple[Answer, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.steps) == len(self.path) == len(self.probabilities):
+            raise DataError(
+                f"path and probabilities must be as many as steps, {len(self.steps)}; got "
+                f"{len(self.path)} and {len(self.probabilities)}."
+            )
+        for probability in self.probabilities:
+            if probability is not None:
+                _check_probability(probability)
+        before = 0
+        for number, (step, place) in enumerate(zip(self.steps, self.path, strict=True)):
+            parents = {beginning.parent for beginning in step}
+            if not parents <= (set(range(before)) if number else {-1}):
+                raise DataError(
+                    f"parent must be a place among the {before} beginnings of the step before; "
+                    f"got {sorted(parents)} at step {number}."
+                )
+            if not 0 <= place < len(step):
+                raise DataError(
+                    f"path must be of places among the {len(step)} beginnings of step {number}; "
+                    f"got {place}."
+                )
+            before = len(step)
+
+
+def read_search(value: object, where: str) -> Search:
+    """A search from its JSON, checked member by member."""
+    members = typed(value, dict, where)
+    return built(
+        where,
+        Search,
+        beam_size=optional(members, "beam_size", int, where),
+        steps=each(members, "steps", _step, where),
+        path=each(members, "path", _place, where),
+        probabilities=each(members, "probabilities", _probability, where),
+        answers=each(members, "answers", _answer, where),
+    )
+
+
+def _step(value: object, where: str) -> tuple[Beginning, ...]:
+    step = {"beginnings": typed(value, list, where)}
+    return each(step, "beginnings", _beginning, where)
+
+
+def _beginning(value: object, where: str) -> Beginning:
+    members = typed(value, dict, where)
+    return built(
+        where,
+        Beginning,
+        parent=take(members, "parent", int, where),
+        text=take(members, "text", str, where),
+        log_prob=_number(members, "log_prob", where),
+        extensions=each(members, "extensions", _extension, where),
+    )
+
+
+def _extension(value: object, where: str) -> Extension:
+    members = typed(value, dict, where)
+    return built(
+        where,
+        Extension,
+        text=take(members, "text", str, where),
+        probability=_number(members, "probability", where),
+        outcome=take(members, "outcome", str, where),
+    )
+
+
+def _answer(value: object, where: str) -> Answer:
+    members = typed(value, dict, where)
+    return built(
+        where,
+        Answer,
+        text=take(members, "text", str, where),
+        score=_number(members, "score", where),
+        log_prob=_number(members, "log_prob", where),
+        is_finished=flag(members, "is_finished", True, where),
+    )
+
+
+def _probability(value: object, where: str) -> float | None:
+    return None if value is None else float(typed(value, Number, where))
+
+
+def _place(value: object, where: str) -> int:
+    return int(typed(value, int, where))
+
+
+def _number(members: Mapping[str, Any], name: str, where: str) -> float:
+    return float(take(members, name, Number, where))
+
+
+def _check_probability(probability: float) -> None:
+    if not 0 <= probability <= 1:  # false for NaN
+        raise DataError(f"probability must be between 0 and 1; got {probability}.")
+
+
+def _finite(name: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise DataError(f"{name} must be finite; got {value}.")
+    return float(f"{value:.5g}")

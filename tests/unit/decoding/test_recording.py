@@ -1,0 +1,72 @@
+"""A recorded search: the same answers, and everything they were chosen from."""
+
+import pytest
+import torch
+
+from regard.decoding import beam, greedy
+from regard.decoding.recording import Recorder
+from regard.errors import SettingError
+
+
+def search(markov, seed, step, start, beam_size=3):
+    tables = markov.random_tables(1, seed=seed)
+    return beam(
+        step,
+        start(markov.start(tables)),
+        batch_size=1,
+        bos_id=markov.bos,
+        eos_id=markov.eos,
+        max_lengths=7,
+        beam_size=beam_size,
+        n_best=beam_size,
+        forbidden=(markov.bos,),
+    )[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_recorded_search_finds_the_same_answers(markov, seed):
+    recorder = Recorder(markov.step, top=5, forbidden=(markov.bos,))
+    plain = search(markov, seed, markov.step, lambda state: state)
+    assert search(markov, seed, recorder.step, recorder.start) == plain
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_answer_can_be_followed_through_the_steps(markov, seed):
+    recorder = Recorder(markov.step, top=5, forbidden=(markov.bos,))
+    for answer in search(markov, seed, recorder.step, recorder.start):
+        path = [*answer.tokens, *([markov.eos] if answer.finished else [])]
+        total = 0.0
+        for number, token in enumerate(path):
+            held = {one.tokens: one for one in recorder.steps[number]}
+            beginning = held[answer.tokens[:number]]
+            assert beginning.log_prob == pytest.approx(total, abs=1e-5)
+            total += {o.token: o.log_prob for o in beginning.options}[token]
+        assert total == pytest.approx(answer.log_prob, abs=1e-5)
+
+
+def test_options_are_the_likeliest_tokens_that_are_allowed(markov):
+    tables = markov.random_tables(1, seed=1)
+    recorder = Recorder(markov.step, top=2, forbidden=(1,))
+    greedy(
+        recorder.step,
+        recorder.start(markov.start(tables)),
+        batch_size=1,
+        bos_id=markov.bos,
+        eos_id=markov.eos,
+        max_lengths=1,
+    )
+    (first,) = recorder.steps[0]
+    wanted = tables[0, markov.bos, markov.bos].clone()
+    wanted[1] = -torch.inf
+    assert [o.token for o in first.options] == wanted.topk(2).indices.tolist()
+    assert [o.log_prob for o in first.options] == pytest.approx(wanted.topk(2).values.tolist())
+    assert (first.tokens, first.log_prob) == ((), 0.0)
+
+
+def test_several_sentences_or_no_options_are_refused(markov):
+    with pytest.raises(SettingError, match=r"top must be at least 1; got 0\."):
+        Recorder(markov.step, top=0)
+    recorder = Recorder(markov.step)
+    state = recorder.start(markov.start(markov.random_tables(2)))
+    with pytest.raises(SettingError, match="must be of one sentence; got 2 rows"):
+        recorder.step(torch.tensor([markov.bos, markov.bos]), state)

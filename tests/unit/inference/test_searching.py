@@ -1,0 +1,90 @@
+"""Searches and given translations, step by step, as the page shows them."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from regard.errors import DataError
+from regard.inference import Predictor
+from regard.inference.looking import END, look_at
+from regard.inference.searching import followed, searched
+
+
+def shorter(predictor: Predictor, ratio: float) -> Predictor:
+    decoding = replace(predictor.recipe.decoding, max_ratio=ratio)
+    return Predictor(
+        predictor.model, predictor.tokenizer, replace(predictor.recipe, decoding=decoding)
+    )
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_the_search_is_that_of_translate(predictor: Predictor, beam_size: int) -> None:
+    plain = predictor.translate(["我爱中国。"], beam_size=beam_size, n_best=beam_size)[0]
+    found, search = searched(predictor, "我爱中国。", beam_size=beam_size)
+    assert found == plain[0]
+    assert [one.text for one in search.answers] == [one.text for one in plain]
+    assert search.beam_size == beam_size
+    assert max(map(len, search.steps)) == beam_size
+
+
+def test_probabilities_multiply_to_that_of_the_output(predictor: Predictor) -> None:
+    found, search = searched(predictor, "我爱中国。", beam_size=3)
+    chances = [chance for chance in search.probabilities if chance is not None]
+    assert math.prod(chances) == pytest.approx(math.exp(found.log_prob), rel=0.01)
+    given = followed(predictor, "我爱中国。", found.tokens)
+    assert given.beam_size is None
+    assert given.probabilities[: len(chances)] == pytest.approx(chances, rel=0.01)
+
+
+def test_what_is_kept_is_held_at_the_next_step_and_leads_back_to_its_parent(
+    predictor: Predictor,
+) -> None:
+    _, search = searched(predictor, "我爱中国。", beam_size=3)
+    for step, after in zip(search.steps, search.steps[1:], strict=False):
+        if not after[0].extensions:
+            break  # cut at the longest length
+        kept = {
+            (place, longer.text)
+            for place, one in enumerate(step)
+            for longer in one.extensions
+            if longer.outcome == "kept"
+        }
+        assert kept == {(one.parent, one.text) for one in after}
+    texts = [step[place].text for step, place in zip(search.steps, search.path, strict=True)]
+    assert "".join(texts).strip() == search.answers[0].text
+
+
+def test_an_ended_extension_is_an_answer(predictor: Predictor) -> None:
+    found, search = searched(predictor, "他爱你", beam_size=4)
+    last = search.steps[-1][search.path[-1]]
+    if found.is_finished:
+        assert [one.outcome for one in last.extensions if one.text == END] == ["ended"]
+    else:
+        assert search.probabilities[-1] is None
+
+
+def test_an_answer_that_was_cut_has_a_last_step_without_a_choice(predictor: Predictor) -> None:
+    model = shorter(predictor, 0.01)
+    found, search = searched(model, "我", beam_size=2)
+    assert len(search.steps) == len(found.tokens) + 1
+    if not found.is_finished:
+        assert search.steps[-1][search.path[-1]].extensions == ()
+        assert search.probabilities[-1] is None
+
+
+def test_pages_carry_the_search_of_every_output_token(predictor: Predictor) -> None:
+    shown = look_at(predictor, "我爱中国。", beam_size=2)
+    assert shown.search is not None
+    assert len(shown.search.steps) == len(shown.output_tokens)
+    given = look_at(predictor, "我爱中国。", "I love China.")
+    assert given.search is not None
+    assert given.search.beam_size is None
+    assert len(given.search.steps) == len(given.output_tokens)
+
+
+def test_texts_that_are_not_read_at_once_are_refused(predictor: Predictor) -> None:
+    with pytest.raises(DataError, match=r"source must hold text to look at; got an empty line\."):
+        searched(predictor, " ")
+    with pytest.raises(DataError, match=r"at most 8 tokens long to be looked at; got \d+\."):
+        searched(predictor, "我爱中国。" * 4)
