@@ -22,6 +22,8 @@ from regard.attention.scores import (
     ScaledDot,
     Score,
 )
+from regard.attention.summarizing import summarize, summarize_seen
+from regard.attention.summary import Summary
 from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Softmax",
     "Sparsemax",
     "StudentT",
+    "Summary",
     "Weighting",
     "alibi",
     "at",
@@ -64,6 +67,8 @@ __all__ = [
     "prefix",
     "relative",
     "shaw",
+    "summarize",
+    "summarize_seen",
     "testing",
     "weights",
     "where",

@@ -145,7 +145,7 @@ def backward(
 def scores_of(job: Job, block: Block, inputs: Inputs) -> Tensor:
     """The scores of a block with its bias, −inf where hidden."""
     query, key, _, bias, tensors = inputs
-    return _scores(
+    return score_block(
         job, block, rows_of(query, block), keys_of(key, block), bias_of(bias, block), tensors
     )
 
@@ -161,7 +161,7 @@ def _sizes(request: Request) -> Sizes:
     return Sizes.of(request, _floats(request), cuts_keys=is_softmax)
 
 
-def _scores(
+def score_block(
     job: Job,
     block: Block,
     query: Tensor,
@@ -292,7 +292,7 @@ def _block_gradients(
     """Gradients of one block's query, key, value, bias and tensors of the score."""
     query, key, value, bias, *tensors = parts
     with torch.enable_grad():
-        scores = _scores(job, block, query, key, bias, tensors)
+        scores = score_block(job, block, query, key, bias, tensors)
     with torch.set_grad_enabled(again):
         weights = slope.weights(block, scores)
         factor = job.factor(block, weights)
