@@ -106,7 +106,9 @@ class KernelRegression(nn.Module):
 
         With its own place among the keys, the best bandwidth of every training set is zero.
         """
-        return self(places, places, seen, mask=~window(before=0, after=0, first=0))
+        others = ~window(before=0, after=0, first=0)
+        guesses: Tensor = self(places, places, seen, mask=others)
+        return guesses
 
     def _scaled(self, places: Tensor) -> Tensor:
         if places.shape[-1] != self.dim:
@@ -140,7 +142,7 @@ def fit(
     for _ in range(epochs):
         optimizer.zero_grad()
         loss = (model.leave_one_out(places, seen) - seen).square().sum()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(float(loss.detach()))
     with torch.no_grad():
