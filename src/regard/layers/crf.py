@@ -1,0 +1,140 @@
+"""A linear-chain conditional random field: tags scored together with their neighbours."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.checks import check_positive
+from regard.errors import ShapeError
+
+# What a forbidden pair of tags costs: more than any scores gain, and finite, so that a broken gold
+# sequence has a loss and a gradient.
+FORBIDDEN = -1e4
+
+
+class Crf(nn.Module):
+    """The probability of a whole tag sequence.
+
+    ``log p(y | x) = Σ e_t(y_t) + Σ T(y_{t−1}, y_t) + b(y_1) + c(y_n) − log Z``: Lafferty et al.
+    (2001), https://dl.acm.org/doi/10.5555/645530.655813, over the scores e of a network as in
+    Huang et al. (2015), https://arxiv.org/abs/1508.01991. The forward algorithm and Viterbi's loop
+    over time only; what stands in padding is never looked at.
+
+    Args:
+        num_tags: Tags, K.
+        allowed: Which tag may follow which, and which may come first in the last row; None allows
+            all. In BIO, I-X follows B-X or I-X only.
+
+    Raises:
+        SettingError: ``num_tags`` is not positive.
+        ShapeError: ``allowed`` is not (K + 1, K).
+
+    Example:
+        >>> crf = Crf(3)
+        >>> scores, lengths = torch.zeros(2, 4, 3), torch.tensor([4, 2])
+        >>> crf.log_prob(scores, torch.zeros(2, 4, dtype=torch.long), lengths).exp().shape
+        torch.Size([2])
+        >>> crf.best(torch.eye(3)[None], torch.tensor([3])).tolist()
+        [[0, 1, 2]]
+    """
+
+    penalties: Tensor
+
+    def __init__(self, num_tags: int, *, allowed: Bool[Tensor, "rows K"] | None = None) -> None:
+        super().__init__()
+        check_positive("num_tags", num_tags)
+        if allowed is not None and allowed.shape != (num_tags + 1, num_tags):
+            raise ShapeError(
+                f"allowed must have shape (K + 1, K) = ({num_tags + 1}, {num_tags}); "
+                f"got {tuple(allowed.shape)}. Its last row says which tags may come first."
+            )
+        self.num_tags = num_tags
+        self.follow = nn.Parameter(torch.zeros(num_tags, num_tags))
+        self.begin = nn.Parameter(torch.zeros(num_tags))
+        self.end = nn.Parameter(torch.zeros(num_tags))
+        penalties = torch.zeros(num_tags + 1, num_tags)
+        if allowed is not None:
+            penalties = penalties.masked_fill(~allowed, FORBIDDEN)
+        self.register_buffer("penalties", penalties, persistent=False)
+
+    def log_prob(
+        self,
+        scores: Float[Tensor, "B N K"],
+        tags: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"],
+    ) -> Float[Tensor, " B"]:
+        """The log-probability of each row's tags; minus their sum is the loss.
+
+        Args:
+            scores: How well each tag fits each position.
+            tags: The tags; in padding any from 0 to K − 1.
+            lengths: How many positions of each row are real, one at least.
+
+        Raises:
+            ShapeError: Scores are not K wide, or a length is not from 1 to N.
+        """
+        self._check(scores, lengths)
+        scores = scores.to(self.follow.dtype)
+        return self._score(scores, tags, lengths) - self._log_partition(scores, lengths)
+
+    @torch.no_grad()
+    def best(
+        self, scores: Float[Tensor, "B N K"], lengths: Int[Tensor, " B"]
+    ) -> Int[Tensor, "B N"]:
+        """The likeliest tags of each row, by Viterbi's algorithm; zero in padding."""
+        self._check(scores, lengths)
+        follow, begin = self._follow(), self._begin()
+        B, N, K = scores.shape
+        real = torch.arange(N, device=scores.device) < lengths[:, None]
+        reach = begin + scores[:, 0]  # of the best way to each tag
+        stays = torch.arange(K, device=scores.device).expand(B, K)
+        came = []
+        for t in range(1, N):
+            longer, origin = (reach[:, :, None] + follow).max(dim=1)
+            reach = torch.where(real[:, t, None], longer + scores[:, t], reach)
+            came.append(torch.where(real[:, t, None], origin, stays))
+        tag = (reach + self.end).argmax(dim=1, keepdim=True)
+        path = [tag]
+        for origin in reversed(came):
+            tag = origin.gather(1, tag)
+            path.append(tag)
+        return torch.cat(path[::-1], dim=1).masked_fill(~real, 0)
+
+    def _log_partition(self, scores: Tensor, lengths: Tensor) -> Tensor:
+        """Log Z: the forward algorithm."""
+        follow = self._follow()
+        reach = self._begin() + scores[:, 0]  # log of all ways to each tag
+        reaches = [reach]
+        for each in scores[:, 1:].unbind(1):
+            reach = (reach[:, :, None] + follow).logsumexp(dim=1) + each
+            reaches.append(reach)
+        # Each row ends where its padding begins; what was added there is left behind.
+        last = torch.stack(reaches, 1)[torch.arange(len(scores)), lengths - 1]
+        return (last + self.end).logsumexp(dim=1)
+
+    def _score(self, scores: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """The sum of what the given tags are worth."""
+        real = torch.arange(tags.shape[1], device=tags.device) < lengths[:, None]
+        fits = scores.gather(2, tags[..., None]).squeeze(2)
+        follows = self._follow()[tags[:, :-1], tags[:, 1:]]
+        last = tags.gather(1, lengths[:, None] - 1).squeeze(1)
+        total: Tensor = self._begin()[tags[:, 0]] + self.end[last]
+        total = total + fits.masked_fill(~real, 0).sum(1)
+        return total + follows.masked_fill(~real[:, 1:], 0).sum(1)
+
+    def _follow(self) -> Tensor:
+        return self.follow + self.penalties[:-1]
+
+    def _begin(self) -> Tensor:
+        return self.begin + self.penalties[-1]
+
+    def _check(self, scores: Tensor, lengths: Tensor) -> None:
+        if scores.shape[-1] != self.num_tags:
+            raise ShapeError(
+                f"scores must be num_tags={self.num_tags} wide; got {tuple(scores.shape)}."
+            )
+        if len(lengths) and not 1 <= int(lengths.min()) <= int(lengths.max()) <= scores.shape[1]:
+            raise ShapeError(
+                f"lengths must be from 1 to N = {scores.shape[1]}; "
+                f"got {int(lengths.min())} to {int(lengths.max())}."
+            )

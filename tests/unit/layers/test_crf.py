@@ -1,0 +1,126 @@
+"""A conditional random field against the enumeration of every tag sequence."""
+
+from itertools import pairwise, product
+
+import pytest
+import torch
+
+from regard.errors import SettingError, ShapeError
+from regard.layers.crf import Crf
+
+B, N, K = 3, 5, 4
+LENGTHS = [5, 1, 3]
+
+
+@pytest.fixture
+def crf():
+    made = Crf(K).double()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter)
+    return made
+
+
+@pytest.fixture
+def scores():
+    return torch.randn(B, N, K, dtype=torch.float64)
+
+
+def worth(crf, scores, tags):
+    total = crf.begin[tags[0]] + crf.end[tags[-1]]
+    total = total + sum(row[tag] for row, tag in zip(scores, tags, strict=True))
+    return total + sum(crf.follow[a, b] for a, b in pairwise(tags))
+
+
+def padded(tags):
+    return torch.tensor([[*each, *([K - 1] * (N - len(each)))] for each in tags])
+
+
+def test_probabilities_are_those_of_enumeration_and_sum_to_one(crf, scores):
+    lengths = torch.tensor(LENGTHS)
+    for row, length in enumerate(LENGTHS):
+        ways = list(product(range(K), repeat=length))
+        worths = torch.stack([worth(crf, scores[row, :length], way) for way in ways])
+        one = (
+            scores[row].expand(len(ways), N, K),
+            padded(ways),
+            torch.tensor([length] * len(ways)),
+        )
+        found = crf.log_prob(*one)
+        torch.testing.assert_close(found, worths.log_softmax(0))
+        torch.testing.assert_close(found.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
+        best = crf.best(scores, lengths)[row, :length].tolist()
+        assert tuple(best) == ways[int(worths.argmax())]
+
+
+def test_padding_is_never_looked_at(crf, scores):
+    lengths, tags = torch.tensor(LENGTHS), torch.randint(K, (B, N))
+    want, path = crf.log_prob(scores, tags, lengths), crf.best(scores, lengths)
+    longer = torch.cat([scores, torch.full((B, 2, K), 1e3, dtype=torch.float64)], 1)
+    longer[1, 1:] = 1e6
+    more = torch.cat([tags, torch.full((B, 2), K - 1)], 1)
+    more[1, 1:] = 2
+    torch.testing.assert_close(crf.log_prob(longer, more, lengths), want)
+    assert crf.best(longer, lengths)[:, :N].equal(path)
+    assert crf.best(longer, lengths)[1, 1:].eq(0).all()
+    longer.requires_grad_()
+    crf.log_prob(longer, more, lengths).sum().backward()
+    assert longer.grad[1, 1:].eq(0).all()
+    assert longer.grad[0, :N].ne(0).all()
+
+
+def test_gradients(crf, scores):
+    tags, lengths = torch.randint(K, (B, N)), torch.tensor(LENGTHS)
+    parameters = list(crf.parameters())
+
+    def loss(scores, *_):
+        return crf.log_prob(scores, tags, lengths).sum()
+
+    assert torch.autograd.gradcheck(loss, (scores.requires_grad_(), *parameters))
+
+
+def test_tags_that_may_not_follow_never_do():
+    # O, B, I: an I follows a B or an I, and never comes first.
+    allowed = torch.tensor([[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 0]]).bool()
+    crf = Crf(3, allowed=allowed)
+    scores = torch.tensor([[[0.0, 0, 9], [0, 0, 9], [9, 0, 0], [0, 0, 9]]])
+    path = crf.best(scores, torch.tensor([4]))[0].tolist()
+    assert path == [1, 2, 0, 1] or path == [1, 2, 0, 0]
+    broken = crf.log_prob(scores, torch.tensor([[2, 2, 0, 2]]), torch.tensor([4]))
+    assert broken.isfinite().all()
+    assert broken.exp().eq(0).all()
+    assert not [name for name in crf.state_dict() if "penalties" in name]
+
+
+def test_half_precision_scores_are_summed_in_full(crf):
+    crf = crf.float()
+    scores, tags = torch.randn(B, N, K), torch.randint(K, (B, N))
+    lengths = torch.tensor(LENGTHS)
+    found = crf.log_prob(scores.bfloat16(), tags, lengths)
+    torch.testing.assert_close(found, crf.log_prob(scores.bfloat16().float(), tags, lengths))
+
+
+def test_learns_what_follows_what():
+    """Scores that say nothing, tags that alternate: only the transitions can know."""
+    crf = Crf(2)
+    tags = (torch.arange(8) % 2).expand(2, 8).clone()
+    tags[1] = 1 - tags[1]
+    scores, lengths = torch.zeros(2, 8, 2), torch.tensor([8, 8])
+    optimizer = torch.optim.Adam(crf.parameters(), lr=0.3)
+    for _ in range(30):
+        optimizer.zero_grad()
+        (-crf.log_prob(scores, tags, lengths)).sum().backward()
+        optimizer.step()
+    hint = scores.clone()
+    hint[0, 0, 0] = hint[1, 0, 1] = 1.0
+    assert crf.best(hint, lengths).equal(tags)
+
+
+def test_what_is_wrong_is_named(unchecked_shapes, crf, scores):
+    with pytest.raises(SettingError, match="num_tags must be above 0; got 0"):
+        Crf(0)
+    with pytest.raises(ShapeError, match=r"allowed must have shape \(K \+ 1, K\) = \(5, 4\)"):
+        Crf(K, allowed=torch.ones(K, K, dtype=torch.bool))
+    with pytest.raises(ShapeError, match="lengths must be from 1 to N = 5; got 0 to 3"):
+        crf.best(scores, torch.tensor([0, 1, 3]))
+    with pytest.raises(ShapeError, match=r"scores must be num_tags=4 wide; got \(3, 5, 3\)"):
+        crf.best(scores[..., :3], torch.tensor(LENGTHS))
