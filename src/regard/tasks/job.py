@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
@@ -25,10 +26,12 @@ class Job(Protocol[ExampleT, EncodedT, AnswerT]):
     or an *answer* for each of its examples.
 
     Attributes:
+        unit: What examples are called, in the plural.
         metrics: The figures of ``score``: 1 where more is better, -1 where less is.
         recipe: Whose settings hold.
     """
 
+    unit: ClassVar[str]
     metrics: ClassVar[Mapping[str, int]]
     recipe: Recipe
 
@@ -66,10 +69,19 @@ class Job(Protocol[ExampleT, EncodedT, AnswerT]):
     def lengths(self, encoded: Sequence[EncodedT]) -> Int64[np.ndarray, " n"]:
         """What each costs of ``training.batch_tokens``."""
 
-    def collate(self, encoded: Sequence[EncodedT]) -> Any:
-        """A padded batch."""
+    def collate(
+        self, encoded: Sequence[EncodedT], *, generator: torch.Generator | None = None
+    ) -> Any:
+        """A padded batch.
 
-    def loss(self, model: nn.Module, batch: Any) -> tuple[Float[Tensor, ""], int]:
+        Args:
+            encoded: What goes into it.
+            generator: In training only, where noise is drawn, such as what is masked.
+        """
+
+    def loss(
+        self, model: nn.Module, batch: Any, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
         """The loss summed over what is predicted, and how many that are."""
 
     def answers(self, model: nn.Module, batch: Any) -> list[AnswerT]:

@@ -2,7 +2,7 @@
 
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
+from regard.training.start import Trained, resume, train
 from regard.training.trainer import Trainer
-from regard.training.translation import Trained, resume, train
 
 __all__ = ["ConsoleReporter", "Reporter", "Trained", "Trainer", "TrainingConfig", "resume", "train"]

@@ -24,6 +24,8 @@ class TrainingConfig:
         warmup: Updates over which the learning rate rises to its peak.
         schedule: After the peak: ``inverse_sqrt`` as in Vaswani et al. (2017, 5.3), ``linear`` to
             zero at the end of training, or ``constant``.
+        optimizer: ``adamw``; ``muon`` for weight matrices with AdamW for the rest; or ``sgd``.
+        momentum: Of Muon and SGD.
         betas: Adam's decay rates.
         eps: Adam's epsilon.
         weight_decay: Decoupled from the gradient (AdamW).
@@ -50,6 +52,8 @@ class TrainingConfig:
     learning_rate: float | None = None
     warmup: int = 4000
     schedule: Literal["inverse_sqrt", "linear", "constant"] = "inverse_sqrt"
+    optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
+    momentum: float = 0.95
     betas: tuple[float, ...] = (0.9, 0.98)
     eps: float = 1e-9
     weight_decay: float = 0.0
@@ -82,6 +86,7 @@ class TrainingConfig:
         check_at_least("weight_decay", self.weight_decay, 0)
         check_at_least("seed", self.seed, 0)
         check_fraction("label_smoothing", self.label_smoothing)
+        check_fraction("momentum", self.momentum)
         if self.ema is not None:
             check_fraction("ema", self.ema)
         if self.metric == "bleu" and self.validation_pairs == 0:

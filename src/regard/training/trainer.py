@@ -10,11 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from regard.choices import choose
 from regard.errors import TrainingError
 from regard.inference import Run, average
 from regard.training.averaging import MovingAverage
 from regard.training.interruption import Interruption
+from regard.training.optimizers import make_optimizer
 from regard.training.precision import compute_dtype, keep_freed_memory, mixed_precision
 from regard.training.progress import Reporter
 from regard.training.schedule import peak_rate, rate_at
@@ -43,7 +43,7 @@ class Task(Protocol):
     def batches(self, epoch: int, cursor: int) -> Iterator[tuple[Any, int]]:
         """The rest of an epoch's batches after ``cursor`` samples, each with the next cursor."""
 
-    def backward(self, model: nn.Module, batch: Any) -> tuple[Tensor, int]:
+    def backward(self, model: nn.Module, batch: Any, *, smoothing: float) -> tuple[Tensor, int]:
         """Add the gradient of the summed loss to the parameters; that loss, and its terms."""
 
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -96,20 +96,13 @@ class Trainer:
     ) -> None:
         self.run, self.model, self.task = run, model, task
         self.config, self.reporter = config, reporter
-        self.sign = choose("training.metric", config.metric, dict(task.metrics))
+        self.sign = task.metrics[config.metric]
         self.position = Position()
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self.dtype = compute_dtype(config.precision, self.device)
         self.peak = peak_rate(config, task.model_dim)
-        self.optimizer = torch.optim.AdamW(
-            self.parameters,
-            lr=self.peak,
-            betas=(config.betas[0], config.betas[1]),
-            eps=config.eps,
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.optimizer = make_optimizer(model, config, self.peak)
         self.ema = None if config.ema is None else MovingAverage(model, config.ema)
 
     def fit(self) -> dict[str, Any]:
@@ -167,7 +160,9 @@ class Trainer:
         tokens = 0
         with mixed_precision(self.dtype, self.device):
             for batch in batches:
-                part, terms = self.task.backward(self.model, batch)
+                part, terms = self.task.backward(
+                    self.model, batch, smoothing=config.label_smoothing
+                )
                 loss += part
                 tokens += terms
         position.update += 1

@@ -1,21 +1,16 @@
-"""Training a translator: what the loop needs of the translation task, and the run from start to end."""  # noqa: E501
+"""Training a translator: what the loop needs of sentence pairs."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from regard.config import as_table, build
-from regard.errors import RunError
-from regard.inference import Predictor, Run, is_run
+from regard.inference import Predictor
 from regard.metrics import bleu
-from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.recipe import with_training
+from regard.tasks import Recipe
 from regard.tasks.translation import build_model, learn_tokenizer, read_training, states_and_labels
 from regard.text import (
     BadLines,
@@ -32,9 +27,7 @@ from regard.text import (
 )
 from regard.text.guessing import guess_language
 from regard.training.loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
-from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
-from regard.training.trainer import Trainer
 
 # Outputs shown at each validation.
 _SAMPLES = 3
@@ -51,6 +44,38 @@ class TranslationTraining:
         config: The training settings.
         too_long: Where pairs beyond the maximum length are counted.
     """
+
+    unit = "pairs"
+
+    @classmethod
+    def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Pair], list[Pair]]:
+        """The pairs to train on and those to validate on."""
+        return read_training(recipe, bad_lines=bad_lines)
+
+    @classmethod
+    def fingerprint(cls, pair: Pair) -> str:
+        """What tells a pair from others."""
+        return "\0".join((pair.source, *pair.references, ""))
+
+    @classmethod
+    def settled(
+        cls, recipe: Recipe, kept: Mapping[str, Any] | None, pairs: Sequence[Pair]
+    ) -> Recipe:
+        """The recipe with languages where it names none: the run's, or guessed from the text.
+
+        They decide how outputs are scored.
+        """
+        return _with_languages(recipe, _guessed_languages(pairs) if kept is None else kept["data"])
+
+    @classmethod
+    def learn(cls, recipe: Recipe, pairs: Sequence[Pair]) -> PairTokenizer:
+        """The tokenizer, learned from the training pairs."""
+        return learn_tokenizer(recipe, pairs)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> PairTokenizer:
+        """The tokenizer that a run keeps."""
+        return load_pair_tokenizer(folder)
 
     def __init__(
         self,
@@ -96,7 +121,7 @@ class TranslationTraining:
         """What ``training.metric`` may name."""
         return {"loss": -1, "bleu": 1}
 
-    def backward(self, model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
+    def backward(self, model: nn.Module, batch: Batch, *, smoothing: float) -> tuple[Tensor, int]:
         """The loss summed over real target tokens, and how many there are."""
         states, labels, auxiliary = states_and_labels(model, batch)
         loss = backward_in_chunks(
@@ -104,7 +129,7 @@ class TranslationTraining:
             labels,
             model.project,  # type: ignore[arg-type]
             auxiliary=auxiliary,
-            smoothing=self.config.label_smoothing,
+            smoothing=smoothing,
         )
         return loss, len(labels)
 
@@ -164,121 +189,28 @@ class TranslationTraining:
             seed=seed,
         )
 
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights."""
+        model: nn.Module = build_model(self.recipe, self.tokenizer)
+        return model
 
-@dataclass(frozen=True)
-class Trained:
-    """What a training leaves.
+    def predictor(self, model: nn.Module) -> Predictor:
+        """The model in use."""
+        return Predictor(model, self.tokenizer, self.recipe)
 
-    Attributes:
-        path: The run folder.
-        predictor: The trained model in use.
-        summary: Updates, tokens, seconds, validation figures.
-    """
-
-    path: Path
-    predictor: Predictor
-    summary: dict[str, Any]
-
-
-def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None) -> Trained:
-    """Train a translator into a run folder, or go on with one that was interrupted.
-
-    Args:
-        recipe: What to train on and how. Where the folder holds a run already, it must be the
-            recipe of that run.
-        path: The run folder, made if it does not exist.
-        reporter: Who is told; None prints to the console.
-
-    Raises:
-        DataError: The text cannot be used.
-        SettingError: A setting is unknown or out of range, or the vocabulary does not fit.
-        RunError: The folder holds another recipe's run, is damaged, or is in use.
-        TrainingError: The loss was not finite.
-        Interrupted: Asked to stop; the same call goes on.
-    """
-    reporter = reporter or ConsoleReporter()
-    path = Path(path)
-    config = build(TrainingConfig, recipe.training, where="training")
-    recipe = with_training(recipe, as_table(config))
-    bad_lines = BadLines()
-    too_long = BadLines()
-    with ExitStack() as stack:
-        run: Run | None = None
-        if is_run(path):
-            run = stack.enter_context(Run.open_for_training(path))
-            recipe = _with_languages(recipe, run.recipe.get("data", {}))
-            _check_same_recipe(run, recipe)
-        pairs, valid = read_training(recipe, bad_lines=bad_lines)
-        text = _fingerprint([*pairs, *valid])
-        if run is None:
-            recipe = _with_languages(recipe, _guessed_languages(pairs))
-        elif run.text not in (None, text):
-            raise RunError(
-                f"{path} must go on with the text it began with; the sentence pairs have changed "
-                "since. Restore them, or train the new ones into another folder: --run FOLDER."
-            )
-        is_learned = run is not None and run.has_tokenizer
-        tokenizer = (
-            load_pair_tokenizer(run.tokenizer_folder)
-            if run is not None and is_learned
-            else learn_tokenizer(recipe, pairs)
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        tokenizer = self.tokenizer
+        sizes = (
+            f"{tokenizer.source.vocab_size:,} shared"
+            if tokenizer.is_shared
+            else f"{tokenizer.source.vocab_size:,} and {tokenizer.target.vocab_size:,}"
         )
-        task = TranslationTraining(recipe, tokenizer, pairs, valid, config, too_long)
-        torch.manual_seed(config.seed)
-        model = build_model(recipe, tokenizer)
-        if run is None:
-            # Last, so that nothing is left behind by text or settings that cannot be used.
-            run = stack.enter_context(Run.create(path, recipe.table(), recipe.task, text=text))
-        if not is_learned:
-            with run.new_tokenizer_folder() as folder:
-                tokenizer.save(folder)
-        reporter.started(_facts(recipe, task, model, bad_lines, too_long))
-        summary = Trainer(run, model, task, config, reporter).fit()
-        model.load_state_dict(run.load_model())
-        model.eval()
-    return Trained(path, Predictor(model, tokenizer, recipe), summary)
-
-
-def resume(path: str | Path, *, reporter: Reporter | None = None) -> Trained:
-    """Go on with the training of a run folder, by the recipe that it keeps."""
-    return train(recipe_from_table(Run.open(path).recipe), path, reporter=reporter)
-
-
-def _facts(
-    recipe: Recipe,
-    task: TranslationTraining,
-    model: nn.Module,
-    bad_lines: BadLines,
-    too_long: BadLines,
-) -> list[str]:
-    """What is about to be trained, in lines for people."""
-    parameters = sum(p.numel() for p in model.parameters())
-    tokenizer = task.tokenizer
-    sizes = (
-        f"{tokenizer.source.vocab_size:,} shared"
-        if tokenizer.is_shared
-        else f"{tokenizer.source.vocab_size:,} and {tokenizer.target.vocab_size:,}"
-    )
-    facts = [
-        f"{len(task.corpus):,} pairs to train on, {len(task.valid):,} to validate on",
-        f"{recipe.tokenizer.type} tokenizer: {sizes} pieces",
-        f"{recipe.model_type} with {parameters:,} parameters",
-    ]
-    languages = (recipe.data.source_language, recipe.data.target_language)
-    if any(languages):
-        facts.insert(1, " → ".join(language or "?" for language in languages))
-    for counted, what in ((bad_lines, "lines that cannot be read"), (too_long, "pairs too long")):
-        if counted.total:
-            facts.append(f"left out {counted.total:,} {what}")
-    return facts
-
-
-def _fingerprint(pairs: Sequence[Pair]) -> str:
-    """What tells these pairs from others: a checksum of their texts, in their order."""
-    digest = hashlib.sha256()
-    for pair in pairs:
-        digest.update("\0".join((pair.source, *pair.references, "")).encode())
-    return digest.hexdigest()
+        facts = [f"{self.recipe.tokenizer.type} tokenizer: {sizes} pieces"]
+        languages = (self.recipe.data.source_language, self.recipe.data.target_language)
+        if any(languages):
+            facts.insert(0, " → ".join(language or "?" for language in languages))
+        return facts
 
 
 def _guessed_languages(pairs: Sequence[Pair]) -> dict[str, str | None]:
@@ -299,25 +231,3 @@ def _with_languages(recipe: Recipe, languages: Mapping[str, Any]) -> Recipe:
             target_language=data.target_language or languages.get("target_language"),
         ),
     )
-
-
-def _check_same_recipe(run: Run, recipe: Recipe) -> None:
-    table = recipe.table()
-    before_it = recipe_from_table(run.recipe)
-    training = as_table(build(TrainingConfig, before_it.training, where="training"))
-    kept = with_training(before_it, training).table()
-    for section, settings in table.items():
-        before = kept.get(section)
-        if before == settings:
-            continue
-        if not isinstance(settings, dict) or not isinstance(before, dict):
-            name, old, new = section, before, settings
-        else:
-            key = next(
-                k for k in settings.keys() | before.keys() if settings.get(k) != before.get(k)
-            )
-            name, old, new = f"{section}.{key}", before.get(key), settings.get(key)
-        raise RunError(
-            f"{run.path} holds a run with other settings: {name} was {old!r}, now {new!r}. "
-            "Choose another folder, or the settings of before."
-        )

@@ -1,7 +1,7 @@
 """A task small enough to train in milliseconds: each token has one right answer."""
 
 from contextlib import nullcontext
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from regard.inference import Run, is_run
 from regard.layers import Dropout
 from regard.training import Trainer, TrainingConfig
+from regard.training.loss import backward_in_chunks
 
 V, C, SAMPLES = 11, 5, 13
 
@@ -54,6 +55,7 @@ class ToyTask:
 
     model_dim = C
     num_samples = SAMPLES
+    metrics = MappingProxyType({"loss": -1, "bleu": 1})
 
     def begin_epoch(self, epoch):
         self.begun.append(epoch)
@@ -65,13 +67,17 @@ class ToyTask:
             chosen = order[start : start + self.batch_size]
             yield torch.cat([self.texts[i] for i in chosen]), start + len(chosen)
 
-    def states_and_labels(self, model, batch):
+    def backward(self, model, batch, *, smoothing):
         self.calls += 1
         states = model(batch)
         if self.calls == self.poisoned:
             states = states * torch.nan
         auxiliary = self.auxiliary * states.square().sum() if self.auxiliary else None
-        return states, (3 * batch + 1) % V, auxiliary
+        labels = (3 * batch + 1) % V
+        loss = backward_in_chunks(
+            states, labels, model.project, auxiliary=auxiliary, smoothing=smoothing
+        )
+        return loss, len(labels)
 
     @torch.no_grad()
     def validate(self, model):

@@ -18,6 +18,8 @@ OPTIONS = {
     "epochs": {"updates": None, "epochs": 2, "schedule": "linear"},
     "average of the last": {"keep": 2},
     "early stopping": {"patience": 1},
+    "two optimizers": {"optimizer": "muon"},
+    "momentum": {"optimizer": "sgd"},
     "half precision": {"precision": "bfloat16"},
 }
 

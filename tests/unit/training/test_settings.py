@@ -50,10 +50,6 @@ def test_wrong_value_is_named(settings, message):
             "training.schedule must be one of .*; got 'linaer'. Did you mean 'linear'",
         ),
         (
-            {"updates": 1, "metric": "chrf"},
-            "training.metric must be one of loss, bleu; got 'chrf'",
-        ),
-        (
             {"updates": 1, "precision": "bf16"},
             "training.precision must be one of auto, float32, bfloat16; got 'bf16'",
         ),

@@ -251,6 +251,8 @@ OPTIONS = {
     "learning_rate": ({}, {"learning_rate": None}),
     "warmup": ({}, {"warmup": 6}),
     "schedule": ({}, {"schedule": "constant"}),
+    "optimizer": ({}, {"optimizer": "muon"}),
+    "momentum": ({"optimizer": "sgd"}, {"optimizer": "sgd", "momentum": 0.5}),
     "betas": ({}, {"betas": (0.8, 0.98)}),
     "eps": ({}, {"eps": 1e-2}),
     "weight_decay": ({}, {"weight_decay": 0.1}),

@@ -183,6 +183,11 @@ def test_settings_of_before_are_asked_for(toy, tmp_path, recipe):
         ),
         ({"update": 3}, SettingError, "training.update is not a setting"),
         (
+            {"metric": "chrf"},
+            SettingError,
+            "training.metric must be one of bleu, loss; got 'chrf'",
+        ),
+        (
             {"model": {"type": "transformer", "positions": "learned", "max_length": 9}},
             SettingError,
             "model.max_length must be above",

@@ -1,0 +1,160 @@
+"""Training a job: what the loop needs of examples that are answered in one pass."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.errors import DataError
+from regard.inference.labeller import Labeller
+from regard.tasks import TASKS, Job, Recipe
+from regard.tasks.held_out import hold_out
+from regard.text import BadLines, Batches
+from regard.training.settings import TrainingConfig
+
+# Outputs shown at each validation.
+_SAMPLES = 3
+
+
+class JobTraining:
+    """Batches, validation and samples of a job.
+
+    Args:
+        recipe: Whose settings hold.
+        job: With its vocabularies.
+        train: Examples to learn from.
+        valid: Examples to validate on.
+        config: The training settings.
+        too_long: Where examples beyond the maximum length are counted.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        job: Any,
+        train: Sequence[Any],
+        valid: Sequence[Any],
+        config: TrainingConfig,
+        too_long: BadLines | None = None,
+    ) -> None:
+        self.recipe, self.job, self.config = recipe, job, config
+        self.unit = job.unit
+        self.corpus = job.encode(train, too_long=too_long)
+        if not self.corpus:
+            raise DataError(
+                f"data.train must hold {job.unit} that are not too long; got none. "
+                "Raise data.max_length."
+            )
+        self.valid = list(valid)
+
+    @staticmethod
+    def _job(recipe: Recipe) -> type[Job[Any, Any, Any]]:
+        job = TASKS[recipe.task].job
+        assert job is not None
+        return job
+
+    @classmethod
+    def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Any], list[Any]]:
+        """The examples to train on and those to validate on, which may be held out of the first."""
+        job = cls._job(recipe)
+        train = job.read(recipe, "train", bad_lines=bad_lines)
+        if not train:
+            raise DataError("data.train must name the training text; got nothing.")
+        valid = job.read(recipe, "valid", bad_lines=bad_lines)
+        return (train, valid) if valid else hold_out(train, unit=job.unit)
+
+    @classmethod
+    def fingerprint(cls, example: Any) -> str:
+        """What tells an example from others."""
+        return repr(example)
+
+    @classmethod
+    def settled(
+        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[Any]
+    ) -> Recipe:
+        """The recipe as it is: a job leaves nothing open."""
+        return recipe
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Any]) -> Any:
+        """The job with its vocabularies, from the training examples."""
+        return cls._job(recipe).learn(recipe, examples)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> Any:
+        """The job with the vocabularies that a run keeps."""
+        return cls._job(recipe).load(recipe, folder)
+
+    @property
+    def model_dim(self) -> int:
+        """The width that the paper's learning rate depends on."""
+        model = self.recipe.model
+        return int(getattr(model, "model_dim", 0) or getattr(model, "hidden_dim", 0) or 512)
+
+    @property
+    def num_samples(self) -> int:
+        """Examples in an epoch."""
+        return len(self.corpus)
+
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """What ``training.metric`` may name."""
+        return {"loss": -1, **self.job.metrics}
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Nothing to prepare."""
+
+    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[Any, int]]:
+        """The rest of an epoch's batches, each with the cursor after it.
+
+        Noise is drawn from seed, epoch and cursor, so that a run that goes on draws the same.
+        """
+        lengths = self.job.lengths(self.corpus)
+        plans = Batches(
+            lengths, lengths, max_tokens=self.config.batch_tokens, seed=self.config.seed
+        )
+        for plan in plans.epoch(epoch, cursor):
+            seeds = np.random.SeedSequence([self.config.seed, epoch, plan.cursor])
+            generator = torch.Generator().manual_seed(int(seeds.generate_state(1)[0]))
+            chosen = [self.corpus[index] for index in plan.indices]
+            yield self.job.collate(chosen, generator=generator), plan.cursor
+
+    def backward(self, model: nn.Module, batch: Any, *, smoothing: float) -> tuple[Tensor, int]:
+        """The loss summed over what is predicted, and how many that are."""
+        loss, terms = self.job.loss(model, batch, smoothing=smoothing)
+        loss.backward()
+        return loss.detach(), terms
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """The mean loss over the validation examples, and the job's figures."""
+        labeller = self.predictor(model)
+        answers, loss = labeller.answers_and_loss(self.valid)
+        return {"loss": loss, **self.job.score(answers, self.valid)}
+
+    def samples(self, model: nn.Module) -> list[str]:
+        """A few validation examples and what the model makes of them."""
+        step = max(1, len(self.valid) // _SAMPLES)
+        examples = self.valid[::step][:_SAMPLES]
+        answers, _ = self.predictor(model).answers_and_loss(examples)
+        return [
+            self.job.show(example, answer)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights."""
+        model: nn.Module = self.job.build_model()
+        return model
+
+    def predictor(self, model: nn.Module) -> Labeller:
+        """The model in use."""
+        return Labeller(model, self.job)
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        facts: list[str] = self.job.facts()
+        return facts

@@ -1,0 +1,199 @@
+"""From a recipe to a trained run: whatever the task, one path."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from regard.choices import choose
+from regard.config import as_table, build
+from regard.errors import RunError
+from regard.inference import Run, is_run
+from regard.tasks import TASKS, Recipe, recipe_from_table
+from regard.tasks.recipe import with_training
+from regard.text import BadLines
+from regard.training.jobs import JobTraining
+from regard.training.progress import ConsoleReporter, Reporter
+from regard.training.settings import TrainingConfig
+from regard.training.trainer import Task, Trainer
+from regard.training.translation import TranslationTraining
+
+
+class Work(Task, Protocol):
+    """What training asks of a task besides the loop's questions: text in, a model to use out."""
+
+    unit: str
+    corpus: Any
+    valid: Any
+
+    @classmethod
+    def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Any], list[Any]]:
+        """The examples to train on and those to validate on."""
+
+    @classmethod
+    def fingerprint(cls, example: Any) -> str:
+        """What tells an example from others."""
+
+    @classmethod
+    def settled(
+        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[Any]
+    ) -> Recipe:
+        """The recipe with what it leaves open: as the run keeps it, or as the text says."""
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Any]) -> Any:
+        """Tokenizers and vocabularies, with ``save(folder)``."""
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> Any:
+        """The ones that a run keeps."""
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights."""
+
+    def predictor(self, model: nn.Module) -> Any:
+        """The model in use."""
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+
+
+# The work of each task, made from recipe, vocabularies, training and validation examples, the
+# settings of training, and where examples that are too long are counted.
+WORKS: dict[str, Any] = {
+    name: TranslationTraining if kind.job is None else JobTraining for name, kind in TASKS.items()
+}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training leaves.
+
+    Attributes:
+        path: The run folder.
+        predictor: The trained model in use; a ``Predictor`` for translation.
+        summary: Updates, tokens, seconds, validation figures.
+    """
+
+    path: Path
+    predictor: Any
+    summary: dict[str, Any]
+
+
+def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None) -> Trained:
+    """Train a model into a run folder, or go on with one that was interrupted.
+
+    Args:
+        recipe: What to train on and how. Where the folder holds a run already, it must be the
+            recipe of that run.
+        path: The run folder, made if it does not exist.
+        reporter: Who is told; None prints to the console.
+
+    Raises:
+        DataError: The text cannot be used.
+        SettingError: A setting is unknown or out of range, or the vocabulary does not fit.
+        RunError: The folder holds another recipe's run, is damaged, or is in use.
+        TrainingError: The loss was not finite.
+        Interrupted: Asked to stop; the same call goes on.
+    """
+    reporter = reporter or ConsoleReporter()
+    path = Path(path)
+    config = build(TrainingConfig, recipe.training, where="training")
+    recipe = with_training(recipe, as_table(config))
+    bad_lines, too_long = BadLines(), BadLines()
+    work_of = choose("task", recipe.task, WORKS)
+    with ExitStack() as stack:
+        run: Run | None = None
+        if is_run(path):
+            run = stack.enter_context(Run.open_for_training(path))
+            recipe = work_of.settled(recipe, {"data": {}, **run.recipe}, ())
+            _check_same_recipe(run, recipe)
+        examples, valid = work_of.read(recipe, bad_lines)
+        text = _fingerprint([*examples, *valid], work_of.fingerprint)
+        if run is None:
+            recipe = work_of.settled(recipe, None, examples)
+        elif run.text not in (None, text):
+            raise RunError(
+                f"{path} must go on with the text it began with; its {work_of.unit} have changed "
+                "since. Restore them, or train the new ones into another folder: --run FOLDER."
+            )
+        is_learned = run is not None and run.has_tokenizer
+        learned = (
+            work_of.load(recipe, run.tokenizer_folder)
+            if run is not None and is_learned
+            else work_of.learn(recipe, examples)
+        )
+        work: Work = work_of(recipe, learned, examples, valid, config, too_long)
+        choose("training.metric", config.metric, dict(work.metrics))
+        torch.manual_seed(config.seed)
+        model = work.build_model()
+        if run is None:
+            # Last, so that nothing is left behind by text or settings that cannot be used.
+            run = stack.enter_context(Run.create(path, recipe.table(), recipe.task, text=text))
+        if not is_learned:
+            with run.new_tokenizer_folder() as folder:
+                learned.save(folder)
+        reporter.started(_facts(recipe, work, model, bad_lines, too_long))
+        summary = Trainer(run, model, work, config, reporter).fit()
+        model.load_state_dict(run.load_model())
+        model.eval()
+    return Trained(path, work.predictor(model), summary)
+
+
+def resume(path: str | Path, *, reporter: Reporter | None = None) -> Trained:
+    """Go on with the training of a run folder, by the recipe that it keeps."""
+    return train(recipe_from_table(Run.open(path).recipe), path, reporter=reporter)
+
+
+def _facts(
+    recipe: Recipe, work: Work, model: nn.Module, bad_lines: BadLines, too_long: BadLines
+) -> list[str]:
+    """What is about to be trained, in lines for people."""
+    parameters = sum(p.numel() for p in model.parameters())
+    facts = [
+        f"{len(work.corpus):,} {work.unit} to train on, {len(work.valid):,} to validate on",
+        *work.facts(),
+        f"{recipe.model_type} with {parameters:,} parameters",
+    ]
+    for counted, what in (
+        (bad_lines, "lines that cannot be read"),
+        (too_long, f"{work.unit} too long"),
+    ):
+        if counted.total:
+            facts.append(f"left out {counted.total:,} {what}")
+    return facts
+
+
+def _fingerprint(examples: Sequence[Any], of: Callable[[Any], str]) -> str:
+    """What tells these examples from others: a checksum of their texts, in their order."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(of(example).encode())
+    return digest.hexdigest()
+
+
+def _check_same_recipe(run: Run, recipe: Recipe) -> None:
+    table = recipe.table()
+    before_it = recipe_from_table(run.recipe)
+    training = as_table(build(TrainingConfig, before_it.training, where="training"))
+    kept = with_training(before_it, training).table()
+    for section, settings in table.items():
+        before = kept.get(section)
+        if before == settings:
+            continue
+        if not isinstance(settings, dict) or not isinstance(before, dict):
+            name, old, new = section, before, settings
+        else:
+            key = next(
+                k for k in settings.keys() | before.keys() if settings.get(k) != before.get(k)
+            )
+            name, old, new = f"{section}.{key}", before.get(key), settings.get(key)
+        raise RunError(
+            f"{run.path} holds a run with other settings: {name} was {old!r}, now {new!r}. "
+            "Choose another folder, or the settings of before."
+        )
