@@ -1,5 +1,6 @@
 """Laws that every model keeps, whatever its settings."""
 
+from copy import deepcopy
 from functools import cache
 
 import pytest
@@ -24,6 +25,17 @@ KINDS = {
     "rnn_seq2seq gru": {"cell": "gru", "values": "embeddings"},
     "rnn_seq2seq lstm": {"cell": "lstm", "tie_embeddings": False},
     "rnn_seq2seq fixed": {"attention": "none", "cell": "lstm"},
+    "rnn_seq2seq luong dot": {"decoder": "luong", "attention": "dot", "cell": "lstm"},
+    "rnn_seq2seq luong general": {"decoder": "luong", "attention": "general"},
+    "rnn_seq2seq luong location": {"decoder": "luong", "attention": "location"},
+    "rnn_seq2seq luong fixed": {"decoder": "luong", "attention": "none"},
+    "rnn_seq2seq local-m": {"local": "monotonic", "reach": 1, "attention": "general"},
+    "rnn_seq2seq local-p": {"local": "predictive", "reach": 2, "decoder": "luong"},
+    "rnn_seq2seq hard": {"hard": True},
+    "rnn_seq2seq mixture": {"attention": "mixture", "num_gaussians": 3},
+    "rnn_seq2seq coverage": {"coverage": True, "attention": "dot"},
+    "rnn_seq2seq copy": {"copy": True, "coverage": True},
+    "rnn_seq2seq luong copy": {"copy": True, "decoder": "luong", "attention": "general"},
 }
 every_kind = pytest.mark.parametrize("kind", sorted(KINDS))
 few = settings(deadline=None, max_examples=6)
@@ -143,12 +155,13 @@ def test_steps_give_probabilities(kind, batch):
 
 @every_kind
 def test_every_parameter_learns(kind):
-    made = model(kind)
+    # In training, where auxiliary losses are.
+    made = deepcopy(model(kind)).train()
     source = torch.randint(4, VOCAB, (3, 5))
     lengths, target = torch.tensor([5, 2, 4]), torch.randint(4, VOCAB, (3, 6))
-    made.zero_grad()
-    made.project(made(source, lengths, target)[0]).square().sum().backward()
+    states, auxiliary = made(source, lengths, target)
+    loss = made.project(states).square().sum()
+    (loss if auxiliary is None else loss + auxiliary).backward()
     still = [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()]
     # With embeddings as values nothing else of the encoder's is unused: keys are made of it.
     assert still == []
-    made.zero_grad()

@@ -7,12 +7,16 @@ from regard.layers.attention import (
     DotAttention,
     KernelAttention,
     LocationAttention,
+    ScoredAttention,
 )
+from regard.layers.crf import Crf
 from regard.layers.dropout import Dropout, dropout
 from regard.layers.embedding import TokenEmbedding
 from regard.layers.feedforward import FeedForward
+from regard.layers.given_weights import mix
 from regard.layers.multihead import MultiHeadAttention
 from regard.layers.packing import Packing
+from regard.layers.pointer import CopyAttention, Pointer, identity
 from regard.layers.positions import (
     LearnedPositions,
     RelativePositions,
@@ -28,6 +32,8 @@ __all__ = [
     "AdditiveAttention",
     "AttentionPooling",
     "BilinearAttention",
+    "CopyAttention",
+    "Crf",
     "DotAttention",
     "Dropout",
     "FeedForward",
@@ -36,14 +42,18 @@ __all__ = [
     "LocationAttention",
     "MultiHeadAttention",
     "Packing",
+    "Pointer",
     "RecurrentCell",
     "RecurrentEncoder",
     "RelativePositions",
     "Residual",
     "RotaryPositions",
+    "ScoredAttention",
     "ShawPositions",
     "SinusoidalPositions",
     "TokenEmbedding",
     "dropout",
+    "identity",
+    "mix",
     "sinusoidal",
 ]

@@ -21,7 +21,49 @@ from regard.choices import choose
 from regard.errors import ShapeError
 
 
-class AdditiveAttention(nn.Module):
+class ScoredAttention(nn.Module, ABC):
+    """What asks a memory with one head: by which score is up to the layer."""
+
+    dropout: float
+
+    @abstractmethod
+    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M h"]:
+        """The keys of a memory: compute them once, pass them to every step."""
+
+    @abstractmethod
+    def ask(self, query: Float[Tensor, "*batch Q"]) -> Float[Tensor, "*batch h"]:
+        """The queries as the score takes them."""
+
+    @abstractmethod
+    def score(self, dtype: torch.dtype) -> Score:
+        """How a query and a key of this dtype match."""
+
+    def forward(
+        self,
+        query: Float[Tensor, "B N Q"] | Float[Tensor, "B Q"],
+        keys: Float[Tensor, "B M h"],
+        values: Float[Tensor, "B M E"],
+        *,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
+        """The context of each query.
+
+        Args:
+            query: One query a row, or several.
+            keys: From ``prepare``.
+            values: What is mixed, usually the memory itself.
+            mask: Which keys may be looked at; broadcasts to (B, N, M).
+
+        Returns:
+            The mixed values, with an axis of queries if there was one.
+        """
+        # Under autocast a projection is in half precision and the values are not: sums of many
+        # terms through a tanh are worth float32.
+        queries = self.ask(query).to(values.dtype)
+        return _contexts(self, queries, keys, values, self.score(values.dtype), mask)
+
+
+class AdditiveAttention(ScoredAttention):
     """Additive attention: a small network says how well a query and a key match.
 
     ``score(s, h) = w · tanh(W s + U h)``: Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473,
@@ -67,57 +109,26 @@ class AdditiveAttention(nn.Module):
         keys: Tensor = self.key(memory)
         return keys.to(memory.dtype)
 
-    def forward(
-        self,
-        query: Float[Tensor, "B N Q"] | Float[Tensor, "B Q"],
-        keys: Float[Tensor, "B M h"],
-        values: Float[Tensor, "B M E"],
-        *,
-        mask: Mask | Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
-        """The context of each query.
+    def ask(self, query: Float[Tensor, "*batch Q"]) -> Float[Tensor, "*batch h"]:
+        """The projected queries."""
+        queries: Tensor = self.query(query)
+        return queries
 
-        Args:
-            query: One query a row, or several.
-            keys: From ``prepare``.
-            values: What is mixed, usually the memory itself.
-            mask: Which keys may be looked at; broadcasts to (B, N, M).
-
-        Returns:
-            The mixed values, with an axis of queries if there was one.
-        """
-        # Under autocast the projection is in half precision and the keys are not: sums of h terms
-        # through a tanh are worth float32.
-        queries = self.query(query).to(values.dtype)
-        return _contexts(self, queries, keys, values, Additive(self.w), mask)
-
-
-class _SingleHead(nn.Module, ABC):
-    """What asks a memory with one head: by which score is up to the layer."""
-
-    dropout: float
-
-    @abstractmethod
-    def prepare(self, memory: Float[Tensor, "B M K"]) -> Float[Tensor, "B M Q"]:
-        """The keys of a memory: compute them once, pass them to every step."""
-
-    @abstractmethod
     def score(self, dtype: torch.dtype) -> Score:
-        """How a query and a key of this dtype match."""
-
-    def forward(
-        self,
-        query: Float[Tensor, "B N Q"] | Float[Tensor, "B Q"],
-        keys: Float[Tensor, "B M K"],
-        values: Float[Tensor, "B M E"],
-        *,
-        mask: Mask | Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "B N E"] | Float[Tensor, "B E"]:
-        """The context of each query; see :class:`AdditiveAttention`."""
-        return _contexts(self, query, keys, values, self.score(query.dtype), mask)
+        """See the class."""
+        return Additive(self.w)
 
 
-class _OverMemory(_SingleHead, ABC):
+class _AsTheyAre(ScoredAttention, ABC):
+    """One that asks with the query itself."""
+
+    @final
+    def ask(self, query: Float[Tensor, "*batch Q"]) -> Float[Tensor, "*batch Q"]:
+        """The queries, as they are."""
+        return query
+
+
+class _OverMemory(_AsTheyAre, ABC):
     """One whose keys are the memory itself."""
 
     @final
@@ -232,7 +243,7 @@ class KernelAttention(_OverMemory):
         return self.kernel(self.bandwidth.to(dtype))
 
 
-class LocationAttention(_SingleHead):
+class LocationAttention(_AsTheyAre):
     """Attention to places: a query says which positions count, whatever stands there.
 
     ``softmax(W q)``: Luong et al. (2015), equation 9, *location*.

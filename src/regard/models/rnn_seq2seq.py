@@ -2,7 +2,9 @@
 
 ``attention = "none"`` is the encoder-decoder of Cho et al. (2014), https://arxiv.org/abs/1406.1078,
 and Sutskever et al. (2014): the sentence goes through one vector. ``attention = "additive"`` is
-Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473: a context of its own for every word.
+Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473: a context of its own for every word; with
+``decoder = "luong"`` and the other scores, Luong et al. (2015), https://arxiv.org/abs/1508.04025.
+How it may look otherwise (near, at one place, onwards only) is in ``recurrent_attention.py``.
 """
 
 from dataclasses import dataclass, replace
@@ -11,17 +13,36 @@ from typing import Literal, cast
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from regard.attention import Mask, at, lengths
+from regard.attention import at, lengths
 from regard.checks import check_at_least, check_fraction
 from regard.errors import SettingError
 from regard.layers import (
     AdditiveAttention,
+    BilinearAttention,
+    DotAttention,
     Dropout,
+    LocationAttention,
+    Pointer,
     RecurrentCell,
     RecurrentEncoder,
+    ScoredAttention,
     TokenEmbedding,
 )
+from regard.models.recurrent_attention import (
+    Covering,
+    Focus,
+    Glance,
+    Memory,
+    Mixture,
+    Near,
+    Sampled,
+    Soft,
+    Way,
+    reinforce,
+)
+from regard.text import EOS_ID
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +51,20 @@ class RnnSeq2SeqConfig:
 
     Attributes:
         cell: ``rnn``, ``gru`` or ``lstm``, in the encoder and the decoder.
-        attention: ``additive``, or ``none`` for one fixed context vector.
+        attention: How a query and a source state match: ``additive`` (Bahdanau), ``dot`` (with the
+            sum of the two directions), ``general`` or ``location`` (Luong); ``mixture`` for Graves'
+            bumps, which match nothing and move onwards; ``none`` for one fixed context vector.
+        decoder: ``bahdanau`` asks with the state before the last token is read; ``luong`` with the
+            state after it, and the answer is an input of the next step.
+        local: Whether attention is near one place only: ``monotonic`` (local-m) or ``predictive``
+            (local-p).
+        reach: Places to each side of a local window, D.
+        hard: Whether attention takes one place, drawn while training (REINFORCE).
+        coverage: Whether attention is told what it has looked at, and loses by looking again.
+        coverage_weight: What that loss is multiplied by.
+        copy: Whether words may be copied from the source; needs a shared vocabulary.
+        num_gaussians: Bumps of the mixture, K.
+        max_length: Longest source, in tokens, that ``location`` can take.
         values: What attention mixes: the encoder's ``states`` as in the paper, or the source
             ``embeddings``. With embeddings, a word's meaning reaches the output only through the
             attention paid to that very word, so the weights can be read as an alignment.
@@ -43,7 +77,16 @@ class RnnSeq2SeqConfig:
     """
 
     cell: Literal["rnn", "gru", "lstm"] = "gru"
-    attention: Literal["additive", "none"] = "additive"
+    attention: Literal["additive", "dot", "general", "location", "mixture", "none"] = "additive"
+    decoder: Literal["bahdanau", "luong"] = "bahdanau"
+    local: Literal["none", "monotonic", "predictive"] = "none"
+    reach: int = 10
+    hard: bool = False
+    coverage: bool = False
+    coverage_weight: float = 1.0
+    copy: bool = False
+    num_gaussians: int = 10
+    max_length: int = 1024
     values: Literal["states", "embeddings"] = "states"
     embed_dim: int = 256
     hidden_dim: int = 256
@@ -53,36 +96,38 @@ class RnnSeq2SeqConfig:
     tie_embeddings: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("embed_dim", "hidden_dim", "attention_dim", "num_layers"):
+        for name in (
+            *("embed_dim", "hidden_dim", "attention_dim", "num_layers"),
+            *("reach", "num_gaussians", "max_length"),
+        ):
             check_at_least(name, getattr(self, name), 1)
+        check_at_least("coverage_weight", self.coverage_weight, 0)
         check_fraction("dropout", self.dropout)
         if self.attention == "none" and self.values == "embeddings":
             raise SettingError(
                 "values must be states where attention is none; got 'embeddings'. "
                 "Set attention = 'additive' to mix embeddings."
             )
+        self._check_ways()
 
-
-@dataclass(frozen=True)
-class Memory:
-    """What attention looks at.
-
-    Attributes:
-        keys: The source states, projected for the score.
-        values: What is mixed.
-        lengths: How many of them are real.
-        mask: The same as a mask, made once for all steps.
-    """
-
-    keys: Float[Tensor, "B S h"]
-    values: Float[Tensor, "B S E"]
-    lengths: Int[Tensor, " B"]
-    mask: Mask
-
-    def select(self, rows: Int[Tensor, " K"]) -> "Memory":
-        """The memory of these rows, in this order."""
-        kept = self.lengths[rows]
-        return Memory(self.keys[rows], self.values[rows], kept, lengths(kept))
+    def _check_ways(self) -> None:
+        """One way of looking at a time; only coverage and copying go together."""
+        covers = self.coverage or self.copy
+        chosen = {
+            f"local={self.local!r}": self.local != "none",
+            "hard=True": self.hard,
+            "coverage=True or copy=True": covers,
+        }
+        found = [name for name, is_chosen in chosen.items() if is_chosen]
+        if len(found) > 1:
+            raise SettingError(
+                f"local, hard, and coverage or copy must not be set together; got {found}."
+            )
+        if found and self.attention in ("none", "mixture"):
+            raise SettingError(
+                f"attention must be a score for {found[0]}; got {self.attention!r}. "
+                "Set attention = 'additive'."
+            )
 
 
 @dataclass(frozen=True)
@@ -92,10 +137,16 @@ class RnnState:
     Attributes:
         layers: Each decoder layer's state.
         memory: What attention looks at, or the fixed context vector (B, Y).
+        focus: What attention remembers.
+        fed: The last step's answer, which the next one reads (Luong).
+        source: Ids that may be copied.
     """
 
     layers: tuple[Float[Tensor, "B ..."], ...]
     memory: Memory | Float[Tensor, "B Y"]
+    focus: Focus | None = None
+    fed: Float[Tensor, "B C"] | None = None
+    source: Int[Tensor, "B S"] | None = None
 
     def select(self, rows: Int[Tensor, " K"]) -> "RnnState":
         """The state of these rows, in this order; a row may come twice."""
@@ -103,23 +154,33 @@ class RnnState:
         return RnnState(
             layers=tuple(state[rows] for state in self.layers),
             memory=memory[rows] if isinstance(memory, Tensor) else memory.select(rows),
+            focus=None if self.focus is None else self.focus.select(rows),
+            fed=None if self.fed is None else self.fed[rows],
+            source=None if self.source is None else self.source[rows],
         )
 
 
 class RnnSeq2Seq(nn.Module):
     """Reads the source in both directions, writes the target word by word.
 
-    The query that predicts token t is the top decoder state after token t - 1; the next state is
-    made from it, the last token and the context, and a maxout layer makes the prediction from all
-    three. After Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473, appendix A.2, but the
-    maxout layer reads the new state instead of the last, and the GRU's reset gate works on the
-    product with the state, as in torch, instead of on the state.
+    The ``bahdanau`` decoder: the query that predicts token t is the top state after token t - 1;
+    the next state is made from it, the last token and the context, and a maxout layer makes the
+    prediction from all three. After Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473,
+    appendix A.2, but the maxout layer reads the new state instead of the last, and the GRU's reset
+    gate works on the product with the state, as in torch, instead of on the state.
+
+    The ``luong`` decoder: the state h_t after the last token is the query, and
+    ``tanh(W [c_t; h_t])`` makes the prediction and is read by the next step: Luong et al. (2015),
+    sections 3 and 3.3, with this encoder of two directions.
 
     Args:
         config: Sizes and options.
         source_vocab: Number of source ids.
         target_vocab: Number of target ids, V.
         shared_vocab: Whether both sides number the same tokens; the tables stay two all the same.
+
+    Raises:
+        SettingError: Words are to be copied between two vocabularies.
     """
 
     def __init__(
@@ -132,7 +193,7 @@ class RnnSeq2Seq(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.max_length: int | None = None
+        self.max_length = config.max_length if config.attention == "location" else None
         embed, hidden = config.embed_dim, config.hidden_dim
         self.source_embedding = TokenEmbedding(source_vocab, embed)
         self.target_embedding = TokenEmbedding(target_vocab, embed)
@@ -152,13 +213,20 @@ class RnnSeq2Seq(nn.Module):
         ]
         self.cells = nn.ModuleList(cells)
         self.first = nn.ModuleList(nn.Linear(2 * hidden, cell.state_dim) for cell in cells)
-        self.context_gates = nn.Linear(context_dim, cells[0].num_gates * hidden, bias=False)
-        self.look = (
-            AdditiveAttention(hidden, 2 * hidden, config.attention_dim)
-            if config.attention == "additive"
-            else None
+        is_luong = config.decoder == "luong"
+        extra_dim = embed if is_luong else context_dim
+        self.context_gates = nn.Linear(extra_dim, cells[0].num_gates * hidden, bias=False)
+        self.look = _score(config)
+        self.way = None if config.attention == "none" else _way(config)
+        self.readout = (
+            nn.Linear(hidden + context_dim, embed)
+            if is_luong
+            else nn.Linear(hidden + embed + context_dim, 2 * embed)
         )
-        self.readout = nn.Linear(hidden + embed + context_dim, 2 * embed)
+        self.pointer: Pointer | None = None
+        if config.copy:
+            check_shared("model.copy", shared_vocab)
+            self.pointer = Pointer((embed if is_luong else hidden) + embed + context_dim)
 
     def forward(
         self,
@@ -166,30 +234,46 @@ class RnnSeq2Seq(nn.Module):
         source_lengths: Int[Tensor, " B"],
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, " B"] | None = None,
-    ) -> tuple[Float[Tensor, "B T C"], None]:
+    ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, ""] | None]:
         """The readouts for a whole target at once (teacher forcing).
 
         Args:
             source: Token ids, padded on the right.
             source_lengths: How many of them are real.
             target: The target shifted right: begins with the start token.
-            target_lengths: How many of them are real; the states of padding mean nothing.
+            target_lengths: How many of them are real; the states of padding mean nothing. None:
+                all are.
 
         Returns:
-            States for :meth:`project`, and None: no auxiliary loss.
+            States for :meth:`project`; while training, the loss of coverage or of drawn places,
+            summed over tokens, else None.
         """
         state = self.start(source, source_lengths)
         embedded = self.dropout(self.target_embedding(target))
         gates = self._cells[0].project(embedded)
-        tops, contexts = [], []
+        tops, glances = [], []
         for step_gates in gates.unbind(1):
-            top, context, state = self._advance(step_gates, state)
+            top, glance, state = self._advance(step_gates, state)
             tops.append(top)
-            contexts.append(context)
-        return self._read(torch.stack(tops, 1), embedded, torch.stack(contexts, 1)), None
+            glances.append(glance)
+        contexts = torch.stack([glance.context for glance in glances], 1)
+        weights = _stacked([glance.weights for glance in glances])
+        states = self._read(torch.stack(tops, 1), embedded, contexts, weights, source)
+        if not (self.training and (self.config.hard or self.config.coverage)):
+            return states, None
+        if target_lengths is None:
+            target_lengths = target.new_full((len(target),), target.shape[1])
+        is_real = torch.arange(target.shape[1], device=target.device) < target_lengths[:, None]
+        if (penalties := _stacked([glance.penalty for glance in glances])) is not None:
+            return states, self.config.coverage_weight * (penalties * is_real).sum()
+        log_probs = _stacked([glance.log_prob for glance in glances])
+        assert log_probs is not None
+        return states, reinforce(log_probs, self._gains(states, target, target_lengths), is_real)
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the readouts."""
+        if self.pointer is not None:
+            return self.pointer.log_probs(states, self.config.embed_dim, self.output.logits)
         return self.output.logits(states)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> RnnState:
@@ -197,47 +281,144 @@ class RnnSeq2Seq(nn.Module):
         embedded = self.source_embedding(source)
         states, last = self.encoder(self.dropout(embedded), source_lengths)
         layers = tuple(torch.tanh(first(last)).to(last.dtype) for first in self.first)
-        if self.look is None:
-            return RnnState(layers=layers, memory=last)
-        values = embedded if self.config.values == "embeddings" else states
-        memory = Memory(self.look.prepare(states), values, source_lengths, lengths(source_lengths))
-        return RnnState(layers=layers, memory=memory)
+        fed = None
+        if self.config.decoder == "luong":
+            fed = last.new_zeros(len(last), self.config.embed_dim)
+        if self.way is None:
+            return RnnState(layers=layers, memory=last, fed=fed)
+        keys = states
+        if self.config.attention == "dot":
+            forwards, backwards = states.chunk(2, dim=-1)
+            keys = forwards + backwards
+        memory = Memory(
+            keys if self.look is None else self.look.prepare(keys),
+            embedded if self.config.values == "embeddings" else states,
+            source_lengths,
+            lengths(source_lengths),
+        )
+        focus = self.way.start(memory)
+        return RnnState(layers, memory, focus, fed, None if self.pointer is None else source)
 
     def step(
         self, token: Int[Tensor, " B"], state: RnnState
     ) -> tuple[Float[Tensor, "B V"], RnnState]:
         """Log-probabilities of the token after ``token``, and the state that includes it."""
         embedded = self.dropout(self.target_embedding(token))
-        top, context, state = self._advance(self._cells[0].project(embedded), state)
-        logits = self.project(self._read(top, embedded, context))
-        return torch.log_softmax(logits.float(), dim=-1), state
+        top, glance, state = self._advance(self._cells[0].project(embedded), state)
+        states = self._read(top, embedded, glance.context, glance.weights, state.source)
+        return torch.log_softmax(self.project(states).float(), dim=-1), state
 
-    def _advance(self, gates: Tensor, state: RnnState) -> tuple[Tensor, Tensor, RnnState]:
-        """The top layer's output, the context it was made with, and the state after one step."""
+    def _advance(self, gates: Tensor, state: RnnState) -> tuple[Tensor, Glance, RnnState]:
+        """What predicts the next token, what was looked at, and the state after one step."""
+        output = self._cells[-1].output
+        if state.fed is not None:  # Luong
+            layers = self._recur(gates + self.context_gates(state.fed), state.layers)
+            top = output(layers[-1])
+            glance = self._glance(top, state)
+            top = torch.tanh(self.readout(torch.cat([glance.context, top], dim=-1)))
+            return top, glance, replace(state, layers=layers, focus=glance.focus, fed=top)
+        glance = self._glance(output(state.layers[-1]), state)
+        layers = self._recur(gates + self.context_gates(glance.context), state.layers)
+        return output(layers[-1]), glance, replace(state, layers=layers, focus=glance.focus)
+
+    def _recur(self, inputs: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Each layer's state one step later."""
         cells = self._cells
-        context = self._context(cells[-1].output(state.layers[-1]), state.memory)
-        inputs = gates + self.context_gates(context)
         layers: list[Tensor] = []
         for layer, cell in enumerate(cells):
             if layer > 0:
                 inputs = cell.project(self.dropout(cell.output(layers[-1])))
-            layers.append(cell(inputs, state.layers[layer]))
-        return cells[-1].output(layers[-1]), context, replace(state, layers=tuple(layers))
+            layers.append(cell(inputs, before[layer]))
+        return tuple(layers)
 
-    def _context(self, query: Tensor, memory: Memory | Tensor) -> Tensor:
-        if isinstance(memory, Tensor) or self.look is None:
-            assert isinstance(memory, Tensor)
-            return memory
+    def _glance(self, query: Tensor, state: RnnState) -> Glance:
+        memory = state.memory
+        if isinstance(memory, Tensor):
+            return Glance(memory, Focus())
+        assert self.way is not None
         with at("cross", 0):
-            context: Tensor = self.look(query, memory.keys, memory.values, mask=memory.mask)
-        return context
+            glance: Glance = self.way(self.look, query, memory, state.focus)
+        return glance
 
-    def _read(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        """Maxout over pairs (Goodfellow et al., 2013) of the state, the last token, the context."""
-        pairs = self.readout(torch.cat([top, embedded, context], dim=-1))
-        best: Tensor = self.dropout(pairs.unflatten(-1, (-1, 2)).amax(-1))
-        return best
+    def _read(
+        self,
+        top: Tensor,
+        embedded: Tensor,
+        context: Tensor,
+        weights: Tensor | None,
+        source: Tensor | None,
+    ) -> Tensor:
+        """What a prediction is made of; with what may be copied, if anything may.
+
+        For Bahdanau, maxout over pairs (Goodfellow et al., 2013) of the state, the last token and
+        the context; for Luong, the state already is.
+        """
+        seen = torch.cat([top, embedded, context], dim=-1)
+        if self.config.decoder == "bahdanau":
+            top = self.readout(seen).unflatten(-1, (-1, 2)).amax(-1)
+        best: Tensor = self.dropout(top)
+        if self.pointer is None:
+            return best
+        assert weights is not None
+        assert source is not None
+        ids = source if weights.dim() == 2 else source.unsqueeze(1).expand_as(weights)
+        states: Tensor = self.pointer(best, seen, weights, ids)
+        return states
+
+    @torch.no_grad()
+    def _gains(
+        self, states: Tensor, target: Int[Tensor, "B T"], target_lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B T"]:
+        """The log-probability of the token that follows each, which at last is the end."""
+        labels = torch.cat([target[:, 1:], target.new_full((len(target), 1), EOS_ID)], 1)
+        labels = labels.scatter(1, target_lengths[:, None] - 1, EOS_ID)
+        steps = zip(states.unbind(1), labels.unbind(1), strict=True)
+        losses = [F.cross_entropy(self.project(s).float(), y, reduction="none") for s, y in steps]
+        return -torch.stack(losses, 1)
 
     @property
     def _cells(self) -> list[RecurrentCell]:
         return cast(list[RecurrentCell], list(self.cells))
+
+
+def check_shared(name: str, is_shared: bool) -> None:
+    """Raise unless both sides number the same tokens, without which none can be copied."""
+    if not is_shared:
+        raise SettingError(
+            f"{name} must go with one vocabulary for both sides; got two. "
+            "Set tokenizer.shared = true."
+        )
+
+
+def _score(config: RnnSeq2SeqConfig) -> ScoredAttention | None:
+    """How a query and a source state match."""
+    hidden = config.hidden_dim
+    if config.attention == "additive":
+        return AdditiveAttention(hidden, 2 * hidden, config.attention_dim)
+    if config.attention == "dot":
+        return DotAttention(is_scaled=False)
+    if config.attention == "general":
+        return BilinearAttention(hidden, 2 * hidden)
+    if config.attention == "location":
+        return LocationAttention(hidden, config.max_length)
+    return None
+
+
+def _way(config: RnnSeq2SeqConfig) -> Way:
+    """How the decoder looks at the source."""
+    if config.attention == "mixture":
+        return Mixture(config.hidden_dim, config.num_gaussians)
+    if config.hard:
+        return Sampled()
+    if config.local != "none":
+        return Near(config.hidden_dim, config.reach, is_predictive=config.local == "predictive")
+    if config.coverage:
+        widths = {"additive": config.attention_dim, "general": 2 * config.hidden_dim}
+        return Covering(widths.get(config.attention, config.hidden_dim))
+    return Soft(shows_weights=config.copy)
+
+
+def _stacked(steps: list[Tensor | None]) -> Tensor | None:
+    """Steps side by side, (B, T, ...); None if there are none of them."""
+    found = [step for step in steps if step is not None]
+    return torch.stack(found, 1) if found else None

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.errors import SettingError
+from regard.errors import SettingError, ShapeError
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig
 
 B, S, T, V = 3, 5, 7, 23
@@ -21,12 +21,22 @@ OPTIONS = {
     "num_layers": ({}, {"num_layers": 1}),
     "dropout": ({}, {"dropout": 0.5}),
     "tie_embeddings": ({}, {"tie_embeddings": False}),
+    "decoder": ({}, {"decoder": "luong"}),
+    "local": ({}, {"local": "predictive"}),
+    "reach": ({"local": "monotonic", "reach": 1}, {"local": "monotonic", "reach": 2}),
+    "hard": ({}, {"hard": True}),
+    "coverage": ({}, {"coverage": True}),
+    "coverage_weight": ({"coverage": True}, {"coverage": True, "coverage_weight": 0.5}),
+    "copy": ({}, {"copy": True}),
+    "num_gaussians": ({"attention": "mixture"}, {"attention": "mixture", "num_gaussians": 3}),
+    "max_length": ({"attention": "location"}, {"attention": "location", "max_length": 3}),
 }
 
 
 def build(**settings):
     torch.manual_seed(1)
-    return RnnSeq2Seq(RnnSeq2SeqConfig(**SMALL | settings), source_vocab=V, target_vocab=V)
+    config = RnnSeq2SeqConfig(**SMALL | settings)
+    return RnnSeq2Seq(config, source_vocab=V, target_vocab=V, shared_vocab=True)
 
 
 def batch():
@@ -195,8 +205,20 @@ def test_setting_changes_the_result(name):
     for settings in OPTIONS[name]:
         model = build(**settings).train()
         torch.manual_seed(3)
-        results.append(model.project(model(*batch())[0]))
-    assert (results[0] - results[1]).abs().max() > 1e-3
+        try:
+            states, auxiliary = model(*batch())
+        except ShapeError as error:
+            results.append(str(error))
+            continue
+        # Coverage's weight only changes the loss.
+        weighs_loss = name == "coverage_weight"
+        results.append(auxiliary if weighs_loss else model.project(states))
+    one, other = results
+    if isinstance(other, str):
+        assert name == "max_length"
+        assert "memory must be at most 3 positions long; got 5" in other
+    else:
+        assert (one - other).abs().max() > 1e-3
 
 
 def test_embeddings_as_values_bring_words_without_their_surroundings():
@@ -229,6 +251,22 @@ def test_lstm_carries_its_cell_between_steps():
         (
             {"attention": "none", "values": "embeddings"},
             "values must be states where attention is none; got 'embeddings'. Set attention",
+        ),
+        ({"reach": 0}, "reach must be at least 1; got 0"),
+        ({"num_gaussians": 0}, "num_gaussians must be at least 1; got 0"),
+        ({"max_length": 0}, "max_length must be at least 1; got 0"),
+        ({"coverage_weight": -1.0}, r"coverage_weight must be at least 0; got -1\.0"),
+        (
+            {"hard": True, "copy": True},
+            r"local, hard, and coverage or copy must not be set together; got \['hard=True', 'cov",
+        ),
+        (
+            {"attention": "mixture", "local": "predictive"},
+            r"attention must be a score for local='predictive'; got 'mixture'\. Set attention",
+        ),
+        (
+            {"attention": "none", "coverage": True},
+            r"attention must be a score for coverage=True or copy=True; got 'none'\.",
         ),
     ],
 )

@@ -1,0 +1,117 @@
+"""Copying from the source: the pointer-generator of See et al. (2017).
+
+https://arxiv.org/abs/1704.04368, section 2.2, over one vocabulary that both sides share.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.attention import Mask, ScaledDot, attend
+
+
+class Pointer(nn.Module):
+    """A softmax over the vocabulary, mixed with copies of the source's tokens.
+
+    ``P(w) = g P_vocab(w) + (1 − g) Σ_{i: x_i = w} a_i`` with ``g = sigmoid(w · inputs + b)``:
+    equations 8 and 9. All that the mix needs is put side by side into one state, so that a loss
+    can make the probabilities of some rows at a time, as those of models that do not copy.
+
+    Args:
+        input_dim: Width of what the gate is made of.
+
+    Example:
+        >>> pointer = Pointer(4)
+        >>> weights, source = torch.tensor([[0.5, 0.5]]), torch.tensor([[2, 2]])
+        >>> states = pointer(torch.zeros(1, 3), torch.zeros(1, 4), weights, source)
+        >>> pointer.log_probs(states, 3, lambda readout: torch.zeros(1, 5)).exp()
+        tensor([[0.1000, 0.1000, 0.6000, 0.1000, 0.1000]], grad_fn=<ExpBackward0>)
+    """
+
+    def __init__(self, input_dim: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(input_dim, 1)
+        nn.init.zeros_(self.gate.weight)
+        nn.init.zeros_(self.gate.bias)
+
+    def forward(
+        self,
+        readout: Float[Tensor, "*batch C"],
+        inputs: Float[Tensor, "*batch X"],
+        weights: Float[Tensor, "*batch S"],
+        source: Int[Tensor, "*batch S"],
+    ) -> Float[Tensor, "*batch Y"]:
+        """States of width C + 1 + 2S: the readout, the gate, the weights and the ids they are of.
+
+        Args:
+            readout: What the vocabulary's logits are made of.
+            inputs: What the gate is made of: the context, the decoder's state, the last token.
+            weights: Attention to each source token; its padding has none.
+            source: Their ids, which floats hold exactly up to 2^24.
+        """
+        wide = torch.promote_types(weights.dtype, torch.float32)
+        parts = (readout, self.gate(inputs), weights, source)
+        return torch.cat([part.to(wide) for part in parts], dim=-1)
+
+    def log_probs(
+        self,
+        states: Float[Tensor, "*batch Y"],
+        readout_dim: int,
+        logits: Callable[[Tensor], Tensor],
+    ) -> Float[Tensor, "*batch V"]:
+        """The logarithm of the mix; it is its own log-softmax, so it serves as logits.
+
+        Args:
+            states: From ``forward``.
+            readout_dim: C.
+            logits: From readouts to the vocabulary's logits.
+        """
+        places = (states.shape[-1] - readout_dim - 1) // 2
+        readout, gate, weights, ids = torch.split(states, [readout_dim, 1, places, places], dim=-1)
+        vocabulary = logits(readout).to(states.dtype).log_softmax(dim=-1)
+        copies = torch.zeros_like(vocabulary).scatter_add(-1, ids.long(), weights)
+        # Not zero, whose logarithm has no gradient.
+        copies = copies.clamp_min(torch.finfo(copies.dtype).tiny).log()
+        return torch.logaddexp(vocabulary + F.logsigmoid(gate), copies + F.logsigmoid(-gate))
+
+
+class CopyAttention(nn.Module):
+    """One more head over the source, whose weights say what to copy.
+
+    ``softmax(x W^Q (m W^K)ᵀ / √C)``.
+
+    Args:
+        model_dim: Width of states and memory, C.
+    """
+
+    def __init__(self, model_dim: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(model_dim, model_dim)
+        self.key = nn.Linear(model_dim, model_dim)
+
+    def forward(
+        self,
+        states: Float[Tensor, "B N C"],
+        keys: Float[Tensor, "B S C"],
+        *,
+        mask: Mask | None = None,
+    ) -> Float[Tensor, "B N S"]:
+        """How much each state looks at each source token.
+
+        Args:
+            states: What asks.
+            keys: ``self.key`` of the memory.
+            mask: Which tokens may be looked at.
+        """
+        return attend(
+            self.query(states).to(keys.dtype), keys, identity(keys), score=ScaledDot(), mask=mask
+        )
+
+
+def identity(keys: Float[Tensor, "B S K"]) -> Float[Tensor, "B S S"]:
+    """Values whose mix is the weights themselves: the rows of the identity."""
+    B, S, _ = keys.shape
+    return torch.eye(S, dtype=keys.dtype, device=keys.device).expand(B, S, S)

@@ -1,0 +1,301 @@
+"""How a recurrent decoder looks at the source, step by step: one class for each way.
+
+A way is given the score's layer, the query and what it remembers of earlier steps; it gives a
+context, and whatever else that step brought about.
+"""
+
+from dataclasses import dataclass
+from math import log
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.attention import Hard, Mask, attend, lengths, pick, window
+from regard.layers import ScoredAttention, identity, mix
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What attention looks at.
+
+    Attributes:
+        keys: The source states, projected for the score.
+        values: What is mixed.
+        lengths: How many of them are real.
+        mask: The same as a mask, made once for all steps.
+    """
+
+    keys: Float[Tensor, "B S h"]
+    values: Float[Tensor, "B S E"]
+    lengths: Int[Tensor, " B"]
+    mask: Mask
+
+    def select(self, rows: Int[Tensor, " K"]) -> "Memory":
+        """The memory of these rows, in this order."""
+        kept = self.lengths[rows]
+        return Memory(self.keys[rows], self.values[rows], kept, lengths(kept))
+
+    @property
+    def places(self) -> Float[Tensor, " S"]:
+        """1 … S, as the papers count."""
+        S = self.values.shape[1]
+        return torch.arange(1, S + 1, dtype=self.values.dtype, device=self.values.device)
+
+    @property
+    def is_padding(self) -> Bool[Tensor, "B S"]:
+        """Which places are not real."""
+        return self.places > self.lengths[:, None]
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What attention remembers of the steps before.
+
+    Attributes:
+        step: How many there were.
+        past: What they add up to: coverage (B, S), or the bumps' places (B, K); None if nothing.
+    """
+
+    step: int = 0
+    past: Float[Tensor, "B ..."] | None = None
+
+    def next(self, past: Tensor | None = None) -> "Focus":
+        """What is remembered one step later."""
+        return Focus(self.step + 1, past)
+
+    def select(self, rows: Int[Tensor, " K"]) -> "Focus":
+        """That of these rows, in this order."""
+        return Focus(self.step, None if self.past is None else self.past[rows])
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What one step saw.
+
+    Attributes:
+        context: The values mixed.
+        focus: What is remembered from now on.
+        weights: What they were mixed by, where something else needs it.
+        penalty: What the step adds to an auxiliary loss.
+        log_prob: Of the place that was drawn.
+    """
+
+    context: Float[Tensor, "B E"]
+    focus: Focus
+    weights: Float[Tensor, "B S"] | None = None
+    penalty: Float[Tensor, " B"] | None = None
+    log_prob: Float[Tensor, " B"] | None = None
+
+
+class Soft(nn.Module):
+    """The mean of all values, weighted: Bahdanau et al. (2015); Luong et al. (2015)'s *global*.
+
+    Args:
+        shows_weights: Whether the weights are wanted too.
+    """
+
+    def __init__(self, *, shows_weights: bool = False) -> None:
+        super().__init__()
+        self.shows_weights = shows_weights
+
+    def start(self, memory: Memory) -> Focus:
+        """Nothing is remembered."""
+        return Focus()
+
+    def forward(
+        self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
+    ) -> Glance:
+        """One step."""
+        if self.shows_weights:
+            context, weights = _weigh(look, query, memory.keys, memory)
+            return Glance(context, focus.next(), weights=weights)
+        context = look(query, memory.keys, memory.values, mask=memory.mask)
+        return Glance(context, focus.next())
+
+
+class Covering(nn.Module):
+    """Attention that is told what it has looked at: See et al. (2017), section 2.3.
+
+    ``c_t = Σ_{t' < t} a_{t'}`` joins every key as ``k_i + w c_{t,i}`` (in an additive score that
+    is equation 11), and ``Σ_i min(a_{t,i}, c_{t,i})`` is a loss (equation 12). The first to tell
+    attention were Tu et al. (2016), https://arxiv.org/abs/1601.04811.
+
+    Args:
+        key_dim: Width of a key.
+    """
+
+    def __init__(self, key_dim: int) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.empty(key_dim))
+        nn.init.uniform_(self.w, -(key_dim**-0.5), key_dim**-0.5)
+
+    def start(self, memory: Memory) -> Focus:
+        """Nothing is covered."""
+        return Focus(past=memory.keys.new_zeros(memory.keys.shape[:2]))
+
+    def forward(
+        self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
+    ) -> Glance:
+        """One step."""
+        covered = focus.past
+        assert covered is not None
+        keys = memory.keys + covered.unsqueeze(-1) * self.w
+        context, weights = _weigh(look, query, keys, memory)
+        penalty = torch.minimum(weights, covered).sum(-1)
+        return Glance(context, focus.next(covered + weights), weights, penalty)
+
+
+class Sampled(nn.Module):
+    """One place, drawn by the weights: the hard attention of Xu et al. (2015), section 4.1.
+
+    https://arxiv.org/abs/1502.03044. Drawn while training, for :func:`reinforce`; in use it is the
+    place of the largest weight.
+    """
+
+    def start(self, memory: Memory) -> Focus:
+        """Nothing is remembered."""
+        return Focus()
+
+    def forward(
+        self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
+    ) -> Glance:
+        """One step."""
+        dtype = memory.values.dtype
+        asked = look.ask(query).to(dtype).unsqueeze(1), memory.keys, memory.values
+        score, mask = look.score(dtype), memory.mask
+        if not self.training:
+            context = attend(*asked, score=score, mask=mask, weighting=Hard())
+            return Glance(context.squeeze(1), focus.next())
+        picked = pick(*asked, score=score, mask=mask)
+        return Glance(picked.context.squeeze(1), focus.next(), log_prob=picked.log_prob.squeeze(1))
+
+
+class Near(nn.Module):
+    """Places near p_t only: the *local* attention of Luong et al. (2015), section 3.2.
+
+    ``monotonic`` (local-m): p_t = t, and the softmax is over p_t − D … p_t + D.
+    ``predictive`` (local-p): ``p_t = S · sigmoid(v · tanh(W h_t))``, and what the softmax gives is
+    multiplied by ``exp(−(s − p_t)² / 2σ²)`` with σ = D / 2, so that weights sum to less than one.
+
+    Args:
+        query_dim: Width of a query.
+        reach: D.
+        is_predictive: Which of the two.
+    """
+
+    def __init__(self, query_dim: int, reach: int, *, is_predictive: bool) -> None:
+        super().__init__()
+        self.reach = reach
+        self.is_predictive = is_predictive
+        if is_predictive:
+            self.inner = nn.Linear(query_dim, query_dim, bias=False)
+            self.outer = nn.Linear(query_dim, 1, bias=False)
+
+    def start(self, memory: Memory) -> Focus:
+        """Only the number of steps is remembered."""
+        return Focus()
+
+    def forward(
+        self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
+    ) -> Glance:
+        """One step."""
+        if not self.is_predictive:
+            near = window(self.reach, self.reach, first=focus.step) & memory.mask
+            return Glance(look(query, memory.keys, memory.values, mask=near), focus.next())
+        dtype = memory.values.dtype
+        share = torch.sigmoid(self.outer(torch.tanh(self.inner(query)))).to(dtype)
+        distance = memory.places - memory.lengths[:, None] * share  # (B, S)
+        score, asked = look.score(dtype), look.ask(query).to(dtype).unsqueeze(1)
+        scores = score.tile(asked, memory.keys, *score.tensors()).squeeze(1)
+        is_hidden = (distance.abs() > self.reach) | memory.is_padding
+        align = scores.masked_fill(is_hidden, float("-inf")).log_softmax(-1)
+        log_weights = align - distance.square() / (2 * (self.reach / 2) ** 2)
+        return Glance(mix(log_weights.unsqueeze(1), memory.values).squeeze(1), focus.next())
+
+
+class Mixture(nn.Module):
+    """Bumps that only move forward: the window of Graves (2013), equations 46 to 51.
+
+    https://arxiv.org/abs/1308.0850. ``φ(t, u) = Σ_k α_k exp(−β_k (κ_k − u)²)`` over places u, with
+    ``(α, β, Δ) = exp(W h_t + b)`` and ``κ_t = κ_{t−1} + Δ``. Nothing is compared with the source,
+    and weights do not sum to one.
+
+    Args:
+        query_dim: Width of a query.
+        num_gaussians: Bumps, K.
+    """
+
+    def __init__(self, query_dim: int, num_gaussians: int) -> None:
+        super().__init__()
+        self.num_gaussians = num_gaussians
+        self.window = nn.Linear(query_dim, 3 * num_gaussians)
+        # At first the mean of the bumps, each one place further with each step.
+        nn.init.zeros_(self.window.bias)
+        nn.init.constant_(self.window.bias.data[:num_gaussians], -log(num_gaussians))
+
+    def start(self, memory: Memory) -> Focus:
+        """All bumps stand before the first place."""
+        return Focus(past=memory.values.new_zeros(len(memory.values), self.num_gaussians))
+
+    def forward(
+        self,
+        look: ScoredAttention | None,
+        query: Float[Tensor, "B Q"],
+        memory: Memory,
+        focus: Focus,
+    ) -> Glance:
+        """One step."""
+        dtype = memory.values.dtype
+        log_alpha, log_beta, log_move = self.window(query).to(dtype).chunk(3, dim=-1)
+        assert focus.past is not None
+        kappa = focus.past + log_move.exp()
+        distance = kappa.unsqueeze(-1) - memory.places  # (B, K, S)
+        bumps = log_alpha.unsqueeze(-1) - log_beta.exp().unsqueeze(-1) * distance.square()
+        log_weights = bumps.logsumexp(1).masked_fill(memory.is_padding, float("-inf"))
+        context = mix(log_weights.unsqueeze(1), memory.values).squeeze(1)
+        return Glance(context, focus.next(kappa))
+
+
+# How a decoder looks at the source.
+Way = Soft | Covering | Sampled | Near | Mixture
+
+
+def reinforce(
+    log_probs: Float[Tensor, "B T"],
+    gains: Float[Tensor, "B T"],
+    is_real: Bool[Tensor, "B T"],
+) -> Float[Tensor, ""]:
+    """What to descend so that places are drawn that make the right tokens likely.
+
+    ``−Σ_t (R_t − b_t) log p(a_t)`` with ``R_t = Σ_{t' ≥ t} log p(y_{t'})``, all that a draw can
+    change: REINFORCE, Williams (1992); Xu et al. (2015), equation 12, with weight one. The baseline
+    b_t is what the other sentences of the batch got for each token they had left at that step,
+    times the tokens left here: no draw of a sentence's own is in it, so the gradient has no bias.
+
+    Args:
+        log_probs: Of the places that were drawn.
+        gains: Log-probabilities of the right tokens.
+        is_real: Which of them count.
+
+    Example:
+        >>> log_probs = torch.full((2, 1), -1.0, requires_grad=True)
+        >>> gains = torch.tensor([[-1.0], [-3.0]])
+        >>> reinforce(log_probs, gains, torch.ones(2, 1, dtype=torch.bool)).backward()
+        >>> log_probs.grad.flatten()
+        tensor([-2.,  2.])
+    """
+    left = is_real.flip(1).cumsum(1).flip(1)
+    rewards = (gains * is_real).flip(1).cumsum(1).flip(1)
+    of_others, tokens_of_others = rewards.sum(0) - rewards, left.sum(0) - left
+    baseline = left * of_others / tokens_of_others.clamp_min(1)
+    return -((rewards - baseline).detach() * log_probs * is_real).sum()
+
+
+def _weigh(
+    look: ScoredAttention, query: Tensor, keys: Tensor, memory: Memory
+) -> tuple[Tensor, Tensor]:
+    """The context, and the weights that it is mixed by."""
+    weights: Tensor = look(query, keys, identity(keys), mask=memory.mask)
+    values = memory.values
+    return (weights.to(values.dtype).unsqueeze(1) @ values).squeeze(1), weights
