@@ -16,6 +16,7 @@ from regard.cli.evaluate import evaluate
 from regard.cli.look import look
 from regard.cli.output import note
 from regard.cli.predict import predict
+from regard.cli.serve import serve
 from regard.cli.settings import settings
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError
@@ -34,7 +35,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for _command in (demo, train, predict, evaluate, look, settings):
+for _command in (demo, train, predict, evaluate, look, serve, settings):
     app.command(_command)
 app.command(data)
 

@@ -1,0 +1,13 @@
+"""Runs served over HTTP: translations, what the model looked at, and the inspector's page.
+
+Needs the extra ``serve``; from outside in: ``process`` (listen, stop), ``connections``, ``guard``
+(who may ask, and every refusal's form), ``app`` (routes), ``service`` (one request), ``batching``
+(many at once), ``work`` (the models).
+"""
+
+from regard.server.app import make_app
+from regard.server.limits import Limits
+from regard.server.process import serve
+from regard.server.service import Service
+
+__all__ = ["Limits", "Service", "make_app", "serve"]

@@ -1,0 +1,257 @@
+"""Requests that come one by one, worked on together.
+
+One thread works; whoever asks meanwhile waits in line, and all who wait and ask alike are the next
+batch. So batches grow with the load by themselves, and a lone request waits for nobody.
+"""
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Generic, TypeVar
+
+from regard.checks import check_at_least
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+R = TypeVar("R")
+
+# Work on a batch: what its requests ask alike, their items, and whether anybody still waits, to be
+# asked from time to time. One result for each item, the same whatever else is in the batch.
+Work = Callable[[K, Sequence[T], Callable[[], bool]], Sequence[R]]
+
+# How much of the speed is that of the last batch.
+_RECENT = 0.2
+
+
+class QueueFullError(Exception):
+    """No room in the line; ``retry_after`` is when there may be, in whole seconds."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(f"no room for {retry_after} s")
+        self.retry_after = retry_after
+
+
+class QueueClosedError(Exception):
+    """The line takes nobody any more."""
+
+
+class AbandonedError(Exception):
+    """Raised by work that nobody waits for any more."""
+
+
+@dataclass(eq=False)
+class _Job(Generic[K, T, R]):
+    key: K
+    items: Sequence[T]
+    weights: Sequence[int]
+    future: "asyncio.Future[list[R]]"
+    begun: int = 0  # items the worker has been given
+    results: list[R] = field(default_factory=list)
+
+    @property
+    def waiting(self) -> int:
+        return sum(self.weights[self.begun :])
+
+
+class Batcher(Generic[K, T, R]):
+    """A bounded line before one working thread.
+
+    To be used from one event loop. Cancelling what ``submit`` gives takes the request out of the
+    line; if it is being worked on, the work is told that nobody waits.
+
+    Args:
+        work: Called in the thread.
+        weigh: What an item counts for in a batch and in the line; 1 each, if None.
+        max_batch: Most that is worked on at once, by weight; a heavier item goes alone.
+        max_wait: Longest time in seconds that a batch is held for requests of those who have just
+            been answered. It is only held for as many as those.
+        capacity: Most that waits, by weight; a heavier request is taken if nobody waits.
+        on_batch: Told how many items each batch had.
+    """
+
+    def __init__(
+        self,
+        work: Work[K, T, R],
+        *,
+        weigh: Callable[[T], int] | None = None,
+        max_batch: int = 64,
+        max_wait: float = 0.005,
+        capacity: int = 2000,
+        on_batch: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        check_at_least("max_batch", max_batch, 1)
+        check_at_least("max_wait", max_wait, 0)
+        check_at_least("capacity", capacity, 1)
+        self.waiting = 0
+        self._work = work
+        self._weigh = weigh or (lambda item: 1)
+        self._max_batch = max_batch
+        self._max_wait = max_wait
+        self._capacity = capacity
+        self._on_batch = on_batch
+        self._jobs: dict[_Job[K, T, R], None] = {}
+        self._arrived = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="regard-worker")
+        self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._last_key: K | None = None
+        self._speed = 0.0  # weight a second
+        self._answered = 0  # requests the last batch answered
+        self._ended = -math.inf  # when
+
+    def submit(self, key: K, items: Sequence[T]) -> "asyncio.Future[list[R]]":
+        """Stand in line; one result for each item, in order.
+
+        Args:
+            key: Requests of the same key may share a batch.
+            items: What to work on.
+
+        Raises:
+            QueueFullError: Too much waits.
+            QueueClosedError: ``close`` was called.
+        """
+        if self._is_closed:
+            raise QueueClosedError
+        weights = [self._weigh(item) for item in items]
+        if self.waiting and self.waiting + sum(weights) > self._capacity:
+            raise QueueFullError(self.retry_after())
+        job = _Job(key, items, weights, asyncio.get_running_loop().create_future())
+        if not items:
+            job.future.set_result([])
+            return job.future
+        self._jobs[job] = None
+        self.waiting += job.waiting
+        job.future.add_done_callback(lambda _: self._forget(job))
+        self._arrived.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        return job.future
+
+    def retry_after(self) -> int:
+        """Whole seconds after which those who wait now have been answered; at least 1."""
+        return max(1, math.ceil(self.waiting / self._speed)) if self._speed else 1
+
+    async def close(self) -> None:
+        """Take nobody any more, finish what was taken, and end the thread."""
+        self._is_closed = True
+        while self._jobs:
+            with suppress(Exception, asyncio.CancelledError):
+                await asyncio.wait([job.future for job in self._jobs])
+            await asyncio.sleep(0)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._thread.shutdown(wait=False)
+
+    def _forget(self, job: _Job[K, T, R]) -> None:
+        """Whoever is answered, or has gone, leaves the line."""
+        if job in self._jobs:
+            del self._jobs[job]
+            self.waiting -= job.waiting
+
+    async def _run(self) -> None:
+        while True:
+            while not self.waiting:
+                self._arrived.clear()
+                await self._arrived.wait()
+            await self._hold()
+            if batch := self._take():
+                await self._work_on(batch)
+
+    async def _hold(self) -> None:
+        """Wait for those just answered, who come in a moment of each other.
+
+        Without it, a batch of one would start with the first of them, the rest would be the next
+        batch, and so on for ever.
+        """
+        until = self._ended + self._max_wait
+        while len(self._jobs) < self._answered and not self._is_closed:
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            self._arrived.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._arrived.wait(), left)
+
+    def _take(self) -> dict[_Job[K, T, R], list[T]]:
+        """The next batch: what it has of each request. Keys take turns."""
+        jobs = [job for job in self._jobs if job.begun < len(job.items) and not job.future.done()]
+        jobs.sort(key=lambda job: job.key == self._last_key)  # stable: the oldest of another first
+        alike = [job for job in jobs if job.key == jobs[0].key]
+        batch: dict[_Job[K, T, R], list[T]] = {}
+        room = self._max_batch
+        for job in _in_turn(alike, self._max_batch / 2):
+            weight = job.weights[job.begun]
+            if batch and weight > room:
+                break
+            batch.setdefault(job, []).append(job.items[job.begun])
+            job.begun += 1
+            self.waiting -= weight
+            room -= weight
+        self._last_key = alike[0].key if alike else None
+        return batch
+
+    async def _work_on(self, batch: dict[_Job[K, T, R], list[T]]) -> None:
+        """Answer the requests of a batch; what fails, fails alone."""
+        items = [item for part in batch.values() for item in part]
+        self._on_batch(len(items))
+        key = next(iter(batch)).key
+        began = time.monotonic()
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._work, key, items, lambda: _is_wanted(batch)
+            )
+            if len(found) != len(items):
+                raise RuntimeError(f"work gave {len(found)} results for {len(items)} items")
+        except Exception as error:  # whoever asked is told; the line goes on
+            if len(batch) > 1:
+                for job, part in batch.items():
+                    if not job.future.done():
+                        await self._work_on({job: part})
+                return
+            for job in batch:
+                if not job.future.done():
+                    job.future.set_exception(error)
+            return
+        self._note_speed(sum(map(self._weigh, items)), time.monotonic() - began)
+        results = iter(found)
+        for job, part in batch.items():
+            job.results.extend(islice(results, len(part)))
+            if len(job.results) == len(job.items) and not job.future.done():
+                job.future.set_result(job.results)
+        self._answered = sum(job.future.done() for job in batch)
+        self._ended = time.monotonic()
+
+    def _note_speed(self, weight: int, seconds: float) -> None:
+        speed = weight / max(seconds, 1e-6)
+        self._speed += (_RECENT if self._speed else 1.0) * (speed - self._speed)
+
+
+def _is_wanted(jobs: Iterable[_Job[K, T, R]]) -> bool:
+    return any(not job.future.done() for job in jobs)
+
+
+def _in_turn(jobs: Sequence[_Job[K, T, R]], half: float) -> Iterator[_Job[K, T, R]]:
+    """Whose next item is taken: the oldest request's up to ``half``, then one of each in turn.
+
+    So a long list is answered soon, and a single text behind it does not wait for all of it.
+    """
+    if not jobs:
+        return
+    oldest, *others = jobs
+    taken = 0
+    while oldest.begun < len(oldest.items) and taken < half:
+        taken += oldest.weights[oldest.begun]
+        yield oldest
+    turns = deque([*others, oldest])
+    while turns:
+        job = turns.popleft()
+        if job.begun < len(job.items):
+            yield job
+            turns.append(job)

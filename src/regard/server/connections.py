@@ -1,0 +1,59 @@
+"""Connections: what is no HTTP, and clients that open one and send nothing."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from regard.server.problems import Problem
+
+
+class Protocol(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it; what is none is refused in the form of all refusals."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read, and close."""
+        if self.transport.is_closing():
+            return
+        if self.conn.our_state is h11.SEND_RESPONSE or self.conn.our_state is h11.IDLE:
+            body = Problem(400, "request must be HTTP/1.1; got something else.").body()
+            head = {"content-type": "application/json", "content-length": str(len(body))}
+            response = h11.Response(
+                status_code=400, headers=[*head.items(), ("connection", "close")], reason=b""
+            )
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+async def close_idle(connections: Collection[Any], patience: float) -> None:
+    """Close connections on which nothing was asked for so long; runs until it is cancelled.
+
+    A connection without a whole request, or whose answer is not taken, costs the client nothing;
+    without this, a few thousand of them would leave no room for others.
+
+    Args:
+        connections: Those of uvicorn, as they come and go.
+        patience: Seconds.
+    """
+    loop = asyncio.get_running_loop()
+    # What each was doing when it was seen first: the answer it gave last, and the bytes not taken.
+    seen: dict[Any, tuple[Any, float]] = {}
+    while True:
+        await asyncio.sleep(patience / 4)
+        now = loop.time()
+        idle = {}
+        for connection in list(connections):
+            cycle = connection.cycle
+            is_answering = cycle is not None and not cycle.response_complete
+            left = connection.transport.get_write_buffer_size()
+            if is_answering and not left:
+                continue
+            doing = (cycle, left)
+            before, since = seen.get(connection, (None, now))
+            idle[connection] = doing, (since if before == doing else now)
+            if now - idle[connection][1] >= patience:
+                connection.transport.abort()
+        seen = idle

@@ -1,0 +1,287 @@
+"""Between the network and the routes: who may ask, how much, how slowly; and every refusal's form.
+
+It stands around the whole application, so that nothing leaves without its headers, and nothing
+that goes wrong inside is told to a client otherwise than as a ``Problem``.
+"""
+
+import asyncio
+import hmac
+import logging
+import secrets
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regard.errors import RegardError
+from regard.server.problems import Problem, of_error, shown
+from regard.server.service import ClientGoneError, Service, stopping
+
+log = logging.getLogger("regard.server")
+
+# Nothing from elsewhere, nothing inline, no frames around the page.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+# Whatever else is asked for is counted under one name, so that the counts stay few.
+_METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"})
+# What is counted for a client that went away before its answer.
+GONE = 499
+
+# Bytes and seconds of a refused body that are still read, so that the client gets to see why.
+_LINGER_BYTES = 8 << 20
+_LINGER_SECONDS = 2.0
+
+
+class Guard:
+    """The application, guarded.
+
+    Args:
+        app: The routes.
+        service: For its limits, its meters, and whether it is stopping.
+        routes: Paths to count by name.
+        open_paths: Paths that need no token.
+        token: What ``Authorization: Bearer`` must say; None asks nobody.
+        hosts: What the ``Host`` header may be, so that no page elsewhere reaches a server on
+            loopback by a name of its own; None allows any.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        service: Service,
+        *,
+        routes: Collection[str],
+        open_paths: Collection[str] = (),
+        token: str | None = None,
+        hosts: Collection[str] | None = None,
+    ) -> None:
+        self._app = app
+        self._service = service
+        self._routes = routes
+        self._open_paths = open_paths
+        self._token = None if token is None else token.encode()
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"no {scope['type']} here")  # the server is told to offer none
+        began = time.perf_counter()
+        exchange = _Exchange(scope, receive, send)
+        self._service.active += 1
+        try:
+            await self._answer(exchange)
+        except ClientGoneError:
+            exchange.status = str(GONE)
+        finally:
+            self._service.active -= 1
+            path, method = scope["path"], scope["method"]
+            route = path if path in self._routes else "other"
+            self._service.meters.requests.add(
+                route, method if method in _METHODS else "other", exchange.status
+            )
+            self._service.meters.seconds.add(time.perf_counter() - began, route)
+
+    async def _answer(self, exchange: "_Exchange") -> None:
+        try:
+            self._check(exchange)
+            await exchange.read_body(self._service.limits.max_body, self._service.limits.patience)
+            await self._app(exchange.scope, exchange.receive, exchange.send)
+        except (ClientGoneError, asyncio.CancelledError):
+            raise
+        except Exception as error:  # whatever it is, the client gets an answer and no traceback
+            if not exchange.has_begun:
+                await exchange.refuse(problem_of(error))
+            elif not exchange.is_done:
+                log.exception("an answer to %s broke off", shown(exchange.scope["path"]))
+                raise  # the connection is closed, so that nobody takes half for all
+            # Otherwise the framework raises again what it has answered.
+
+    def _check(self, exchange: "_Exchange") -> None:
+        """Refuse what can be refused before the body is read."""
+        path = exchange.scope["path"]
+        if self._hosts is not None and _name(exchange.header(b"host")) not in self._hosts:
+            raise Problem(
+                421,
+                "Host must be a name of this machine's loopback, such as localhost; got "
+                f"{shown(exchange.header(b'host').decode('latin-1'))}. "
+                "To serve others, start with --host and --token.",
+            )
+        if self._service.is_stopping and not path.startswith("/health"):
+            raise stopping()
+        if self._token is not None and path not in self._open_paths:
+            self._check_token(exchange.header(b"authorization"))
+        if exchange.scope["method"] == "POST":
+            kind = exchange.header(b"content-type").split(b";")[0].strip().lower()
+            if kind != b"application/json":
+                raise Problem(
+                    415,
+                    f"Content-Type must be application/json; got {shown(kind.decode('latin-1'))}.",
+                )
+
+    def _check_token(self, given: bytes) -> None:
+        scheme, _, token = given.partition(b" ")
+        # Compared in a time that does not depend on how much of it is right.
+        is_right = hmac.compare_digest(token.strip(), self._token or b"")
+        if scheme.lower() != b"bearer" or not is_right:
+            got = "another one" if token else "none"
+            raise Problem(
+                401,
+                f"token must be the server's; got {got}. Send Authorization: Bearer TOKEN.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+
+def problem_of(error: Exception) -> Problem:
+    """What to tell a client of an error; what is a bug of ours is logged with an id."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RegardError) and (said := of_error(error)) is not None:
+        return said
+    number = secrets.token_hex(4)
+    log.error("bug %s", number, exc_info=error)
+    return Problem(
+        500,
+        f"server must be able to answer; it met a bug. Its log has more, under {number}.",
+        members={"id": number},
+    )
+
+
+class _Exchange:
+    """One request and its answer: the body is read once, and every answer gets the headers."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.status = "none"
+        self.has_begun = False
+        self.is_done = False
+        self._receive = receive
+        self._send = send
+        self._is_read = False
+        self._body: bytes | None = None
+
+    def header(self, name: bytes) -> bytes:
+        """The value of a header, empty if there is none."""
+        return next((value for key, value in self.scope["headers"] if key == name), b"")
+
+    async def read_body(self, most: int, patience: float) -> None:
+        """Read the body, as far as it is allowed.
+
+        Raises:
+            Problem: It is too large, or too slow.
+            ClientGoneError: The client went away.
+        """
+        said = self.header(b"content-length")
+        if said.isdigit() and (len(said) > 18 or int(said) > most):
+            raise _too_large(most, f"{int(said[:18]):,}{'…' if len(said) > 18 else ''}")
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(patience):
+                while not self._is_read:
+                    part = await self._part()
+                    parts.append(part)
+                    size += len(part)
+                    if size > most:
+                        raise _too_large(most, "more")
+        except TimeoutError:
+            raise Problem(
+                408,
+                f"request must arrive within {patience:g} s; got {size:,} bytes of it.",
+                headers={"Connection": "close"},
+            ) from None
+        self._body = b"".join(parts)
+
+    async def receive(self) -> Message:
+        """The body in one piece; after that, whatever comes of the client, such as its leaving."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await self._receive()
+
+    async def send(self, message: Message) -> None:
+        """Send on, with the headers that every answer has."""
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            self.status = str(message["status"])
+            message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
+        else:
+            self.is_done = not message.get("more_body", False)
+        await self._send(message)
+
+    async def refuse(self, problem: Problem) -> None:
+        """Say why there is no answer; what is left of the body is read away first, within bounds.
+
+        A client that is still sending would otherwise see its connection break, and not why.
+        """
+        if not self._is_read:
+            problem = replace(problem, headers={**problem.headers, "Connection": "close"})
+        body = problem.body()
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        raw = [
+            (key.lower().encode(), value.encode())
+            for key, value in {**problem.headers, **headers}.items()
+        ]
+        await self.send({"type": "http.response.start", "status": problem.status, "headers": raw})
+        await self.send({"type": "http.response.body", "body": body, "more_body": True})
+        await self._read_away()
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _read_away(self) -> None:
+        size = 0
+        try:
+            async with asyncio.timeout(_LINGER_SECONDS):
+                while not self._is_read and size < _LINGER_BYTES:
+                    size += len(await self._part())
+        except TimeoutError:
+            return
+
+    async def _part(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        self._is_read = not message.get("more_body", False)
+        part: bytes = message.get("body", b"")
+        return part
+
+
+def _too_large(most: int, got: str) -> Problem:
+    return Problem(
+        413,
+        f"body must be at most {most:,} bytes; got {got}. Send it in parts.",
+    )
+
+
+def _name(host: bytes) -> str:
+    """The host of a ``Host`` header, without its port.
+
+    Example:
+        >>> _name(b"localhost:8000"), _name(b"[::1]:8000"), _name(b"::1")
+        ('localhost', '[::1]', '::1')
+    """
+    text = host.decode("latin-1").lower()
+    if text.startswith("["):
+        return text.partition("]")[0] + "]"
+    return text.partition(":")[0] if text.count(":") == 1 else text
+
+
+def loopback_hosts(host: str) -> Iterable[str] | None:
+    """Names under which a server at ``host`` may be asked for; None if it is not on loopback.
+
+    Example:
+        >>> sorted(loopback_hosts("127.0.0.1")), loopback_hosts("0.0.0.0")
+        (['127.0.0.1', '[::1]', 'localhost'], None)
+    """
+    names = {"localhost", "127.0.0.1", "[::1]"}
+    if host in ("localhost", "::1") or host.startswith("127."):
+        return names | ({host} if ":" not in host else set())
+    return None

@@ -1,0 +1,61 @@
+"""How much one server takes on."""
+
+from dataclasses import dataclass
+
+from regard.checks import check_at_least, check_positive
+
+# Bytes of a request that any text fits in, below 10,000 characters.
+_SMALL_BODY = 1 << 20
+# Characters that cost about as much as one sentence.
+_SENTENCE = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What requests may ask for, and how many of them wait.
+
+    Attributes:
+        max_batch: Sentences translated at once; a long text counts as several.
+        max_wait: Longest time in seconds that a batch is held for those who were answered just
+            before and are likely to ask again.
+        queue: Sentences that may wait; beyond that, requests are refused with 503.
+        timeout: Seconds within which a request is answered, or given up with 504.
+        max_length: Characters of one text.
+        max_texts: Texts of one request.
+        max_beam: Widest beam.
+        patience: Seconds that a client may take to send its request.
+    """
+
+    max_batch: int = 64
+    max_wait: float = 0.005
+    queue: int = 2000
+    timeout: float = 30.0
+    max_length: int = 10_000
+    max_texts: int = 1000
+    max_beam: int = 32
+    patience: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_at_least("max_batch", self.max_batch, 1, cure="Use 1 for no batches.")
+        check_at_least("max_wait", self.max_wait, 0)
+        check_at_least("queue", self.queue, 1)
+        check_positive("timeout", self.timeout)
+        check_at_least("max_length", self.max_length, 1)
+        check_at_least("max_texts", self.max_texts, 1)
+        check_at_least("max_beam", self.max_beam, 1)
+        check_positive("patience", self.patience)
+
+    @property
+    def max_body(self) -> int:
+        """Bytes of one request: a text of the longest kind fits, each character escaped."""
+        return max(_SMALL_BODY, 6 * self.max_length + 1024)
+
+
+def sentences(text: str) -> int:
+    """How many sentences a text counts as.
+
+    Example:
+        >>> sentences("我爱中国"), sentences("a" * 1000)
+        (1, 6)
+    """
+    return 1 + len(text) // _SENTENCE

@@ -1,0 +1,251 @@
+"""What clients send, read and checked: bytes in, a request out, or the sentence that says why not.
+
+The models are the schema of the OpenAPI page too. Whatever depends on the runs that are served,
+such as their names, is checked by ``service``.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from regard.choices import nearest
+from regard.errors import DataError
+from regard.server.limits import Limits
+from regard.server.problems import Problem, shown
+
+# What no sentence holds: controls other than tab and line ends; halves of surrogate pairs.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_HALF = re.compile("[\ud800-\udfff]")
+
+Run = Annotated[
+    str | None, Field(description="Name of the run, as GET /runs lists it; the first if left out.")
+]
+BeamSize = Annotated[
+    int | None,
+    Field(ge=1, description="Hypotheses kept at each step, 1 is greedy; the run's if left out."),
+]
+
+Place = Annotated[int, Field(ge=0)]
+Number = Annotated[int, Field(ge=0)] | Literal["mean"]
+
+# Tokens of a call that is planned, not run.
+LARGEST_PLAN = 1 << 20
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class PredictRequest(_Request):
+    """Texts to translate: one as ``text``, or several as ``texts``."""
+
+    text: str | None = Field(None, description="One text.", examples=["我爱中国"])
+    texts: list[str] | None = Field(None, description="Several texts, instead of one.")
+    run: Run = None
+    beam_size: BeamSize = None
+    n_best: int = Field(1, ge=1, description="Translations of each text, at most beam_size.")
+    length_penalty: float | None = Field(
+        None, ge=0, le=100, description="Higher gives longer outputs; the run's if left out."
+    )
+    alignments: bool = Field(
+        False, description="Add the tokens, and the weights with which the output looked at them."
+    )
+
+
+class AttentionRequest(_Request):
+    """A text whose translation is looked into."""
+
+    text: str = Field(description="The text.", examples=["我爱中国"])
+    target: str | None = Field(
+        None, description="Explain this translation, instead of the model's own."
+    )
+    run: Run = None
+    beam_size: BeamSize = None
+
+
+class RowsRequest(AttentionRequest):
+    """Exact weights of one head, for the same text, target, run and beam_size."""
+
+    kind: Literal["cross", "encoder", "decoder"] = Field(
+        "cross", description="Output to source, source to itself, or output to itself."
+    )
+    layer: Number = Field("mean", description="Counted from 0; or mean, over all layers.")
+    head: Number = Field("mean", description="Counted from 0; or mean, over all heads.")
+    queries: list[Place] | None = Field(
+        None, max_length=1024, description="Places of the tokens that look; all if left out."
+    )
+    keys: list[Place] | None = Field(
+        None, description="[first, end) of the tokens looked at; all if left out."
+    )
+
+
+class ExplainRequest(_Request):
+    """A mask, and the sizes of a call of ``attend`` to plan with it."""
+
+    mask: str = Field(description="An expression.", examples=["causal() & window(before=2)"])
+    queries: int = Field(8, ge=1, le=LARGEST_PLAN, description="Queries, N.")
+    keys: int | None = Field(None, ge=1, le=LARGEST_PLAN, description="Keys, M; N if left out.")
+    heads: int = Field(8, ge=1, le=128, description="Heads, H.")
+    head_dim: int = Field(64, ge=1, le=512, description="Width of a head, D.")
+
+
+R = TypeVar("R", bound=_Request)
+
+
+def read_request(model: type[R], body: bytes) -> R:
+    """The request in a body.
+
+    Raises:
+        Problem: 400 for what is no JSON object, 422 for members that are wrong.
+
+    Example:
+        >>> read_request(PredictRequest, b'{"text": "ja", "beam_size": 0}')
+        Traceback (most recent call last):
+        regard.server.problems.Problem: beam_size must be at least 1; got 0.
+    """
+    members = read_object(body)
+    try:
+        return model.model_validate(members)
+    except ValidationError as error:
+        raise _problem(error.errors(include_url=False)[0], model) from None
+
+
+def read_object(body: bytes) -> Mapping[str, Any]:
+    """The JSON object that a body is.
+
+    Raises:
+        Problem: It is not UTF-8, not JSON, or not an object.
+    """
+    try:
+        found = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise Problem(400, f"body must be UTF-8; got a bad byte at {error.start}.") from None
+    except RecursionError:
+        raise Problem(400, "body must be JSON; got brackets nested too deep.") from None
+    except ValueError as error:
+        raise Problem(400, f"body must be JSON; got {_said(error)}.") from None
+    if not isinstance(found, dict):
+        raise Problem(400, f"body must be a JSON object; got {shown(found)}.")
+    return found
+
+
+def texts_of(request: PredictRequest, limits: Limits) -> list[str]:
+    """The texts to translate, each of them checked.
+
+    Raises:
+        Problem: There is not exactly one of ``text`` and ``texts``, or a text is no good.
+    """
+    if (request.text is None) == (request.texts is None):
+        got = "neither" if request.text is None else "both"
+        raise Problem(422, f"request must have either text or texts; got {got}.")
+    if request.text is not None:
+        return [checked("text", request.text, limits)]
+    texts = request.texts or []
+    if len(texts) > limits.max_texts:
+        raise Problem(
+            413,
+            f"texts must be at most {limits.max_texts:,}; got {len(texts):,}. "
+            "Send them in several requests.",
+        )
+    return [checked(f"texts[{place}]", text, limits) for place, text in enumerate(texts)]
+
+
+def checked(name: str, text: str, limits: Limits) -> str:
+    r"""The text, if it is one.
+
+    Raises:
+        Problem: It is empty, too long, or has control characters or half a surrogate pair.
+
+    Example:
+        >>> checked("text", "a\x07", Limits())
+        Traceback (most recent call last):
+        regard.server.problems.Problem: text must hold no control characters; got '\x07' at 1.
+    """
+    if len(text) > limits.max_length:
+        raise Problem(
+            422,
+            f"{name} must be at most {limits.max_length:,} characters long; got {len(text):,}. "
+            "Send it in parts.",
+        )
+    if not text.isascii() and (half := _HALF.search(text)):
+        raise Problem(422, f"{name} must be Unicode; got half a surrogate pair at {half.start()}.")
+    if control := _CONTROL.search(text):
+        raise Problem(
+            422,
+            f"{name} must hold no control characters; got {control[0]!r} at {control.start()}.",
+        )
+    if not text.strip():
+        raise Problem(422, f"{name} must hold something to read; got an empty text.")
+    return text
+
+
+def span(name: str, value: Sequence[int] | None, size: int) -> slice:
+    """``[first, end)`` as a slice of ``size`` places.
+
+    Raises:
+        Problem: It is not two places in order.
+
+    Example:
+        >>> span("keys", [2, 9], 5)
+        Traceback (most recent call last):
+        regard.server.problems.Problem: keys must be [first, end) within 0 and 5; got [2, 9].
+    """
+    if value is None:
+        return slice(0, size)
+    if len(value) != 2 or not value[0] <= value[1] <= size:
+        raise Problem(
+            422, f"{name} must be [first, end) within 0 and {size}; got {shown(list(value))}."
+        )
+    return slice(*value)
+
+
+# What pydantic finds wrong, in our words; the others are told as they are.
+_RULES = {
+    "string_type": "must be text",
+    "string_unicode": "must be Unicode, without halves of surrogate pairs",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "must be a whole number of usual size",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "too_long": "must be at most {max_length} long",
+}
+
+
+def _problem(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
+    name = _name(error["loc"])
+    if error["type"] == "extra_forbidden":
+        known = list(model.model_fields)
+        near = nearest(name, known)
+        cure = f"Did you mean {near}?" if near else f"There are {', '.join(known)}."
+        return Problem(422, f"{shown(name)} is no member of the request. {cure}")
+    if error["type"] == "missing":
+        return Problem(422, f"{name} must be given; got {shown(list(error['input']))}.")
+    rule = _RULES.get(error["type"])
+    said = (
+        f"must be right ({error['msg']})" if rule is None else rule.format(**error.get("ctx", {}))
+    )
+    return Problem(422, f"{name} {said}; got {shown(error['input'])}.")
+
+
+def _name(place: Sequence[str | int]) -> str:
+    first, *rest = place
+    return str(first) + "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in rest)
+
+
+def _said(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg[0].lower()}{error.msg[1:]} at character {error.pos}"
+    return "a number with too many digits" if "digits" in str(error) else str(error)
+
+
+def _no_constant(name: str) -> Any:
+    raise DataError(f"{name}, which is no number in JSON")

@@ -1,0 +1,255 @@
+"""What becomes of a request, whatever brings it: checked, put in line, answered in time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from regard.errors import RegardError
+from regard.inference import Look, Predictor
+from regard.server.batching import Batcher, QueueClosedError, QueueFullError
+from regard.server.limits import Limits, sentences
+from regard.server.meters import Meters
+from regard.server.problems import Problem, shown
+from regard.server.requests import (
+    AttentionRequest,
+    ExplainRequest,
+    PredictRequest,
+    RowsRequest,
+    checked,
+    span,
+    texts_of,
+)
+from regard.server.work import (
+    Call,
+    Item,
+    Looking,
+    Planning,
+    Subject,
+    Task,
+    Translating,
+    Worker,
+    weights_of,
+)
+
+# Returns once the client has gone away.
+Gone = Callable[[], Awaitable[object]]
+
+
+class ClientGoneError(Exception):
+    """The client went away before it had its answer."""
+
+
+class Service:
+    """The runs that are served, and the line of requests before them.
+
+    Args:
+        predictors: The models by name; requests that name none go to the first.
+        limits: How much is taken on.
+    """
+
+    def __init__(self, predictors: Mapping[str, Predictor], limits: Limits) -> None:
+        self.limits = limits
+        self.meters = Meters()
+        self.is_stopping = False
+        self.active = 0  # requests not answered yet
+        self._predictors = predictors
+        self._batcher: Batcher[Task, Item, Any] = Batcher(
+            Worker(predictors),
+            weigh=_weigh,
+            max_batch=limits.max_batch,
+            max_wait=limits.max_wait,
+            capacity=limits.queue,
+            on_batch=self.meters.batches.add,
+        )
+
+    async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, Any]:
+        """Translations of the texts of a request.
+
+        Raises:
+            Problem: The request is wrong, too much, or took too long.
+            ClientGoneError: Nobody waits for the answer.
+        """
+        run, predictor = self._run(request.run)
+        decoding = predictor.recipe.decoding
+        beam_size = self._beam_size(predictor, request.beam_size)
+        if request.n_best > beam_size:
+            raise Problem(
+                422,
+                "n_best must be at most beam_size; "
+                f"got n_best={request.n_best}, beam_size={beam_size}.",
+            )
+        penalty = request.length_penalty
+        task = Translating(
+            run=run,
+            beam_size=beam_size,
+            n_best=request.n_best,
+            length_penalty=decoding.length_penalty if penalty is None else penalty,
+            alignments=request.alignments,
+        )
+        found = await self._answers(task, texts_of(request, self.limits), gone)
+        return {"run": run, "translations": found}
+
+    async def document(self, request: AttentionRequest, gone: Gone) -> str:
+        """The viewer's document of a text, as JSON.
+
+        Raises:
+            Problem: The request is wrong, too much, or took too long.
+            ClientGoneError: Nobody waits for the answer.
+        """
+        run, predictor = self._run(request.run)
+        task = Looking(run, self._beam_size(predictor, request.beam_size), "document")
+        found: str
+        (found,) = await self._answers(task, [self._subject(request)], gone)
+        return found
+
+    async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, Any]:
+        """Exact weights of one head.
+
+        Raises:
+            Problem: The request is wrong, too much, or took too long.
+            ClientGoneError: Nobody waits for the answer.
+        """
+        run, predictor = self._run(request.run)
+        task = Looking(run, self._beam_size(predictor, request.beam_size), "weights")
+        look: Look
+        (look,) = await self._answers(task, [self._subject(request)], gone)
+        weights = weights_of(look, request.kind, request.layer, request.head)
+        queries = list(range(len(weights))) if request.queries is None else request.queries
+        if max(queries, default=0) >= len(weights):
+            raise Problem(
+                422, f"queries must be places below {len(weights)}; got {shown(max(queries))}."
+            )
+        keys = span("keys", request.keys, weights.shape[1])
+        return {"queries": queries, "weights": weights[queries, keys].tolist()}
+
+    async def explain(self, request: ExplainRequest, gone: Gone) -> dict[str, Any]:
+        """A mask's drawing, and how a call with it would be served.
+
+        Raises:
+            Problem: The request is wrong, too much, or took too long.
+            ClientGoneError: Nobody waits for the answer.
+        """
+        call = Call(
+            mask=request.mask,
+            queries=request.queries,
+            keys=request.queries if request.keys is None else request.keys,
+            heads=request.heads,
+            head_dim=request.head_dim,
+        )
+        found: dict[str, Any]
+        (found,) = await self._answers(Planning(), [call], gone)
+        return found
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What is served."""
+        return [
+            {
+                "name": name,
+                "task": predictor.recipe.task,
+                "model": predictor.recipe.model_type,
+                "parameters": sum(each.numel() for each in predictor.model.parameters()),
+                "source_language": predictor.recipe.data.source_language,
+                "target_language": predictor.recipe.data.target_language,
+                "beam_size": predictor.recipe.decoding.beam_size,
+                "max_tokens": predictor.recipe.data.max_length,
+            }
+            for name, predictor in self._predictors.items()
+        ]
+
+    def health(self) -> dict[str, Any]:
+        """Whether requests are taken."""
+        return {
+            "live": True,
+            "ready": not self.is_stopping,
+            "runs": len(self._predictors),
+            "waiting": self._batcher.waiting,
+        }
+
+    def metrics(self) -> str:
+        """What was measured so far, as Prometheus reads it."""
+        return self.meters.text(waiting=self._batcher.waiting, active=self.active)
+
+    async def close(self) -> None:
+        """Finish what was taken, and end the working thread."""
+        self.is_stopping = True
+        await self._batcher.close()
+
+    def _run(self, name: str | None) -> tuple[str, Predictor]:
+        if name is None:
+            name = next(iter(self._predictors))
+        if name not in self._predictors:
+            raise Problem(
+                404, f"run must be one of {', '.join(self._predictors)}; got {shown(name)}."
+            )
+        return name, self._predictors[name]
+
+    def _beam_size(self, predictor: Predictor, asked: int | None) -> int:
+        beam_size = predictor.recipe.decoding.beam_size if asked is None else asked
+        if asked is not None and asked > self.limits.max_beam:
+            raise Problem(
+                422, f"beam_size must be at most {self.limits.max_beam}; got {shown(asked)}."
+            )
+        return beam_size
+
+    def _subject(self, request: AttentionRequest) -> Subject:
+        target = request.target
+        return Subject(
+            checked("text", request.text, self.limits),
+            None if target is None else checked("target", target, self.limits),
+        )
+
+    async def _answers(self, task: Task, items: Sequence[Item], gone: Gone) -> list[Any]:
+        """The worker's answers; given up when they take too long or nobody waits."""
+        try:
+            answers = self._batcher.submit(task, items)
+        except QueueFullError as error:
+            raise Problem(
+                503,
+                f"server must have room for a request; {self._batcher.waiting:,} sentences wait. "
+                f"Try again in {error.retry_after} s.",
+                headers={"Retry-After": str(error.retry_after)},
+            ) from None
+        except QueueClosedError:
+            raise stopping() from None
+        leaving: asyncio.Future[Any] = asyncio.ensure_future(gone())
+        try:
+            await asyncio.wait(
+                [answers, leaving],
+                timeout=self.limits.timeout,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            has_gone = leaving.done()
+            leaving.cancel()
+            if not answers.done():
+                answers.cancel()
+        if answers.cancelled():
+            raise ClientGoneError if has_gone else self._too_late()
+        found = answers.result()
+        for answer in found:
+            if isinstance(answer, RegardError):
+                raise answer
+        return found
+
+    def _too_late(self) -> Problem:
+        again = str(self._batcher.retry_after())
+        return Problem(
+            504,
+            f"request must be answered within {self.limits.timeout:g} s; it was given up. "
+            "Send less at once, or try again later.",
+            headers={"Retry-After": again},
+        )
+
+
+def stopping() -> Problem:
+    """What is said to everyone who comes while the server stops."""
+    return Problem(
+        503,
+        "server must be running to answer; it is stopping. Try again when it is back.",
+        headers={"Retry-After": "5", "Connection": "close"},
+        code="stopping",
+    )
+
+
+def _weigh(item: Item) -> int:
+    return sentences(item) if isinstance(item, str) else 1
