@@ -5,6 +5,7 @@ from regard.attention.attend import attend, explain, weights
 from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.bound import BoundMask
 from regard.attention.cache import KeyValueCache
+from regard.attention.exact import columns, rows
 from regard.attention.grid import Cover
 from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace, StudentT
 from regard.attention.mask import Mask, dense
@@ -12,6 +13,7 @@ from regard.attention.masks import causal, documents, lengths, prefix, where, wi
 from regard.attention.observing import Seen, at, observe
 from regard.attention.pick import Picked, pick
 from regard.attention.plan import Plan
+from regard.attention.rollout import rollout
 from regard.attention.scores import (
     Additive,
     Bilinear,
@@ -24,6 +26,7 @@ from regard.attention.scores import (
 )
 from regard.attention.summarizing import summarize, summarize_seen
 from regard.attention.summary import Summary
+from regard.attention.transposing import transposed
 from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting
 
 __all__ = [
@@ -58,6 +61,7 @@ __all__ = [
     "at",
     "attend",
     "causal",
+    "columns",
     "dense",
     "documents",
     "explain",
@@ -66,10 +70,13 @@ __all__ = [
     "pick",
     "prefix",
     "relative",
+    "rollout",
+    "rows",
     "shaw",
     "summarize",
     "summarize_seen",
     "testing",
+    "transposed",
     "weights",
     "where",
     "window",

@@ -1,14 +1,19 @@
 """The call that looks inside: statistics of the weights of queries over keys."""
 
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.backends.blocks import Inputs, Job, Sizes
+from regard.attention.backends.blocks import Job, Sizes
 from regard.attention.biases import PositionBias
 from regard.attention.buckets import width_of
 from regard.attention.mask import Mask
 from regard.attention.observing import Seen
+from regard.attention.recomputing import Given
 from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.statistics import Ask, Statistics, statistics_of
@@ -19,9 +24,26 @@ from regard.errors import SettingError, ShapeError
 
 _SCALED_DOT = ScaledDot()
 _SOFTMAX = Softmax()
+P = ParamSpec("P")
+R = TypeVar("R")
 Queries = Bool[Tensor, "..."] | slice
 
 
+def without_autocast(call: Callable[P, R]) -> Callable[P, R]:
+    """A call in the dtypes of its tensors, even where automatic precision is on."""
+
+    @wraps(call)
+    def run(*args: P.args, **options: P.kwargs) -> R:
+        kind = next(each.device.type for each in args if isinstance(each, Tensor))
+        if not torch.is_autocast_enabled(kind):
+            return call(*args, **options)
+        with torch.autocast(kind, enabled=False):
+            return call(*args, **options)
+
+    return run
+
+
+@without_autocast
 def summarize(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
@@ -67,11 +89,7 @@ def summarize(
     """
     _check_numbers(top, map, start)
     request = request_of(query, key, score, mask, bias, weighting)
-    kind = query.device.type
-    if not torch.is_autocast_enabled(kind):
-        return _summary(request, top, map, queries, start)
-    with torch.autocast(kind, enabled=False):
-        return _summary(request, top, map, queries, start)
+    return _summary(request, top, map, queries, start)
 
 
 def summarize_seen(
@@ -165,7 +183,7 @@ def _summary(
     bucket = (width_of(start[0], N, most), width_of(start[1], M, most))
     counted = counted_of(request, queries)
     job, ask = job_of(request), Ask(top, start, bucket)
-    found = statistics_of(job, ask, Inputs.of(request), request.sink, counted)
+    found = statistics_of(job, ask, Given.of(request), counted)
     counts = found.lse.detach() != float("-inf")
     if counted is not None:
         counts = counts & counted
