@@ -64,7 +64,7 @@ def current_call() -> Call | None:
 
 def is_hugging_face(model: nn.Module) -> bool:
     """Whether some part of a model is one of transformers; loads nothing."""
-    return bool(_pretrained(model))
+    return bool(pretrained(model))
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def switch(model: nn.Module) -> None:
         SettingError: Their attention cannot be reached.
     """
     _register()
-    parts = _pretrained(model)
+    parts = pretrained(model)
     for part in parts:
         if not part._can_set_attn_implementation():
             raise SettingError(
@@ -337,7 +337,7 @@ def _kind(place: Place, lazy: LazyMask | None, mask: Mask | None, module: nn.Mod
     return "decoder" if is_decoder else "encoder"
 
 
-def _pretrained(model: nn.Module) -> list[Any]:
+def pretrained(model: nn.Module) -> list[Any]:
     """The Hugging Face models in a model, the outermost first."""
     home = sys.modules.get("transformers.modeling_utils")
     if home is None:
@@ -356,7 +356,7 @@ def _configs(model: nn.Module) -> list[Any]:
         for name in config.sub_configs:
             add(getattr(config, name, None))
 
-    for part in _pretrained(model):
+    for part in pretrained(model):
         for module in part.modules():
             add(getattr(module, "config", None))
     return list(found.values())

@@ -78,28 +78,18 @@ class LazyMask:
         self.is_causal = _mentions(function, "causal_mask_function")
         self._made: dict[object, Mask | None] = {}
 
-    def mask(
-        self, device: torch.device, keys: int | None = None, *, whole: bool = False
-    ) -> Mask | None:
+    def mask(self, device: torch.device, keys: int | None = None) -> Mask | None:
         """The mask as the engine takes it, or None if everything is visible.
 
         Args:
             device: Where the queries are.
             keys: How many of the keys are attended, from the first; None is all of them.
-            whole: Whether keys are counted from the beginning of the sequence, also those that a
-                cache no longer holds, which are hidden.
         """
-        wanted = (device, keys, whole)
+        wanted = (device, keys)
         if wanted not in self._made:
-            frame = replace(
-                self.frame, device=device, keys=self.frame.keys if keys is None else keys
-            )
-            gone = frame.key_start if whole else 0
-            if gone:
-                frame = replace(frame, keys=frame.keys + gone, key_start=0)
+            M = self.frame.keys if keys is None else keys
+            frame = replace(self.frame, device=device, keys=M)
             found = [_rule(self.function, frame), _of_padding(self.padding, frame)]
-            if gone:
-                found.append(~prefix(gone))
             self._made[wanted] = _joined(found, and_)
         return self._made[wanted]
 

@@ -1,0 +1,332 @@
+"""Watching a whole model: a summary of the attention of every layer, at the cost of about one more.
+
+Nothing is kept of the N×M weights; outputs are those of the model.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, overload
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.attention import Seen, observe
+from regard.attention.observing import current_observer
+from regard.attention.rollout import rollout
+from regard.attention.summary import Summary
+from regard.choices import choose
+from regard.errors import SettingError
+from regard.interop.hugging_face import is_hugging_face
+from regard.interop.inside import Site, counted_of, reached, site_of
+from regard.interop.progress import Key, Progress
+from regard.interop.record import Options, Queries, Record
+from regard.interop.torch_modules import EngineAttention
+
+KINDS = ("encoder", "decoder", "cross")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """What one attention of a model did in one pass.
+
+    Attributes:
+        kind: What attends to what: "encoder" (a text to all of itself), "decoder" (to its past) or
+            "cross" (to another).
+        layer: Which layer, from 0.
+        name: The name of the module in the model.
+        heads: The numbers of the heads that were summarised.
+        summary: (B, heads, N, …), the steps of a cached generation joined.
+        call: Which pass, from 0: a forward of the model, or a whole generation.
+    """
+
+    kind: str
+    layer: int
+    name: str
+    heads: tuple[int, ...]
+    summary: Summary
+    call: int
+
+
+class Watch(Sequence[Watched]):
+    """What was seen of a model, in order of passes, kinds and layers; ``watch`` gives it."""
+
+    def __init__(self, model: nn.Module, options: Options) -> None:
+        self._model, self._options = model, options
+        self._progress, self._records = Progress(), dict[tuple[int, Key], Record]()
+        self._layers: set[int] = set()
+        self._counted: Tensor | None = None
+        self.is_called = False
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> Watched: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Watched]: ...
+
+    def __getitem__(self, index: int | slice) -> Watched | list[Watched]:
+        """What was seen of one attention, by its number in the order."""
+        if isinstance(index, slice):
+            return [_watched(record) for record in self._ordered()[index]]
+        return _watched(self._ordered()[index])
+
+    def __repr__(self) -> str:
+        lines = [f"Watch of {type(self._model).__name__}: {len(self)} attentions"]
+        lines += [
+            f"  {each.kind} {each.layer} ({each.name or '?'}): {each.summary!r}" for each in self
+        ]
+        return "\n".join(lines)
+
+    def summary(
+        self,
+        layer: int,
+        kind: str | None = None,
+        *,
+        name: str | None = None,
+        call: int = -1,
+    ) -> Summary:
+        """The summary of one layer.
+
+        Args:
+            layer: Which layer, from 0; below zero counts from the last.
+            kind: "encoder", "decoder" or "cross"; None where the layer has one of them only.
+            name: The module's name, where several have one number.
+            call: Which pass; -1 is the last.
+
+        Raises:
+            SettingError: There is no such attention, or there are several.
+        """
+        return self._find(layer, kind, name, call).summary()
+
+    def rows(
+        self,
+        layer: int,
+        queries: Iterable[int],
+        kind: str | None = None,
+        *,
+        name: str | None = None,
+        call: int = -1,
+    ) -> Float[Tensor, "*b R M"]:
+        """The exact weights of chosen queries, (B, heads, chosen, M).
+
+        Args:
+            layer: As in ``summary``, which has the other arguments too.
+            queries: Their places.
+            kind: See there.
+            name: See there.
+            call: See there.
+
+        Raises:
+            SettingError: There is no such attention or query, or ``keep=True`` was not asked for.
+        """
+        return self._find(layer, kind, name, call).rows(list(queries))
+
+    def rollout(
+        self,
+        queries: Iterable[int],
+        kind: str | None = None,
+        *,
+        residual: float = 0.5,
+        call: int = -1,
+    ) -> Float[Tensor, "*batch R N"]:
+        """How much of chosen outputs comes from each input, through all layers: ``rollout``.
+
+        Args:
+            queries: The places of the outputs.
+            kind: "encoder" or "decoder"; None where the model has one of them only.
+            residual: The share that goes past the attention of a layer.
+            call: Which pass; -1 is the last. Not a cached generation.
+
+        Raises:
+            SettingError: ``keep=True`` was not asked for, or the pass was not made at once.
+        """
+        records = [record for record in self._pass(call) if kind in (None, record.key[0])]
+        kinds = {record.key[0] for record in records if record.key[0] != "cross"}
+        if len(kinds) != 1:
+            raise SettingError(f"kind must be one of {_listed(sorted(kinds))}; got {kind!r}.")
+        calls = [record.calls() for record in records if record.key[0] in kinds]
+        if any(len(each) > 1 for each in calls):
+            raise SettingError("call must be a pass made at once; got one of several steps.")
+        return rollout([each[0] for each in calls], list(queries), residual=residual)
+
+    def see(self, seen: Seen) -> None:
+        """Add a call of ``attend``."""
+        site = site_of(seen)
+        key = (site.kind, site.layer, site.name)
+        start = self._progress.start_of(key, seen.query.shape[-2], site.first)
+        self._layers.add(site.layer)
+        chosen = self._options
+        if chosen.layers is not None and site.layer not in chosen.layers:
+            return
+        if chosen.kinds is not None and site.kind not in chosen.kinds:
+            return
+        number = self._progress.number
+        record = self._records.setdefault((number, key), Record(key, number, chosen))
+        record.add(seen, (start, site.gone), self._counted_of(seen, site))
+
+    def finish(self) -> None:
+        """Raise SettingError if the block saw nothing of what it was to see."""
+        if not self._layers and self.is_called:
+            raise SettingError(
+                "model must attend through regard or transformers' AttentionInterface; got "
+                f"{type(self._model).__name__}, none of whose attention could be seen."
+            )
+        unknown = set(self._options.layers or ()) - self._layers
+        if unknown and self._layers:
+            raise SettingError(
+                f"layers must be of {_listed(sorted(self._layers))}; got {_listed(sorted(unknown))}."
+            )
+
+    def _counted_of(self, seen: Seen, site: Site) -> Tensor | None:
+        """Which queries are no padding; those of cross-attention are its decoder's."""
+        counted = counted_of(seen, site)
+        if site.kind == "decoder":
+            self._counted = counted
+        if site.kind == "cross" and self._counted is not None:
+            fits = self._counted.shape == (len(seen.query), seen.query.shape[-2])
+            return self._counted if fits else None
+        return counted
+
+    def _ordered(self) -> list[Record]:
+        def order(record: Record) -> tuple[int, int, int, str]:
+            kind, layer, name = record.key
+            return record.call, KINDS.index(kind) if kind in KINDS else len(KINDS), layer, name
+
+        return sorted(self._records.values(), key=order)
+
+    def _pass(self, call: int) -> list[Record]:
+        records = self._ordered()
+        calls = sorted({record.call for record in records})
+        if not -len(calls) <= call < len(calls):
+            raise SettingError(
+                f"call must be of the passes that were seen, {len(calls)}; got {call}."
+            )
+        return [record for record in records if record.call == calls[call]]
+
+    def _find(self, layer: int, kind: str | None, name: str | None, call: int) -> Record:
+        records = self._pass(call)
+        if layer < 0:
+            layer += 1 + max(record.key[1] for record in records if kind in (None, record.key[0]))
+        found = [
+            record
+            for record in records
+            if record.key[1] == layer
+            and kind in (None, record.key[0])
+            and name in (None, record.key[2])
+        ]
+        if len(found) == 1:
+            return found[0]
+        asked = f"layer={layer}, kind={kind!r}, name={name!r}"
+        there = ", ".join(f"{each.key[0]} {each.key[1]} {each.key[2]}" for each in found or records)
+        raise SettingError(f"layer must be one of those that were seen: {there}; got {asked}.")
+
+
+@contextmanager
+def watch(
+    model: nn.Module,
+    layers: Iterable[int] | int | None = None,
+    heads: Iterable[int] | int | None = None,
+    *,
+    kinds: Iterable[str] | str | None = None,
+    top: int = 8,
+    map: int = 64,  # noqa: A002  (what it is called everywhere else)
+    queries: Queries | Mapping[str, Queries] | None = None,
+    keep: bool = False,
+) -> Iterator[Watch]:
+    """See what a model looks at: a summary of every attention inside the block.
+
+    Works on models of this package, on torch's after ``use``, and on Hugging Face models, whose
+    attention is the engine's inside the block and what it was before after it. What ``summarize``
+    gives for each layer and head, at any length; the steps of a cached generation are joined. In a
+    beam search, a batch row is a place in the beam, whichever hypothesis holds it.
+
+    Queries that are padding do not count in what keys receive, where the model's mask says which
+    those are.
+
+    Args:
+        model: Any module that attends; called inside the block, in this thread.
+        layers: Which layers are summarised; None is all.
+        heads: Which heads; None is all.
+        kinds: Of "encoder", "decoder" and "cross"; None is all.
+        top: How many keys of each query are named.
+        map: How many rows and columns the pooled map has at most.
+        queries: Which queries count besides: a slice of their places, or booleans (B, all places);
+            by kind, if given as ``{"decoder": …}``. None counts all but padding.
+        keep: Whether queries and keys are kept, for ``rows``.
+
+    Raises:
+        SettingError: The attention of the model cannot be seen, or it has no such layer or head.
+
+    Example:
+        >>> from regard.interop import use
+        >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
+        >>> with watch(layer) as seen:
+        ...     _ = layer(torch.zeros(1, 5, 8))
+        >>> seen.summary(0).effective_keys[0, 0]
+        tensor([5.0000, 5.0000, 5.0000, 5.0000, 5.0000])
+    """
+    _check_model(model)
+    options = Options(
+        _numbers("layers", layers), _numbers("heads", heads), _kinds(kinds), top, map, queries, keep
+    )
+    watched, outer = Watch(model, options), current_observer()
+
+    def see(seen: Seen) -> None:
+        if outer is not None:
+            outer(seen)
+        with observe(_nobody):
+            watched.see(seen)
+
+    def called(module: nn.Module, args: Any) -> None:
+        watched.is_called = True
+
+    with ExitStack() as stack:
+        stack.enter_context(reached(model))
+        stack.callback(model.register_forward_pre_hook(called).remove)
+        with observe(see):
+            yield watched
+    watched.finish()
+
+
+def _watched(record: Record) -> Watched:
+    kind, layer, name = record.key
+    return Watched(kind, layer, name, record.heads, record.summary(), record.call)
+
+
+def _check_model(model: nn.Module) -> None:
+    torchs = [type(module) for module in model.modules()]
+    is_torchs = nn.MultiheadAttention in torchs and EngineAttention not in torchs
+    if is_torchs and not is_hugging_face(model):
+        raise SettingError(
+            "model must attend through regard; got nn.MultiheadAttention as torch has it. "
+            "Call regard.use(model) first."
+        )
+
+
+def _numbers(name: str, given: Iterable[int] | int | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    numbers = (given,) if isinstance(given, int) else tuple(given)
+    if not numbers or not all(isinstance(n, int) and n >= 0 for n in numbers):
+        raise SettingError(f"{name} must be whole numbers from 0; got {given!r}.")
+    return numbers
+
+
+def _kinds(given: Iterable[str] | str | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    kinds = (given,) if isinstance(given, str) else tuple(given)
+    for kind in kinds:
+        choose("kind", kind, dict.fromkeys(KINDS))
+    return kinds
+
+
+def _listed(things: Iterable[object]) -> str:
+    return ", ".join(map(str, things))
+
+
+def _nobody(seen: Seen) -> None:
+    """Nothing: what is summarised is nobody's attention."""
