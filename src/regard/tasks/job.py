@@ -1,6 +1,7 @@
 """What a job is: everything between lines of text and a model's tensors, and back again."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -15,6 +16,23 @@ from regard.text import BadLines
 ExampleT = TypeVar("ExampleT")
 EncodedT = TypeVar("EncodedT")
 AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures in rows.
+
+    Attributes:
+        title: What they are of.
+        columns: Names of the columns.
+        rows: As many cells each; floats are figures in percent.
+        is_matrix: Whether rows and columns are the same things, so that it can be drawn as a map.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | int | float, ...], ...]
+    is_matrix: bool = False
 
 
 @runtime_checkable
@@ -89,6 +107,17 @@ class Job(Protocol[ExampleT, EncodedT, AnswerT]):
 
     def score(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> dict[str, float]:
         """The figures of ``metrics``."""
+
+    def goodness(self, answer: AnswerT, example: ExampleT) -> float:
+        """How right one answer is, from 0 to 1: what the best and the worst are chosen by."""
+
+    def baselines(
+        self, train: Sequence[ExampleT], examples: Sequence[ExampleT]
+    ) -> dict[str, list[AnswerT]]:
+        """Answers that take no model, by the name of how they are made."""
+
+    def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
+        """Where the figures come from: by label, by length, what was taken for what."""
 
     def fingerprint(self, example: ExampleT) -> str:
         """What tells this example from others."""
