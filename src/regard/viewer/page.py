@@ -6,10 +6,12 @@ import html
 import re
 from importlib.resources import files
 
+from regard.errors import SettingError
 from regard.viewer.document import Document
 
 _STATIC = files("regard.viewer") / "static"
-_ENTRY = "main.js"
+_FILE_ENTRY = "main.js"  # asks for nothing
+_LIVE_ENTRY = "live.js"  # asks an address for exact rows
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
@@ -20,8 +22,12 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}")
 # count as such.
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
 
+# Scheme, host and port of an address, and a path without anything that could end an attribute or
+# a line of the content policy.
+_ADDRESS = re.compile(r"(https?://[\w.\-:\[\]]+)(/[\w./\-]*)?")
 
-def page(document: Document) -> str:
+
+def page(document: Document, *, rows: str | None = None) -> str:
     """The document as one self-contained HTML page.
 
     It opens from a file, under a content security policy that lets nothing be fetched and runs
@@ -29,30 +35,47 @@ def page(document: Document) -> str:
 
     Args:
         document: What to show.
+        rows: Address that answers with exact rows of weights, as ``static/fetched.js`` describes;
+            the page may then ask this host, and no other. None makes a page that asks nobody.
 
     Returns:
         The whole file; write it as UTF-8.
+
+    Raises:
+        SettingError: ``rows`` is no plain address.
 
     Example:
         >>> empty = Document(title="<b>", task="", model="", examples=())
         >>> "<title>&lt;b&gt;</title>" in page(empty)
         True
     """
-    style = _read("style.css")
-    script = bundle(_ENTRY)
+    found = _ADDRESS.fullmatch(rows or "")
+    if rows is not None and not found:
+        raise SettingError(f"rows must be an http address without a query; got {rows!r}.")
+    style = styles()
+    script = bundle(_LIVE_ENTRY if found else _FILE_ENTRY)
     policy = (
-        "default-src 'none'; img-src data:; "
+        "default-src 'none'; img-src data: blob:; "
         f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        + (f"connect-src {found[1]}; " if found else "")
+        + "base-uri 'none'; form-action 'none'"
     )
     parts = {
         "policy": policy,
         "title": _text(document.title),
         "style": style,
+        "rows": rows or "",
         "data": _UNSAFE.sub(_escaped, document.to_json()),
         "script": script,
     }
     return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
+
+
+def styles() -> str:
+    """All style sheets in ``static/`` as one, ``style.css`` with the colours first."""
+    names = sorted(file.name for file in _STATIC.iterdir() if file.name.endswith(".css"))
+    names.sort(key="style.css".__ne__)
+    return "\n".join(_read(name) for name in names)
 
 
 def bundle(entry: str) -> str:

@@ -1,29 +1,19 @@
 // What to look at: example, kind, layer and head, by hand or by key.
 
 import { element } from "./dom.js";
-import { KINDS, headsOf, kindsOf, layersOf } from "./maps.js";
+import { KINDS } from "./maps.js";
 
-const HELP = [
-  [["←", "↑", "→", "↓"], "move"],
-  [["[", "]"], "head"],
-  [["{", "}"], "layer"],
-  [[",", "."], "example"],
-  [["k"], "kind"],
-  [["m"], "mean"],
-  [["s"], "scale"],
-  [["t"], "theme"],
-  [["Esc"], "let go"],
-];
+const MOST_BUTTONS = 14; // beyond, a list to choose from
+const SCALES = [["largest", "0 – largest"], ["one", "0 – 1"], ["log", "log"]];
 
 /** The controls inside `host`; `choose(changes)` is told what was chosen. */
-export function createControls(host, data, { choose }) {
+export function createControls(host, reader, { choose }) {
+  const { examples } = reader.data;
   const select = element("select", {
     id: "example",
-    onchange: () => choose({ example: select.selectedIndex }),
+    onchange: () => choose({ example: select.selectedIndex, row: null, column: null }),
   });
-  data.examples.forEach((example, at) =>
-    select.append(element("option", {}, `${at + 1}. ${example.source}`)),
-  );
+  examples.forEach((example, at) => select.append(element("option", {}, titleOf(example, at))));
   const groups = {
     kind: choiceGroup("Attention", (value) => choose({ kind: value })),
     layer: choiceGroup("Layer", (value) => choose({ layer: value })),
@@ -37,51 +27,57 @@ export function createControls(host, data, { choose }) {
     element("label", { class: "name", for: "example" }, "Example"),
     element("div", { class: "row" }, select, count),
   );
-  if (data.examples.length > 1) host.append(picker);
+  if (examples.length > 1) host.append(picker);
   host.append(...Object.values(groups).map((group) => group.node));
 
-  /** Shows what is chosen, and what there is to choose from. */
-  function show(state) {
-    const example = data.examples[state.example];
-    select.selectedIndex = state.example;
-    count.textContent = `of ${data.examples.length}`;
-    groups.kind.show(kindsOf(example).map((kind) => [kind, KINDS[kind].name]), state.kind);
-    groups.layer.show(layersOf(example, state.kind).map(numbered), state.layer);
-    groups.head.show(headsOf(example, state.kind, state.layer).map(numbered), state.head);
-    groups.scale.show([["largest", "0 – largest"], ["one", "0 – 1"]], state.scale);
+  /** Shows what is chosen, and what there is to choose from; only the named groups. */
+  function show(state, named) {
+    const { example, kind, layer } = state;
+    select.selectedIndex = example;
+    count.textContent = `of ${examples.length}`;
+    picker.hidden = !named.includes("example");
+    const options = {
+      kind: reader.kinds(example).map((name) => [name, KINDS[name].name]),
+      layer: reader.layerChoices(example, kind).map(numbered),
+      head: reader.headChoices(example, kind, layer).map(numbered),
+      scale: SCALES,
+    };
+    for (const [name, group] of Object.entries(groups)) {
+      group.show(named.includes(name) ? options[name] : [], state[name]);
+    }
+    host.hidden = [...host.children].every((child) => child.hidden);
   }
 
   return { show };
 }
 
-/** The line that says which keys there are. */
-export function helpLine() {
-  const keys = HELP.map(([names, does]) =>
-    element("span", {}, ...names.map((name) => element("kbd", {}, name)), ` ${does}`),
-  );
-  return element("footer", { class: "help", "aria-label": "Keys" }, ...keys);
-}
-
 /** What a key changes, or null for a key that changes nothing. */
-export function changeOf(key, state, data) {
-  const example = data.examples[state.example];
+export function changeOf(key, state, reader) {
+  const { example, kind, layer } = state;
   const step = (name, values, by) => {
     const at = values.indexOf(state[name]) + by;
     return { [name]: values[(at + values.length) % values.length] };
   };
-  const examples = data.examples.map((_, at) => at);
+  const examples = reader.data.examples.map((_, at) => at);
+  const moved = { row: null, column: null };
   switch (key) {
-    case "[": case "H": return step("head", headsOf(example, state.kind, state.layer), -1);
-    case "]": case "h": return step("head", headsOf(example, state.kind, state.layer), 1);
-    case "{": case "L": return step("layer", layersOf(example, state.kind), -1);
-    case "}": case "l": return step("layer", layersOf(example, state.kind), 1);
-    case ",": return step("example", examples, -1);
-    case ".": return step("example", examples, 1);
-    case "k": return step("kind", kindsOf(example), 1);
+    case "[": case "H": return step("head", reader.headChoices(example, kind, layer), -1);
+    case "]": case "h": return step("head", reader.headChoices(example, kind, layer), 1);
+    case "{": case "L": return step("layer", reader.layerChoices(example, kind), -1);
+    case "}": case "l": return step("layer", reader.layerChoices(example, kind), 1);
+    case ",": return { ...step("example", examples, -1), ...moved };
+    case ".": return { ...step("example", examples, 1), ...moved };
+    case "k": return { ...step("kind", reader.kinds(example), 1), ...moved };
     case "m": return { layer: "mean", head: "mean" };
-    case "s": return step("scale", ["largest", "one"], 1);
+    case "s": return step("scale", SCALES.map(([name]) => name), 1);
     default: return null;
   }
+}
+
+function titleOf(example, at) {
+  const text = [...(example.source || example.output)];
+  const start = text.length > 80 ? `${text.slice(0, 80).join("")}…` : text.join("");
+  return `${at + 1}. ${example.label ? `${example.label}: ` : ""}${start}`;
 }
 
 // A layer or head as an option: counted from 1, unless it is "mean".
@@ -89,22 +85,27 @@ function numbered(value) {
   return [value, value === "mean" ? value : value + 1];
 }
 
-// Radio buttons dressed as one strip: arrow keys, focus and names come with them.
+// Radio buttons dressed as one strip: arrow keys, focus and names come with them. Many are a list.
 function choiceGroup(title, chosen) {
   const name = title.toLowerCase().replace(" ", "-");
   const strip = element("div", { class: "strip" });
-  const node = element("fieldset", { "data-group": name }, element("legend", { class: "name" }, title), strip);
+  const list = element("select", { "aria-label": title, onchange: () => chosen(keys[list.selectedIndex]) });
+  const node = element("fieldset", { "data-group": name }, element("legend", { class: "name" }, title), strip, list);
   let shown = "";
+  let keys = [];
 
   function show(options, value) {
     const asked = JSON.stringify(options);
+    const isList = options.length > MOST_BUTTONS;
     if (asked !== shown) {
-      shown = asked;
-      strip.replaceChildren(...options.map(([key, label]) => option(key, label)));
+      [shown, keys] = [asked, options.map(([key]) => key)];
+      strip.replaceChildren(...(isList ? [] : options.map(([key, label]) => option(key, label))));
+      list.replaceChildren(...(isList ? options.map(([, label]) => element("option", {}, String(label))) : []));
     }
-    options.forEach(([key], at) => {
-      strip.children[at].firstChild.checked = key === value;
-    });
+    strip.hidden = isList;
+    list.hidden = !isList;
+    if (isList) list.selectedIndex = keys.indexOf(value);
+    else keys.forEach((key, at) => (strip.children[at].firstChild.checked = key === value));
     node.hidden = options.length < 2;
   }
 

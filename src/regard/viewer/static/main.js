@@ -1,12 +1,6 @@
-// The entry of a page: shows the document that the page carries.
+// The entry of a page that is a file: shows the document that the page carries.
 
-import { element } from "./dom.js";
-import { show } from "./viewer.js";
+import { open } from "./opening.js";
+import { NO_SOURCE } from "./source.js";
 
-const root = document.getElementById("regard");
-try {
-  show(root, JSON.parse(document.getElementById("regard-data").textContent));
-} catch (error) {
-  root.append(element("p", { class: "failure", role: "alert" }, `This page could not be drawn. ${error.message}`));
-  throw error;
-}
+open(NO_SOURCE);

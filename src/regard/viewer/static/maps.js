@@ -1,4 +1,4 @@
-// From a document's plain data to one map that can be drawn. Nothing here touches a page.
+// Kinds of attention, and figures of rows of weights. Nothing here touches a page.
 
 export const KINDS = {
   cross: {
@@ -21,98 +21,77 @@ export const KINDS = {
   },
 };
 
-/** The kinds of map an example has, in the order they are offered. */
-export function kindsOf(example) {
-  return Object.keys(KINDS).filter((kind) => example.maps.some((map) => map.kind === kind));
+// A decoder alone: its rows are the tokens it has read, not those it is about to write.
+const ALONE = {
+  name: "Decoder",
+  looks: "output",
+  seen: "output",
+  says: "The text looks at itself. A row is one token that was read; its weights say which tokens up to it were mixed when the next one was predicted.",
+};
+
+/** What looks and what is seen in a kind of attention of an example. */
+export function sidesOf(example, kind) {
+  return kind === "decoder" && example.started === false ? ALONE : KINDS[kind];
 }
 
-/** The layers kept of a kind, ascending: "mean" first where there are several. */
-export function layersOf(example, kind) {
-  const layers = keptLayers(example, kind);
-  return layers.length > 1 ? ["mean", ...layers] : layers;
-}
-
-/** The heads kept of a layer: "mean" first where there are several or it was given. */
-export function headsOf(example, kind, layer) {
-  if (layer === "mean") return ["mean"]; // heads of different layers have nothing in common
-  const found = mapsOf(example, kind, layer).map((map) => map.head);
-  const heads = found.filter((head) => head !== "mean").sort((a, b) => a - b);
-  return found.includes("mean") || heads.length > 1 ? ["mean", ...heads] : heads;
-}
-
-/** The view nearest to the one wished for that the example has. */
-export function nearestView(example, wish) {
-  const kinds = kindsOf(example);
-  const kind = kinds.includes(wish.kind) ? wish.kind : kinds[0];
-  const layers = layersOf(example, kind);
-  const layer = layers.includes(wish.layer) ? wish.layer : layers[0];
-  const heads = headsOf(example, kind, layer);
-  const head = heads.includes(wish.head) ? wish.head : heads[0];
-  return { kind, layer, head };
-}
-
-/** Everything a drawing needs of one view: tokens, weights, arg-max of each row, gold links. */
-export function mapOf(example, view) {
-  const weights = weightsOf(example, view);
+/** The tokens of the rows and of the columns of a kind. */
+export function tokensOf(example, kind) {
   const output = example.output_tokens;
+  if (kind === "encoder") return { rows: example.source_tokens, columns: example.source_tokens };
+  if (kind === "cross") return { rows: output, columns: example.source_tokens };
+  if (example.started === false) return { rows: output, columns: output };
   const started = [{ text: "start", start: 0, end: 0 }, ...output].slice(0, output.length);
-  const columns = view.kind === "decoder" ? started : example.source_tokens;
-  return {
-    kind: view.kind,
-    columns,
-    rows: KINDS[view.kind].looks === "output" ? output : example.source_tokens,
-    weights,
-    largest: weights.flat().reduce((most, weight) => Math.max(most, weight), 0),
-    best: weights.map(bestOf),
-    gold: view.kind === "cross" ? goldOf(example) : new Map(),
-  };
+  return { rows: output, columns: started };
+}
+
+/** Gold links by "row,column". */
+export function goldOf(example, kind) {
+  const links = new Map();
+  if (!example.gold || kind !== "cross") return links;
+  for (const [s, t] of example.gold.possible) links.set(`${t},${s}`, "possible");
+  for (const [s, t] of example.gold.sure) links.set(`${t},${s}`, "sure");
+  return links;
 }
 
 /** Where the largest weight of a row stands, or -1 where the row sees nothing. */
 export function bestOf(row) {
-  const most = row.reduce((found, weight) => Math.max(found, weight), 0);
-  return most > 0 ? row.indexOf(most) : -1;
+  let best = -1;
+  let most = 0;
+  row.forEach((weight, at) => {
+    if (weight > most) [most, best] = [weight, at];
+  });
+  return best;
 }
 
-/** A weight as people read it: four significant digits, no more than were kept. */
-export function figure(weight) {
-  return weight === 0 ? "0" : String(Number(weight.toPrecision(4)));
+/** A row's entropy in nats. */
+export function entropyOf(row) {
+  return row.reduce((sum, weight) => (weight > 0 ? sum - weight * Math.log(weight) : sum), 0);
+}
+
+/** The mean of rows of the same length. */
+export function meanRow(rows) {
+  return Float32Array.from(rows[0], (_, at) => rows.reduce((sum, row) => sum + row[at], 0) / rows.length);
+}
+
+/** The largest entries of a row, as `{column, weight}`, falling; zeros are left out. */
+export function largestOf(row, most) {
+  const found = [];
+  row.forEach((weight, column) => {
+    if (weight > 0 && (found.length < most || weight > found.at(-1).weight)) {
+      const place = found.findIndex((other) => weight > other.weight);
+      found.splice(place < 0 ? found.length : place, 0, { column, weight });
+      if (found.length > most) found.pop();
+    }
+  });
+  return found;
+}
+
+/** A weight as people read it: at most four significant digits. */
+export function figure(weight, digits = 4) {
+  return weight === 0 ? "0" : String(Number(weight.toPrecision(digits)));
 }
 
 /** The text of a token without its marks, for a sentence about it. */
 export function nameOf(token) {
-  return token.text.replaceAll("▁", " ").trim() || "space";
-}
-
-function mapsOf(example, kind, layer) {
-  return example.maps.filter((map) => map.kind === kind && map.layer === layer);
-}
-
-function keptLayers(example, kind) {
-  const layers = example.maps.filter((map) => map.kind === kind).map((map) => map.layer);
-  return [...new Set(layers)].sort((a, b) => a - b);
-}
-
-function weightsOf(example, view) {
-  if (view.layer === "mean") {
-    const layers = keptLayers(example, view.kind);
-    return meanOf(layers.map((layer) => weightsOf(example, { ...view, layer, head: "mean" })));
-  }
-  const maps = mapsOf(example, view.kind, view.layer);
-  const given = maps.find((map) => map.head === view.head);
-  return given ? given.rows : meanOf(maps.map((map) => map.rows));
-}
-
-function meanOf(maps) {
-  return maps[0].map((row, t) =>
-    row.map((_, s) => maps.reduce((sum, map) => sum + map[t][s], 0) / maps.length),
-  );
-}
-
-function goldOf(example) {
-  const links = new Map();
-  if (!example.gold) return links;
-  for (const [s, t] of example.gold.possible) links.set(`${t},${s}`, "possible");
-  for (const [s, t] of example.gold.sure) links.set(`${t},${s}`, "sure");
-  return links;
+  return token.text.replaceAll(/[▁Ġ]/g, " ").trim() || "space";
 }

@@ -1,7 +1,9 @@
 // The matrix: tokens looked at across, tokens that look down, one cell a weight.
 
 import { element, weigh } from "./dom.js";
+import { shareOf } from "./legend.js";
 import { figure, nameOf } from "./maps.js";
+import { cssOf, inkOn, inks } from "./palette.js";
 import { tokenLabel } from "./tokens.js";
 
 const SMALLEST = 15; // pixels a cell may shrink to before the matrix scrolls
@@ -23,6 +25,7 @@ export function createMatrix(host, { point }) {
   let heads = { rows: [], columns: [] };
   let map = null;
   let at = { row: 0, column: 0 };
+  let shares = [];
 
   table.addEventListener("pointerover", (event) => {
     const place = placeOf(event.target);
@@ -99,15 +102,20 @@ export function createMatrix(host, { point }) {
     fit();
   }
 
-  /** Puts the weights into the cells; `full` is the weight of the deepest colour. */
-  function paint(next, full) {
+  /** Puts the weights into the cells; `full` is the weight of the deepest colour on the scale. */
+  function paint(next, full, scale, hits) {
     map = next;
+    shares = map.weights.map((weights) => weights.map((weight) => shareOf(weight, full, scale)));
+    heads.rows.forEach((head, row) => head.classList.toggle("found", hits.rows.includes(row)));
+    const isSquare = map.rows === map.columns;
+    const found = isSquare ? hits.rows : hits.columns;
+    heads.columns.forEach((head, column) => head.classList.toggle("found", found.includes(column)));
     const gold = { sure: ", a gold link", possible: ", a possible gold link" };
     map.weights.forEach((weights, row) =>
       weights.forEach((weight, column) => {
         const cell = cells[row][column];
         const isBest = map.best[row] === column;
-        const share = full > 0 ? Math.min(1, weight / full) : 0;
+        const share = shares[row][column];
         weigh(cell, share);
         cell.classList.toggle("slight", share < 0.1);
         cell.dataset.weight = figure(weight);
@@ -134,7 +142,7 @@ export function createMatrix(host, { point }) {
 
   /** Chooses a size of cell at which all columns fit, if there is one that can be read. */
   function fit() {
-    if (!map || !map.columns.length) return;
+    if (!map || !map.columns.length || !host.clientWidth) return;
     const longest = map.columns.reduce((most, token) => Math.max(most, widthOf(token.text)), 0);
     const split = host.parentElement.clientWidth;
     const beside = split > 700 ? READOUT : 0;
@@ -148,7 +156,31 @@ export function createMatrix(host, { point }) {
     table.classList.toggle("fine", gap === 1);
   }
 
-  return { build, paint, mark, fit, focus };
+  /** Brings a row and a column into sight. */
+  function reveal({ row, column }) {
+    (cells[row ?? 0]?.[column ?? 0])?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  /** The matrix for a file. */
+  function picture() {
+    const { ink, quiet, gold } = inks();
+    const size = 40;
+    const names = [map.rows, map.columns].map((tokens) => tokens.map(nameOf));
+    const [left, top] = names.map((side) => 16 + 8 * Math.min(24, Math.max(...side.map(widthOf))));
+    const shapes = names[0].map((text, row) => ({ text, at: [left - 8, top + size * (row + 0.62)], size: 14, fill: ink, anchor: "end" }));
+    names[1].forEach((text, column) => shapes.push({ text, at: [left + size * (column + 0.62), top - 8], size: 14, fill: ink, turn: -90 }));
+    map.weights.forEach((weights, row) =>
+      weights.forEach((weight, column) => {
+        const [x, y, share] = [left + size * column, top + size * row, shares[row][column]];
+        shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], fill: cssOf(share) });
+        if (map.gold.has(`${row},${column}`)) shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], stroke: gold, line: 2 });
+        if (weight >= 0.005) shapes.push({ text: short(weight), at: [x + size / 2, y + size / 2 + 4], size: 11, fill: share < 0.1 ? quiet : inkOn(share), anchor: "middle" });
+      }),
+    );
+    return { width: left + size * names[1].length + 8, height: top + size * names[0].length + 8, shapes };
+  }
+
+  return { build, paint, mark, fit, focus, reveal, picture };
 }
 
 function band(name) {

@@ -1,163 +1,245 @@
-// The whole instrument: one state, and parts that draw it.
+// The shell: one state, the view that draws it, and what all views share.
 
-import { createArcs } from "./arcs.js";
-import { changeOf, createControls, helpLine } from "./controls.js";
-import { element, weigh } from "./dom.js";
-import { KINDS, figure, mapOf, nearestView } from "./maps.js";
-import { createMatrix } from "./matrix.js";
-import { createReadout } from "./readout.js";
-import { createTexts } from "./texts.js";
+import { readAddress, writeAddress } from "./address.js";
+import { changeOf, createControls } from "./controls.js";
+import { element } from "./dom.js";
+import { createExport } from "./exporting.js";
+import { createFinding, hitsOf } from "./finding.js";
+import { createHelp, helpLine, meaning } from "./help.js";
+import { createReader } from "./reader.js";
+import { NO_SOURCE } from "./source.js";
+import { switchTheme, watchTheme } from "./theme.js";
 import { languagesOf } from "./tokens.js";
+import { VIEWS } from "./views.js";
 
+const VERSION = 2;
 const NOWHERE = { row: null, column: null };
+const HANDFUL = 12; // heads; more are met on the grid
 
-/** Shows a document of version 1 inside `root`. */
-export function show(root, data) {
-  if (data.format !== "regard.attention" || data.version !== 1) {
-    throw new Error(`This page reads regard.attention version 1, not ${data.format} ${data.version}.`);
-  }
+/**
+ * Shows a document inside `root`; `source` gives exact rows that the document does not hold (see
+ * source.js). The result lets go of the page again: `destroy()`.
+ */
+export function show(root, data, { source = NO_SOURCE } = {}) {
+  check(data);
+  const reader = createReader(data, source);
   const parts = layOut(root, data);
-  if (!data.examples.some((example) => example.maps.length)) {
-    parts.main.replaceChildren(element("p", { class: "hint" }, "There is nothing to look at in this document."));
-    return;
+  const first = data.examples.findIndex((_, at) => !reader.isEmpty(at));
+  const views = (at) => (data.examples[at] ? VIEWS.filter((view) => view.applies(context, at)) : []);
+  let state = {};
+  let opened = ""; // the view in which a head was last seen; "head" asks for it
+  let current = null; // the view that is shown, and of which example
+  let drawing = null; // the drawing under way
+  let isStale = false;
+  let hits = { rows: [], columns: [], key: "" };
+
+  const context = {
+    reader,
+    choose,
+    point,
+    say: (text) => (parts.said.textContent = text),
+    hits: () => hits,
+    languages: (at) => languagesOf(reader.exampleAt(at), data),
+  };
+  if (!views(Math.max(first, 0)).length) {
+    parts.host.replaceChildren(element("p", { class: "hint" }, "There is nothing to look at in this document."));
+    return { destroy: () => root.replaceChildren() };
   }
-  let state = { example: data.examples.findIndex((example) => example.maps.length), scale: "largest" };
-  let held = NOWHERE; // what was clicked or focused
-  let built = "";
-  let view = null;
+  const controls = createControls(parts.controls, reader, { choose });
+  const finding = createFinding(parts.finding, { choose, go: (place) => point(place, true, true) });
+  const help = createHelp();
+  const saving = createExport(parts.saving, { view: () => current?.instance, name: () => nameOf(state, data), say: context.say });
+  root.append(help.dialog, helpLine(help.open));
+  parts.helping.addEventListener("click", help.open);
 
-  const tell = { point };
-  const texts = createTexts(parts.texts, tell);
-  const arcs = createArcs(parts.arcs, tell);
-  const matrix = createMatrix(parts.matrix, tell);
-  const readout = createReadout(parts.readout);
-  const controls = createControls(parts.controls, data, { choose });
-  const drawn = [texts, arcs, matrix, readout];
-
+  /** Changes the state; a change of view, or of the example, is a step that Back returns from. */
   function choose(changes) {
     const wish = { ...state, ...changes };
-    const example = data.examples[wish.example];
-    if (!example.maps.length) return;
-    state = { ...wish, ...nearestView(example, wish) };
-    draw(example);
+    if (!data.examples[wish.example]) wish.example = Math.max(first, 0);
+    const offered = views(wish.example);
+    const one = offered.find((found) => found.id === opened) ?? offered.find((found) => found.id !== "grid");
+    const view = (wish.view === "head" ? one : offered.find((found) => found.id === wish.view)) ?? offered[0];
+    if (view?.controls.includes("head")) opened = view.id;
+    const isStep = Boolean(current) && (view.id !== state.view || wish.example !== state.example);
+    const { isEmpty, nearest } = reader;
+    state = { ...wish, ...(isEmpty(wish.example) ? {} : nearest(wish.example, wish)), view: view?.id };
+    if (state.kind !== wish.kind && wish.kind) Object.assign(state, NOWHERE);
+    writeAddress(state, isStep);
+    draw();
   }
 
-  function draw(example) {
-    const sides = KINDS[state.kind];
-    const languages = languagesOf(example, data);
-    view = mapOf(example, state);
-    const full = state.scale === "one" ? 1 : view.largest;
-    if (built !== `${state.example} ${state.kind}`) {
-      built = `${state.example} ${state.kind}`;
-      held = NOWHERE;
-      texts.show(example, languages);
-      arcs.build(view, languages, sides);
-      matrix.build(view, languages, sides);
+  // One drawing at a time: a state chosen meanwhile is drawn after it, the ones between are not.
+  function draw() {
+    isStale = true;
+    drawing ??= settle().finally(() => (drawing = null));
+    return drawing;
+  }
+
+  async function settle() {
+    while (isStale) {
+      isStale = false;
+      const shown = state;
+      const view = views(shown.example).find((found) => found.id === shown.view);
+      seek(shown);
+      tabs(shown);
+      controls.show(shown, view.controls);
+      finding.show(shown.find ?? "", hits);
+      parts.finding.hidden = reader.isEmpty(shown.example);
+      try {
+        if (current?.id !== view.id) {
+          current?.instance?.destroy();
+          parts.host.replaceChildren();
+          parts.host.dataset.view = view.id;
+          current = { id: view.id, instance: null };
+          current.instance = view.create(parts.host, context);
+        }
+        await current.instance.show(shown);
+        current.instance.mark?.(held());
+        saving.show(current.instance);
+        parts.host.dataset.shown = String(Number(parts.host.dataset.shown ?? 0) + 1);
+      } catch (error) {
+        const said = `This view could not be drawn. ${error.message}`;
+        current = null;
+        parts.host.replaceChildren(element("p", { class: "failure", role: "alert" }, said));
+        throw error;
+      }
     }
-    texts.paint(view, sides, full);
-    arcs.paint(view, full);
-    matrix.paint(view, full);
-    readout.paint(view, languages, sides, full);
-    controls.show(state);
-    parts.caption.textContent = sides.says;
-    parts.most.textContent = figure(full);
-    parts.gold.hidden = view.gold.size === 0;
-    mark(held);
   }
 
-  function point(place, isFirm) {
+  function seek({ example, kind, find = "" }) {
+    const key = `${example} ${kind} ${find}`;
+    if (hits.key === key) return;
+    if (!find || reader.isEmpty(example)) hits = { rows: [], columns: [], key };
+    else {
+      const { rows, columns } = reader.axes({ example, kind });
+      hits = { rows: hitsOf(rows, find), columns: rows === columns ? [] : hitsOf(columns, find), key };
+    }
+  }
+
+  const held = () => ({ row: state.row ?? null, column: state.column ?? null });
+
+  function point(place, isFirm, isFar = false) {
     if (isFirm) {
-      held = place;
-      arcs.reveal(place);
+      state = { ...state, row: place.row, column: place.column };
+      writeAddress(state, false);
+      if (isFar) current?.instance?.reveal?.(place);
     }
-    mark(place ?? held);
+    current?.instance?.mark?.(place ?? held());
   }
 
-  function mark(place) {
-    for (const part of drawn) part.mark(place);
+  function tabs(shown) {
+    const offered = views(shown.example);
+    parts.tabs.hidden = offered.length < 2;
+    parts.tabs.replaceChildren(
+      ...offered.map((view, at) =>
+        element(
+          "button",
+          {
+            type: "button", role: "tab", "aria-selected": String(view.id === shown.view), "data-view": view.id,
+            title: `${view.says} (${at + 1})`, onclick: () => choose({ view: view.id }),
+          },
+          view.title,
+        ),
+      ),
+    );
   }
 
   function press(event) {
-    const isTyping = event.target.closest?.("select, textarea, input:not([type=radio])");
-    if (isTyping || event.metaKey || (event.ctrlKey && !event.altKey)) return;
-    if (event.key === "Escape") {
+    const isTyping = event.target.closest?.("select, textarea, input:not([type=radio]), dialog");
+    if (isTyping || event.defaultPrevented || event.metaKey || (event.ctrlKey && !event.altKey)) return;
+    const { key } = event;
+    const offered = views(state.example);
+    if (key === "Escape") {
       document.activeElement?.blur();
       point(NOWHERE, true);
-    } else if (event.key === "t") switchTheme();
-    else if (event.key.startsWith("Arrow") && document.activeElement === document.body) {
-      event.preventDefault();
-      matrix.focus();
-    } else {
-      const changes = changeOf(event.key, state, data);
-      if (changes) choose(changes);
+    } else if (key === "t") switchTheme();
+    else if (key === "?") help.open();
+    else if (key === "/") finding.focus();
+    else if (key === "n" || key === "p") finding.step(key === "n" ? 1 : -1);
+    else if (key === "g" && offered.some((view) => view.id === "grid")) choose({ view: "grid" });
+    else if (/^[1-9]$/.test(key) && offered[key - 1]) choose({ view: offered[key - 1].id });
+    else if (current?.instance?.press?.(event)) event.preventDefault();
+    else if (key.startsWith("Arrow") && [document.body, null].includes(document.activeElement)) current?.instance?.focus?.();
+    else {
+      const changes = reader.isEmpty(state.example) ? null : changeOf(key, state, reader);
+      if (!changes) return;
+      choose(changes);
     }
+    event.preventDefault();
   }
 
+  const restore = () => choose({ row: null, column: null, ...readAddress() });
+  const fit = () => {
+    current?.instance?.fit?.();
+    current?.instance?.mark?.(held());
+  };
+  const sized = new ResizeObserver(() => !drawing && fit());
+  const unwatch = watchTheme(fit);
   document.addEventListener("keydown", press);
-  choose(data.opening ?? { kind: "cross", layer: "mean", head: "mean" });
-  new ResizeObserver(() => {
-    matrix.fit();
-    arcs.fit();
-    mark(held);
-  }).observe(parts.main);
+  addEventListener("popstate", restore);
+  choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...readAddress() });
+  sized.observe(parts.host);
+
+  function destroy() {
+    sized.disconnect();
+    unwatch();
+    document.removeEventListener("keydown", press);
+    removeEventListener("popstate", restore);
+    current?.instance?.destroy();
+    root.replaceChildren();
+  }
+
+  return { destroy, choose };
+}
+
+function check(data) {
+  if (data.format !== "regard.attention" || !(data.version >= 1 && data.version <= VERSION)) {
+    throw new Error(`This page reads regard.attention up to version ${VERSION}, not ${data.format} ${data.version}.`);
+  }
+}
+
+// As the document asks; else the grid, unless there are few heads or a short text says more.
+function openingOf(data, reader, example, views) {
+  const offered = views(example).map((view) => view.id);
+  const mean = { kind: "cross", layer: "mean", head: "mean" };
+  const scale = offered.includes("words") ? "largest" : "log"; // long rows are mostly faint
+  const isShort = offered.includes("words") && reader.kinds(example).includes("cross");
+  const plain = offered.find((id) => id !== "grid");
+  if (data.opening) return { example, view: plain, scale, ...data.opening };
+  const view = reader.headCount(example) > HANDFUL && !isShort ? "grid" : plain;
+  return { example, view, scale, ...mean };
+}
+
+function nameOf({ view, kind, layer, head }, data) {
+  const numbers = [["layer", layer], ["head", head]].map(([name, at]) => `${name}-${typeof at === "number" ? at + 1 : at}`);
+  const title = data.title.replaceAll(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40).replaceAll(/^-|-$/g, "");
+  return [title || "attention", view, kind, ...(view === "grid" ? [] : numbers)].filter(Boolean).join("-");
 }
 
 function layOut(root, data) {
-  const place = (name) => element("div", { class: name });
-  const section = (title, ...children) =>
-    element("section", { "aria-label": title }, element("h2", {}, title), ...children);
   const parts = {
-    controls: element("nav", { class: "controls", "aria-label": "What to look at" }),
-    texts: place("reading"),
-    arcs: place("arcs"),
-    matrix: place("holder"),
-    readout: element("aside", { class: "readout", "aria-label": "Weights" }),
-    caption: element("p", { class: "caption" }),
-    most: element("span", {}),
-    gold: element("span", { class: "key" }, sample({ "data-gold": "sure" }), "gold link", sample({ "data-gold": "possible" }), "possible"),
+    tabs: element("div", { class: "tabs", role: "tablist", "aria-label": "Views" }),
+    controls: element("div", { class: "choices" }),
+    finding: element("div", { class: "finding", role: "search" }),
+    saving: element("div", { class: "saving" }),
+    helping: element("button", { type: "button", class: "round", title: "Keys (?)", "aria-label": "Keys" }, "?"),
+    host: element("main", { class: "view" }),
+    said: element("p", { class: "said", role: "status" }),
   };
-  const legend = element(
-    "div",
-    { class: "legend" },
-    element("span", { class: "key" }, "0", ramp(), parts.most),
-    element("span", { class: "key" }, sample({ class: "best" }), "largest of its row"),
-    parts.gold,
-  );
-  parts.main = element(
-    "main",
-    {},
-    parts.texts,
-    section("Links", parts.arcs),
-    section("Matrix", parts.caption, element("div", { class: "split" }, parts.matrix, parts.readout), legend),
-  );
   const about = [data.task, data.model].filter(Boolean).join(" · ");
   const theme = element("button", { type: "button", class: "theme", title: "Light or dark (t)", onclick: switchTheme }, "Light / dark");
-  root.replaceChildren(
-    element("header", {}, element("div", {}, element("h1", {}, data.title), element("p", {}, about)), theme),
+  const nav = element(
+    "nav",
+    { class: "controls", "aria-label": "What to look at" },
+    element("div", { class: "bar" }, parts.tabs, parts.finding, parts.saving),
     parts.controls,
-    parts.main,
-    helpLine(),
+  );
+  root.replaceChildren(
+    element("header", {}, element("div", {}, element("h1", {}, data.title), element("p", {}, about)), element("div", { class: "buttons" }, theme, parts.helping)),
+    nav,
+    parts.host,
+    meaning(),
+    parts.said,
   );
   return parts;
-}
-
-function ramp() {
-  const steps = Array.from({ length: 48 }, (_, at) => {
-    const step = element("i");
-    weigh(step, at / 47);
-    return step;
-  });
-  return element("span", { class: "ramp", "aria-hidden": "true" }, ...steps);
-}
-
-function sample(attributes) {
-  return element("i", { "aria-hidden": "true", ...attributes, class: `sample ${attributes.class ?? ""}` });
-}
-
-function switchTheme() {
-  const page = document.documentElement;
-  const isDark = page.dataset.theme
-    ? page.dataset.theme === "dark"
-    : matchMedia("(prefers-color-scheme: dark)").matches;
-  page.dataset.theme = isDark ? "light" : "dark";
 }

@@ -1,0 +1,109 @@
+// The figures of a place in a text of any length: what it looks at most, how spread, what it gets.
+
+import { element, weigh } from "./dom.js";
+import { figure, nameOf } from "./maps.js";
+import { tokenLabel } from "./tokens.js";
+
+const MOST = 8; // tokens listed
+
+/** Figures inside `host`; `show(state, place, say)` may be called again before it is done. */
+export function createFacts(host, { reader, languages }) {
+  let turn = 0;
+  let said = "";
+
+  async function show(state, { row, column }, say) {
+    const mine = ++turn;
+    const axes = reader.axes(state);
+    const tongues = languages(state.example);
+    if (row === null && column === null) {
+      host.replaceChildren(element("p", { class: "hint" }, "Point at a cell or a word to read its weights."));
+      return;
+    }
+    const asRow = row !== null ? axes.rows[row] : null;
+    const [top, exact, entropy, received] = await Promise.all([
+      row === null ? null : reader.top(state, row, MOST),
+      row === null || column === null ? null : weightOf(state, row, column),
+      row === null ? null : reader.line(state, "entropy"),
+      column === null ? null : reader.line(state, "received"),
+    ]);
+    if (mine !== turn) return;
+    const parts = [];
+    if (exact) parts.push(element("p", { class: "weight" }, exact.text), exact.says ? element("p", { class: "hint" }, exact.says) : "");
+    if (row !== null && column !== null) {
+      parts.push(element("p", { class: "pair" }, tokenLabel(asRow, tongues[axes.looks]), " → ", tokenLabel(axes.columns[column], tongues[axes.seen])));
+    }
+    if (row !== null) parts.push(...rowParts(axes, tongues, row, column, top, entropy));
+    if (column !== null) parts.push(...columnParts(axes, tongues, column, received));
+    host.replaceChildren(...parts);
+    tell(axes, row, column, top, exact, say);
+  }
+
+  async function weightOf(state, row, column) {
+    const found = await reader.rows(state, [row]);
+    if (found) return { text: figure(found[0][column], 3), says: "" };
+    const kept = await reader.keptTop(state, row);
+    const entry = kept?.entries.find((one) => one.column === column);
+    if (entry) return { text: figure(entry.weight, 3), says: "" };
+    const pooled = await reader.pooled(state);
+    if (!pooled) return null;
+    const [height, width] = pooled.bucket;
+    const share = pooled.share(Math.floor(row / height), Math.floor(column / width));
+    return { text: figure(share, 3), says: `share that these ${height} tokens give those ${width}` };
+  }
+
+  function rowParts(axes, tongues, row, column, top, entropy) {
+    const head = element("h3", {}, tokenLabel(axes.rows[row], tongues[axes.looks]), element("small", {}, ` ${row + 1} looks at`));
+    const parts = [head];
+    if (top) {
+      const full = top.entries[0]?.weight ?? 1;
+      const items = top.entries.map((entry) => itemOf(entry, axes, tongues, entry.column === column, full));
+      parts.push(items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, "nothing"));
+      if (!top.isWhole) parts.push(element("p", { class: "hint" }, `its ${top.entries.length} largest; the others were not kept`));
+    } else parts.push(element("p", { class: "hint" }, "No weights of single tokens were kept of this head."));
+    if (entropy) {
+      const value = valueAt(entropy, row);
+      parts.push(element("p", { class: "hint" }, `entropy ${figure(value, 3)} nats, as if it looked at ${figure(Math.exp(value), 3)} tokens alike${onAverage(entropy)}`));
+    }
+    return parts;
+  }
+
+  function columnParts(axes, tongues, column, received) {
+    if (!received) return [];
+    const head = element("h3", {}, tokenLabel(axes.columns[column], tongues[axes.seen]), element("small", {}, ` ${column + 1} receives`));
+    const value = valueAt(received, column);
+    return [head, element("p", { class: "hint" }, `${figure(value, 3)} of the weights of ${axes.rows.length.toLocaleString("en")} rows${onAverage(received)}`)];
+  }
+
+  function itemOf({ column, weight }, axes, tongues, isChosen, full) {
+    const bar = element("i", { "aria-hidden": "true" });
+    weigh(bar, full > 0 ? weight / full : 0);
+    return element(
+      "li",
+      { class: isChosen ? "marked" : null, title: `place ${column + 1}` },
+      tokenLabel(axes.columns[column], tongues[axes.seen]),
+      bar,
+      element("data", { value: weight }, figure(weight, 3)),
+    );
+  }
+
+  // A row as one sentence, for people who listen.
+  function tell(axes, row, column, top, exact, say) {
+    const listed = (top?.entries ?? []).slice(0, 3).map((entry) => `${nameOf(axes.columns[entry.column])} ${figure(entry.weight, 2)}`);
+    const cell = exact && column !== null ? `, ${nameOf(axes.columns[column])} ${exact.text}` : "";
+    const text = row === null
+      ? `Column ${column + 1}, ${nameOf(axes.columns[column])}`
+      : `Row ${row + 1}, ${nameOf(axes.rows[row])}${cell}${listed.length ? `; looks most at ${listed.join(", ")}` : ""}`;
+    if (text !== said) say(text);
+    said = text;
+  }
+
+  return { show };
+}
+
+function valueAt({ values, places }, at) {
+  return values[Math.floor(at / places)];
+}
+
+function onAverage({ places }) {
+  return places > 1 ? `, on average over ${places} tokens` : "";
+}

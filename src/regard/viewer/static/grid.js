@@ -1,0 +1,234 @@
+// All heads at once: layers down, heads across, coloured by one number each.
+
+import { element, weigh } from "./dom.js";
+import { ramp } from "./legend.js";
+import { figure, sidesOf } from "./maps.js";
+import { cssOf, inkOn, inks } from "./palette.js";
+import { thumbnail } from "./thumbnail.js";
+
+const MEASURES = {
+  entropy: { name: "Entropy", unit: "nats", says: "How spread the weights of a row are: 0 where a query looks at one token, more where it looks at many." },
+  first: { name: "First token", unit: "", says: "Share of the weights that the first token receives; many heads park there what they do not need." },
+  distance: { name: "Distance", unit: "tokens", says: "How far from its own place a query looks, on average." },
+  alignment_error: { name: "Alignment error", unit: "", says: "How far each row's largest weight is from the links people set: 0 is all right, 1 all wrong." },
+};
+const WITH_FIGURES = 34; // pixels of a cell that has room for its number
+
+export const grid = {
+  id: "grid",
+  title: "Heads",
+  says: "Every head of every layer, by one number each",
+  controls: ["example"],
+  applies: ({ reader }, example) => reader.headCount(example) > 1,
+  create,
+};
+
+function create(host, { reader, choose, say }) {
+  const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": "Measure" });
+  const says = element("p", { class: "caption" });
+  const tables = element("div", { class: "grids" });
+  const aside = element("aside", { class: "readout head", "aria-label": "Head" });
+  const least = element("span", {});
+  const most = element("span", {});
+  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, least, ramp(), most));
+  host.append(
+    element(
+      "section",
+      { "aria-label": "Heads" },
+      element("div", { class: "titled" }, element("h2", {}, "Heads"), strip),
+      says,
+      element("div", { class: "split" }, tables, aside),
+      legend,
+    ),
+  );
+  let state = null;
+  let built = "";
+  let measure = "entropy";
+  let names = [];
+  let kinds = []; // {kind, found, cells}
+  let turn = 0;
+
+  async function show(next) {
+    state = next;
+    if (built !== String(state.example)) await build();
+    measure = names.includes(state.measure) ? state.measure : names[0];
+    paint();
+  }
+
+  async function build() {
+    built = String(state.example);
+    kinds = [];
+    for (const kind of reader.kinds(state.example)) kinds.push({ kind, found: await reader.measures(state.example, kind) });
+    const given = new Set(kinds.flatMap(({ found }) => found.flatMap((one) => Object.keys(one.measures))));
+    names = [...Object.keys(MEASURES).filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES[name])];
+    strip.replaceChildren(...names.map(option));
+    tables.replaceChildren(...kinds.map(tableOf));
+    aside.replaceChildren(element("p", { class: "hint" }, "Point at a head to see its map; click it to open it."));
+  }
+
+  function option(name) {
+    const input = element("input", { type: "radio", name: "measure", value: name, onchange: () => choose({ measure: name }) });
+    return element("label", {}, input, element("span", {}, titleOf(name)));
+  }
+
+  function tableOf(group) {
+    const layers = [...new Set(group.found.map(({ layer }) => layer))];
+    const heads = [...new Set(group.found.map(({ head }) => head))];
+    const size = Math.max(15, Math.min(48, Math.floor(760 / heads.length) - 3));
+    group.cells = new Map();
+    const row = (layer) => {
+      const cells = heads.map((head) => {
+        const one = group.found.find((other) => other.layer === layer && other.head === head);
+        return one ? element("td", { role: "gridcell" }, cellOf(group, one)) : element("td", {});
+      });
+      return element("tr", {}, element("th", { scope: "row" }, String(layer + 1)), ...cells);
+    };
+    const table = element(
+      "table",
+      { class: "heads", role: "grid", "data-kind": group.kind, "aria-label": `${nameOfKind(group.kind)} attention, layers by heads`, onkeydown: walk },
+      element("thead", {}, element("tr", {}, element("td", { class: "corner" }, "layer ↓ head →"), ...heads.map((head) => element("th", { scope: "col" }, head === "mean" ? head : String(head + 1))))),
+      element("tbody", {}, ...layers.map(row)),
+    );
+    table.style.setProperty("--cell", `${size}px`);
+    table.classList.toggle("figures", size >= WITH_FIGURES);
+    return element("div", {}, kinds.length > 1 ? element("h3", {}, nameOfKind(group.kind)) : "", element("div", { class: "frame" }, table));
+  }
+
+  function cellOf(group, one) {
+    const { layer, head } = one;
+    const view = { kind: group.kind, layer, head };
+    const cell = element("button", {
+      type: "button", class: "cell", tabindex: group.cells.size ? "-1" : "0", "data-layer": layer, "data-head": head,
+      onclick: () => openHead(view), onpointerenter: () => preview(view, one), onfocus: () => preview(view, one),
+    });
+    group.cells.set(`${layer} ${head}`, cell);
+    return cell;
+  }
+
+  function openHead(view) {
+    choose({ ...view, view: "head", row: null, column: null });
+  }
+
+  // The colours say how the heads of all kinds compare, from the least value to the largest.
+  function paint() {
+    for (const label of strip.children) label.firstChild.checked = label.firstChild.value === measure;
+    const values = kinds.flatMap(({ found }) => found.map((one) => one.measures[measure])).filter(isNumber);
+    const [low, high] = rangeOf(values, measure);
+    least.textContent = figure(low, 3);
+    most.textContent = `${figure(high, 3)} ${MEASURES[measure]?.unit ?? ""}`;
+    says.textContent = MEASURES[measure]?.says ?? "";
+    for (const { kind, found, cells } of kinds) {
+      for (const { layer, head, measures } of found) {
+        const cell = cells.get(`${layer} ${head}`);
+        const value = measures[measure];
+        const shown = isNumber(value) ? figure(value, 3) : "none";
+        weigh(cell, isNumber(value) && high > low ? (value - low) / (high - low) : 0);
+        cell.classList.toggle("missing", !isNumber(value));
+        cell.textContent = isNumber(value) ? short(value) : "–";
+        const where = `${nameOfKind(kind)}, layer ${layer + 1}, head ${head === "mean" ? head : head + 1}`;
+        cell.setAttribute("aria-label", `${where}: ${titleOf(measure)} ${shown}`);
+        cell.title = `${where}\n${describe(measures)}`;
+      }
+    }
+  }
+
+  async function preview(view, one) {
+    const mine = ++turn;
+    const pooled = await reader.pooled({ example: state.example, ...view });
+    if (mine !== turn) return;
+    const list = Object.entries(one.measures).map(([name, value]) =>
+      element("div", {}, element("dt", {}, titleOf(name)), element("dd", {}, isNumber(value) ? `${figure(value, 3)} ${MEASURES[name]?.unit ?? ""}` : "none")),
+    );
+    const title = `${nameOfKind(view.kind)} · layer ${view.layer + 1} · head ${view.head === "mean" ? "mean" : view.head + 1}`;
+    const sides = sidesOf(reader.exampleAt(state.example), view.kind);
+    aside.replaceChildren(
+      element("h3", {}, title),
+      pooled ? thumbnail(pooled, 200) : element("p", { class: "hint" }, "No map was kept of this head."),
+      pooled ? element("p", { class: "hint" }, `${sides.seen} across, ${sides.looks} down`) : "",
+      element("dl", { class: "measures" }, ...list),
+    );
+  }
+
+  function walk(event) {
+    const cell = event.target.closest("button");
+    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -999], End: [0, 999] }[event.key];
+    if (!cell || !step) return;
+    event.preventDefault();
+    const rows = [...tables.querySelectorAll("tbody tr")].map((row) => [...row.querySelectorAll("button")]);
+    const at = rows.findIndex((row) => row.includes(cell));
+    const row = rows[Math.max(0, Math.min(rows.length - 1, at + step[0]))];
+    const next = row[Math.max(0, Math.min(row.length - 1, rows[at].indexOf(cell) + step[1]))];
+    cell.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+    say(next.getAttribute("aria-label"));
+  }
+
+  function picture() {
+    const { ink, quiet } = inks();
+    const size = 40;
+    const shapes = [];
+    let [top, width] = [8, 0];
+    for (const { kind, found } of kinds) {
+      const layers = [...new Set(found.map(({ layer }) => layer))];
+      const heads = [...new Set(found.map(({ head }) => head))];
+      shapes.push({ text: `${nameOfKind(kind)}: ${titleOf(measure)}`, at: [8, top + 16], size: 14, fill: ink, bold: true });
+      heads.forEach((head, at) => shapes.push({ text: head === "mean" ? head : String(head + 1), at: [40 + size * (at + 0.5), top + 40], size: 11, fill: quiet, anchor: "middle" }));
+      layers.forEach((layer, at) => shapes.push({ text: String(layer + 1), at: [32, top + 48 + size * (at + 0.6)], size: 11, fill: quiet, anchor: "end" }));
+      const [low, high] = rangeOf(kinds.flatMap((group) => group.found.map((one) => one.measures[measure])).filter(isNumber), measure);
+      for (const { layer, head, measures } of found) {
+        const value = measures[measure];
+        if (!isNumber(value)) continue;
+        const share = high > low ? (value - low) / (high - low) : 0;
+        const [x, y] = [40 + size * heads.indexOf(head), top + 48 + size * layers.indexOf(layer)];
+        shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], fill: cssOf(share) });
+        shapes.push({ text: short(value), at: [x + size / 2, y + size / 2 + 4], size: 11, fill: inkOn(share), anchor: "middle" });
+      }
+      width = Math.max(width, 48 + size * heads.length);
+      top += 64 + size * layers.length;
+    }
+    return { width: Math.max(width, 280), height: top, shapes };
+  }
+
+  return {
+    show,
+    focus: () => tables.querySelector('button[tabindex="0"]')?.focus(),
+    fit: paint,
+    picture,
+    table: () => ({
+      columns: ["kind", "layer", "head", ...names],
+      rows: kinds.flatMap(({ kind, found }) => found.map(({ layer, head, measures }) => [kind, layer + 1, head === "mean" ? head : head + 1, ...names.map((name) => measures[name])])),
+    }),
+    destroy: () => host.replaceChildren(),
+  };
+}
+
+function describe(measures) {
+  return Object.entries(measures)
+    .map(([name, value]) => `${titleOf(name)}: ${isNumber(value) ? figure(value, 3) : "none"}`)
+    .join("\n");
+}
+
+// Shares are compared with 0 and 1 where they fill much of it; other values with each other.
+function rangeOf(values, measure) {
+  if (!values.length) return [0, 1];
+  const isShare = measure === "first" || measure === "alignment_error";
+  const high = values.reduce((most, value) => Math.max(most, value), 0);
+  return [0, isShare ? Math.max(high, 0.01) : high];
+}
+
+function isNumber(value) {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+function short(value) {
+  return Math.abs(value) >= 100 ? String(Math.round(value)) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2).replace(/^0\./, ".");
+}
+
+function titleOf(name) {
+  return MEASURES[name]?.name ?? name;
+}
+
+function nameOfKind(kind) {
+  return kind[0].toUpperCase() + kind.slice(1);
+}

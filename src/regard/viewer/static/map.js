@@ -1,0 +1,291 @@
+// The matrix of any size, on a canvas: all of it as a pooled map, every weight where one zooms in.
+
+import { element } from "./dom.js";
+import { createFacts } from "./facts.js";
+import { DECADES, ramp } from "./legend.js";
+import { figure } from "./maps.js";
+import { createSurface } from "./surface.js";
+import { largestShare } from "./thumbnail.js";
+import { createViewport } from "./viewport.js";
+
+const EXACT = 3; // pixels of a cell from which exact rows are asked for
+const MOST_ROWS = 256; // asked for at a time
+const STEP = 1.5; // of zooming
+const MARGINS = { left: 132, top: 104, right: 26, bottom: 8 };
+
+export const map = {
+  id: "map",
+  title: "Map",
+  says: "The whole matrix at any length: zoom to see every weight",
+  controls: ["example", "kind", "layer", "head", "scale"],
+  applies: ({ reader }, example) => !reader.isEmpty(example),
+  create,
+};
+
+function create(host, context) {
+  const { reader, point, say, choose } = context;
+  const canvas = element("canvas", {
+    tabindex: "0", class: "map", role: "application", "aria-roledescription": "matrix", onwheel: wheel, onpointermove: move,
+    onpointerdown: down, onpointerup: up, onpointerleave: () => point(null, false), ondblclick: (event) => zoomAt(STEP ** 2, event), onkeydown: key,
+  });
+  const caption = element("p", { class: "caption" });
+  const button = (text, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, text);
+  const tools = element(
+    "div",
+    { class: "tools", role: "group", "aria-label": "Zoom" },
+    button("+", "Zoom in (+)", () => zoomBy(STEP)),
+    button("−", "Zoom out (−)", () => zoomBy(1 / STEP)),
+    button("All", "See all (0)", () => whole()),
+  );
+  const what = element("span", { class: "what" });
+  const least = element("span", {});
+  const most = element("span", {});
+  const aside = element("aside", { class: "readout", "aria-label": "Weights" });
+  const facts = createFacts(aside, context);
+  const holder = element("div", { class: "holder" }, canvas);
+  host.append(
+    element(
+      "section",
+      { "aria-label": "Map" },
+      element("div", { class: "titled" }, element("h2", {}, "Map"), tools),
+      caption,
+      element("div", { class: "split wide" }, holder, aside),
+      element(
+        "div",
+        { class: "legend" },
+        element("span", { class: "key" }, least, ramp(), most),
+        what,
+        element("span", { class: "key" }, element("i", { class: "strip-key" }), "strips: mass received (top), entropy (right)"),
+      ),
+    ),
+  );
+  const surface = createSurface(canvas, MARGINS);
+  let state = null;
+  let scene = null; // what the surface draws
+  let viewport = null;
+  let shape = "";
+  let place = { row: null, column: null };
+  let grip = null; // where a drag began
+  let tileTurn = 0;
+
+  async function show(next) {
+    state = next;
+    const axes = reader.axes(state);
+    const languages = context.languages(state.example);
+    const [N, M] = [axes.rows.length, axes.columns.length];
+    const whole = await reader.map(state);
+    const [pooled, received, entropy] = await Promise.all([
+      whole ? null : reader.pooled(state), reader.line(state, "received"), reader.line(state, "entropy"),
+    ]);
+    if (shape !== `${state.example} ${state.kind}`) {
+      shape = `${state.example} ${state.kind}`;
+      viewport = createViewport(N, M);
+      surface.forget();
+    }
+    scene = {
+      axes, languages, whole, pooled, received, entropy, viewport, scale: state.scale, hits: context.hits(), tile: null,
+      pooledFull: pooled ? largestShare(pooled) : 0,
+    };
+    caption.textContent = `${axes.says} ${N.toLocaleString("en")} × ${M.toLocaleString("en")} tokens.`;
+    canvas.setAttribute("aria-label", `Attention weights, ${axes.looks} by ${axes.seen}, ${N} by ${M}. Arrow keys move, plus and minus zoom.`);
+    fit();
+    if (state.zoom && viewport.save() !== state.zoom) viewport.restore(state.zoom);
+    repaint();
+  }
+
+  function fit() {
+    if (!scene) return;
+    const width = Math.max(120, holder.clientWidth - MARGINS.left - MARGINS.right);
+    const { rows, columns } = scene.axes;
+    const height = Math.min(Math.max(140, (width * rows.length) / columns.length), 0.8 * Math.max(innerHeight, 500), 1.4 * width);
+    surface.resize(width, height);
+    viewport.resize(width, height);
+    repaint();
+  }
+
+  let frame = 0;
+  function repaint() {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => {
+      surface.draw(scene, place);
+      explain();
+      fetchTile();
+    });
+  }
+
+  function explain() {
+    const { whole, pooled, tile, pooledFull, scale } = scene;
+    const full = tile ? tile.full : whole ? whole.largest : pooledFull;
+    const top = scale === "one" ? 1 : full;
+    least.textContent = scale === "log" ? figure(top / 10 ** DECADES, 2) : "0";
+    most.textContent = figure(top, 3);
+    const [height, width] = pooled ? pooled.bucket : [1, 1];
+    what.textContent = whole || tile
+      ? "a cell is one weight"
+      : pooled
+        ? `a cell is the share that ${height} tokens give ${width} tokens`
+        : "no map was kept: zoom in";
+    tools.children[0].disabled = viewport.isClosest();
+    tools.children[1].disabled = tools.children[2].disabled = viewport.isWhole();
+  }
+
+  // Exact rows over the pooled map, for what is in sight, once a cell is large enough to be seen.
+  async function fetchTile() {
+    if (scene.whole || viewport.y() < EXACT || viewport.x() < EXACT / 2) {
+      if (scene.tile) {
+        scene.tile = null;
+        surface.draw(scene, place);
+        explain();
+      }
+      return;
+    }
+    const mine = ++tileTurn;
+    const { rows, columns } = viewport.seen();
+    if (scene.tile && scene.tile.rows[0] <= rows[0] && scene.tile.rows[1] >= rows[1]) return;
+    const first = Math.max(0, rows[0] - 16);
+    const last = Math.min(scene.axes.rows.length, rows[1] + 16, first + MOST_ROWS);
+    const queries = Array.from({ length: last - first }, (_, at) => first + at);
+    const asked = scene;
+    const found = (await reader.rows(state, queries)) ?? (await topRows(queries, columns));
+    if (mine !== tileTurn || asked !== scene || !found) return;
+    let full = 0;
+    for (const row of found) for (const weight of row) full = Math.max(full, weight);
+    scene.tile = { rows: [first, last], weights: found, full };
+    surface.forgetTile();
+    surface.draw(scene, place);
+    explain();
+  }
+
+  // Where only the largest weights of a head were kept, they are drawn alone.
+  async function topRows(queries) {
+    const found = [];
+    for (const query of queries) {
+      const kept = await reader.keptTop(state, query);
+      if (!kept) return null;
+      const row = new Float32Array(scene.axes.columns.length);
+      for (const { column, weight } of kept.entries) row[column] = weight;
+      found.push(row);
+    }
+    return found;
+  }
+
+  function zoomBy(factor, x, y) {
+    viewport.zoomBy(factor, x, y);
+    moved();
+  }
+
+  function zoomAt(factor, event) {
+    const [x, y] = surface.within(event);
+    zoomBy(factor, x, y);
+  }
+
+  function whole() {
+    viewport.whole();
+    moved();
+  }
+
+  let settling = 0;
+  function moved() {
+    repaint();
+    clearTimeout(settling);
+    settling = setTimeout(() => choose({ zoom: viewport.isWhole() ? "" : viewport.save() }), 400);
+  }
+
+  function wheel(event) {
+    const isOut = event.deltaY > 0;
+    if ((isOut && viewport.isWhole()) || (!isOut && viewport.isClosest())) return; // the page scrolls
+    event.preventDefault();
+    zoomAt(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0022)), event);
+  }
+
+  function down(event) {
+    canvas.setPointerCapture(event.pointerId);
+    grip = { x: event.clientX, y: event.clientY, isDrag: false };
+  }
+
+  function move(event) {
+    if (grip && event.buttons) {
+      const [x, y] = [grip.x - event.clientX, grip.y - event.clientY];
+      if (!grip.isDrag && Math.hypot(x, y) < 4) return;
+      grip = { x: event.clientX, y: event.clientY, isDrag: true };
+      viewport.panBy(x, y);
+      moved();
+    } else point(surface.placeAt(event, viewport), false);
+  }
+
+  function up(event) {
+    if (grip && !grip.isDrag) point(surface.placeAt(event, viewport) ?? { row: null, column: null }, true);
+    grip = null;
+  }
+
+  function key(event) {
+    const { key, shiftKey } = event;
+    const { rows, columns } = scene.axes;
+    if (key === "+" || key === "=") zoomBy(STEP, ...middle());
+    else if (key === "-") zoomBy(1 / STEP, ...middle());
+    else if (key === "0") whole();
+    else {
+      const by = Math.max(shiftKey ? 10 : 1, Math.ceil(3 / viewport.y()));
+      const across = Math.max(shiftKey ? 10 : 1, Math.ceil(3 / viewport.x()));
+      const step = {
+        ArrowUp: [-by, 0], ArrowDown: [by, 0], ArrowLeft: [0, -across], ArrowRight: [0, across],
+        PageUp: [-10 * by, 0], PageDown: [10 * by, 0], Home: [0, -columns.length], End: [0, columns.length],
+      }[key];
+      if (!step || event.ctrlKey) return;
+      const next = {
+        row: Math.min(rows.length - 1, Math.max(0, (place.row ?? -step[0]) + step[0])),
+        column: Math.min(columns.length - 1, Math.max(0, (place.column ?? -step[1]) + step[1])),
+      };
+      point(next, true);
+      viewport.reveal(next);
+      repaint();
+    }
+    event.preventDefault();
+  }
+
+  const middle = () => (place.row === null || place.column === null ? [] : [viewport.leftOf(place.column + 0.5), viewport.topOf(place.row + 0.5)]);
+
+  function mark(next) {
+    place = next;
+    if (!scene) return;
+    repaint();
+    facts.show(state, place, say);
+  }
+
+  return {
+    show,
+    mark,
+    fit,
+    focus: () => canvas.focus(),
+    reveal: (next) => {
+      viewport.reveal(next);
+      repaint();
+    },
+    picture: () => surface.picture(scene, place),
+    table,
+    destroy: () => {
+      clearTimeout(settling);
+      cancelAnimationFrame(frame);
+      host.replaceChildren();
+    },
+  };
+
+  // The weights, if they are at hand; else the shares of the pooled map.
+  function table() {
+    const { whole, pooled, axes } = scene;
+    if (whole) {
+      return {
+        columns: ["row", "token", ...axes.columns.map((token) => token.text)],
+        rows: whole.weights.map((row, at) => [at + 1, axes.rows[at].text, ...row.map((weight) => figure(weight))]),
+      };
+    }
+    if (!pooled) return { columns: [], rows: [] };
+    const across = Array.from({ length: pooled.columns }, (_, at) => at);
+    return {
+      columns: ["from row", ...across.map((at) => `from column ${at * pooled.bucket[1] + 1}`)],
+      rows: Array.from({ length: pooled.rows }, (_, row) => [
+        row * pooled.bucket[0] + 1, ...across.map((column) => figure(pooled.share(row, column))),
+      ]),
+    };
+  }
+}

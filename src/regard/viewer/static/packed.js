@@ -1,0 +1,50 @@
+// Packed arrays of a document, unfolded: see `Packed` in packing.py.
+
+/**
+ * An array as `{shape, get(at), size, error}`: `get` gives the value at a place counted with the
+ * last axis running fastest. Numbers stay as packed; values are looked up, so that an array of a
+ * million weights takes a million bytes.
+ */
+export async function unfold(packed) {
+  const size = packed.shape.reduce((product, length) => product * length, 1);
+  const width = packed.bits / 8;
+  const bytes = size ? await inflate(packed.data) : new Uint8Array(0);
+  if (bytes.length !== size * width) {
+    throw new Error(`packed data must hold ${size * width} bytes; got ${bytes.length}.`);
+  }
+  const numbers = width === 1 ? bytes : joined(bytes, size, width);
+  const value = valueOf(packed);
+  if (width === 4) return { shape: packed.shape, size, get: (at) => value(numbers[at]), error: errorOf(packed) };
+  const table = Float64Array.from({ length: 2 ** packed.bits }, (_, number) => value(number));
+  return { shape: packed.shape, size, get: (at) => table[numbers[at]], error: errorOf(packed) };
+}
+
+async function inflate(text) {
+  const deflated = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// Bytes stand plane by plane, the highest of all numbers first.
+function joined(bytes, size, width) {
+  const numbers = width === 2 ? new Uint16Array(size) : new Uint32Array(size);
+  for (let plane = 0; plane < width; plane++) {
+    const start = plane * size;
+    const shift = 8 * (width - 1 - plane);
+    for (let at = 0; at < size; at++) numbers[at] |= bytes[start + at] << shift;
+  }
+  return numbers;
+}
+
+function valueOf({ bits, scale, low, high }) {
+  const most = 2 ** bits - 1;
+  if (scale === "linear") return (number) => low + (number * (high - low)) / most;
+  const ratio = high / low;
+  return (number) => (number === 0 ? 0 : low * ratio ** ((number - 1) / (most - 1)));
+}
+
+// What a value may be off by: relative to it on a log scale.
+function errorOf({ bits, scale, low, high }) {
+  if (scale === "linear") return (high - low) / (2 ** bits - 1) / 2;
+  return (high / low) ** (0.5 / (2 ** bits - 2)) - 1;
+}

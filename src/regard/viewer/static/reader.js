@@ -1,0 +1,322 @@
+// Everything a document says, read as it is asked for. Views read documents through this only.
+//
+// A view of a map is `{example, kind, layer, head}`: `example` is its place in the document, layer
+// and head are numbers counted from 0, or "mean". Whatever needs unfolding is a promise.
+
+import { KINDS, bestOf, entropyOf, goldOf, meanRow, largestOf, sidesOf, tokensOf } from "./maps.js";
+import { unfold } from "./packed.js";
+
+const MOST_CELLS = 512 * 512; // of a matrix that is drawn whole
+const MOST_ASKED = 64; // rows asked of a source at a time
+const MOST_KEPT = 4096; // rows of a source that are kept
+const MAP = 64; // buckets along a side, where the page makes the pooled map itself
+
+/** A reader of `data`; `source` is asked for rows that the document does not hold. */
+export function createReader(data, source) {
+  const unfolded = new Map();
+  const kept = new Map(); // rows that a source gave
+
+  /** Unfolds an array once. */
+  function open(packed) {
+    if (!unfolded.has(packed)) unfolded.set(packed, unfold(packed));
+    return unfolded.get(packed);
+  }
+
+  const exampleAt = (at) => data.examples[at];
+  const summariesOf = (at, kind) => (exampleAt(at).summaries ?? []).filter((found) => found.kind === kind);
+  const mapsOf = (at, kind) => exampleAt(at).maps.filter((found) => found.kind === kind);
+  const summaryOf = (at, kind, layer) => summariesOf(at, kind).find((found) => found.layer === layer);
+
+  /** Whether there is anything to look at. */
+  function isEmpty(at) {
+    const example = exampleAt(at);
+    return !example.maps.length && !(example.summaries ?? []).length;
+  }
+
+  /** The kinds an example has, in the order they are offered. */
+  function kinds(at) {
+    return Object.keys(KINDS).filter((kind) => mapsOf(at, kind).length || summariesOf(at, kind).length);
+  }
+
+  /** The layers of a kind, ascending. */
+  function layers(at, kind) {
+    const found = [...mapsOf(at, kind), ...summariesOf(at, kind)].map((one) => one.layer);
+    return [...new Set(found)].sort((a, b) => a - b);
+  }
+
+  /** The heads of a layer, ascending; ["mean"] where only their mean was kept. */
+  function heads(at, kind, layer) {
+    const summary = summaryOf(at, kind, layer);
+    if (summary) return [...summary.heads];
+    const found = mapsOf(at, kind).filter((map) => map.layer === layer).map((map) => map.head);
+    const numbers = found.filter((head) => head !== "mean").sort((a, b) => a - b);
+    return numbers.length ? numbers : found;
+  }
+
+  /** The same, as they are offered: "mean" first where there are several. */
+  function layerChoices(at, kind) {
+    const found = layers(at, kind);
+    return found.length > 1 ? ["mean", ...found] : found;
+  }
+
+  function headChoices(at, kind, layer) {
+    if (layer === "mean") return ["mean"]; // heads of different layers have nothing in common
+    const found = heads(at, kind, layer);
+    const hasMean = mapsOf(at, kind).some((map) => map.layer === layer && map.head === "mean");
+    return (hasMean || found.length > 1) && found[0] !== "mean" ? ["mean", ...found] : found;
+  }
+
+  /** How many heads an example has, of all kinds. */
+  function headCount(at) {
+    const count = (kind) => layers(at, kind).reduce((sum, layer) => sum + heads(at, kind, layer).length, 0);
+    return kinds(at).reduce((sum, kind) => sum + count(kind), 0);
+  }
+
+  /** The view nearest to the one wished for that the example has. */
+  function nearest(at, wish) {
+    const nearestOf = (choices, wished) => (choices.includes(wished) ? wished : choices[0]);
+    const kind = nearestOf(kinds(at), wish.kind);
+    const layer = nearestOf(layerChoices(at, kind), wish.layer);
+    return { kind, layer, head: nearestOf(headChoices(at, kind, layer), wish.head) };
+  }
+
+  /** What looks (rows) and what is seen (columns): `{rows, columns, gold, looks, seen, says, name}`. */
+  function axes(view) {
+    const example = exampleAt(view.example);
+    return { ...sidesOf(example, view.kind), ...tokensOf(example, view.kind), gold: goldOf(example, view.kind) };
+  }
+
+  /** The single heads that a view is the mean of, as [layer, head]. */
+  function members({ example, kind, layer, head }) {
+    const chosen = layer === "mean" ? layers(example, kind) : [layer];
+    return chosen.flatMap((one) => {
+      const given = mapsOf(example, kind).some((map) => map.layer === one && map.head === head);
+      return given || head !== "mean" ? [[one, head]] : heads(example, kind, one).map((each) => [one, each]);
+    });
+  }
+
+  /** Whether the document itself holds all rows of a view. */
+  function holdsRows(view) {
+    return members(view).every(([layer, head]) => {
+      const summary = summaryOf(view.example, view.kind, layer);
+      return summary ? Boolean(summary.rows) : mapOfHead(view, layer, head);
+    });
+  }
+
+  const mapOfHead = ({ example, kind }, layer, head) =>
+    mapsOf(example, kind).find((map) => map.layer === layer && map.head === head);
+
+  /** The exact rows of these queries, or null where nobody has them. */
+  async function rows(view, queries) {
+    if (!queries.length) return [];
+    if (!holdsRows(view)) return source ? askedRows(view, queries) : null;
+    const found = [];
+    // Every layer counts alike in their mean, as does every head in a layer's.
+    const layersIn = new Map();
+    for (const [layer, head] of members(view)) {
+      if (!layersIn.has(layer)) layersIn.set(layer, []);
+      layersIn.get(layer).push(head);
+    }
+    for (const [layer, headsIn] of layersIn) {
+      const parts = await Promise.all(headsIn.map((head) => rowsOfHead(view, layer, head, queries)));
+      found.push(queries.map((_, at) => (parts.length === 1 ? parts[0][at] : meanRow(parts.map((part) => part[at])))));
+    }
+    return found.length === 1 ? found[0] : queries.map((_, at) => meanRow(found.map((part) => part[at])));
+  }
+
+  async function rowsOfHead(view, layer, head, queries) {
+    const summary = summaryOf(view.example, view.kind, layer);
+    if (!summary) {
+      const map = mapOfHead(view, layer, head);
+      return queries.map((query) => map.rows[query]);
+    }
+    const array = await open(summary.rows);
+    const [, N, M] = array.shape;
+    const place = summary.heads.indexOf(head);
+    return queries.map((query) => {
+      const start = (place * N + query) * M;
+      return Float32Array.from({ length: M }, (_, key) => array.get(start + key));
+    });
+  }
+
+  async function askedRows(view, queries) {
+    const { example, kind, layer, head } = view;
+    const nameOfRow = (query) => `${example} ${kind} ${layer} ${head} ${query}`;
+    const missing = queries.filter((query) => !kept.has(nameOfRow(query)));
+    for (let from = 0; from < missing.length; from += MOST_ASKED) {
+      const asked = missing.slice(from, from + MOST_ASKED);
+      const found = await source.rows(example, kind, layer, head, asked).catch(() => null);
+      if (!found) return null;
+      if (kept.size > MOST_KEPT) kept.clear();
+      asked.forEach((query, at) => kept.set(nameOfRow(query), found[at]));
+    }
+    const got = queries.map((query) => kept.get(nameOfRow(query)));
+    return got.every(Boolean) ? got : null;
+  }
+
+  /** The whole matrix with its tokens, or null where it is not held or too large to draw. */
+  async function map(view) {
+    const axis = axes(view);
+    if (!holdsRows(view) || axis.rows.length * axis.columns.length > MOST_CELLS) return null;
+    const weights = (await rows(view, axis.rows.map((_, at) => at))).map((row) => Array.from(row));
+    let largest = 0;
+    for (const row of weights) for (const weight of row) largest = Math.max(largest, weight);
+    const { kind } = view;
+    return { kind, rows: axis.rows, columns: axis.columns, weights, largest, best: weights.map(bestOf), gold: axis.gold };
+  }
+
+  /**
+   * A value along the text: `name` is "entropy", "distance" or "first" (one per query) or
+   * "received" (one per key). `{values, places}`: a value stands for so many tokens; or null.
+   */
+  async function line(view, name) {
+    const parts = [];
+    for (const [layer, head] of members(view)) {
+      const summary = summaryOf(view.example, view.kind, layer);
+      if (!summary) return lineOfRows(view, name);
+      if (!summary[name]) return null;
+      const array = await open(summary[name].values);
+      const length = array.shape[1];
+      const start = summary.heads.indexOf(head) * length;
+      parts.push({ places: summary[name].places, values: Float32Array.from({ length }, (_, at) => array.get(start + at)) });
+    }
+    const { places } = parts[0];
+    if (parts.some((part) => part.places !== places)) return null;
+    return { places, values: meanRow(parts.map((part) => part.values)) };
+  }
+
+  async function lineOfRows(view, name) {
+    const all = await rows(view, axes(view).rows.map((_, at) => at));
+    if (!all || !all.length) return null;
+    const of = {
+      entropy: entropyOf,
+      first: (row) => row[0],
+      distance: (row, at) => row.reduce((sum, weight, key) => sum + weight * Math.abs(key - at - row.length + all.length), 0),
+    }[name];
+    const values = of ? all.map(of) : Array.from(all[0], (_, key) => all.reduce((sum, row) => sum + row[key], 0));
+    return { places: 1, values: Float32Array.from(values) };
+  }
+
+  /**
+   * The pooled map: `{rows, columns, bucket, share(row, column)}`; a share is of the weights of a
+   * bucket's queries, so that a row of buckets sums to one. Or null.
+   */
+  async function pooled(view) {
+    const parts = [];
+    for (const [layer, head] of members(view)) {
+      const summary = summaryOf(view.example, view.kind, layer);
+      if (!summary) return pooledOfRows(view);
+      if (!summary.pooled) return summary.rows ? pooledOfRows(view) : null;
+      const array = await open(summary.pooled);
+      const [, R, C] = array.shape;
+      const start = summary.heads.indexOf(head) * R * C;
+      const values = Float32Array.from({ length: R * C }, (_, at) => array.get(start + at));
+      parts.push({ values, R, C, bucket: summary.bucket });
+    }
+    const { R, C, bucket } = parts[0];
+    return shared(meanRow(parts.map((part) => part.values)), R, C, bucket);
+  }
+
+  async function pooledOfRows(view) {
+    const { rows: queries, columns } = axes(view);
+    const all = await rows(view, queries.map((_, at) => at));
+    if (!all) return null;
+    const bucket = [queries, columns].map((side) => Math.max(1, Math.ceil(side.length / MAP)));
+    const [R, C] = [Math.ceil(queries.length / bucket[0]), Math.ceil(columns.length / bucket[1])];
+    const values = new Float32Array(R * C);
+    all.forEach((row, query) => {
+      const start = Math.floor(query / bucket[0]) * C;
+      row.forEach((weight, key) => (values[start + Math.floor(key / bucket[1])] += weight));
+    });
+    return shared(values, R, C, bucket);
+  }
+
+  function shared(values, R, C, bucket) {
+    for (let row = 0; row < R; row++) {
+      const cells = values.subarray(row * C, (row + 1) * C);
+      const total = cells.reduce((sum, value) => sum + value, 0);
+      if (total > 0) cells.forEach((value, at) => (cells[at] = value / total));
+    }
+    return { rows: R, columns: C, bucket, share: (row, column) => values[row * C + column] };
+  }
+
+  /**
+   * What a query looks at most: `{entries: [{column, weight}], isWhole}`, falling; `isWhole` where
+   * the whole row was at hand, else only so many were kept. Or null.
+   */
+  async function top(view, query, most = 8) {
+    const kept = await keptTop(view, query, most);
+    if (holdsRows(view) || !kept) {
+      const found = await rows(view, [query]);
+      if (found) return { entries: largestOf(found[0], most), isWhole: true };
+    }
+    return kept;
+  }
+
+  /** The same from the kept top keys alone, which is at once: for drawing many rows. */
+  async function keptTop(view, query, most = 8) {
+    if (typeof view.head !== "number") return null;
+    const summary = summaryOf(view.example, view.kind, view.layer);
+    const place = summary?.top_keys ? summary.top_heads.indexOf(view.head) : -1;
+    if (place < 0) return null;
+    const [keys, weights] = await Promise.all([open(summary.top_keys), open(summary.top_weights)]);
+    const [, N, K] = keys.shape;
+    const entries = [];
+    for (let at = 0; at < Math.min(K, most); at++) {
+      const spot = (place * N + query) * K + at;
+      if (keys.get(spot) >= 0) entries.push({ column: keys.get(spot), weight: weights.get(spot) });
+    }
+    return { entries, isWhole: false };
+  }
+
+  /** The heads of a layer whose largest weights were kept, or all where the rows are held. */
+  function topHeads(at, kind, layer) {
+    const summary = summaryOf(at, kind, layer);
+    if (!summary || summary.rows) return heads(at, kind, layer);
+    return [...(summary.top_heads ?? [])];
+  }
+
+  /** One number per head: a list of `{layer, head, measures: {name: number or null}}`. */
+  async function measures(at, kind) {
+    const found = [];
+    for (const layer of layers(at, kind)) {
+      const summary = summaryOf(at, kind, layer);
+      for (const [place, head] of heads(at, kind, layer).entries()) {
+        if (summary) {
+          const given = Object.entries(summary.measures ?? {}).map(([name, values]) => [name, values[place]]);
+          found.push({ layer, head, measures: Object.fromEntries(given) });
+        } else found.push({ layer, head, measures: await measuresOfRows({ example: at, kind, layer, head }) });
+      }
+    }
+    return found;
+  }
+
+  async function measuresOfRows(view) {
+    const { rows: queries, gold } = axes(view);
+    const all = await rows(view, queries.map((_, at) => at));
+    const seeing = all.filter((row) => row.some((weight) => weight > 0));
+    if (!seeing.length) return { entropy: null, first: null, distance: null };
+    const mean = (values) => Array.from(values).reduce((sum, value) => sum + value, 0) / seeing.length;
+    const isSquare = all.length === all[0].length;
+    const found = {
+      entropy: mean(seeing.map(entropyOf)),
+      first: mean(seeing.map((row) => row[0])),
+      distance: isSquare ? mean((await lineOfRows(view, "distance")).values) : null,
+    };
+    return gold.size ? { ...found, alignment_error: alignmentError(all, gold) } : found;
+  }
+
+  return {
+    data, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headCount, nearest, axes,
+    holdsRows, rows, map, line, pooled, top, keptTop, topHeads, measures,
+  };
+}
+
+// 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|), Och and Ney (2003); A is the arg-max of every row.
+function alignmentError(all, gold) {
+  const links = all.map((row, at) => `${at},${bestOf(row)}`).filter((link) => !link.endsWith("-1"));
+  const sure = [...gold.values()].filter((strength) => strength === "sure").length;
+  const hits = links.filter((link) => gold.get(link) === "sure").length;
+  const possible = links.filter((link) => gold.has(link)).length;
+  return links.length + sure ? 1 - (hits + possible) / (links.length + sure) : null;
+}

@@ -1,0 +1,36 @@
+// The views there are, in the order they are offered. A new view is a line here.
+//
+// A view is `{id, title, says, controls, applies(context, example), create(host, context)}`:
+//
+// - `id` stands in links; `title` on the tab; `says` is a sentence for the tab's tooltip.
+// - `controls` names which of "kind", "layer", "head", "scale" (and "example") choose what it shows.
+// - `applies` says whether there is anything to show of the example at that place.
+// - `create` fills `host` and returns an object with
+//     async show(state)   draws a state; never called again before it is done
+//     destroy()           lets go of what is outside `host`
+//   and, where it makes sense,
+//     mark(place)         shows what is pointed at: {row, column}, either of them null
+//     reveal(place)       brings a place into sight
+//     fit()               the size, the theme or the font changed
+//     press(event)        a key; true if it was used
+//     focus()             takes the keyboard
+//     picture()           {width, height, shapes} for PNG and SVG: see exporting.js
+//     table()             {columns: [names], rows: [[values]]} for CSV
+//
+// The state is plain: {view, example, kind, layer, head, scale, row, column, find, ...}. Every
+// member stands in the link to the page, so a view may add members of its own (text or numbers).
+//
+// The context is what a view may use of the shell:
+//     reader              everything of the document: reader.js
+//     choose(changes)     changes the state, after which show() is called; {view: "head"} asks for
+//                         the view in which heads are looked at
+//     point(place, firm)  tells what is pointed at; firmly by focus or click, else in passing
+//     say(text)           tells people who listen
+//     hits()              places of tokens that were searched for: {rows: [], columns: []}
+//     languages(example)  {source, output, "output so far"}: languages of an example's sides
+
+import { grid } from "./grid.js";
+import { map } from "./map.js";
+import { words } from "./words.js";
+
+export const VIEWS = [grid, words, map];
