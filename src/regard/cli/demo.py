@@ -75,7 +75,9 @@ def _predictor(run: Path) -> "Predictor":
         note(f"using the translator in {run}; delete that folder to train it again")
         return Predictor.load(run)
     note("training a Chinese-to-English translator on the built-in phrasebook")
-    return train(read_recipe(packaged_recipe("demo")), run, reporter=ConsoleReporter()).predictor
+    trained = train(read_recipe(packaged_recipe("demo")), run, reporter=ConsoleReporter())
+    predictor: Predictor = trained.predictor
+    return predictor
 
 
 def _outputs(predictor: "Predictor", phrases: "Sequence[Phrase]") -> list[str]:

@@ -31,30 +31,44 @@ def evaluate(
     references: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     compare: Path | None = None,
     beam_size: int | None = None,
+    plot: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Measure how good a run's translations are.
+    """Measure how good a run's outputs are.
 
     Example: `regard evaluate regard-demo --split new`
 
-    Prints BLEU and chrF with sacrebleu's signatures and 95 % intervals, exact match, what trivial
-    outputs would score, quality by length of the source, and ten outputs to read: best, worst and
-    at random.
+    Of a translator: BLEU and chrF with sacrebleu's signatures and 95 % intervals, exact match, what
+    trivial outputs would score, quality by length of the source, and ten outputs to read: best,
+    worst and at random. Of other tasks: their figures with intervals, beside answers that take no
+    model; by label and by length; what was taken for what; and ten examples to read.
 
     Args:
         run: The run folder.
         split: Part of the recipe's data: test, valid or train; the phrasebook has new as well.
-        source: Lines to translate instead, or a .tsv or .jsonl file of pairs.
+        source: Lines to translate instead, or a .tsv or .jsonl file of pairs; for other tasks, a
+            file like the recipe's own.
         target: The right answers to the lines of --source.
         references: Further files of right answers, line by line.
         compare: Another run, to say which is better and whether that is chance.
         beam_size: Hypotheses kept at each step; 1 is greedy. By default the recipe's.
+        plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
         as_json: Print one JSON object instead.
     """
     from regard import __version__
     from regard.checks import check_at_least
+    from regard.cli.jobs import evaluate_run_of_job, is_run_of_job
     from regard.inference import Predictor, evaluation
 
+    if is_run_of_job(run):
+        given: dict[str, object] = {"--target": target, "--references": references}
+        given |= {"--compare": compare, "--beam-size": beam_size}
+        evaluate_run_of_job(
+            run, split=split, source=source, plot=plot, as_json=as_json, given=given
+        )
+        return
+    if plot is not None:
+        raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     predictor = Predictor.load(run)

@@ -60,6 +60,12 @@ class Job(Protocol[ExampleT, EncodedT, AnswerT]):
         """The examples of ``train``, ``valid`` or ``test``; none if the recipe names no file."""
 
     @classmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[ExampleT]
+    ) -> tuple[list[ExampleT], list[ExampleT]]:
+        """The examples to train on and those to validate on, where the recipe names no others."""
+
+    @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[ExampleT]) -> "Job[Any, Any, Any]":
         """The job with its vocabularies, from the training examples."""
 
@@ -80,9 +86,19 @@ class Job(Protocol[ExampleT, EncodedT, AnswerT]):
         """The example, without an answer, that a line of text or a JSON record asks about."""
 
     def encode(
-        self, examples: Iterable[ExampleT], *, too_long: BadLines | None = None
+        self,
+        examples: Iterable[ExampleT],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
     ) -> list[EncodedT]:
-        """Ids of each example; an example left out as too long, in training only, is counted."""
+        """Ids of each example.
+
+        Args:
+            examples: What goes in.
+            training: Whether it is to learn from: then examples may be left out, or cut up.
+            too_long: Where what is left out or cut off for its length is counted.
+        """
 
     def lengths(self, encoded: Sequence[EncodedT]) -> Int64[np.ndarray, " n"]:
         """What each costs of ``training.batch_tokens``."""

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from regard.models import MODELS
+from regard.models import LANGUAGE_MODELS, MODELS
 from regard.tasks.job import Job
+from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.recipe import DataConfig, DecodingConfig
 from regard.text import TokenizerConfig
 
@@ -40,5 +41,6 @@ class Kind:
 _SEQ2SEQ = {"transformer": MODELS["transformer"], **MODELS}
 
 TASKS: dict[str, Kind] = {
+    "language_modelling": Kind(data=TextData, models=LANGUAGE_MODELS, job=LanguageModelling),
     "translation": Kind(data=DataConfig, models=_SEQ2SEQ, decoding=DecodingConfig),
 }

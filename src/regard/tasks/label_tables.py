@@ -50,5 +50,7 @@ def confusion_table(given: Sequence[str], right: Sequence[str]) -> Table:
     counts = confusion(given, right)
     labels = [score.label for score in sorted(by_label(given, right), key=lambda s: -s.count)]
     shown = labels[:_MOST_LABELS]
-    rows = tuple((row, *(counts.get((row, column), 0) for column in shown)) for row in shown)
-    return Table("right label ↓ taken for →", ("", *shown), rows, is_matrix=True)
+    rows: list[tuple[str | int, ...]] = [
+        (row, *(counts.get((row, column), 0) for column in shown)) for row in shown
+    ]
+    return Table("right label ↓ taken for →", ("", *shown), tuple(rows), is_matrix=True)

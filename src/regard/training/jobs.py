@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from regard.errors import DataError
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, Job, Recipe
-from regard.tasks.held_out import hold_out
 from regard.text import BadLines, Batches
 from regard.training.settings import TrainingConfig
 
@@ -42,7 +41,7 @@ class JobTraining:
     ) -> None:
         self.recipe, self.job, self.config = recipe, job, config
         self.unit = job.unit
-        self.corpus = job.encode(train, too_long=too_long)
+        self.corpus = job.encode(train, training=True, too_long=too_long)
         if not self.corpus:
             raise DataError(
                 f"data.train must hold {job.unit} that are not too long; got none. "
@@ -64,7 +63,7 @@ class JobTraining:
         if not train:
             raise DataError("data.train must name the training text; got nothing.")
         valid = job.read(recipe, "valid", bad_lines=bad_lines)
-        return (train, valid) if valid else hold_out(train, unit=job.unit)
+        return (train, valid) if valid else job.hold_out(recipe, train)
 
     @classmethod
     def fingerprint(cls, example: Any) -> str:

@@ -1,6 +1,11 @@
 """The learning rate over the course of training."""
 
+import math
+
 from regard.training.settings import TrainingConfig
+
+# What the cosine falls to, as a share of the peak: Hoffmann et al. (2022), section 3.
+_COSINE_END = 0.1
 
 
 def peak_rate(config: TrainingConfig, model_dim: int) -> float:
@@ -32,8 +37,12 @@ def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -
         return peak * update / config.warmup
     if config.schedule == "inverse_sqrt":
         return float(peak * (config.warmup / update) ** 0.5)
+    # The end of warm-up as a share of training follows from where we are now.
+    warm = share * config.warmup / update
+    left = max(0.0, 1 - share) / max(1e-9, 1 - warm)
     if config.schedule == "linear":
-        # From the end of warm-up, whose share of training follows from where we are now.
-        warm = share * config.warmup / update
-        return peak * max(0.0, 1 - share) / max(1e-9, 1 - warm)
+        return peak * left
+    if config.schedule == "cosine":
+        wave = 0.5 * (1 - math.cos(math.pi * min(1.0, left)))
+        return peak * (_COSINE_END + (1 - _COSINE_END) * wave)
     return peak

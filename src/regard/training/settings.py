@@ -23,7 +23,7 @@ class TrainingConfig:
         learning_rate: The peak; None is the paper's, (model_dim * warmup) ** -0.5.
         warmup: Updates over which the learning rate rises to its peak.
         schedule: After the peak: ``inverse_sqrt`` as in Vaswani et al. (2017, 5.3), ``linear`` to
-            zero at the end of training, or ``constant``.
+            zero at the end of training, ``cosine`` to a tenth of the peak, or ``constant``.
         optimizer: ``adamw``; ``muon`` for weight matrices with AdamW for the rest; or ``sgd``.
         momentum: Of Muon and SGD.
         betas: Adam's decay rates.
@@ -51,7 +51,7 @@ class TrainingConfig:
     accumulate: int = 1
     learning_rate: float | None = None
     warmup: int = 4000
-    schedule: Literal["inverse_sqrt", "linear", "constant"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
     optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
     momentum: float = 0.95
     betas: tuple[float, ...] = (0.9, 0.98)

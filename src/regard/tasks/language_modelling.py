@@ -1,0 +1,377 @@
+"""Language modelling: every token of a running text, predicted from those before it."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.checks import check_at_least, check_fraction
+from regard.errors import DataError, SettingError
+from regard.models import LANGUAGE_MODELS
+from regard.tasks.job import Table
+from regard.tasks.recipe import Recipe
+from regard.text import (
+    EOS_ID,
+    BadLines,
+    Tokenizer,
+    load_tokenizer,
+    normalize,
+    read_lines,
+    train_tokenizer,
+)
+
+# Lines of a passage, the unit that is held out, evaluated and shown.
+_PASSAGE_LINES = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextData:
+    """Where the running text is.
+
+    Attributes:
+        train: Text files, which may end in .gz or .zst.
+        valid: The same, for validation; empty takes the end of the training text.
+        test: The same, for ``evaluate``.
+        valid_share: How much of the training text its end is, where ``valid`` is empty.
+        context: Tokens that a training window holds.
+        overlap: Tokens of a window that evaluation has read before: each is scored once, with at
+            least so many before it, but for the first of a passage.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    valid_share: float = 0.05
+    context: int = 256
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        check_at_least("context", self.context, 2)
+        check_fraction("valid_share", self.valid_share)
+        if not 0 <= self.overlap < self.context:
+            raise SettingError(
+                f"overlap must be at least 0 and below context = {self.context}; "
+                f"got {self.overlap}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of text.
+
+    Attributes:
+        lines: Its lines, normalised.
+        where: ``file:line`` it begins at.
+    """
+
+    lines: tuple[str, ...]
+    where: str
+
+    @property
+    def size(self) -> int:
+        """Bytes of it in UTF-8, line ends included."""
+        return sum(len(line.encode()) + 1 for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Ids to be predicted.
+
+    Attributes:
+        ids: All ids of the text it is part of, or its own.
+        first: Where in them it begins.
+        length: How many are predicted.
+    """
+
+    ids: Int64[np.ndarray, " ids"]
+    first: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowBatch:
+    """Windows of text, batch first.
+
+    Attributes:
+        ids: What is read.
+        labels: What comes next; -1 where that is not to be counted.
+        owners: Which of the stretches each row is part of.
+        count: How many stretches there are.
+    """
+
+    ids: Int[Tensor, "B N"]
+    labels: Int[Tensor, "B N"]
+    owners: Int[Tensor, " B"]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """How unexpected a passage was.
+
+    Attributes:
+        nats: −log p of all its tokens.
+        tokens: How many they are, line ends included.
+    """
+
+    nats: float
+    tokens: int
+
+    def text(self) -> str:
+        """Nats a token."""
+        return f"{self.nats / self.tokens:.4f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {"nats": round(self.nats, 4), "tokens": self.tokens}
+
+
+class LanguageModelling:
+    """Running text to predictions.
+
+    A line's end is the end token, so that a line break is one more thing to predict.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training text.
+    """
+
+    unit: ClassVar[str] = "passages"
+    metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
+        self.recipe, self.tokenizer = recipe, tokenizer
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Passage]:
+        """The passages of a split; none if the recipe names no file.
+
+        Raises:
+            DataError: A file is missing, or a line is not UTF-8.
+        """
+        return [passage for file in recipe.files(split) for passage in _passages(file)]
+
+    @classmethod
+    def hold_out(
+        cls, recipe: Recipe, passages: Sequence[Passage]
+    ) -> tuple[list[Passage], list[Passage]]:
+        """The text without its end, and its end."""
+        wanted = recipe.data.valid_share * sum(len(passage.lines) for passage in passages)
+        rest, held = list(passages), list[Passage]()
+        while len(rest) > 1 and sum(len(passage.lines) for passage in held) < wanted:
+            held.insert(0, rest.pop())
+        if not held:
+            raise DataError(
+                f"data.train must hold more than {_PASSAGE_LINES} lines where data.valid is not "
+                "set; got fewer."
+            )
+        return rest, held
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "LanguageModelling":
+        """The job with a tokenizer learned from the training text."""
+        lines = (line for passage in examples for line in passage.lines)
+        return cls(recipe, train_tokenizer(lines, recipe.tokenizer))
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "LanguageModelling":
+        """The job with the tokenizer that ``save`` wrote."""
+        return cls(recipe, load_tokenizer(folder / "text"))
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer."""
+        (folder / "text").mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(folder / "text")
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights.
+
+        Raises:
+            SettingError: It cannot take a window of ``data.context`` tokens.
+        """
+        _, architecture = LANGUAGE_MODELS[self.recipe.model_type]
+        model: Any = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
+        context = self.recipe.data.context
+        if model.max_length is not None and model.max_length < context:
+            raise SettingError(
+                f"model.max_length must be at least data.context = {context}; "
+                f"got {model.max_length}."
+            )
+        built: nn.Module = model
+        return built
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        kind, size = self.recipe.tokenizer.type, self.tokenizer.vocab_size
+        return [f"{kind} tokenizer: {size:,} pieces; windows of {self.recipe.data.context} tokens"]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Passage:
+        """The text whose surprise a line or a JSON record asks for.
+
+        Raises:
+            DataError: It holds no text.
+        """
+        text = record if isinstance(record, str) else record.get("text")
+        if not isinstance(text, str) or not normalize(text):
+            raise DataError(f"{where}: text must hold something to read; got {text!r}.")
+        return Passage((normalize(text),), where)
+
+    def encode(
+        self,
+        examples: Iterable[Passage],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[Stretch]:
+        """In training, windows of the whole text; else each passage, the line end before it known.
+
+        A training window begins anywhere: ``collate`` shifts it by less than its length.
+        """
+        passages = [self._ids(passage) for passage in examples]
+        if not training:
+            return [Stretch(ids, 0, len(ids) - 1) for ids in passages]
+        text = np.concatenate([passages[0][:1], *(ids[1:] for ids in passages)])
+        context = min(self.recipe.data.context, len(text) - 1)
+        return [Stretch(text, first, context) for first in range(0, len(text) - context, context)]
+
+    def lengths(self, encoded: Sequence[Stretch]) -> Int64[np.ndarray, " n"]:
+        """Tokens predicted of each."""
+        return np.array([each.length for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[Stretch], *, generator: torch.Generator | None = None
+    ) -> WindowBatch:
+        """Windows of ``data.context`` tokens; shifted at random if a generator is given."""
+        data = self.recipe.data
+        rows: list[tuple[Tensor, Tensor, int]] = []
+        for owner, each in enumerate(encoded):
+            first = each.first
+            if generator is not None:
+                last = len(each.ids) - 1 - each.length
+                shift = int(torch.randint(each.length, (), generator=generator))
+                first = min(last, first + shift)
+            ids = torch.from_numpy(each.ids[first : first + each.length + 1])
+            rows += [(*window, owner) for window in _windows(ids, data.context, data.overlap)]
+        reads, labels, owners = (list(part) for part in zip(*rows, strict=True))
+        return WindowBatch(
+            ids=nn.utils.rnn.pad_sequence(reads, batch_first=True, padding_value=EOS_ID),
+            labels=nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=-1),
+            owners=torch.tensor(owners),
+            count=len(encoded),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: WindowBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy in nats, and the tokens it is over."""
+        logits = model.project(model(batch.ids))  # type: ignore[operator]
+        loss = F.cross_entropy(
+            logits.float().flatten(0, 1),
+            batch.labels.flatten(),
+            ignore_index=-1,
+            reduction="sum",
+            label_smoothing=smoothing,
+        )
+        return loss, int((batch.labels >= 0).sum())
+
+    def answers(self, model: nn.Module, batch: WindowBatch) -> list[Surprise]:
+        """How unexpected each stretch was."""
+        logits = model.project(model(batch.ids)).float()  # type: ignore[operator]
+        each = F.cross_entropy(
+            logits.flatten(0, 1), batch.labels.flatten(), ignore_index=-1, reduction="none"
+        ).view_as(batch.labels)
+        nats = torch.zeros(batch.count).index_add(0, batch.owners, each.sum(1))
+        tokens = torch.zeros(batch.count).index_add(
+            0, batch.owners, (batch.labels >= 0).sum(1).float()
+        )
+        return [Surprise(n, int(t)) for n, t in zip(nats.tolist(), tokens.tolist(), strict=True)]
+
+    def score(self, answers: Sequence[Surprise], examples: Sequence[Passage]) -> dict[str, float]:
+        """Perplexity of a token, and bits for a byte of the text."""
+        nats = sum(answer.nats for answer in answers)
+        tokens = sum(answer.tokens for answer in answers)
+        size = sum(example.size for example in examples)
+        return {
+            "perplexity": math.exp(min(700.0, nats / tokens)),
+            "bits per byte": nats / math.log(2) / size,
+        }
+
+    def goodness(self, answer: Surprise, example: Passage) -> float:
+        """The mean probability of a token, geometrically."""
+        return math.exp(-answer.nats / answer.tokens)
+
+    def baselines(
+        self, train: Sequence[Passage], examples: Sequence[Passage]
+    ) -> dict[str, list[Surprise]]:
+        """Every token by its frequency in training, one count added."""
+        size = self.tokenizer.vocab_size
+        counts = np.ones(size)
+        for passage in train:
+            counts += np.bincount(self._ids(passage)[1:], minlength=size)
+        cost = -np.log(counts / counts.sum())
+        found = []
+        for example in examples:
+            ids = self._ids(example)[1:]
+            found.append(Surprise(float(cost[ids].sum()), len(ids)))
+        return {"frequencies of single tokens": found}
+
+    def tables(self, answers: Sequence[Surprise], examples: Sequence[Passage]) -> list[Table]:
+        """None: the figures are means over one running text."""
+        return []
+
+    def fingerprint(self, example: Passage) -> str:
+        """Its lines."""
+        return "\n".join((*example.lines, ""))
+
+    def show(self, example: Passage, answer: Surprise) -> str:
+        """How a passage begins, and its perplexity."""
+        begin = " / ".join(line for line in example.lines if line)[:60]
+        return f"{begin}… (perplexity {math.exp(answer.nats / answer.tokens):.2f})"
+
+    def _ids(self, passage: Passage) -> Int64[np.ndarray, " ids"]:
+        """Its tokens and line ends, and the line end before it."""
+        ids = [EOS_ID]
+        for line in self.tokenizer.encode_all(list(passage.lines)):
+            ids += [*line, EOS_ID]
+        return np.array(ids, dtype=np.int64)
+
+
+def _passages(path: Path) -> Iterable[Passage]:
+    lines: list[str] = []
+    where = f"{path}:1"
+    for line in read_lines(path):
+        if line.problem is not None:
+            raise DataError(
+                f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
+                "iconv -f ITS-ENCODING -t UTF-8."
+            )
+        if not lines:
+            where = line.where
+        lines.append(normalize(line.text))
+        if len(lines) == _PASSAGE_LINES:
+            yield Passage(tuple(lines), where)
+            lines = []
+    if lines:
+        yield Passage(tuple(lines), where)
+
+
+def _windows(
+    ids: Int[Tensor, " n"], context: int, overlap: int
+) -> Iterable[tuple[Int[Tensor, " N"], Int[Tensor, " N"]]]:
+    """What is read and what comes next, in windows; what a window before has scored is -1."""
+    step = context - overlap
+    for first in range(0, max(1, len(ids) - 1 - overlap), step):
+        reads, labels = ids[first : first + context], ids[first + 1 : first + context + 1]
+        if first:
+            labels = labels.clone()
+            labels[:overlap] = -1
+        yield reads[: len(labels)], labels

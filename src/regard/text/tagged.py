@@ -1,0 +1,177 @@
+"""Sentences of words with a tag each: CoNLL-U, columns with blank lines between, JSONL."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.choices import choose
+from regard.errors import DataError
+from regard.text.lines import BadLines, Line, read_lines, text_suffix
+from regard.text.normalization import normalize
+from regard.text.records import OnBadLine
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedWords:
+    """A sentence.
+
+    Attributes:
+        words: As they were cut; of Chinese, often single characters.
+        tags: One a word; None where they are asked for.
+        where: ``file:line`` it begins at.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None
+    where: str
+
+
+def read_tagged(
+    path: Path,
+    *,
+    word: int = 1,
+    tag: int = 2,
+    on_bad_line: OnBadLine = "error",
+    bad_lines: BadLines | None = None,
+) -> Iterator[TaggedWords]:
+    r"""The sentences of one file.
+
+    Of ``.conllu`` files words and universal tags (columns 2 and 4) are read; a contraction's line
+    (``1-2``) and an empty node's (``8.1``) are passed over, its words are lines of their own. Of
+    ``.conll``, ``.tsv`` and ``.txt`` files, columns parted by a tab, a sentence's end by a blank
+    line. Of ``.jsonl``, the lists at "tokens" and "tags".
+
+    Args:
+        path: The file, which may be compressed: ``.gz``, ``.zst``.
+        word: The word's column, from 1; not of CoNLL-U.
+        tag: The tag's column.
+        on_bad_line: Whether a sentence that cannot be used is an error, or is left out.
+        bad_lines: Where sentences left out are counted.
+
+    Raises:
+        DataError: The file is missing, damaged or holds no sentence that can be used, or one
+            cannot be used and ``on_bad_line`` is ``"error"``.
+        SettingError: The file's ending does not say how to read it.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "names.conll"
+        >>> _ = path.write_text("江\tB-PER\n\n在\tO\n京\tB-LOC\n", encoding="utf-8")
+        >>> [(found.words, found.tags) for found in read_tagged(path)]
+        [(('江',), ('B-PER',)), (('在', '京'), ('O', 'B-LOC'))]
+    """
+    read = choose(f"the ending of {path}", text_suffix(path), _READERS)
+    is_empty = True
+    for block in read(path):
+        try:
+            found = block(word, tag)
+        except DataError as error:
+            if on_bad_line == "error":
+                raise
+            if bad_lines is not None:
+                bad_lines.add("sentences", str(error))
+            continue
+        if found is not None:
+            is_empty = False
+            yield found
+    if is_empty:
+        raise DataError(f"{path} must hold sentences of words and tags; got none that can be used.")
+
+
+# What is left of a sentence's lines once they are parsed, given the columns of word and tag.
+_Block = Callable[[int, int], TaggedWords | None]
+
+
+def _columns(path: Path) -> Iterator[_Block]:
+    for lines in _paragraphs(path):
+        yield lambda word, tag, lines=lines: _sentence(  # type: ignore[misc]
+            [_cells(line, max(word, tag)) for line in lines], word - 1, tag - 1, lines[0].where
+        )
+
+
+def _conllu(path: Path) -> Iterator[_Block]:
+    for lines in _paragraphs(path):
+        kept = [line for line in lines if not line.text.startswith("#")]
+        if kept:
+            yield lambda word, tag, lines=kept: _sentence(  # type: ignore[misc]
+                [cells for line in lines if (cells := _cells(line, 10))[0].isdecimal()],
+                1,
+                3,
+                lines[0].where,
+            )
+
+
+def _jsonl(path: Path) -> Iterator[_Block]:
+    for line in read_lines(path):
+        yield lambda word, tag, line=line: _record(line)  # type: ignore[misc]
+
+
+def _record(line: Line) -> TaggedWords:
+    try:
+        record = json.loads(_readable(line))
+        words, tags = record["tokens"], record["tags"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise DataError(
+            f'{line.where}: expected a JSON object {{"tokens": [...], "tags": [...]}}, found '
+            f"{line.text[:60]!r}."
+        ) from None
+    if not (isinstance(words, list) and isinstance(tags, list) and len(words) == len(tags)):
+        raise DataError(
+            f"{line.where}: tags must be as many as tokens; got {_count(tags)} for {_count(words)}."
+        )
+    return _sentence([[str(w), str(t)] for w, t in zip(words, tags, strict=True)], 0, 1, line.where)
+
+
+def _count(value: object) -> object:
+    return len(value) if isinstance(value, list) else value
+
+
+def _sentence(rows: Sequence[Sequence[str]], word: int, tag: int, where: str) -> TaggedWords:
+    if not rows:
+        raise DataError(f"{where}: the sentence has no words.")
+    words = tuple(normalize(row[word]) or row[word] for row in rows)
+    return TaggedWords(words, tuple(row[tag].strip() for row in rows), where)
+
+
+def _cells(line: Line, least: int) -> list[str]:
+    cells = _readable(line).split("\t")
+    if len(cells) < least:
+        raise DataError(
+            f"{line.where}: expected at least {least} columns, found {len(cells)}. "
+            "A tab must stand between the word and its tag, and a blank line between sentences."
+        )
+    if not cells[least - 1].strip():
+        raise DataError(f"{line.where}: the tag is empty.")
+    return cells
+
+
+def _paragraphs(path: Path) -> Iterator[list[Line]]:
+    """The lines between blank lines."""
+    lines: list[Line] = []
+    for line in read_lines(path):
+        if line.text.strip():
+            lines.append(line)
+        elif lines:
+            yield lines
+            lines = []
+    if lines:
+        yield lines
+
+
+def _readable(line: Line) -> str:
+    if line.problem is not None:
+        raise DataError(
+            f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
+            "iconv -f ITS-ENCODING -t UTF-8."
+        )
+    return line.text
+
+
+_READERS: dict[str, Callable[[Path], Iterator[_Block]]] = {
+    ".conll": _columns,
+    ".conllu": _conllu,
+    ".jsonl": _jsonl,
+    ".tsv": _columns,
+    ".txt": _columns,
+}
