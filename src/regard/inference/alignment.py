@@ -8,17 +8,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, observe, weights
+from regard.attention import Seen, observe
 from regard.attention.alignment import (
     Link,
     Span,
-    alignment_error_rate,
     diagonal_links,
     links_from_weights,
     words_from_tokens,
 )
 from regard.errors import DataError, SettingError
+from regard.inference.maps import joined, mean_weights
 from regard.inference.predictor import Predictor
+from regard.metrics import alignment_error_rate
 from regard.tasks.translation import batched
 from regard.text import BOS_ID, EOS_ID, PAD_ID
 
@@ -180,24 +181,15 @@ def _padded(rows: list[Tensor]) -> Tensor:
 
 
 def _mean_cross(calls: Sequence[Seen], layer: int | None) -> Float[Tensor, "B T S"]:
-    """Cross weights over heads and layers averaged; a recurrent decoder calls once a token."""
-    by_layer: dict[int, list[Tensor]] = {}
-    for seen in calls:
-        if seen.kind == "cross" and layer in (None, seen.layer):
-            found = weights(
-                seen.query,
-                seen.key,
-                score=seen.score,
-                mask=seen.mask,
-                bias=seen.bias,
-                weighting=seen.weighting,
-            )
-            by_layer.setdefault(seen.layer, []).append(
-                found.reshape(len(found), -1, *found.shape[-2:]).mean(1)
-            )
-    if not by_layer:
+    """Cross weights over heads and layers averaged."""
+    chosen = [
+        mean_weights(seen)
+        for (kind, number), seen in joined(calls).items()
+        if kind == "cross" and layer in (None, number)
+    ]
+    if not chosen:
         raise SettingError(
             "layer must be one with attention to the source; this model has none"
             f"{'' if layer is None else f' at {layer}'}."
         )
-    return torch.stack([torch.cat(parts, dim=1) for parts in by_layer.values()]).mean(0)
+    return torch.stack(chosen).mean(0)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import DataError
-from regard.inference.looking import strongest_links
-from regard.inference.predictor import Look, Predictor, Translation
+from regard.inference.predictor import Alignment, Predictor, Translation
 from regard.text import Line, PairLayout, decode_lines, open_text
 
 # Lines translated at once, and bytes read at once where they are there.
@@ -25,14 +24,11 @@ class Answer:
     Attributes:
         where: The line, as ``file:line``.
         translations: Best first; one empty translation of an empty line.
-        look: What the model looked at for the best one; None if it was not asked for, or the line
-            was empty or translated in parts.
         problem: Why the line was not translated; None if it was.
     """
 
     where: str
     translations: tuple[Translation, ...]
-    look: Look | None = None
     problem: str | None = None
 
     @property
@@ -40,11 +36,16 @@ class Answer:
         """The first translation."""
         return self.translations[0]
 
+    @property
+    def alignment(self) -> Alignment | None:
+        """What the best translation's tokens looked at; None where that is not known."""
+        return self.best.alignment
+
     def text(self) -> str:
-        """The best translation; with a look, its strongest links behind a tab: ``0-0 1-1``."""
-        if self.look is None:
+        """The best translation; with its alignment, the links behind a tab: ``0-0 1-1``."""
+        if self.alignment is None:
             return self.best.text
-        links = " ".join(f"{source}-{output}" for source, output in strongest_links(self.look))
+        links = " ".join(f"{source}-{output}" for source, output in self.alignment.links())
         return f"{self.best.text}\t{links}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,11 +64,11 @@ class Answer:
                 {"translation": each.text, "score": round(each.score, 6)}
                 for each in self.translations
             ]
-        if self.look is not None:
-            members["source_tokens"] = [piece.text for piece in self.look.source_pieces]
-            members["output_tokens"] = [piece.text for piece in self.look.output_pieces]
-            # Without the row of the output's end; one column more than tokens is the source's.
-            rows = self.look.cross()[: len(self.look.output_pieces)].tolist()
+        if (found := self.alignment) is not None:
+            members["source_tokens"] = [piece.text for piece in found.source_pieces]
+            members["output_tokens"] = [piece.text for piece in found.output_pieces]
+            # One column more than tokens is the source's end.
+            rows = found.weights.tolist()
             members["attention"] = [[round(weight, 4) for weight in row] for row in rows]
         return members
 
@@ -147,7 +148,6 @@ def answers(
     name: str,
     ending: str = "",
     skip_bad_lines: bool = False,
-    attention: bool = False,
     **search: Any,
 ) -> Iterator[list[Answer]]:
     """The answers to each group of raw lines, in order.
@@ -158,8 +158,8 @@ def answers(
         name: What the lines are called in messages, such as the file's name.
         ending: Of a file's name, as for ``text_of``.
         skip_bad_lines: Whether a line that cannot be read gives an empty answer, not an error.
-        attention: Whether to look at what the model looked at.
-        search: ``beam_size``, ``length_penalty`` and ``n_best`` of ``Predictor.translate``.
+        search: ``beam_size``, ``length_penalty``, ``n_best``, ``attention`` and ``layers`` of
+            ``Predictor.translate``.
 
     Raises:
         DataError: A line cannot be read.
@@ -175,12 +175,7 @@ def answers(
                 raise DataError(problem)
         found = predictor.translate([text for text, _, _ in read], **search)
         yield [
-            Answer(
-                where,
-                tuple(translations),
-                _look(predictor, translations[0]) if attention else None,
-                problem,
-            )
+            Answer(where, tuple(translations), problem)
             for (_, where, problem), translations in zip(read, found, strict=True)
         ]
 
@@ -194,7 +189,3 @@ def _read(line: Line, layout: PairLayout, ending: str) -> tuple[str, str, str | 
         return text_of(line.text, line.where, layout=layout, ending=ending), line.where, None
     except DataError as error:
         return "", line.where, str(error)
-
-
-def _look(predictor: Predictor, best: Translation) -> Look | None:
-    return predictor.look(best.source, best.tokens) if best.source and best.parts == 1 else None

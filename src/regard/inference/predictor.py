@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import Seen, observe, weights
+from regard.attention import Seen, Summary, observe, weights
+from regard.attention.alignment import Link, links_from_weights
+from regard.attention.summarizing import summarize_seen
 from regard.checks import check_at_least
 from regard.decoding import Hypothesis, beam, greedy
 from regard.errors import DataError, SettingError
+from regard.inference.maps import joined
 from regard.inference.run import Run
+from regard.inference.trail import Trail
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.translation import batched, build_model, longest_output
 from regard.text import (
@@ -32,6 +36,31 @@ from regard.text import (
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
 
 
+# Tokens of a text, on either side, beyond which a look keeps summaries and no matrix.
+MOST_MAPPED = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """What each token of an output looked at in its source.
+
+    Attributes:
+        source_pieces: The source's tokens with their places in it.
+        output_pieces: The output's tokens with their places in it.
+        weights: One row per output token, over heads and layers averaged; where the model reads
+            the end of the source, that is the last column.
+    """
+
+    source_pieces: list[Piece]
+    output_pieces: list[Piece]
+    weights: Float[Tensor, "T S"]
+
+    def links(self) -> list[Link]:
+        """The source token that each output token looks at most; none where that is the end."""
+        end = len(self.source_pieces)
+        return [link for link in links_from_weights(self.weights) if link[0] < end]
+
+
 @dataclass(frozen=True, slots=True)
 class Translation:
     """One output.
@@ -45,6 +74,8 @@ class Translation:
         is_finished: Whether the model ended it, or it was cut at the longest length allowed.
         parts: Pieces the source was cut into because it was longer than the model has seen; 1 if
             it was not.
+        alignment: What its tokens looked at, if that was asked for; None of an empty text, of one
+            in parts, and of all but the best.
     """
 
     source: str
@@ -54,6 +85,7 @@ class Translation:
     tokens: tuple[int, ...]
     is_finished: bool
     parts: int = 1
+    alignment: Alignment | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +104,21 @@ class AttentionMap:
 
 
 @dataclass(frozen=True, slots=True)
+class AttentionSummary:
+    """The summary of one kind of attention in one layer.
+
+    Attributes:
+        kind: ``cross`` (output to source), ``encoder`` or ``decoder``.
+        layer: Which layer, from 0.
+        summary: Its one leading axis is that of the heads.
+    """
+
+    kind: str
+    layer: int
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """What a model looked at while it wrote one output.
 
@@ -83,7 +130,8 @@ class Look:
         output: The output text.
         source_pieces: The source's tokens with their places in ``source``.
         output_pieces: The output's tokens with their places in ``output``.
-        maps: Every attention of the model.
+        maps: Every attention of the model, if source and output are short.
+        summaries: The same of a long text, in memory that grows with its length.
     """
 
     source: str
@@ -91,9 +139,20 @@ class Look:
     source_pieces: list[Piece]
     output_pieces: list[Piece]
     maps: list[AttentionMap]
+    summaries: list[AttentionSummary] = field(default_factory=list)
 
     def cross(self, layer: int | None = None) -> Float[Tensor, "T S"]:
-        """Output × source weights, over heads averaged; over layers too if none is named."""
+        """Output × source weights, over heads averaged; over layers too if none is named.
+
+        Raises:
+            SettingError: The model has no such attention, or the text is so long that only its
+                summaries were kept.
+        """
+        if self.summaries:
+            raise SettingError(
+                f"text must be at most {MOST_MAPPED} tokens long for its weights to be kept; got "
+                f"{len(self.source_pieces)} and {len(self.output_pieces)}. Read its summaries."
+            )
         chosen = [m for m in self.maps if m.kind == "cross" and layer in (None, m.layer)]
         if not chosen:
             raise SettingError(
@@ -138,6 +197,8 @@ class Predictor:
         beam_size: int | None = None,
         length_penalty: float | None = None,
         n_best: int = 1,
+        attention: bool = False,
+        layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[list[Translation]]:
         """Translations of each text, best first.
@@ -150,10 +211,14 @@ class Predictor:
             beam_size: Hypotheses kept at each step; None takes the recipe's. 1 is greedy.
             length_penalty: None takes the recipe's.
             n_best: Translations wanted of each text; at most beam_size.
+            attention: Whether to note what the best translation's tokens looked at, which costs
+                next to nothing: see ``Translation.alignment``.
+            layers: Whose attention that is, counted from 0; None takes all layers.
             progress: Called after each batch with the number of texts in it.
 
         Raises:
-            SettingError: beam_size or n_best is below 1, or n_best larger than beam_size.
+            SettingError: beam_size or n_best is below 1, or n_best larger than beam_size; or the
+                attention is wanted of a model that has none to the source, or not in these layers.
         """
         beam_size = self.recipe.decoding.beam_size if beam_size is None else beam_size
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
@@ -167,7 +232,8 @@ class Predictor:
         sources = [normalize(text) for text in texts]
         parts = [self._parts(source) for source in sources]
         flat = [part for cut in parts for part in cut]
-        found = iter(self._search(flat, beam_size, length_penalty, n_best, progress))
+        wanted = _Wanted(beam_size, length_penalty, n_best, attention, layers)
+        found = iter(self._search(flat, wanted, progress))
         return [
             self._joined(source, [next(found) for _ in cut])
             for source, cut in zip(sources, parts, strict=True)
@@ -177,69 +243,73 @@ class Predictor:
     def look(self, source: str, output: Sequence[int] | str) -> Look:
         """What the model looks at when it writes ``output``: one teacher-forced pass.
 
+        A text longer than training allowed is looked at all the same, where the model can read it.
+
         Args:
             source: The source text.
             output: The output's text, or its token ids.
 
+        Returns:
+            The weights of all heads; their summaries where source or output has more than
+            ``MOST_MAPPED`` tokens.
+
         Raises:
-            DataError: The source is empty, or source or output longer than training allowed.
+            DataError: The source is empty, or source or output longer than the model's positions.
         """
         source = normalize(source)
         target = self.tokenizer.target
         ids = list(target.encode(output) if isinstance(output, str) else output)
         source_ids = self.tokenizer.source.encode(source)
-        longest = self.recipe.data.max_length
         if not source_ids:
             raise DataError("source must hold text to look at; got an empty line.")
-        if len(source_ids) > longest:
-            raise DataError(
-                f"source must be at most {longest} tokens long to be looked at; "
-                f"got {len(source_ids)}. Look at one sentence at a time."
-            )
-        most = int(longest_output(torch.tensor([longest]), self.recipe.decoding.max_ratio))
-        if len(ids) > most:
-            raise DataError(
-                f"output must be at most {most} tokens long to be looked at; got {len(ids)}. "
-                "Look at one sentence at a time."
-            )
+        # The begin that stands before an output, and the end of a source where one is read.
+        self._check_length("source", len(source_ids), int(self.recipe.data.source_end))
+        self._check_length("output", len(ids), 1)
         text, spans = target.decode_with_spans(ids)
         source_batch, lengths = self._padded([source_ids])
         calls: list[Seen] = []
         self.model.eval()
         with observe(calls.append):
             self.model(source_batch, lengths, torch.tensor([[BOS_ID, *ids]]))
+        seen = joined(calls)
+        is_long = max(len(source_ids), len(ids)) > MOST_MAPPED
         return Look(
             source=source,
             output=text,
             source_pieces=self.tokenizer.source.pieces(source),
-            output_pieces=[
-                Piece(text[start:end] or "␣", token, start, end)
-                for token, (start, end) in zip(ids, spans, strict=True)
-            ],
-            maps=_maps(calls),
+            output_pieces=_pieces(text, ids, spans),
+            maps=[] if is_long else [_map(*place, call) for place, call in seen.items()],
+            summaries=[_summary(*place, call) for place, call in seen.items()] if is_long else [],
         )
 
+    def _check_length(self, name: str, length: int, signs: int) -> None:
+        most = self.model.max_length
+        if most is not None and length > most - signs:
+            raise DataError(
+                f"{name} must be at most {most - signs} tokens long to be looked at; got {length}. "
+                "The model has no positions beyond: look at one sentence at a time."
+            )
+
     def _search(
-        self,
-        texts: list[str],
-        beam_size: int,
-        length_penalty: float | None,
-        n_best: int,
-        progress: Callable[[int], None] | None,
+        self, texts: list[str], wanted: "_Wanted", progress: Callable[[int], None] | None
     ) -> list[list[Translation]]:
-        decoding = self.recipe.decoding
-        penalty = decoding.length_penalty if length_penalty is None else length_penalty
-        ids = [self.tokenizer.source.encode(text) for text in texts]
+        pieces = [self.tokenizer.source.pieces(text) for text in texts] if wanted.attention else []
+        ids = (
+            [[piece.id for piece in found] for found in pieces]
+            if wanted.attention
+            else [self.tokenizer.source.encode(text) for text in texts]
+        )
         found: list[list[Translation]] = [[] for _ in texts]
         self.model.eval()
         filled = [place for place, tokens in enumerate(ids) if tokens]
-        sizes = [(len(ids[place]) + 1) * beam_size for place in filled]
+        sizes = [(len(ids[place]) + 1) * wanted.beam_size for place in filled]
         with torch.no_grad():
-            for group in batched(sizes, decoding.batch_tokens):
+            for group in batched(sizes, self.recipe.decoding.batch_tokens):
                 places = [filled[index] for index in group]
-                answers = self._search_batch([ids[p] for p in places], beam_size, penalty, n_best)
-                for place, hypotheses in zip(places, answers, strict=True):
-                    found[place] = [self._translation(texts[place], h) for h in hypotheses]
+                answers, rows = self._search_batch([ids[place] for place in places], wanted)
+                for index, place in enumerate(places):
+                    best = (pieces[place], rows[index]) if wanted.attention else None
+                    found[place] = self._translations(texts[place], answers[index], best)
                 if progress is not None:
                     progress(len(places))
         return [
@@ -248,11 +318,16 @@ class Predictor:
         ]
 
     def _search_batch(
-        self, ids: list[list[int]], beam_size: int, penalty: float, n_best: int
-    ) -> list[list[Hypothesis]]:
+        self, ids: list[list[int]], wanted: "_Wanted"
+    ) -> tuple[list[list[Hypothesis]], list[Float[Tensor, "T S"]]]:
+        """The answers of each sentence; if they are wanted, the weights of the best of each."""
+        decoding = self.recipe.decoding
         source, lengths = self._padded(ids)
-        state = self.model.start(source, lengths)
-        limits = longest_output(lengths, self.recipe.decoding.max_ratio)
+        step, state = self.model.step, self.model.start(source, lengths)
+        trail = Trail(step, layers=wanted.layers) if wanted.attention else None
+        if trail is not None:
+            step, state = trail.step, trail.start(state, len(ids))
+        limits = longest_output(lengths, decoding.max_ratio)
         if self.model.max_length is not None:
             # One less, for the begin token that a look puts before the output.
             limits = limits.clamp(max=self.model.max_length - 1)
@@ -261,12 +336,22 @@ class Predictor:
             "bos_id": BOS_ID,
             "eos_id": EOS_ID,
             "max_lengths": limits,
-            "length_penalty": penalty,
+            "length_penalty": decoding.length_penalty
+            if wanted.length_penalty is None
+            else wanted.length_penalty,
             "forbidden": (PAD_ID, UNK_ID, BOS_ID),
         }
-        if beam_size == 1:
-            return [[best] for best in greedy(self.model.step, state, **options)]
-        return beam(self.model.step, state, beam_size=beam_size, n_best=n_best, **options)
+        if wanted.beam_size == 1:
+            found = [[best] for best in greedy(step, state, **options)]
+        else:
+            found = beam(step, state, beam_size=wanted.beam_size, n_best=wanted.n_best, **options)
+        if trail is None:
+            return found, []
+        best = [hypotheses[0].tokens for hypotheses in found]
+        return found, [
+            rows[: len(tokens), :width]
+            for rows, tokens, width in zip(trail.weights(best), best, lengths.tolist(), strict=True)
+        ]
 
     def _padded(self, ids: list[list[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
         end = [EOS_ID] if self.recipe.data.source_end else []
@@ -275,15 +360,32 @@ class Predictor:
         padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
         return padded, lengths
 
-    def _translation(self, source: str, hypothesis: Hypothesis) -> Translation:
-        return Translation(
-            source=source,
-            text=self.tokenizer.target.decode(hypothesis.tokens),
-            score=hypothesis.score,
-            log_prob=hypothesis.log_prob,
-            tokens=hypothesis.tokens,
-            is_finished=hypothesis.finished,
-        )
+    def _translations(
+        self,
+        source: str,
+        hypotheses: Sequence[Hypothesis],
+        best: tuple[list[Piece], Float[Tensor, "T S"]] | None,
+    ) -> list[Translation]:
+        """Hypotheses as text, the best with its alignment of the source's pieces and weights."""
+        found = []
+        for rank, hypothesis in enumerate(hypotheses):
+            tokens = hypothesis.tokens
+            text, spans = self.tokenizer.target.decode_with_spans(tokens)
+            alignment = None
+            if best is not None and rank == 0:
+                alignment = Alignment(best[0], _pieces(text, tokens, spans), best[1])
+            found.append(
+                Translation(
+                    source=source,
+                    text=text,
+                    score=hypothesis.score,
+                    log_prob=hypothesis.log_prob,
+                    tokens=tokens,
+                    is_finished=hypothesis.finished,
+                    alignment=alignment,
+                )
+            )
+        return found
 
     def _parts(self, text: str) -> list[str]:
         """The text itself, or pieces of it that are no longer than training allowed."""
@@ -321,20 +423,38 @@ class Predictor:
         ]
 
 
-def _maps(calls: list[Seen]) -> list[AttentionMap]:
-    """Weights of one sentence; a recurrent decoder's calls, one a step, become one matrix."""
-    rows: dict[tuple[str, int], list[Tensor]] = {}
-    for seen in calls:
-        seen_weights = weights(
-            seen.query,
-            seen.key,
-            score=seen.score,
-            mask=seen.mask,
-            bias=seen.bias,
-            weighting=seen.weighting,
-        )[0]
-        rows.setdefault((seen.kind, seen.layer), []).append(seen_weights)
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What ``translate`` was asked for."""
+
+    beam_size: int
+    length_penalty: float | None
+    n_best: int
+    attention: bool
+    layers: Sequence[int] | None
+
+
+def _pieces(text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[Piece]:
     return [
-        AttentionMap(kind, layer, torch.cat([r.reshape(-1, *r.shape[-2:]) for r in parts], dim=1))
-        for (kind, layer), parts in rows.items()
+        Piece(text[start:end] or "␣", token, start, end)
+        for token, (start, end) in zip(ids, spans, strict=True)
     ]
+
+
+def _map(kind: str, layer: int, seen: Seen) -> AttentionMap:
+    """The weights of one sentence."""
+    rows = weights(
+        seen.query,
+        seen.key,
+        score=seen.score,
+        mask=seen.mask,
+        bias=seen.bias,
+        weighting=seen.weighting,
+    )[0]
+    return AttentionMap(kind, layer, rows.reshape(-1, *rows.shape[-2:]))
+
+
+def _summary(kind: str, layer: int, seen: Seen) -> AttentionSummary:
+    if seen.query.dim() == 3:  # one head, without an axis for it
+        seen = replace(seen, query=seen.query[:, None], key=seen.key[:, None])
+    return AttentionSummary(kind, layer, summarize_seen(seen)[0])

@@ -1,5 +1,6 @@
 """Public metrics of translation, thinly wrapped: a figure comes with how it was computed."""
 
+from regard.metrics.alignment import AlignmentCounts, alignment_error_rate, count_links
 from regard.metrics.corpus import bleu, chrf, exact_match, sentence_chrf, ter
 from regard.metrics.languages import bleu_tokenizer, is_unspaced
 from regard.metrics.paired import TESTS, compare
@@ -8,14 +9,17 @@ from regard.metrics.score import Comparison, Score
 
 __all__ = [
     "TESTS",
+    "AlignmentCounts",
     "Comparison",
     "References",
     "Score",
+    "alignment_error_rate",
     "answers",
     "bleu",
     "bleu_tokenizer",
     "chrf",
     "compare",
+    "count_links",
     "exact_match",
     "is_unspaced",
     "sentence_chrf",

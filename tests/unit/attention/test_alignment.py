@@ -1,17 +1,27 @@
-"""Links from weights, words from tokens, and the error rate worked by hand."""
+"""Links from weights and summaries against plain loops; words from tokens."""
+
+from itertools import pairwise
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from regard.attention import summarize, weights
 from regard.attention.alignment import (
-    AlignmentCounts,
-    alignment_error_rate,
-    count_links,
+    best_sources,
+    best_sources_in,
+    coverage,
     diagonal_links,
+    links_from_sources,
     links_from_weights,
+    monotonicity,
     words_from_tokens,
 )
+from regard.attention.masks import lengths
 from regard.errors import ShapeError
+
+B, H, T, S, D = 2, 3, 5, 7, 11
 
 
 def test_each_target_place_links_to_its_heaviest_source_place():
@@ -21,6 +31,131 @@ def test_each_target_place_links_to_its_heaviest_source_place():
 
 def test_a_source_without_places_has_no_links():
     assert links_from_weights(torch.zeros(2, 0)) == []
+    assert links_from_weights(torch.zeros(0, 2), mutual=True) == []
+    assert best_sources(torch.zeros(3, 2, 0)).tolist() == [[-1, -1]] * 3
+
+
+def looped(rows, *, mutual):
+    """Links of one matrix, one place at a time."""
+    links = []
+    for target, row in enumerate(rows):
+        most = max(row)
+        source = row.index(most)
+        column = [other[source] for other in rows]
+        if most > 0 and (not mutual or column.index(max(column)) == target):
+            links.append((source, target))
+    return links
+
+
+# Few different weights, so that many are equal and many are zero.
+matrices = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
+    lambda size: st.lists(
+        st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=size[1], max_size=size[1]),
+        min_size=size[0],
+        max_size=size[0],
+    )
+)
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+@given(rows=matrices)
+def test_links_are_those_of_plain_loops(rows, mutual):
+    assert links_from_weights(torch.tensor(rows), mutual=mutual) == looped(rows, mutual=mutual)
+
+
+@given(rows=matrices)
+def test_mutual_links_hold_whichever_side_is_asked(rows):
+    # Without equal weights it is no matter which side looks.
+    apart = torch.tensor(rows, dtype=torch.float64)
+    apart = apart + torch.arange(apart.numel()).reshape(apart.shape) * 1e-3 + 1e-6
+    one = links_from_weights(apart, mutual=True)
+    other = links_from_weights(apart.T, mutual=True)
+    assert sorted(one) == sorted((source, target) for target, source in other)
+    assert set(one) <= set(links_from_weights(apart))
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+def test_every_layer_and_head_is_linked_at_once(mutual):
+    seen = torch.rand(B, H, T, S)
+    found = best_sources(seen, mutual=mutual)
+    for b in range(B):
+        for h in range(H):
+            expected = looped(seen[b, h].tolist(), mutual=mutual)
+            assert links_from_sources(found[b, h]) == expected
+
+
+def attention(sharp):
+    query, key = torch.randn(B, H, T, D) * sharp, torch.randn(B, H, S, D)
+    mask = lengths(torch.tensor([S, 4]))
+    return query, key, mask
+
+
+@pytest.mark.parametrize("averaged", [False, True])
+@pytest.mark.parametrize("mutual", [False, True])
+def test_a_summary_of_all_keys_gives_the_links_of_the_weights(mutual, averaged):
+    query, key, mask = attention(sharp=1.0)
+    matrix = weights(query, key, mask=mask)
+    found = best_sources_in(
+        summarize(query, key, mask=mask, top=S), mutual=mutual, averaged=averaged
+    )
+    expected = best_sources(matrix.mean(1) if averaged else matrix, mutual=mutual)
+    assert found.shape == ((B, T) if averaged else (B, H, T))
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("top", [1, 2, 3])
+def test_links_of_few_top_keys_are_exact_where_it_is_said(top):
+    query, key, mask = attention(sharp=3.0)
+    matrix = weights(query, key, mask=mask)
+    summary = summarize(query, key, mask=mask, top=top)
+    assert torch.equal(best_sources_in(summary), best_sources(matrix))
+    heavy = matrix.amax(-1) > 1 / (top + 1)
+    assert heavy.sum() > 20
+    found = best_sources_in(summary, mutual=True)
+    assert torch.equal(found[heavy], best_sources(matrix, mutual=True)[heavy])
+
+
+def test_a_target_that_sees_nothing_has_no_link():
+    query, key, _ = attention(sharp=1.0)
+    nothing = lengths(torch.tensor([S, 0]))
+    for mutual in (False, True):
+        found = best_sources_in(summarize(query, key, mask=nothing, top=2), mutual=mutual)
+        assert (found[0] >= 0).any()
+        assert found[1].eq(-1).all()
+
+
+def test_heads_that_are_not_there_cannot_be_averaged():
+    with pytest.raises(ShapeError, match=r"must have heads to average; got leading axes \(\)"):
+        best_sources_in(summarize(torch.eye(2), torch.eye(2)), averaged=True)
+
+
+places = st.lists(st.integers(-1, 5), max_size=9)
+
+
+@given(places=places)
+def test_coverage_counts_the_places_with_a_link(places):
+    found = coverage(torch.tensor(places, dtype=torch.long), 6)
+    assert found.item() == pytest.approx(len({place for place in places if place >= 0}) / 6)
+
+
+@given(places=places)
+def test_monotonicity_counts_the_steps_that_do_not_go_back(places):
+    linked = [place for place in places if place >= 0]
+    steps = [after >= before for before, after in pairwise(linked)]
+    expected = sum(steps) / len(steps) if steps else 1.0
+    assert monotonicity(torch.tensor(places, dtype=torch.long)).item() == pytest.approx(expected)
+
+
+def test_coverage_and_monotonicity_take_every_head_at_once():
+    found = best_sources(torch.rand(B, H, T, S))
+    for b in range(B):
+        for h in range(H):
+            assert coverage(found, S)[b, h] == coverage(found[b, h], S)
+            assert monotonicity(found)[b, h] == monotonicity(found[b, h])
+
+
+def test_a_source_without_places_is_covered():
+    assert coverage(torch.full((2, 3), -1), 0).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
@@ -65,36 +200,6 @@ def test_a_word_without_tokens_looks_at_nothing():
 def test_weights_must_match_the_tokens():
     with pytest.raises(ShapeError, match=r"\(target tokens, source tokens\) = \(1, 2\)"):
         words_from_tokens(torch.eye(2), [(0, 1), (1, 2)], [(0, 1)], [], [])
-
-
-def test_the_error_rate_of_a_worked_example():
-    # A = 3 links, S = 2, both found and one more possible: 1 − (2 + 3) / (3 + 2) = 0.
-    predicted, sure, possible = [(0, 0), (1, 1), (2, 2)], {(0, 0), (1, 1)}, {(2, 2)}
-    assert count_links(predicted, sure, possible).error_rate == 0
-    # Without the possible link: 1 − (2 + 2) / 5.
-    assert count_links(predicted, sure).error_rate == pytest.approx(0.2)
-    # One sure link missed as well: 1 − (1 + 1) / (2 + 2).
-    assert count_links(predicted[1:], sure).error_rate == pytest.approx(0.5)
-
-
-def test_sure_links_are_possible_without_saying_so():
-    assert count_links([(0, 0)], {(0, 0)}, frozenset()).predicted_possible == 1
-
-
-def test_a_corpus_counts_links_and_not_sentences():
-    predicted = [[(0, 0), (1, 1), (2, 2)], [(0, 0)]]
-    sure = [{(0, 0), (1, 1), (2, 2)}, {(1, 0)}]
-    assert alignment_error_rate(predicted, sure) == pytest.approx(1 - 6 / 8)
-
-
-def test_words_without_gold_links_may_be_left_out():
-    predicted, sure = [[(0, 0), (3, 1)]], [{(0, 0)}]
-    assert alignment_error_rate(predicted, sure) == pytest.approx(1 - 2 / 3)
-    assert alignment_error_rate(predicted, sure, linked_only=True) == 0
-
-
-def test_nothing_to_link_is_no_error():
-    assert AlignmentCounts().error_rate == 0
 
 
 @pytest.mark.parametrize(("source", "target"), [(1, 1), (3, 3), (5, 2), (2, 7), (0, 3)])

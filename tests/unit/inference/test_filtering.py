@@ -50,7 +50,7 @@ def test_numbers_go_on_from_group_to_group(predictor: Predictor) -> None:
 def test_ten_thousand_characters_are_translated_in_parts(predictor: Predictor) -> None:
     (answer,) = answered(predictor, ("我" * 10_000).encode(), beam_size=1, attention=True)
     assert answer.best.parts == 1250  # of the longest that the model was trained on
-    assert answer.look is None
+    assert answer.alignment is None
     assert answer.to_dict()["parts"] == 1250
 
 

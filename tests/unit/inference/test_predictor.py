@@ -290,9 +290,57 @@ def test_a_look_has_a_row_for_each_output_token_and_a_column_for_each_source_tok
     assert [look.output[p.start : p.end] for p in look.output_pieces] == list("abc")
 
 
-def test_an_output_longer_than_any_is_not_looked_at():
-    with pytest.raises(DataError, match=r"output must be at most \d+ tokens long .* got 900"):
-        predictor("transformer").look("fed cab", "a" * 900)
+@attending
+def test_a_text_longer_than_training_allowed_is_looked_at_all_the_same(kind):
+    look = predictor(kind).look("a" * 50, "b" * 40)
+    assert look.cross().shape == (41, 51)
+
+
+@attending
+def test_a_long_text_is_looked_at_in_summaries(kind):
+    made, source, output = predictor(kind), "fed cab " * 80, "abc " * 30
+    look = made.look(source, output)
+    assert look.maps == []
+    M, N = len(look.source_pieces) + 1, len(look.output_pieces) + 1
+    assert M == 640  # without the space at the end, with the end of the sentence
+    sizes = {"cross": (N, M), "encoder": (M, M), "decoder": (N, N)}
+    layers = {"cross": 3, "encoder": 2, "decoder": 3}
+    kinds = ["cross"] if kind == "rnn additive" else sorted(layers)
+    heads = 1 if kind == "rnn additive" else 3
+    assert sorted({one.kind for one in look.summaries}) == kinds
+    for one in look.summaries:
+        assert one.summary.shape == (heads, *sizes[one.kind])
+    with pytest.raises(SettingError, match="at most 512 tokens long for its weights to be kept"):
+        look.cross()
+
+
+@attending
+def test_summaries_are_those_of_the_weights(kind, monkeypatch):
+    made = predictor(kind)
+    maps = made.look("fed cab", "abc").maps
+    monkeypatch.setattr("regard.inference.predictor.MOST_MAPPED", 6)
+    summaries = made.look("fed cab", "abc").summaries
+    assert [(one.kind, one.layer) for one in summaries] == [(one.kind, one.layer) for one in maps]
+    for one, other in zip(summaries, maps, strict=True):
+        torch.testing.assert_close(one.summary.received, other.weights.sum(-2))
+        best = one.summary.top_keys[..., :1]
+        torch.testing.assert_close(
+            other.weights.gather(-1, best), other.weights.amax(-1, keepdim=True)
+        )
+
+
+def test_what_a_model_has_no_positions_for_is_not_looked_at():
+    settings = {"positions": "learned", "max_length": 21}
+    made = Predictor(
+        model("transformer", **settings), tokenizer(), recipe("transformer", **settings)
+    )
+    made.look("a" * 20, "b" * 20)
+    with pytest.raises(
+        DataError, match=r"source must be at most 20 tokens long .* got 21\. The mod"
+    ):
+        made.look("a" * 21, "b")
+    with pytest.raises(DataError, match="output must be at most 20 tokens long to be looked at"):
+        made.look("a", "b" * 21)
 
 
 def test_a_length_penalty_below_zero_is_named_as_one_knows_it():
@@ -373,16 +421,9 @@ def test_a_model_without_attention_says_so():
         look.cross()
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("  ", "source must hold text to look at; got an empty line"),
-        ("a" * 21, "source must be at most 20 tokens long to be looked at; got 21. Look at one"),
-    ],
-)
-def test_what_cannot_be_looked_at_is_named(source, message):
-    with pytest.raises(DataError, match=message):
-        predictor("transformer").look(source, "abc")
+def test_an_empty_source_cannot_be_looked_at():
+    with pytest.raises(DataError, match="source must hold text to look at; got an empty line"):
+        predictor("transformer").look("  ", "abc")
 
 
 @pytest.mark.parametrize(

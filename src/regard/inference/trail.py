@@ -1,0 +1,152 @@
+"""What a model looked at while a search wrote: noted on the way, worked out for the answers only.
+
+A search keeps many beginnings and throws most away. Of every step this keeps the queries that look
+at the source, and which earlier row each row goes on from: two small tensors. When the answers are
+known, their queries are picked out and their weights worked out at once. So nothing is read or
+decoded twice, and what the search does is not changed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention import Seen, observe
+from regard.attention.observing import current_observer
+from regard.decoding import State
+from regard.errors import SettingError
+from regard.inference.maps import mean_weights
+
+# Above every token id: a row of the step before and a token in one number.
+_IDS = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A state, and the row of the step before that each of its rows goes on from."""
+
+    state: Any
+    rows: Int[Tensor, " R"]
+
+    def select(self, rows: Int[Tensor, " K"]) -> "Followed":
+        """The state of these rows, in this order."""
+        return Followed(self.state.select(rows), self.rows[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is kept of one step.
+
+    Attributes:
+        token: The token each row was given.
+        parents: The row of the step before that each row goes on from.
+        queries: By layer, what asked the source: one query a row, on axis −2.
+    """
+
+    token: Int[Tensor, " R"]
+    parents: Int[Tensor, " R"]
+    queries: dict[int, Float[Tensor, "R *heads 1 D"]]
+
+
+class Trail:
+    """A model's step that notes what it looks at.
+
+    Drive a search with ``step`` and ``start(state, batch_size)``, then ask for ``weights``.
+
+    Args:
+        step: The model's.
+        layers: Whose attention to the source is wanted; None takes all layers.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[Tensor, Any], tuple[Tensor, Any]],
+        *,
+        layers: Sequence[int] | None = None,
+    ) -> None:
+        self._step = step
+        self._layers = layers
+        self._steps: list[_Step] = []
+        self._sources: dict[int, Seen] = {}
+
+    def start(self, state: State, batch_size: int) -> Followed:
+        """The state to begin with, one row a sentence."""
+        return Followed(state, torch.arange(batch_size))
+
+    def step(
+        self, token: Int[Tensor, " R"], followed: Followed
+    ) -> tuple[Float[Tensor, "R V"], Followed]:
+        """The model's step."""
+        outer, calls = current_observer(), list[Seen]()
+
+        def note(seen: Seen) -> None:
+            if seen.kind == "cross" and (self._layers is None or seen.layer in self._layers):
+                calls.append(seen)
+            if outer is not None:
+                outer(seen)
+
+        with observe(note):
+            log_probs, state = self._step(token, followed.state)
+        if not self._steps:
+            self._sources = {seen.layer: seen for seen in calls}
+        queries = {seen.layer: seen.query for seen in calls}
+        self._steps.append(_Step(token, followed.rows, queries))
+        return log_probs, Followed(state, torch.arange(len(token), device=token.device))
+
+    def weights(self, answers: Sequence[Sequence[int]]) -> Float[Tensor, "B T S"]:
+        """What each token of each sentence's answer looked at, over heads and layers averaged.
+
+        Args:
+            answers: The tokens of one answer a sentence, which the search has met.
+
+        Returns:
+            One row a token, to the length of the longest answer; rows beyond an answer's own
+            mean nothing.
+
+        Raises:
+            SettingError: The model has no such attention.
+        """
+        if not self._sources:
+            raise SettingError(
+                "The model must attend to the source to be looked at; this one does not"
+                f"{'' if self._layers is None else f' in layers {_listed(self._layers)}'}."
+            )
+        paths = self._paths(answers)
+        if not paths:
+            key = next(iter(self._sources.values())).key
+            return key.new_zeros(len(answers), 0, key.shape[-2])
+        by_layer = []
+        for layer, source in self._sources.items():
+            steps = zip(self._steps, paths, strict=False)
+            query = torch.cat([step.queries[layer][rows] for step, rows in steps], dim=-2)
+            by_layer.append(mean_weights(replace(source, query=query)))
+        return torch.stack(by_layer).mean(0)
+
+    def _paths(self, answers: Sequence[Sequence[int]]) -> list[Int[Tensor, " B"]]:
+        """For each step, the row that wrote the next token of each sentence's answer."""
+        longest = max(map(len, answers), default=0)
+        if not longest:
+            return []
+        first = self._steps[0]
+        # Where an answer is over it follows whatever token 0 leads to, to keep the batch whole.
+        tokens = torch.tensor(
+            [[*answer, *[0] * (longest - len(answer))] for answer in answers],
+            device=first.token.device,
+        )
+        rows = torch.arange(len(answers), device=first.token.device)
+        paths = [rows]
+        for number, step in enumerate(self._steps[1:longest], 1):
+            # Beginnings differ, so that a row and the token after it name the next row.
+            order = (step.parents * _IDS + step.token).sort()
+            wanted = rows * _IDS + tokens[:, number - 1]
+            found = torch.searchsorted(order.values, wanted).clamp_max(len(step.token) - 1)
+            rows = order.indices[found]
+            paths.append(rows)
+        return paths
+
+
+def _listed(layers: Sequence[int]) -> str:
+    return ", ".join(map(str, layers))

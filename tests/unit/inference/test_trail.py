@@ -1,0 +1,151 @@
+"""What a search looked at is what one pass over its answer looks at."""
+
+import pytest
+import torch
+
+from regard.attention import observe
+from regard.decoding import beam, greedy
+from regard.errors import SettingError
+from regard.inference import Predictor
+from regard.inference.trail import Trail
+from regard.text import BOS_ID, EOS_ID
+
+from .conftest import make_predictor
+
+SENTENCES = ["我爱中国。", "他爱你", "中国", "我", "", "他爱中国我爱你。", "你爱你爱你"]
+MODELS = {
+    "rnn": {"model": "rnn_seq2seq"},
+    "rnn of two layers": {"model": "rnn_seq2seq", "num_layers": 2, "cell": "lstm"},
+    "transformer": {"model": "transformer"},
+    "transformer over embeddings": {"model": "transformer", "values": "embeddings"},
+}
+
+
+def sharp(name: str) -> Predictor:
+    """A translator that looks at something: its weights are large enough for uneven attention.
+
+    In float64, since such a one makes much of the last digit.
+    """
+    made = make_predictor(**MODELS[name])
+    torch.manual_seed(2)
+    for name, parameter in made.model.named_parameters():
+        torch.nn.init.normal_(parameter, std=9.0 if "look." in name else 0.6)
+    made.model.double()
+    return made
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("name", MODELS)
+def test_alignments_are_those_of_a_look_at_each_answer(name: str, beam_size: int) -> None:
+    made = sharp(name)
+    found = made.translate(SENTENCES, beam_size=beam_size, attention=True)
+    assert found == made.translate(SENTENCES, beam_size=beam_size)
+    uneven = 0.0
+    for (best, *_), text in zip(found, SENTENCES, strict=True):
+        if not text:
+            assert best.alignment is None
+            continue
+        assert best.alignment is not None
+        look = made.look(text, best.tokens)
+        rows = look.cross()[: len(best.tokens)]
+        torch.testing.assert_close(best.alignment.weights, rows, atol=1e-7, rtol=0)
+        assert best.alignment.source_pieces == look.source_pieces
+        assert best.alignment.output_pieces == look.output_pieces
+        if len(rows):
+            uneven = max(uneven, float(rows.max() - rows.min()))
+    assert uneven > 0.4  # or the rows could be anyone's
+
+
+@pytest.mark.parametrize("name", ["rnn", "transformer"])
+def test_alignments_in_float32_are_as_close_as_that_is(name: str) -> None:
+    made = make_predictor(**MODELS[name])
+    for (best,), text in zip(made.translate(SENTENCES, attention=True), SENTENCES, strict=True):
+        if best.alignment is not None:
+            rows = made.look(text, best.tokens).cross()[: len(best.tokens)]
+            torch.testing.assert_close(best.alignment.weights, rows, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("layers", [[0], [2, 0]])
+def test_some_layers_can_be_asked_for(layers: list[int]) -> None:
+    made = sharp("transformer")
+    (best,) = made.translate(["我爱中国。"], beam_size=3, attention=True, layers=layers)[0]
+    look = made.look("我爱中国。", best.tokens)
+    expected = torch.stack([look.cross(layer) for layer in layers]).mean(0)[: len(best.tokens)]
+    assert best.alignment is not None
+    torch.testing.assert_close(best.alignment.weights, expected, atol=1e-7, rtol=0)
+
+
+def test_only_the_best_of_several_has_its_alignment() -> None:
+    found = sharp("rnn").translate(["我爱中国。"], beam_size=4, n_best=3, attention=True)[0]
+    assert [one.alignment is not None for one in found] == [True, False, False]
+
+
+def test_links_leave_out_the_end_of_the_source() -> None:
+    made = sharp("transformer")
+    (best,) = made.translate(["我爱中国。"], attention=True)[0]
+    assert best.alignment is not None
+    most = best.alignment.weights.argmax(-1).tolist()
+    places = len(best.alignment.source_pieces)
+    assert best.alignment.weights.shape[1] == places + 1
+    expected = [(source, target) for target, source in enumerate(most) if source < places]
+    assert best.alignment.links() == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "layers", "message"),
+    [
+        ({"attention": "none"}, None, "must attend to the source to be looked at; this one does n"),
+        ({}, [1, 7], r"must attend to the source .* this one does not in layers 1, 7\."),
+    ],
+)
+def test_a_model_without_such_attention_says_so(
+    settings: dict[str, str], layers: list[int] | None, message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        make_predictor(**settings).translate(["我"], attention=True, layers=layers)
+
+
+def test_whoever_watches_a_translation_sees_what_they_saw_without_its_alignment() -> None:
+    made = sharp("transformer")
+    seen: list[list[tuple[str, int]]] = []
+    for attention in (False, True):
+        calls: list[tuple[str, int]] = []
+        with observe(lambda call, calls=calls: calls.append((call.kind, call.layer))):
+            made.translate(["我爱中国。"], beam_size=2, attention=attention)
+        seen.append(calls)
+    assert seen[0] == seen[1]
+    assert len(seen[0]) > 10
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_a_trail_follows_rows_through_any_search(width: int) -> None:
+    # A model that looks at the place that its last token names, from a state of its own.
+    from regard.attention import at, attend
+
+    class Nothing:
+        def select(self, rows: torch.Tensor) -> "Nothing":
+            return self
+
+    generator = torch.Generator().manual_seed(3)
+    table = torch.rand(9, 9, generator=generator).log_softmax(-1)
+    keys = torch.eye(9).expand(3, 9, 9) * 50
+
+    def step(token: torch.Tensor, state: object) -> tuple[torch.Tensor, object]:
+        with at("cross", 0):
+            rows = keys[:1].expand(len(token), -1, -1)
+            attend(torch.eye(9)[token][:, None], rows, rows)
+        return table[token], state
+
+    trail = Trail(step)
+    options = {"batch_size": 3, "bos_id": BOS_ID, "eos_id": EOS_ID, "max_lengths": 6}
+    start = trail.start(Nothing(), 3)
+    found = (
+        [[one] for one in greedy(trail.step, start, **options)]
+        if width == 1
+        else beam(trail.step, start, beam_size=width, **options)
+    )
+    answers = [one[0].tokens for one in found]
+    assert max(map(len, answers)) > 2
+    for rows, answer in zip(trail.weights(answers), answers, strict=True):
+        looked = rows[: len(answer)].argmax(-1).tolist()
+        assert looked == [BOS_ID, *answer[:-1]]
