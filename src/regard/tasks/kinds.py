@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.models import LANGUAGE_MODELS, MODELS
-from regard.tasks.job import Job
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.recipe import DataConfig, DecodingConfig
 from regard.text import TokenizerConfig
@@ -20,7 +19,7 @@ class Kind:
         tokenizer: The class of its ``[tokenizer]``; None if it cuts no text.
         models: Its architectures by ``model.type``: settings and class; the first is the default.
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
-        job: Who turns text into tensors and back; None for sentence pairs, whose outputs are
+        job: The class (a ``Job``) that turns text into tensors and back; None where outputs are
             searched for.
     """
 
@@ -28,7 +27,7 @@ class Kind:
     tokenizer: type[Any] | None = TokenizerConfig
     models: Mapping[str, tuple[type[Any], Any]]
     decoding: type[Any] | None = None
-    job: type[Job[Any, Any, Any]] | None = None
+    job: Any = None
 
     @property
     def sections(self) -> tuple[str, ...]:

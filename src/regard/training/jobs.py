@@ -51,8 +51,7 @@ class JobTraining:
 
     @staticmethod
     def _job(recipe: Recipe) -> type[Job[Any, Any, Any]]:
-        job = TASKS[recipe.task].job
-        assert job is not None
+        job: type[Job[Any, Any, Any]] = TASKS[recipe.task].job
         return job
 
     @classmethod
