@@ -21,6 +21,13 @@ KINDS = {
     "transformer pre": {"norm": "pre", "activation": "gelu"},
     "transformer learned": {"positions": "learned", "tie_embeddings": "none"},
     "transformer embeddings": {"values": "embeddings"},
+    "transformer rotary": {"positions": "rotary", "num_heads": 2, "num_key_heads": 1},
+    "transformer relative": {"positions": "relative", "window": 2},
+    "transformer t5": {"positions": "t5", "norm_kind": "rms", "activation": "swiglu"},
+    "transformer alibi": {"positions": "alibi", "window": 1, "norm": "pre", "norm_kind": "rms"},
+    "transformer none": {"positions": "none", "norm_kind": "batch"},
+    "transformer batch": {"norm": "pre", "norm_kind": "batch"},
+    "transformer copy": {"copy": True},
     "rnn_seq2seq rnn": {"cell": "rnn"},
     "rnn_seq2seq gru": {"cell": "gru", "values": "embeddings"},
     "rnn_seq2seq lstm": {"cell": "lstm", "tie_embeddings": False},
@@ -38,7 +45,7 @@ KINDS = {
     "rnn_seq2seq luong copy": {"copy": True, "decoder": "luong", "attention": "general"},
 }
 every_kind = pytest.mark.parametrize("kind", sorted(KINDS))
-few = settings(deadline=None, max_examples=6)
+few = settings(deadline=None, max_examples=4)
 
 
 @cache

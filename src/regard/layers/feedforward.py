@@ -1,6 +1,7 @@
 """The position-wise feed-forward sublayer."""
 
 from collections.abc import Callable
+from functools import partial
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -8,19 +9,38 @@ from torch.nn import functional as F
 
 from regard.choices import choose
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
+# Those of twice the width make one half the other's gate: Shazeer (2020),
+# https://arxiv.org/abs/2002.05202, equation 6.
+GATED = ("swiglu",)
+
+
+def swiglu(inner: Float[Tensor, "*batch G"]) -> Float[Tensor, "*batch F"]:
+    """``Swish(x W) * (x V)``, the two side by side in ``inner``."""
+    gate, value = inner.chunk(2, dim=-1)
+    return F.silu(gate) * value
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "silu": F.silu,
+    "swiglu": swiglu,
+}
 
 
 class FeedForward(nn.Module):
     """Two linear maps with a nonlinearity between, the same at every position.
 
     ``activation(x W1 + b1) W2 + b2``: equation 2 of Vaswani et al. (2017),
-    https://arxiv.org/abs/1706.03762.
+    https://arxiv.org/abs/1706.03762. ``swiglu`` has a third matrix of the same size; two thirds of
+    the width make as many weights.
 
     Args:
         model_dim: Width of the states, C.
         ffn_dim: Width in the middle, F.
-        activation: ``relu`` as in the paper, or ``gelu``.
+        activation: ``relu`` as in the paper, ``gelu``, ``gelu_tanh`` (as GPT-2 approximates it),
+            ``silu`` or ``swiglu``.
 
     Raises:
         SettingError: The activation is unknown.
@@ -29,10 +49,12 @@ class FeedForward(nn.Module):
     def __init__(self, model_dim: int, ffn_dim: int, *, activation: str = "relu") -> None:
         super().__init__()
         self.activation = choose("activation", activation, ACTIVATIONS)
-        self.inner = nn.Linear(model_dim, ffn_dim)
+        sides = 2 if activation in GATED else 1
+        self.inner = nn.Linear(model_dim, sides * ffn_dim)
         self.outer = nn.Linear(ffn_dim, model_dim)
-        for linear in (self.inner, self.outer):
-            nn.init.xavier_uniform_(linear.weight)
+        for linear, parts in ((self.inner, sides), (self.outer, 1)):
+            for matrix in linear.weight.data.chunk(parts):
+                nn.init.xavier_uniform_(matrix)
             nn.init.zeros_(linear.bias)
 
     def forward(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"]:

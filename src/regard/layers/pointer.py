@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import Mask, ScaledDot, attend
+from regard.errors import SettingError
 
 
 class Pointer(nn.Module):
@@ -115,3 +116,12 @@ def identity(keys: Float[Tensor, "B S K"]) -> Float[Tensor, "B S S"]:
     """Values whose mix is the weights themselves: the rows of the identity."""
     B, S, _ = keys.shape
     return torch.eye(S, dtype=keys.dtype, device=keys.device).expand(B, S, S)
+
+
+def check_shared(name: str, is_shared: bool) -> None:
+    """Raise unless both sides number the same tokens, without which none can be copied."""
+    if not is_shared:
+        raise SettingError(
+            f"{name} must go with one vocabulary for both sides; got two. "
+            "Set tokenizer.shared = true."
+        )

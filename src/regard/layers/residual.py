@@ -1,4 +1,4 @@
-"""The residual connection around a sublayer: dropout, addition and layer norm in one step."""
+"""The residual connection around a sublayer: dropout, addition and norm in one step."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -8,7 +8,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.checks import check_fraction
+from regard.choices import choose
 from regard.layers.dropout import dropout, keep_mask, keep_scale, random_bytes
+from regard.layers.norms import NORMS
 
 NormOrder = Literal["post", "pre"]
 
@@ -24,14 +26,25 @@ class Residual(nn.Module):
         model_dim: Width of the states, C.
         dropout: Share of the sublayer's output dropped while training.
         norm: Whether the norm comes after the addition or before the sublayer.
+        kind: Which norm: ``layer`` as in the papers, ``rms`` or ``batch``.
+
+    Raises:
+        SettingError: The rate is out of range, or the kind unknown.
     """
 
-    def __init__(self, model_dim: int, *, dropout: float = 0.0, norm: NormOrder = "post") -> None:
+    def __init__(
+        self,
+        model_dim: int,
+        *,
+        dropout: float = 0.0,
+        norm: NormOrder = "post",
+        kind: str = "layer",
+    ) -> None:
         super().__init__()
         check_fraction("dropout", dropout)
         self.rate = dropout
         self.order = norm
-        self.norm = nn.LayerNorm(model_dim)
+        self.norm = choose("kind", kind, NORMS)(model_dim)
 
     def forward(
         self, states: Float[Tensor, "*batch C"], sublayer: Callable[[Tensor], Tensor]
@@ -46,7 +59,8 @@ class Residual(nn.Module):
             change = sublayer(self.norm(states))
             return states + dropout(change, self.rate, training=self.training)
         change = sublayer(states)
-        if self.training and self.rate > 0 and states.device.type == "cpu":
+        is_fused = self.training and self.rate > 0 and states.device.type == "cpu"
+        if is_fused and isinstance(self.norm, nn.LayerNorm):
             fused: Tensor = _AddDropoutNorm.apply(  # type: ignore[no-untyped-call]
                 states, change, self.norm.weight, self.norm.bias, self.norm.eps, self.rate
             )

@@ -30,6 +30,7 @@ from regard.layers import (
     ScoredAttention,
     TokenEmbedding,
 )
+from regard.layers.pointer import check_shared
 from regard.models.recurrent_attention import (
     Covering,
     Focus,
@@ -379,15 +380,6 @@ class RnnSeq2Seq(nn.Module):
     @property
     def _cells(self) -> list[RecurrentCell]:
         return cast(list[RecurrentCell], list(self.cells))
-
-
-def check_shared(name: str, is_shared: bool) -> None:
-    """Raise unless both sides number the same tokens, without which none can be copied."""
-    if not is_shared:
-        raise SettingError(
-            f"{name} must go with one vocabulary for both sides; got two. "
-            "Set tokenizer.shared = true."
-        )
 
 
 def _score(config: RnnSeq2SeqConfig) -> ScoredAttention | None:

@@ -1,24 +1,34 @@
 """The encoder-decoder Transformer of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention import KeyValueCache, Mask, at, causal, lengths
+from regard.attention import KeyValueCache, Mask, PositionBias, alibi, at, lengths, window
 from regard.checks import check_at_least, check_divides, check_fraction
 from regard.layers import (
+    CopyAttention,
     Dropout,
     FeedForward,
     LearnedPositions,
     MultiHeadAttention,
     Packing,
+    Pointer,
+    RelativePositions,
     Residual,
+    RotaryPositions,
+    ShawPositions,
     SinusoidalPositions,
     TokenEmbedding,
 )
+from regard.layers.norms import NORMS, NormKind
+from regard.layers.pointer import check_shared
+
+# The largest distance told apart by Shaw et al. (2018), section 4.1: k.
+MAX_DISTANCE = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +38,8 @@ class TransformerConfig:
     Attributes:
         model_dim: Width of every state, C.
         num_heads: Attention heads per layer, H; divides model_dim.
+        num_key_heads: Heads of keys and values, which divide num_heads and are shared by groups of
+            queries' heads; None is num_heads, 1 is multi-query.
         num_encoder_layers: Layers that read the source.
         num_decoder_layers: Layers that write the target.
         ffn_dim: Width inside the feed-forward sublayer, F.
@@ -35,32 +47,50 @@ class TransformerConfig:
         head_dropout: Share of the heads of cross-attention left out for a query while training, so
             that each head finds the right word by itself.
         norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
-        activation: ``relu`` as in the paper, or ``gelu``.
-        positions: ``sinusoidal`` as in the paper, or ``learned``.
+        norm_kind: ``layer`` as in the paper, ``rms``, or ``batch``, whose mean and variance are
+            those of the batch's real positions while training, and running averages in use.
+        activation: ``relu`` as in the paper, ``gelu``, or ``swiglu``, which has a third matrix.
+        positions: Added to the embeddings: ``sinusoidal`` as in the paper, or ``learned``. Known to
+            self-attention alone: ``rotary`` (Su et al.), ``relative`` (Shaw et al.), ``t5`` (Raffel
+            et al.), ``alibi`` (Press et al.). Or ``none``.
+        window: Restricted self-attention: tokens on each side, in the decoder before, that one
+            sees besides itself; None is all. States reach further, a window a layer.
         max_length: Longest sequence, in tokens, that learned positions can take.
         tie_embeddings: Which tables are one: ``all`` (source, target and last layer, which needs a
             shared vocabulary), ``target`` (target and last layer) or ``none``.
         values: What cross-attention mixes: the encoder's ``states`` as in the paper, or the source
             ``embeddings``. With embeddings, a word's meaning reaches the output only through the
             attention paid to that very word, so the weights can be read as an alignment.
+        copy: Whether words may be copied from the source, by one more head over it; needs a shared
+            vocabulary.
     """
 
     model_dim: int = 512
     num_heads: int = 8
+    num_key_heads: int | None = None
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
     ffn_dim: int = 2048
     dropout: float = 0.1
     head_dropout: float = 0.0
     norm: Literal["post", "pre"] = "post"
-    activation: Literal["relu", "gelu"] = "relu"
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    norm_kind: NormKind = "layer"
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    positions: Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"] = (
+        "sinusoidal"
+    )
+    window: int | None = None
     max_length: int = 1024
     tie_embeddings: Literal["all", "target", "none"] = "all"
     values: Literal["states", "embeddings"] = "states"
+    copy: bool = False
 
     def __post_init__(self) -> None:
         check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
+        if self.num_key_heads is not None:
+            check_divides("num_key_heads", self.num_key_heads, "num_heads", self.num_heads)
+        if self.window is not None:
+            check_at_least("window", self.window, 1)
         check_at_least("num_encoder_layers", self.num_encoder_layers, 1)
         check_at_least("num_decoder_layers", self.num_decoder_layers, 1)
         check_at_least("ffn_dim", self.ffn_dim, 1)
@@ -77,11 +107,13 @@ class TransformerState:
         past: Keys and values of the tokens so far, one cache per decoder layer.
         memory: Keys and values of the source, one cache per decoder layer.
         source_lengths: Tokens of each source sentence, which bound what may be looked at.
+        copying: Keys and ids of what may be copied, if anything may.
     """
 
     past: tuple[KeyValueCache, ...]
     memory: tuple[KeyValueCache, ...]
     source_lengths: Int[Tensor, " B"]
+    copying: tuple[Float[Tensor, "B S C"], Int[Tensor, "B S"]] | None = None
 
     def select(self, rows: Int[Tensor, " K"]) -> "TransformerState":
         """The state of these rows, in this order; a row may come twice."""
@@ -89,6 +121,9 @@ class TransformerState:
             past=tuple(cache.select(rows) for cache in self.past),
             memory=tuple(cache.select(rows) for cache in self.memory),
             source_lengths=self.source_lengths[rows],
+            copying=None
+            if self.copying is None
+            else (self.copying[0][rows], self.copying[1][rows]),
         )
 
 
@@ -101,6 +136,9 @@ class Transformer(nn.Module):
         target_vocab: Number of target ids, V.
         shared_vocab: Whether both sides number the same tokens; without it, tying ``all`` tables
             falls back to the target's two.
+
+    Raises:
+        SettingError: Words are to be copied between two vocabularies, or heads cannot be turned.
     """
 
     def __init__(
@@ -125,18 +163,21 @@ class Transformer(nn.Module):
             if config.tie_embeddings == "none"
             else self.target_embedding
         )
-        self.positions = (
-            SinusoidalPositions(width)
-            if config.positions == "sinusoidal"
-            else LearnedPositions(width, max_length=config.max_length)
-        )
+        self.positions = _added_positions(config)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
         # Pre-norm leaves the sum of all sublayers unnormalised, so each stack ends in one norm.
-        final = nn.LayerNorm if config.norm == "pre" else nn.Identity
+        final = NORMS[config.norm_kind] if config.norm == "pre" else nn.Identity
         self.encoder_norm = final(width)
         self.decoder_norm = final(width)
+        if config.positions == "t5":  # the layers of a stack share one table, as in the paper
+            self.encoder_bias = RelativePositions(config.num_heads)
+            self.decoder_bias = RelativePositions(config.num_heads, is_bidirectional=False)
+        if config.copy:
+            check_shared("model.copy", shared_vocab)
+            self.copying = CopyAttention(width)
+            self.pointer = Pointer(2 * width)
 
     def forward(
         self,
@@ -158,28 +199,36 @@ class Transformer(nn.Module):
             States for :meth:`project`, and None: no auxiliary loss.
         """
         source_mask = lengths(source_lengths)
-        source_packing = Packing.if_worthwhile(source_lengths, source.shape[1])
+        source_packing = self._packing(source_lengths, source.shape[1])
         memory, values = self._encode(source, source_mask, source_packing)
-        packing = Packing.if_worthwhile(target_lengths, target.shape[1])
+        packing = self._packing(target_lengths, target.shape[1])
         states = self._embed(self.target_embedding, target, first=0)
         if packing is not None:
             states = packing.pack(states)
-        past_only = causal()
+        past_only = window(before=self.config.window, after=0)
+        bias = self._bias(is_encoder=False)
         for layer, block in enumerate(self._decoder_layers):
             known = block.look.project_memory(memory, values, packing=source_packing)
-            states, _ = block(states, known, source_mask, past_only, None, layer, packing)
+            states, _ = block(states, known, source_mask, past_only, bias, None, layer, packing)
         states = self.decoder_norm(states)
-        return states if packing is None else packing.pad(states), None
+        if packing is not None:
+            states = packing.pad(states)
+        if self.config.copy:
+            keys = self._copy_keys(memory, source_packing)
+            states = self._with_copies(states, keys, source_mask, source)
+        return states, None
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the decoder's states."""
+        if self.config.copy:
+            return self.pointer.log_probs(states, self.config.model_dim, self.output.logits)
         return self.output.logits(states)
 
     def start(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
     ) -> TransformerState:
         """The state before the first token: the source read, and projected for every layer."""
-        packing = Packing.if_worthwhile(source_lengths, source.shape[1])
+        packing = self._packing(source_lengths, source.shape[1])
         memory, values = self._encode(source, lengths(source_lengths), packing)
         layers = self._decoder_layers
         return TransformerState(
@@ -188,6 +237,7 @@ class Transformer(nn.Module):
                 block.look.project_memory(memory, values, packing=packing) for block in layers
             ),
             source_lengths=source_lengths,
+            copying=(self._copy_keys(memory, packing), source) if self.config.copy else None,
         )
 
     def step(
@@ -197,17 +247,22 @@ class Transformer(nn.Module):
         first = state.past[0].length
         states = self._embed(self.target_embedding, token[:, None], first=first)
         source_mask = lengths(state.source_lengths)
+        reach = self.config.window
+        near = None if reach is None else window(before=reach, after=0)
+        bias = self._bias(is_encoder=False)
         past: list[KeyValueCache] = []
         for layer, block in enumerate(self._decoder_layers):
             states, cache = block(
-                states, state.memory[layer], source_mask, None, state.past[layer], layer
+                states, state.memory[layer], source_mask, near, bias, state.past[layer], layer
             )
             assert cache is not None
             past.append(cache)
-        logits = self.project(self.decoder_norm(states[:, 0]))
-        return torch.log_softmax(logits.float(), dim=-1), TransformerState(
-            past=tuple(past), memory=state.memory, source_lengths=state.source_lengths
-        )
+        states = self.decoder_norm(states)
+        if state.copying is not None:
+            keys, source = state.copying
+            states = self._with_copies(states, keys, source_mask, source)
+        logits = self.project(states[:, 0])
+        return torch.log_softmax(logits.float(), dim=-1), replace(state, past=tuple(past))
 
     def _encode(
         self, source: Int[Tensor, "B S"], mask: Mask, packing: Packing | None
@@ -216,8 +271,11 @@ class Transformer(nn.Module):
         states = self._embed(self.source_embedding, source, first=0)
         if packing is not None:
             states = packing.pack(states)
+        reach = self.config.window
+        near = mask if reach is None else mask & window(before=reach, after=reach)
+        bias = self._bias(is_encoder=True)
         for layer, block in enumerate(self.encoder):
-            states = block(states, mask, layer, packing)
+            states = block(states, near, bias, layer, packing)
         states = self.encoder_norm(states)
         if self.config.values == "embeddings":
             values = self.source_embedding(source)
@@ -225,8 +283,45 @@ class Transformer(nn.Module):
         return states, None
 
     def _embed(self, table: TokenEmbedding, ids: Tensor, *, first: int) -> Tensor:
-        embedded: Tensor = self.dropout(self.positions(table(ids), first=first))
-        return embedded
+        embedded = table(ids)
+        if self.positions is not None:
+            embedded = self.positions(embedded, first=first)
+        dropped: Tensor = self.dropout(embedded)
+        return dropped
+
+    def _packing(self, lengths: Int[Tensor, " B"] | None, width: int) -> Packing | None:
+        """Where there is much padding it is left out; of a batch's mean and variance, always."""
+        if self.config.norm_kind == "batch" and self.training and lengths is not None:
+            return Packing(lengths, width)
+        return Packing.if_worthwhile(lengths, width)
+
+    def _bias(self, *, is_encoder: bool) -> PositionBias | None:
+        """What all layers of a stack add to the scores of self-attention."""
+        if self.config.positions == "alibi":
+            return alibi()
+        if self.config.positions == "t5":
+            bias: PositionBias = self.encoder_bias() if is_encoder else self.decoder_bias()
+            return bias
+        return None
+
+    def _copy_keys(self, memory: Tensor, packing: Packing | None) -> Float[Tensor, "B S C"]:
+        keys: Tensor = self.copying.key(memory)
+        return keys if packing is None else packing.pad(keys)
+
+    def _with_copies(
+        self,
+        states: Float[Tensor, "B T C"],
+        keys: Float[Tensor, "B S C"],
+        source_mask: Mask,
+        source: Int[Tensor, "B S"],
+    ) -> Float[Tensor, "B T Y"]:
+        """The states, with what may be copied beside them."""
+        with at("cross", len(self.decoder)):
+            weights: Tensor = self.copying(states, keys, mask=source_mask)
+        seen = torch.cat([states, weights @ keys], dim=-1)
+        ids = source.unsqueeze(1).expand_as(weights)
+        joined: Tensor = self.pointer(states, seen, weights, ids)
+        return joined
 
     @property
     def _decoder_layers(self) -> list["DecoderLayer"]:
@@ -238,17 +333,26 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.attend = MultiHeadAttention(config.model_dim, config.num_heads)
+        self.attend = _self_attention(config)
+        self.distances = _distances(config)
         self.feed = FeedForward(config.model_dim, config.ffn_dim, activation=config.activation)
         self.attend_residual = _residual(config)
         self.feed_residual = _residual(config)
 
-    def forward(self, states: Tensor, mask: Mask, layer: int, packing: Packing | None) -> Tensor:
+    def forward(
+        self,
+        states: Tensor,
+        mask: Mask,
+        bias: PositionBias | None,
+        layer: int,
+        packing: Packing | None,
+    ) -> Tensor:
         """The states one layer further on."""
+        bias = bias if self.distances is None else self.distances()
 
         def look_around(inputs: Tensor) -> Tensor:
             with at("encoder", layer):
-                mixed: Tensor = self.attend(inputs, mask=mask, packing=packing)[0]
+                mixed: Tensor = self.attend(inputs, mask=mask, bias=bias, packing=packing)[0]
             return mixed
 
         states = self.attend_residual(states, look_around)
@@ -261,10 +365,12 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.attend = MultiHeadAttention(config.model_dim, config.num_heads)
+        self.attend = _self_attention(config)
+        self.distances = _distances(config)
         self.look = MultiHeadAttention(
             config.model_dim,
             config.num_heads,
+            num_key_heads=config.num_key_heads,
             key_value_dim=config.model_dim,
             head_dropout=config.head_dropout,
         )
@@ -279,18 +385,22 @@ class DecoderLayer(nn.Module):
         memory: KeyValueCache,
         source_mask: Mask,
         mask: Mask | None,
+        bias: PositionBias | None,
         past: KeyValueCache | None,
         layer: int,
         packing: Packing | None = None,
     ) -> tuple[Tensor, KeyValueCache | None]:
         """The states one layer further on, and the cache that includes them, if there was one."""
         cache: KeyValueCache | None = None
+        bias = bias if self.distances is None else self.distances()
 
         def look_back(inputs: Tensor) -> Tensor:
             nonlocal cache
             mixed: Tensor
             with at("decoder", layer):
-                mixed, cache = self.attend(inputs, mask=mask, cache=past, packing=packing)
+                mixed, cache = self.attend(
+                    inputs, mask=mask, bias=bias, cache=past, packing=packing
+                )
             return mixed
 
         def look_at_source(inputs: Tensor) -> Tensor:
@@ -303,5 +413,32 @@ class DecoderLayer(nn.Module):
         return self.feed_residual(states, self.feed), cache
 
 
+def _self_attention(config: TransformerConfig) -> MultiHeadAttention:
+    head_dim = config.model_dim // config.num_heads
+    return MultiHeadAttention(
+        config.model_dim,
+        config.num_heads,
+        num_key_heads=config.num_key_heads,
+        rotary=RotaryPositions(head_dim) if config.positions == "rotary" else None,
+    )
+
+
+def _distances(config: TransformerConfig) -> ShawPositions | None:
+    """A layer's own vectors for distances."""
+    if config.positions != "relative":
+        return None
+    return ShawPositions(config.model_dim // config.num_heads, max_distance=MAX_DISTANCE)
+
+
+def _added_positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions | None:
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.model_dim)
+    if config.positions == "learned":
+        return LearnedPositions(config.model_dim, max_length=config.max_length)
+    return None
+
+
 def _residual(config: TransformerConfig) -> Residual:
-    return Residual(config.model_dim, dropout=config.dropout, norm=config.norm)
+    return Residual(
+        config.model_dim, dropout=config.dropout, norm=config.norm, kind=config.norm_kind
+    )

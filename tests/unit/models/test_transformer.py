@@ -30,6 +30,10 @@ OPTIONS = {
     "max_length": ({"positions": "learned"}, {"positions": "learned", "max_length": 3}),
     "tie_embeddings": ({}, {"tie_embeddings": "none"}),
     "values": ({}, {"values": "embeddings"}),
+    "num_key_heads": ({}, {"num_key_heads": 1}),
+    "norm_kind": ({}, {"norm_kind": "rms"}),
+    "window": ({}, {"window": 1}),
+    "copy": ({}, {"copy": True}),
 }
 
 
@@ -155,6 +159,11 @@ def test_learned_positions_end_at_their_length():
         ({"ffn_dim": 0}, "ffn_dim must be at least 1; got 0"),
         ({"max_length": 0}, "max_length must be at least 1; got 0"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1; got 1.0"),
+        ({"window": 0}, "window must be at least 1; got 0"),
+        (
+            {"num_key_heads": 2},
+            "num_heads must be divisible by num_key_heads; got num_heads=3, num_key_heads=2",
+        ),
     ],
 )
 def test_wrong_setting_is_named(settings, message):
