@@ -47,11 +47,13 @@ def draw_text(
             f"weights must have {len(output_tokens)} rows (output tokens) of "
             f"{len(source_tokens)} (source tokens); got rows of {got}."
         )
-    names = [_shown(token) for token in output_tokens]
-    heads = [_shown(token) for token in source_tokens]
-    margin = max(map(_width, names), default=0)
+    names = [shown(token) for token in output_tokens]
+    heads = [shown(token) for token in source_tokens]
+    margin = max(map(width_of, names), default=0)
     blocks = []
-    for first, last in _blocks([max(_CELL, _width(head)) + _GAP for head in heads], width - margin):
+    for first, last in _blocks(
+        [max(_CELL, width_of(head)) + _GAP for head in heads], width - margin
+    ):
         lines = [_line("", heads[first:last], heads[first:last], margin)]
         for name, row in zip(names, weights, strict=True):
             cells = [_cell(weight) for weight in row[first:last]]
@@ -72,9 +74,9 @@ def _blocks(columns: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
 
 
 def _line(name: str, cells: Sequence[str], heads: Sequence[str], margin: int) -> str:
-    line = " " * (margin - _width(name)) + name
+    line = " " * (margin - width_of(name)) + name
     for cell, head in zip(cells, heads, strict=True):
-        line += " " * _GAP + cell + " " * (max(_CELL, _width(head)) - _width(cell))
+        line += " " * _GAP + cell + " " * (max(_CELL, width_of(head)) - width_of(cell))
     return line.rstrip()
 
 
@@ -86,13 +88,14 @@ def _cell(weight: float) -> str:
     return f"{shade * 2} {figure}"
 
 
-def _shown(token: str) -> str:
+def shown(token: str) -> str:
     """The token on one line, with its spaces and controls visible."""
     shown = token.replace("▁", " ").strip() or "␣"
     return "".join(c if c.isprintable() else "·" for c in shown)
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
+    """Columns of a terminal that a text takes."""
     return sum(_columns(character) for character in text)
 
 
