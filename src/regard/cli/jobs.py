@@ -1,7 +1,8 @@
 """What the commands do with runs of tasks that are answered in one pass: labels, tags, spans."""
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from regard.inference.labeller import Labeller
+    from regard.text import Line
 
 _SPLITS = ("train", "valid", "test")
 
@@ -49,12 +51,7 @@ def evaluate_run_of_job(
     from regard.inference.labeller import Labeller
 
     labeller = Labeller.load(run)
-    for name, value in given.items():
-        if value:
-            raise SettingError(
-                f"{name} must be left out for a run of {labeller.job.recipe.task}; it is for "
-                "translators."
-            )
+    _refuse(given, labeller)
     examples, train = _examples(labeller, split, source)
     with progress_bar("answering", lambda: len(examples)) as advance:
         report = evaluate_job(labeller, examples, train, progress=advance)
@@ -68,6 +65,84 @@ def evaluate_run_of_job(
         say(json.dumps(record, ensure_ascii=False))
     else:
         say(str(report))
+
+
+def predict_run_of_job(
+    run: Path, file: Path | None, *, output_format: str, on_bad_line: str, given: Mapping[str, Any]
+) -> None:
+    """The answer to each line of a file or of stdin, as soon as there is one.
+
+    Args:
+        run: The run folder.
+        file: Lines of text, or of JSON objects if it ends in .jsonl; None is stdin.
+        output_format: ``text`` or ``jsonl``.
+        on_bad_line: Whether a line that cannot be answered stops, or leaves its answer empty.
+        given: Options that only translators have, by name; none may be set.
+    """
+    from regard.inference.labeller import Labeller
+    from regard.text.lines import text_suffix
+
+    labeller = Labeller.load(run)
+    _refuse(given, labeller)
+    is_json = file is not None and text_suffix(file) == ".jsonl"
+    for group in _grouped(file):
+        examples: list[Any] = []
+        problems: list[str | None] = []
+        for line in group:
+            problem = "" if not line.text.strip() else None  # an empty line stays one
+            try:
+                if problem is None:
+                    record = _record(line) if is_json else line.text
+                    examples.append(labeller.job.request(record, line.where))
+            except DataError as error:
+                if on_bad_line == "error":
+                    raise
+                problem = str(error)
+                note(f"warning: {problem} Its answer is left empty.")
+            problems.append(problem)
+        answers = iter(labeller.answers(examples))
+        for problem in problems:
+            answer = None if problem is not None else next(answers)
+            if output_format == "jsonl":
+                members = {} if answer is None else answer.to_dict()
+                say(json.dumps(members, ensure_ascii=False))
+            else:
+                say("" if answer is None else answer.text())
+        sys.stdout.flush()
+
+
+def _refuse(given: Mapping[str, Any], labeller: "Labeller") -> None:
+    for name, value in given.items():
+        if value:
+            raise SettingError(
+                f"{name} must be left out for a run of {labeller.job.recipe.task}; it is for "
+                "translators."
+            )
+
+
+def _grouped(file: Path | None) -> "Iterator[list[Line]]":
+    """Lines in groups: of a file, many at once; of stdin, as they come."""
+    from regard.inference.filtering import arriving, of_file
+    from regard.text import decode_lines
+
+    stdin = sys.stdin.buffer
+    name = "stdin" if file is None else str(file)
+    groups = arriving(getattr(stdin, "read1", stdin.read)) if file is None else of_file(file)
+    done = 0
+    for group in groups:
+        numbered = decode_lines(group, name)
+        yield [replace(line, where=f"{name}:{done + at}") for at, line in enumerate(numbered, 1)]
+        done += len(group)
+
+
+def _record(line: "Line") -> dict[str, Any]:
+    try:
+        record = json.loads(line.text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{line.where}: not JSON: {error}.") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{line.where}: expected a JSON object, found {record!r}.")
+    return record
 
 
 def _examples(labeller: "Labeller", split: str, source: Path | None) -> tuple[list[Any], list[Any]]:
