@@ -27,6 +27,8 @@ _ABOUT = (
     "Translations, and what the model looked at. Every refusal has one form: "
     '{"error": {"code", "message"}}.'
 )
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 _REFUSALS = {
     400: "The body is no JSON object.",
     401: "The token is missing or wrong.",
@@ -164,9 +166,9 @@ def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _json(members: object, *, status: int = 200) -> Response:
-    content = json.dumps(members, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # A broken byte token may bring half a surrogate pair into a translation.
-    return Response(content.encode("utf-8", "replace"), status, media_type="application/json")
+    content = _JSON.encode(members).encode("utf-8", "replace")
+    return Response(content, status, media_type="application/json")
 
 
 def _gone(request: Request) -> Gone:

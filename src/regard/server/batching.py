@@ -102,8 +102,8 @@ class Batcher(Generic[K, T, R]):
         self._is_closed = False
         self._last_key: K | None = None
         self._speed = 0.0  # weight a second
-        self._answered = 0  # requests the last batch answered
-        self._ended = -math.inf  # when
+        self._expected = 0  # requests in line once those of the last batch have asked again
+        self._ended = -math.inf  # when it ended
 
     def submit(self, key: K, items: Sequence[T]) -> "asyncio.Future[list[R]]":
         """Stand in line; one result for each item, in order.
@@ -165,13 +165,13 @@ class Batcher(Generic[K, T, R]):
                 await self._work_on(batch)
 
     async def _hold(self) -> None:
-        """Wait for those just answered, who come in a moment of each other.
+        """Wait for those just answered, who come within a moment of each other.
 
-        Without it, a batch of one would start with the first of them, the rest would be the next
-        batch, and so on for ever.
+        Without it, clients that ask again and again fall into two halves, each of which waits while
+        the other is worked on; or into the first of them alone, and the rest.
         """
         until = self._ended + self._max_wait
-        while len(self._jobs) < self._answered and not self._is_closed:
+        while len(self._jobs) < self._expected and not self._is_closed:
             left = until - time.monotonic()
             if left <= 0:
                 return
@@ -225,7 +225,9 @@ class Batcher(Generic[K, T, R]):
             job.results.extend(islice(results, len(part)))
             if len(job.results) == len(job.items) and not job.future.done():
                 job.future.set_result(job.results)
-        self._answered = sum(job.future.done() for job in batch)
+                self._forget(job)  # at once: its own call comes a moment later
+        answered = sum(job.future.done() for job in batch)
+        self._expected = min(self._max_batch, len(self._jobs) + answered)
         self._ended = time.monotonic()
 
     def _note_speed(self, weight: int, seconds: float) -> None:

@@ -1,7 +1,9 @@
 """The server as a process: it listens, answers, and stops without losing what it took."""
 
 import asyncio
+import gc
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
@@ -54,6 +56,9 @@ def serve(
     address = f"http://{name}:{listener.getsockname()[1]}"
     # One core is left to the requests themselves.
     torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+    # What is there now stays: else each search for garbage goes through all of torch.
+    gc.collect()
+    gc.freeze()
     with suppress(KeyboardInterrupt):
         asyncio.run(
             _serve(predictors, listener, host, token, limits or Limits(), lambda: ready(address))
@@ -128,10 +133,18 @@ async def _wind_up(service: Service, limits: Limits) -> None:
 
 def _listener(host: str, port: int) -> socket.socket:
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(
-            address[:2], family=socket.AddressFamily(family), backlog=_BACKLOG
-        )
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        family, kind, protocol, _, address = found[0]
+        # With its protocol named: else asyncio leaves Nagle's algorithm on, 40 ms for each answer.
+        listener = socket.socket(family, kind, protocol)
+        try:
+            if os.name == "posix":
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except BaseException:
+            listener.close()
+            raise
     except OverflowError:
         raise SettingError(f"port must be between 0 and 65535; got {port}.") from None
     except OSError as error:
@@ -139,3 +152,4 @@ def _listener(host: str, port: int) -> socket.socket:
             f"--host and --port must be an address to listen at; got {host}:{port}, and "
             f"{(error.strerror or str(error)).lower()}. Choose another --port, or 0 for a free one."
         ) from None
+    return listener

@@ -120,7 +120,7 @@ def read_object(body: bytes) -> Mapping[str, Any]:
         Problem: It is not UTF-8, not JSON, or not an object.
     """
     try:
-        found = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        found = _JSON.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise Problem(400, f"body must be UTF-8; got a bad byte at {error.start}.") from None
     except RecursionError:
@@ -249,3 +249,7 @@ def _said(error: ValueError) -> str:
 
 def _no_constant(name: str) -> Any:
     raise DataError(f"{name}, which is no number in JSON")
+
+
+# Made once: json.loads makes one for each call that has options.
+_JSON = json.JSONDecoder(parse_constant=_no_constant)

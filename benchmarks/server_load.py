@@ -1,0 +1,400 @@
+"""A server under load: many clients at once, good requests and bad ones mixed, none lost.
+
+The client is plain asyncio, so that it takes little from the server on the same machine, and it
+only ever asks 127.0.0.1. By hand::
+
+    python -m benchmarks.server_load RUN --seconds 30 --clients 200
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HOST = "127.0.0.1"
+_SENTENCES = (
+    "我爱中国",
+    "他昨天去北京了",
+    "我们明天去学校",
+    "她有三本书",
+    "你叫什么名字",
+    "今天很冷",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer.
+
+    Attributes:
+        status: Of HTTP.
+        headers: Names in lower case.
+        body: All of it.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body, read."""
+        return json.loads(self.body)
+
+
+class Server:
+    """A ``regard serve`` of its own process.
+
+    Args:
+        process: It.
+        port: Where it listens.
+    """
+
+    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+        self.process = process
+        self.port = port
+
+    def stop(self, wait: float = 60.0) -> str:
+        """Ask it to stop; what it wrote to stderr since it was ready."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.communicate(timeout=wait)[1]
+
+    def memory(self) -> int:
+        """Bytes it uses now."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def serving(*runs: Path, options: Sequence[object] = (), threads: int = 1) -> Iterator[Server]:
+    """A server of these runs at a free port, stopped at the end whatever happens."""
+    command = [sys.executable, "-m", "regard", "serve", *runs, "--port", 0, *options]
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+    )
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if found := re.match(r"serving .* at http://\S+:(\d+) ", line):
+            break
+    else:
+        raise RuntimeError(f"the server did not start: {''.join(said)}")
+    server = Server(process, int(found[1]))
+    try:
+        yield server
+    finally:
+        with suppress(subprocess.TimeoutExpired, ValueError):
+            server.stop(10)
+        process.kill()
+
+
+def request(
+    path: str,
+    members: object = None,
+    *,
+    body: bytes | None = None,
+    method: str | None = None,
+    **headers: str,
+) -> bytes:
+    """The bytes of a request; header names with _ for -."""
+    if body is None and members is not None:
+        body = json.dumps(members).encode()
+    head = {"Host": HOST, "Content-Type": "application/json"}
+    head |= {name.replace("_", "-"): value for name, value in headers.items()}
+    if body is not None:
+        head.setdefault("Content-Length", str(len(body)))
+    lines = [f"{method or ('GET' if body is None else 'POST')} {path} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in head.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+
+class Client:
+    """One connection, made again when the server closed it.
+
+    Args:
+        port: Of the server.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, raw: bytes) -> Reply:
+        """Send a request and read its answer.
+
+        Raises:
+            OSError: There is no connection.
+            EOFError: It ended before the answer did.
+        """
+        if self._streams is None:
+            self._streams = await asyncio.open_connection(HOST, self._port, limit=1 << 24)
+        reader, writer = self._streams
+        with suppress(ConnectionError):  # a refused body is not read to its end; the answer is
+            writer.write(raw)
+            await writer.drain()
+        try:
+            reply = await _read(reader)
+        except BaseException:
+            self.close()
+            raise
+        if reply.headers.get("connection") == "close":
+            self.close()
+        return reply
+
+    def close(self) -> None:
+        """Go away."""
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+
+def ask(port: int, raw: bytes) -> Reply:
+    """One request on a connection of its own."""
+
+    async def run() -> Reply:
+        client = Client(port)
+        try:
+            return await client.ask(raw)
+        finally:
+            client.close()
+
+    return asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def _read(reader: asyncio.StreamReader) -> Reply:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    pairs = (line.partition(": ") for line in head[1:] if line)
+    headers = {name.lower(): value for name, _, value in pairs}
+    body = await reader.readexactly(int(headers["content-length"]))
+    return Reply(int(head[0].split()[1]), headers, body)
+
+
+@dataclass
+class Outcome:
+    """What became of the requests of many clients.
+
+    Attributes:
+        seconds: How long it took.
+        statuses: How often each came.
+        latencies: Seconds of each good answer.
+        wrong: Answers that were not as they should be; the first ones.
+        lost: Requests without an answer, and why.
+    """
+
+    seconds: float = 0.0
+    statuses: Counter[int] = field(default_factory=Counter)
+    latencies: list[float] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    lost: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def throughput(self) -> float:
+        """Good answers a second."""
+        return len(self.latencies) / self.seconds
+
+    def percentile(self, share: float) -> float:
+        """The latency that this share of the good answers stayed within."""
+        return sorted(self.latencies)[int(share * (len(self.latencies) - 1))]
+
+
+# A request, and what is wrong with its answer, if anything.
+Asked = tuple[bytes, Callable[[Reply], str | None]]
+
+
+async def drive(
+    port: int, requests: Sequence[Asked], *, clients: int, seconds: float, seed: int = 0
+) -> Outcome:
+    """Many clients, each asking again as soon as it has its answer.
+
+    Args:
+        port: Of the server.
+        requests: What they ask, drawn at random.
+        clients: How many at once.
+        seconds: After which no new request is made; those made are waited for.
+        seed: Of the draw.
+    """
+    outcome = Outcome()
+    began = time.perf_counter()
+    until = began + seconds
+
+    async def one(number: int) -> None:
+        client, draw = Client(port), random.Random(f"{seed} {number}")
+        while time.perf_counter() < until:
+            raw, judge = draw.choice(requests)
+            start = time.perf_counter()
+            try:
+                reply = await asyncio.wait_for(client.ask(raw), 60)
+            except (OSError, EOFError, TimeoutError) as error:
+                outcome.lost[repr(error)[:80]] += 1
+                continue
+            outcome.statuses[reply.status] += 1
+            if reply.status == 200:
+                outcome.latencies.append(time.perf_counter() - start)
+            if (complaint := judge(reply)) is not None and len(outcome.wrong) < 10:
+                outcome.wrong.append(complaint)
+        client.close()
+
+    await asyncio.gather(*map(one, range(clients)))
+    outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+def expects(*statuses: int, translation: str | None = None) -> Callable[[Reply], str | None]:
+    """Judges an answer by its status, the form of refusals, and the translation if it is given."""
+
+    def judge(reply: Reply) -> str | None:
+        if reply.status not in statuses:
+            return f"{reply.status} instead of {statuses}: {reply.body[:200]!r}"
+        if reply.status != 200:
+            said = reply.json()
+            if not isinstance(said["error"]["code"], str) or not said["error"]["message"]:
+                return f"no refusal: {reply.body[:200]!r}"
+            return "a traceback" if b"Traceback" in reply.body or b"/src/" in reply.body else None
+        if translation is not None:
+            found = reply.json()["translations"][0]["translation"]
+            return None if found == translation else f"{found!r} instead of {translation!r}"
+        return None
+
+    return judge
+
+
+def good(port: int, sentences: Sequence[str]) -> list[Asked]:
+    """Requests for translations, each with the answer it had when it was asked alone."""
+    found = []
+    for sentence in sentences:
+        raw = request("/predict", {"text": sentence})
+        alone = ask(port, raw).json()["translations"][0]["translation"]
+        found.append((raw, expects(200, 503, translation=alone)))
+    return found
+
+
+def bad() -> list[Asked]:
+    """Requests that cannot be answered, each with what is to be said."""
+    json_type = {"Content_Type": "application/json"}
+    return [
+        (request("/predict", body=b"{"), expects(400)),
+        (request("/predict", body=b"[" * 50_000), expects(400)),
+        (request("/predict", body=b"\xff\xfe{}"), expects(400)),
+        (request("/predict", body=b"[1, 2]"), expects(400)),
+        (request("/predict", body=b'{"text": NaN}'), expects(400)),
+        (
+            request("/predict", body=b'{"text": "a", "beam_size": 1' + b"0" * 5000 + b"}"),
+            expects(400),
+        ),
+        (request("/predict", {"text": "a", "length_penalty": 1e300}), expects(422)),
+        (request("/predict", body=b'{"text": "a", "length_penalty": 1e999}'), expects(422)),
+        (request("/predict", {"text": "a", "beam_size": "4"}), expects(422)),
+        (request("/predict", {"text": ""}), expects(422)),
+        (request("/predict", {"text": "  \t\n"}), expects(422)),
+        (request("/predict", {"text": "a" * 1_000_000}), expects(422)),
+        (request("/predict", {"text": "字" * 1_000_000}), expects(413)),
+        (request("/predict", body=b'{"text": "\\ud800"}'), expects(422)),
+        (request("/predict", {"text": "a\x00b"}), expects(422)),
+        (request("/predict", {"text": "我", "run": "../demo"}), expects(404)),
+        (request("/attention/rows", {"text": "我", "layer": 99, "head": 0}), expects(422)),
+        (request("/nowhere"), expects(404)),
+        (request("/predict"), expects(405)),
+        (request("/predict", body=b"text=a", Content_Type="text/plain"), expects(415)),
+        (request("/health", **json_type), expects(200)),
+    ]
+
+
+def batch_sizes(port: int) -> dict[str, float]:
+    """The counts of the histogram of batch sizes, with its sum and count."""
+    text = ask(port, request("/metrics")).body.decode()
+    return {
+        name: float(value)
+        for name, value in re.findall(
+            r'^regard_batch_size_(\w+(?:\{le="[^"]+"\})?) (\S+)$', text, re.M
+        )
+    }
+
+
+def mean_batch(before: Mapping[str, float], after: Mapping[str, float]) -> float:
+    """The mean size of the batches between two looks at the histogram."""
+    count = after["count"] - before.get("count", 0.0)
+    return (after["sum"] - before.get("sum", 0.0)) / count
+
+
+async def rude(port: int, seconds: float) -> int:
+    """Clients that go away in the middle of what they ask for; how many there were."""
+    until, count = time.perf_counter() + seconds, 0
+    whole = request("/predict", {"text": "我爱中国"})
+    while time.perf_counter() < until:
+        _, writer = await asyncio.open_connection(HOST, port)
+        writer.write(whole if count % 2 else whole[: len(whole) // 2])
+        await writer.drain()
+        await asyncio.sleep(0.002 * (count % 3))
+        writer.transport.abort()
+        count += 1
+        await asyncio.sleep(0.02)
+    return count
+
+
+async def mixed(server: Server, *, clients: int, seconds: float) -> tuple[Outcome, int, list[int]]:
+    """Good, bad and rude clients at once; the outcome, the rude ones, and the memory meanwhile."""
+    requests = await asyncio.to_thread(good, server.port, _SENTENCES)
+    memory: list[int] = []
+
+    async def look() -> None:
+        while True:
+            memory.append(server.memory())
+            await asyncio.sleep(0.5)
+
+    looking = asyncio.create_task(look())
+    # As many good ones as bad ones.
+    share = [*requests * 4, *bad()]
+    outcome, gone = await asyncio.gather(
+        drive(server.port, share, clients=clients, seconds=seconds), rude(server.port, seconds)
+    )
+    looking.cancel()
+    return outcome, gone, memory
+
+
+def main() -> None:
+    """Load a server, and say what became of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    arguments = parser.parse_args()
+    with serving(arguments.run) as server:
+        asyncio.run(mixed(server, clients=arguments.clients, seconds=3.0))
+        before = batch_sizes(server.port)
+        outcome, gone, memory = asyncio.run(
+            mixed(server, clients=arguments.clients, seconds=arguments.seconds)
+        )
+        sizes = mean_batch(before, batch_sizes(server.port))
+        print("statuses", dict(outcome.statuses), "lost", dict(outcome.lost), "rude", gone)
+        print("wrong", outcome.wrong)
+        third = max(1, len(memory) // 3)
+        first, last = statistics.median(memory[:third]), statistics.median(memory[-third:])
+        print(
+            f"memory {first / 2**20:.0f} → {last / 2**20:.0f} MiB, most {max(memory) / 2**20:.0f}"
+        )
+        print(
+            f"{outcome.throughput:.0f} good answers a second, mean batch {sizes:.1f}, "
+            f"p50 {outcome.percentile(0.5):.3f} s, p95 {outcome.percentile(0.95):.3f} s"
+        )
+        print("log", server.stop())
+
+
+if __name__ == "__main__":
+    main()
