@@ -16,18 +16,20 @@ class TokenEmbedding(nn.Module):
     Args:
         vocab_size: Number of ids, V.
         model_dim: Width, C.
-        pad_id: The id that begins as zeros and gets no gradient from where it is read.
+        pad_id: The id that begins as zeros and gets no gradient from where it is read; None if
+            every id is a token.
         scaled: Whether embeddings are multiplied by sqrt(C).
     """
 
     def __init__(
-        self, vocab_size: int, model_dim: int, *, pad_id: int = 0, scaled: bool = True
+        self, vocab_size: int, model_dim: int, *, pad_id: int | None = 0, scaled: bool = True
     ) -> None:
         super().__init__()
         self.scale = model_dim**0.5 if scaled else 1.0
         self.pad_id = pad_id
         self.weight = nn.Parameter(torch.randn(vocab_size, model_dim) * model_dim**-0.5)
-        self.weight.data[pad_id] = 0
+        if pad_id is not None:
+            self.weight.data[pad_id] = 0
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:
         """The vectors of ``ids``."""

@@ -98,25 +98,31 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table, std=model_dim**-0.5)
 
     def forward(
-        self, states: Float[Tensor, "*batch N C"], *, first: int = 0
+        self, states: Float[Tensor, "*batch N C"], *, first: int | Int[Tensor, " R"] = 0
     ) -> Float[Tensor, "*batch N C"]:
         """The states with their positions added.
 
         Args:
             states: One vector per position.
-            first: The position of the first of them.
+            first: The position of the first of them; one for each row where they differ. Places
+                below 0, before a row begins, are taken for 0.
 
         Raises:
             ShapeError: A position lies beyond ``max_length``.
         """
-        check_at_least("first", first, 0)
-        last = first + states.shape[-2]
+        if isinstance(first, int):
+            check_at_least("first", first, 0)
+        N = states.shape[-2]
+        last = N + (first if isinstance(first, int) else int(first.max()))
         if last > self.table.shape[0]:
             raise ShapeError(
                 f"positions must be at most max_length={self.table.shape[0]}; got {last}. "
                 "Sinusoidal positions have no such limit."
             )
-        return states + self.table[first:last].to(states.dtype)
+        if isinstance(first, int):
+            return states + self.table[first:last].to(states.dtype)
+        places = first[:, None] + torch.arange(N, device=states.device)
+        return states + self.table[places.clamp(min=0)].to(states.dtype)
 
 
 # A head's components as a table of pairs, and the axis along which the two of a pair lie.

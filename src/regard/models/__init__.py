@@ -5,14 +5,32 @@ from typing import Any, Protocol, TypeVar
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.models.conv_seq2seq import ConvSeq2Seq, ConvSeq2SeqConfig, ConvState
+from regard.models.decoder import Decoder, DecoderConfig, DecoderState
+from regard.models.encoder import Encoder, EncoderConfig, MaskedLanguageModel
 from regard.models.kernel_regression import KernelRegression, KernelRegressionConfig
+from regard.models.recurrent_lm import RecurrentLm, RecurrentLmConfig, RecurrentLmState
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnSeq2SeqConfig, RnnState
 from regard.models.transformer import Transformer, TransformerConfig, TransformerState
 
 __all__ = [
+    "LANGUAGE_MODELS",
     "MODELS",
+    "ConvSeq2Seq",
+    "ConvSeq2SeqConfig",
+    "ConvState",
+    "Decoder",
+    "DecoderConfig",
+    "DecoderState",
+    "Encoder",
+    "EncoderConfig",
     "KernelRegression",
     "KernelRegressionConfig",
+    "LanguageModel",
+    "MaskedLanguageModel",
+    "RecurrentLm",
+    "RecurrentLmConfig",
+    "RecurrentLmState",
     "RnnSeq2Seq",
     "RnnSeq2SeqConfig",
     "RnnState",
@@ -52,8 +70,37 @@ class Seq2Seq(Protocol[StateT]):
         """Log-probabilities of the next token, and the state after ``token``."""
 
 
+class LanguageModel(Protocol[StateT]):
+    """What a language model offers to training and to every search.
+
+    Attributes:
+        max_length: Longest text it can take, in tokens; None sets no limit.
+    """
+
+    max_length: int | None
+
+    def forward(
+        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B N C"]:
+        """States for a whole text."""
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """Logits of the next token from states."""
+
+    def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> StateT:
+        """The state before a continuation of each prompt, whose last token comes first."""
+
+    def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
+        """Log-probabilities of the next token, and the state after ``token``."""
+
+
 # name in a recipe -> (its settings, its class)
+LANGUAGE_MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
+    "decoder": (DecoderConfig, Decoder),
+    "recurrent": (RecurrentLmConfig, RecurrentLm),
+}
 MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
+    "conv_seq2seq": (ConvSeq2SeqConfig, ConvSeq2Seq),
     "rnn_seq2seq": (RnnSeq2SeqConfig, RnnSeq2Seq),
     "transformer": (TransformerConfig, Transformer),
 }

@@ -1,0 +1,254 @@
+"""The Transformer's decoder by itself: a language model.
+
+GPT: Radford et al. (2018); pre-norm and the scaled beginning are those of GPT-2, Radford et al.
+(2019), https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.attention import KeyValueCache, Mask, alibi, causal, window
+from regard.attention import lengths as until
+from regard.attention.biases import PositionBias
+from regard.checks import check_at_least, check_divides, check_fraction, check_positive
+from regard.layers import Dropout, LearnedPositions, Packing, RotaryPositions, TokenEmbedding
+from regard.layers.block import SelfAttentionBlock
+from regard.layers.norms import NORMS
+from regard.models.prompt import Prompt
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecoderConfig:
+    """Sizes and options of a decoder-only language model.
+
+    Attributes:
+        model_dim: Width of every state, C.
+        num_heads: Attention heads per layer, H; divides model_dim.
+        num_key_heads: Heads of keys and values; divides num_heads. None is num_heads.
+        num_layers: How many layers.
+        ffn_dim: Width inside the feed-forward sublayer, F.
+        dropout: Share dropped of embeddings and of each sublayer's output while training.
+        attention_dropout: Share of the attention weights dropped while training.
+        norm: ``pre`` as in GPT-2, or ``post``.
+        norm_kind: ``layer`` as in the paper, or ``rms``.
+        norm_eps: What the norms add to a variance.
+        activation: ``gelu``, ``gelu_tanh`` (as GPT-2 approximates it), ``relu`` or ``swiglu``.
+        positions: ``learned``, ``rotary`` or ``alibi``; the last two have no limit.
+        max_length: Longest text, in tokens, that learned positions can take.
+        window: How many tokens back a layer sees; None is all of them. The states still reach
+            further, a window a layer.
+        tie_embeddings: Whether the last layer is the embeddings' table.
+    """
+
+    model_dim: int = 256
+    num_heads: int = 4
+    num_key_heads: int | None = None
+    num_layers: int = 4
+    ffn_dim: int = 1024
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    norm: Literal["pre", "post"] = "pre"
+    norm_kind: Literal["layer", "rms"] = "layer"
+    norm_eps: float = 1e-5
+    activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
+    positions: Literal["learned", "rotary", "alibi"] = "learned"
+    max_length: int = 1024
+    window: int | None = None
+    tie_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
+        if self.num_key_heads is not None:
+            check_divides("num_key_heads", self.num_key_heads, "num_heads", self.num_heads)
+        for name in ("num_layers", "ffn_dim", "max_length"):
+            check_at_least(name, getattr(self, name), 1)
+        if self.window is not None:
+            check_at_least("window", self.window, 1)
+        check_positive("norm_eps", self.norm_eps)
+        check_fraction("dropout", self.dropout)
+        check_fraction("attention_dropout", self.attention_dropout)
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """What decoding carries from one token to the next.
+
+    Attributes:
+        past: Keys and values of the tokens so far, one cache per layer.
+        padding: How many of them each row has too many, at its beginning; None is none.
+        pending: The prompt's last tokens, not read yet; they take the place of the next step's.
+    """
+
+    past: tuple[KeyValueCache, ...]
+    padding: Int[Tensor, " B"] | None = None
+    pending: Int[Tensor, " B"] | None = None
+
+    def select(self, rows: Int[Tensor, " K"]) -> "DecoderState":
+        """The state of these rows, in this order; a row may come twice."""
+        return DecoderState(
+            past=tuple(cache.select(rows) for cache in self.past),
+            padding=None if self.padding is None else self.padding[rows],
+            pending=None if self.pending is None else self.pending[rows],
+        )
+
+
+class Decoder(nn.Module):
+    """Predicts each token from those before it.
+
+    Args:
+        config: Sizes and options.
+        vocab_size: Number of token ids, V.
+        pad_id: The id of padding; None if every id is a token.
+
+    Example:
+        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> model = Decoder(config, vocab_size=11).eval()
+        >>> model.project(model(torch.ones(2, 5, dtype=torch.long))).shape
+        torch.Size([2, 5, 11])
+    """
+
+    def __init__(self, config: DecoderConfig, *, vocab_size: int, pad_id: int | None = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.output_dim = width = config.model_dim
+        self.max_length = config.max_length if config.positions == "learned" else None
+        self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
+        self.output = (
+            self.embedding
+            if config.tie_embeddings
+            else TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
+        )
+        self.positions = (
+            LearnedPositions(width, max_length=config.max_length)
+            if config.positions == "learned"
+            else None
+        )
+        self.dropout = Dropout(config.dropout)
+        rotary = (
+            RotaryPositions(width // config.num_heads) if config.positions == "rotary" else None
+        )
+        self.layers = nn.ModuleList(
+            SelfAttentionBlock(
+                "decoder",
+                layer,
+                model_dim=width,
+                num_heads=config.num_heads,
+                num_key_heads=config.num_key_heads,
+                ffn_dim=config.ffn_dim,
+                dropout=config.dropout,
+                attention_dropout=config.attention_dropout,
+                norm=config.norm,
+                norm_kind=config.norm_kind,
+                norm_eps=config.norm_eps,
+                activation=config.activation,
+                rotary=rotary,
+            )
+            for layer in range(config.num_layers)
+        )
+        self.norm = (
+            NORMS[config.norm_kind](width, eps=config.norm_eps)
+            if config.norm == "pre"
+            else nn.Identity()
+        )
+        self._initialise()
+
+    def forward(
+        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B N C"]:
+        """The states from which :meth:`project` predicts the token after each.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real. No state sees padding either way; with lengths, it
+                costs nothing where there is much of it.
+        """
+        states = self._embed(ids, first=0)
+        packing = Packing.if_worthwhile(lengths, ids.shape[1])
+        if packing is not None:
+            states = packing.pack(states)
+        mask, bias = self._mask(None), self._bias()
+        for block in self._blocks:
+            states, _ = block(states, mask=mask, bias=bias, packing=packing)
+        states = self.norm(states)
+        return states if packing is None else packing.pad(states)
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """The logits of the next token."""
+        return self.output.logits(states)
+
+    def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> DecoderState:
+        """The state before a continuation of the prompt.
+
+        A search gives a first token for all rows to go on from; here each row goes on from the last
+        token of its prompt instead, whatever token is given. Without a prompt (S = 0), the token
+        counts.
+
+        Args:
+            prompt: Token ids, padded on the right; may have no columns.
+            prompt_lengths: How many of them are real, one at least unless there are no columns.
+
+        Raises:
+            ShapeError: A row of a prompt is empty, or longer than it is wide.
+        """
+        cut = Prompt.of(prompt, prompt_lengths)
+        past = tuple(block.attend.empty_cache(len(prompt)) for block in self._blocks)
+        padding = None if cut.is_even else cut.padding
+        state = DecoderState(past=past, padding=padding, pending=cut.last)
+        return self._read(cut.aligned, state)[1] if cut.aligned.shape[1] else state
+
+    def step(
+        self, token: Int[Tensor, " B"], state: DecoderState
+    ) -> tuple[Float[Tensor, "B V"], DecoderState]:
+        """Log-probabilities of the token after ``token``, and the state that includes it."""
+        token = token if state.pending is None else state.pending
+        states, state = self._read(token[:, None], state)
+        logits = self.project(states[:, 0])
+        state = DecoderState(past=state.past, padding=state.padding)
+        return torch.log_softmax(logits.float(), dim=-1), state
+
+    def _read(self, ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """The states of more tokens, and the state with their keys and values."""
+        padding, seen = state.padding, state.past[0].length
+        states = self._embed(ids, first=seen if padding is None else seen - padding)
+        mask, bias = self._mask(padding), self._bias()
+        past: list[KeyValueCache] = []
+        for block, known in zip(self._blocks, state.past, strict=True):
+            states, cache = block(states, mask=mask, bias=bias, cache=known)
+            past.append(cache)
+        return self.norm(states), DecoderState(tuple(past), padding, state.pending)
+
+    def _embed(self, ids: Tensor, *, first: int | Tensor) -> Tensor:
+        embedded = self.embedding(ids)
+        if self.positions is not None:
+            embedded = self.positions(embedded, first=first)
+        dropped: Tensor = self.dropout(embedded)
+        return dropped
+
+    def _mask(self, padding: Tensor | None) -> Mask:
+        """What came before, the padding in front of a shorter prompt left out."""
+        reach = self.config.window
+        past = causal() if reach is None else window(before=reach, after=0)
+        return past if padding is None else past & ~until(padding)
+
+    def _bias(self) -> PositionBias | None:
+        return alibi() if self.config.positions == "alibi" else None
+
+    def _initialise(self) -> None:
+        """As in GPT-2: deviation 0.02, less for each of the many that are added to the states."""
+        for name, parameter in self.named_parameters():
+            if parameter.dim() < 2:
+                continue
+            is_added = name.endswith(("attend.output.weight", "feed.outer.weight"))
+            share = (2 * len(self.layers)) ** -0.5 if is_added else 1.0
+            nn.init.normal_(parameter, std=0.02 * share)
+        for table in (self.embedding, self.output):
+            if table.pad_id is not None:
+                table.weight.data[table.pad_id] = 0
+
+    @property
+    def _blocks(self) -> list[SelfAttentionBlock]:
+        return cast(list[SelfAttentionBlock], list(self.layers))

@@ -1,0 +1,201 @@
+"""The Transformer's encoder by itself, pretrained by guessing masked words.
+
+BERT: Devlin et al. (2019), https://arxiv.org/abs/1810.04805.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.attention import lengths as visible
+from regard.checks import check_at_least, check_divides, check_fraction, check_positive
+from regard.layers import Dropout, LearnedPositions, Packing, RotaryPositions, TokenEmbedding
+from regard.layers.block import SelfAttentionBlock
+from regard.layers.norms import NORMS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncoderConfig:
+    """Sizes and options of an encoder; the defaults are a small BERT.
+
+    Attributes:
+        model_dim: Width of every state, C.
+        num_heads: Attention heads per layer, H; divides model_dim.
+        num_layers: How many layers.
+        ffn_dim: Width inside the feed-forward sublayer, F.
+        dropout: Share dropped of embeddings and of each sublayer's output while training.
+        attention_dropout: Share of the attention weights dropped while training.
+        norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
+        norm_kind: ``layer`` as in the paper, or ``rms``.
+        norm_eps: What the norms add to a variance.
+        activation: ``gelu`` as in the paper, ``relu`` or ``swiglu``.
+        positions: ``learned`` as in the paper, or ``rotary``, which have no limit.
+        max_length: Longest text, in tokens, that learned positions can take.
+        num_segments: How many texts side by side can be told apart; 0 is not to.
+    """
+
+    model_dim: int = 256
+    num_heads: int = 4
+    num_layers: int = 4
+    ffn_dim: int = 1024
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    norm: Literal["post", "pre"] = "post"
+    norm_kind: Literal["layer", "rms"] = "layer"
+    norm_eps: float = 1e-12
+    activation: Literal["gelu", "relu", "swiglu"] = "gelu"
+    positions: Literal["learned", "rotary"] = "learned"
+    max_length: int = 512
+    num_segments: int = 2
+
+    def __post_init__(self) -> None:
+        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
+        for name in ("num_layers", "ffn_dim", "max_length"):
+            check_at_least(name, getattr(self, name), 1)
+        check_at_least("num_segments", self.num_segments, 0)
+        check_positive("norm_eps", self.norm_eps)
+        check_fraction("dropout", self.dropout)
+        check_fraction("attention_dropout", self.attention_dropout)
+
+
+class Encoder(nn.Module):
+    """A state for each token that has seen all the others.
+
+    Embeddings of token, place and segment are added and normed; each layer is self-attention and
+    feed-forward.
+
+    Args:
+        config: Sizes and options.
+        vocab_size: Number of token ids, V.
+        pad_id: The id of padding.
+
+    Example:
+        >>> config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> Encoder(config, vocab_size=11)(torch.ones(2, 5, dtype=torch.long)).shape
+        torch.Size([2, 5, 8])
+    """
+
+    def __init__(self, config: EncoderConfig, *, vocab_size: int, pad_id: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.output_dim = width = config.model_dim
+        self.max_length = config.max_length if config.positions == "learned" else None
+        self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
+        self.positions = (
+            LearnedPositions(width, max_length=config.max_length)
+            if config.positions == "learned"
+            else None
+        )
+        self.segments = (
+            nn.Parameter(torch.randn(config.num_segments, width) * width**-0.5)
+            if config.num_segments
+            else None
+        )
+        self.embedding_norm = NORMS[config.norm_kind](width, eps=config.norm_eps)
+        self.dropout = Dropout(config.dropout)
+        rotary = (
+            RotaryPositions(width // config.num_heads) if config.positions == "rotary" else None
+        )
+        self.layers = nn.ModuleList(
+            SelfAttentionBlock(
+                "encoder",
+                layer,
+                model_dim=width,
+                num_heads=config.num_heads,
+                ffn_dim=config.ffn_dim,
+                dropout=config.dropout,
+                attention_dropout=config.attention_dropout,
+                norm=config.norm,
+                norm_kind=config.norm_kind,
+                norm_eps=config.norm_eps,
+                activation=config.activation,
+                rotary=rotary,
+            )
+            for layer in range(config.num_layers)
+        )
+        # Pre-norm leaves the sum of all sublayers unnormalised, so the stack ends in one norm.
+        self.norm = (
+            NORMS[config.norm_kind](width, eps=config.norm_eps)
+            if config.norm == "pre"
+            else nn.Identity()
+        )
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        segments: Int[Tensor, "B N"] | None = None,
+    ) -> Float[Tensor, "B N C"]:
+        """The states; those of padding mean nothing.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real; None is all.
+            segments: Which text each belongs to, from 0; None is all to the first.
+
+        Raises:
+            ShapeError: A text is longer than learned positions go.
+        """
+        states = self.embedding(ids)
+        if self.positions is not None:
+            states = self.positions(states)
+        if self.segments is not None:
+            states = states + (self.segments[0] if segments is None else self.segments[segments])
+        states = self.dropout(self.embedding_norm(states))
+        mask = None if lengths is None else visible(lengths)
+        packing = Packing.if_worthwhile(lengths, ids.shape[1])
+        if packing is not None:
+            states = packing.pack(states)
+        for block in self.layers:
+            states, _ = block(states, mask=mask, packing=packing)
+        states = self.norm(states)
+        return states if packing is None else packing.pad(states)
+
+
+class MaskedLanguageModel(nn.Module):
+    """An encoder that guesses masked words, and whether one sentence follows another.
+
+    Devlin et al. (2019), section 3.1: ``softmax(E · norm(gelu(W h)) + b)`` with the embeddings' own
+    table E, and a linear layer on ``tanh(W h_0)`` of the first position.
+
+    Args:
+        config: Sizes and options of the encoder.
+        vocab_size: Number of token ids, V.
+        pad_id: The id of padding.
+    """
+
+    def __init__(self, config: EncoderConfig, *, vocab_size: int, pad_id: int = 0) -> None:
+        super().__init__()
+        width = config.model_dim
+        self.encoder = Encoder(config, vocab_size=vocab_size, pad_id=pad_id)
+        self.max_length = self.encoder.max_length
+        self.transform = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=config.norm_eps)
+        self.bias = nn.Parameter(torch.zeros(vocab_size))
+        self.pooler = nn.Linear(width, width)
+        self.next_sentence = nn.Linear(width, 2)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        segments: Int[Tensor, "B N"] | None = None,
+    ) -> Float[Tensor, "B N C"]:
+        """The encoder's states, for :meth:`project` and :meth:`follows`."""
+        states: Tensor = self.encoder(ids, lengths, segments=segments)
+        return states
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """The logits of the words at these states; pass only the masked ones."""
+        return self.encoder.embedding.logits(self.norm(F.gelu(self.transform(states)))) + self.bias
+
+    def follows(self, states: Float[Tensor, "B N C"]) -> Float[Tensor, "B 2"]:
+        """Logits of whether the second sentence follows the first, and of whether it does not."""
+        logits: Tensor = self.next_sentence(torch.tanh(self.pooler(states[:, 0])))
+        return logits

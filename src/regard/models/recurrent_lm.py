@@ -1,0 +1,181 @@
+"""The recurrent language model of Mikolov et al. (2010): all that came before, in one vector.
+
+https://www.isca-archive.org/interspeech_2010/mikolov10_interspeech.html
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.checks import check_at_least, check_fraction
+from regard.errors import SettingError
+from regard.layers import Dropout, TokenEmbedding
+from regard.models.prompt import Prompt
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecurrentLmConfig:
+    """Sizes and options of a recurrent language model.
+
+    Attributes:
+        cell: ``rnn``, ``gru`` or ``lstm``.
+        activation: φ of an ``rnn``: ``tanh``, or ``relu``.
+        embed_dim: Width of the embeddings.
+        hidden_dim: Width of a layer's state.
+        num_layers: Stacked layers.
+        dropout: Share dropped of embeddings, between layers and before the last layer.
+        tie_embeddings: Whether the last layer is the embeddings' table, behind a linear map where
+            the two widths differ.
+    """
+
+    cell: Literal["rnn", "gru", "lstm"] = "lstm"
+    activation: Literal["tanh", "relu"] = "tanh"
+    embed_dim: int = 256
+    hidden_dim: int = 256
+    num_layers: int = 1
+    dropout: float = 0.2
+    tie_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("embed_dim", "hidden_dim", "num_layers"):
+            check_at_least(name, getattr(self, name), 1)
+        check_fraction("dropout", self.dropout)
+        if self.activation != "tanh" and self.cell != "rnn":
+            raise SettingError(
+                f"activation must be tanh where cell is {self.cell}; got {self.activation!r}. "
+                "Set cell = 'rnn' to choose."
+            )
+
+
+@dataclass(frozen=True)
+class RecurrentLmState:
+    """What a language model carries from one token to the next.
+
+    Attributes:
+        layers: Each layer's state, batch first; an LSTM's cells beside it.
+        pending: The prompt's last tokens, not read yet; they take the place of the next step's.
+    """
+
+    layers: tuple[Float[Tensor, "B L h"], ...]
+    pending: Int[Tensor, " B"] | None = None
+
+    def select(self, rows: Int[Tensor, " K"]) -> "RecurrentLmState":
+        """The state of these rows, in this order; a row may come twice."""
+        return RecurrentLmState(
+            layers=tuple(layer[rows] for layer in self.layers),
+            pending=None if self.pending is None else self.pending[rows],
+        )
+
+
+class RecurrentLm(nn.Module):
+    """Predicts each token from a state that has read those before it.
+
+    ``h_t = φ(x_t W + h_{t−1} U + b)``, and the logits are ``h_t E``; with ``gru`` (Cho et al.,
+    2014) or ``lstm`` (Hochreiter & Schmidhuber, 1997) in its place.
+
+    Args:
+        config: Sizes and options.
+        vocab_size: Number of token ids, V.
+        pad_id: The id of padding; None if every id is a token.
+
+    Example:
+        >>> model = RecurrentLm(RecurrentLmConfig(embed_dim=8, hidden_dim=6), vocab_size=11).eval()
+        >>> model.project(model(torch.ones(2, 5, dtype=torch.long))).shape
+        torch.Size([2, 5, 11])
+    """
+
+    def __init__(
+        self, config: RecurrentLmConfig, *, vocab_size: int, pad_id: int | None = 0
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.max_length: int | None = None
+        embed, hidden = config.embed_dim, config.hidden_dim
+        self.embedding = TokenEmbedding(vocab_size, embed, pad_id=pad_id)
+        self.dropout = Dropout(config.dropout)
+        sizes = {
+            "num_layers": config.num_layers,
+            "batch_first": True,
+            "dropout": config.dropout if config.num_layers > 1 else 0.0,
+        }
+        self.recurrence: nn.RNNBase = (
+            nn.RNN(embed, hidden, nonlinearity=config.activation, **sizes)
+            if config.cell == "rnn"
+            else {"gru": nn.GRU, "lstm": nn.LSTM}[config.cell](embed, hidden, **sizes)
+        )
+        self.readout = (
+            nn.Linear(hidden, embed) if config.tie_embeddings and embed != hidden else nn.Identity()
+        )
+        self.output = (
+            self.embedding
+            if config.tie_embeddings
+            else TokenEmbedding(vocab_size, hidden, pad_id=pad_id, scaled=False)
+        )
+        self.output_dim = embed if config.tie_embeddings else hidden
+
+    def forward(
+        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B N C"]:
+        """The states from which :meth:`project` predicts the token after each.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real; not needed, as no state has read what follows it.
+        """
+        return self._read(ids, None)[0]
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """The logits of the next token."""
+        return self.output.logits(states)
+
+    def start(
+        self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
+    ) -> RecurrentLmState:
+        """The state before a continuation of the prompt; see :meth:`Decoder.start`.
+
+        Raises:
+            ShapeError: A row of a prompt is empty, or longer than it is wide.
+        """
+        cut = Prompt.of(prompt, prompt_lengths)
+        B, L, h = len(prompt), self.config.num_layers, self.config.hidden_dim
+        nothing = self.embedding.weight.new_zeros(B, L, h)
+        count = 2 if self.config.cell == "lstm" else 1
+        layers: tuple[Tensor, ...] = (nothing,) * count
+        for token, is_real in zip(cut.aligned.unbind(1), self._real(cut), strict=True):
+            _, read = self._read(token[:, None], layers)
+            kept = is_real[:, None, None]
+            layers = tuple(torch.where(kept, *pair) for pair in zip(read, layers, strict=True))
+        return RecurrentLmState(layers, cut.last)
+
+    def step(
+        self, token: Int[Tensor, " B"], state: RecurrentLmState
+    ) -> tuple[Float[Tensor, "B V"], RecurrentLmState]:
+        """Log-probabilities of the token after ``token``, and the state that includes it."""
+        token = token if state.pending is None else state.pending
+        states, layers = self._read(token[:, None], state.layers)
+        logits = self.project(states[:, 0])
+        return torch.log_softmax(logits.float(), dim=-1), RecurrentLmState(layers)
+
+    @staticmethod
+    def _real(cut: Prompt) -> Tensor:
+        """For each column of aligned prompts, which rows have begun."""
+        return torch.arange(cut.aligned.shape[1], device=cut.padding.device)[:, None] >= cut.padding
+
+    def _read(
+        self, ids: Tensor, layers: tuple[Tensor, ...] | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The states after each token, and those of every layer after the last."""
+        embedded = self.dropout(self.embedding(ids))
+        # torch wants layers first, and has one tensor where there is no cell.
+        turned = [each.transpose(0, 1).contiguous() for each in layers or ()]
+        before = None if not turned else turned[0] if len(turned) == 1 else tuple(turned)
+        # Under autocast inputs come in half precision, and a recurrence is a long sum.
+        whole = embedded.to(next(self.recurrence.parameters()).dtype)
+        with torch.autocast(whole.device.type, enabled=False):
+            out, after = self.recurrence(whole, before)
+        kept = (after,) if isinstance(after, Tensor) else after
+        states: Tensor = self.readout(self.dropout(out))
+        return states, tuple(each.transpose(0, 1) for each in kept)

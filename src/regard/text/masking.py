@@ -1,0 +1,128 @@
+"""Which words of a text are masked for a model to guess, and what stands in their place.
+
+Devlin et al. (2019), https://arxiv.org/abs/1810.04805, section 3.1: of all tokens 15 % are to be
+guessed; 80 % of those read as the mask, 10 % as a random token, 10 % as themselves. Whole words,
+which all or none of whose pieces are masked, came later with the authors' own code; whole Chinese
+words with Cui et al. (2019), https://arxiv.org/abs/1906.08101.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from regard.checks import check_at_least, check_fraction, check_positive
+from regard.errors import ShapeError
+
+# No word: what stands for no text, such as a separator, and is never guessed.
+NO_WORD = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A batch with words masked.
+
+    Attributes:
+        ids: What the model reads.
+        chosen: Which places it is to guess; their ids before are the answers.
+    """
+
+    ids: Int[Tensor, "B N"]
+    chosen: Bool[Tensor, "B N"]
+
+
+def mask_words(
+    ids: Int[Tensor, "B N"],
+    words: Int[Tensor, "B N"],
+    *,
+    mask_id: int,
+    vocab_size: int,
+    generator: torch.Generator,
+    rate: float = 0.15,
+    kept: float = 0.1,
+    swapped: float = 0.1,
+    first_id: int = 0,
+) -> Masked:
+    """Mask whole words, each with the same chance.
+
+    Args:
+        ids: The tokens.
+        words: The number of the word that each token belongs to, from 0 in every row; −1 for
+            padding and other tokens that are never masked. ``arange`` masks single tokens; pieces
+            of one word, or characters of one Chinese word, share a number.
+        mask_id: The token that says a word is masked.
+        vocab_size: Random tokens are below it, V.
+        generator: Where chance is drawn.
+        rate: The share of words to guess. A row with any word at all has at least one.
+        kept: The share of guessed tokens that stay what they are.
+        swapped: The share of guessed tokens that become a random one.
+        first_id: Random tokens are from here on; reserved ids stand below.
+
+    Raises:
+        SettingError: A share is not one.
+        ShapeError: ``ids`` and ``words`` differ in shape.
+
+    Example:
+        >>> ids, words = torch.tensor([[7, 8, 9, 3]]), torch.tensor([[0, 0, 0, -1]])
+        >>> masked = mask_words(ids, words, mask_id=4, vocab_size=10, rate=0.9, kept=0, swapped=0,
+        ...     generator=torch.Generator().manual_seed(0))
+        >>> masked.ids
+        tensor([[4, 4, 4, 3]])
+    """
+    check_positive("rate", rate)
+    check_fraction("rate", rate)
+    check_at_least("kept", kept, 0)
+    check_at_least("swapped", swapped, 0)
+    check_fraction("kept + swapped", kept + swapped)
+    check_at_least("vocab_size", vocab_size, first_id + 1)
+    if words.shape != ids.shape:
+        raise ShapeError(
+            f"words must have the shape of ids, {tuple(ids.shape)}; got {tuple(words.shape)}."
+        )
+    chosen = _choose(words, rate, generator)
+    fate = torch.rand(ids.shape, generator=generator)
+    random_ids = torch.randint(first_id, vocab_size, ids.shape, generator=generator)
+    shown = torch.where(fate < kept, ids, torch.where(fate < kept + swapped, random_ids, mask_id))
+    return Masked(torch.where(chosen, shown, ids), chosen)
+
+
+def words_of_spans(
+    pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]
+) -> list[int]:
+    """The number of the word that each piece begins in, from places in the text; −1 for none.
+
+    Args:
+        pieces: Start and end of each piece, in order.
+        words: Start and end of each word, in order; for Chinese, those of a segmenter.
+
+    Example:
+        >>> words_of_spans([(0, 3), (3, 5), (6, 7), (7, 8)], [(0, 5), (6, 8)])
+        [0, 0, 1, 1]
+    """
+    numbers, word = [], 0
+    for start, _ in pieces:
+        while word < len(words) and words[word][1] <= start:
+            word += 1
+        is_inside = word < len(words) and words[word][0] <= start
+        numbers.append(word if is_inside else NO_WORD)
+    return numbers
+
+
+def _choose(words: Tensor, rate: float, generator: torch.Generator) -> Tensor:
+    """Places of the words of each row with the smallest random numbers."""
+    if not words.numel():
+        return torch.zeros_like(words, dtype=torch.bool)
+    is_text = words != NO_WORD
+    at_most = max(1, int(words.max()) + 1)
+    numbers = words.clamp(min=0)
+    there = torch.zeros(len(words), at_most, dtype=torch.int64)
+    there = there.scatter_add(1, numbers, is_text.long()) > 0
+    draws = torch.rand(there.shape, generator=generator).masked_fill(~there, 2.0)
+    count = there.sum(1)
+    # Rounded up or down by chance, so that short rows are not masked more or less than long ones.
+    wanted = count * rate + torch.rand(len(words), generator=generator)
+    wanted = torch.minimum(wanted.long().clamp(min=1), count)
+    is_chosen = draws.argsort(1).argsort(1) < wanted[:, None]
+    return is_chosen.gather(1, numbers) & is_text

@@ -1,0 +1,109 @@
+"""The encoder and its pretraining: padding, segments, observers, tied tables, a toy job."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from regard.attention import observe
+from regard.errors import SettingError, ShapeError
+from regard.models import Encoder, EncoderConfig, MaskedLanguageModel
+from regard.text.masking import mask_words
+
+B, N, VOCAB = 3, 7, 19
+SIZES = {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17, "dropout": 0.0}
+KINDS = {
+    "bert": {},
+    "pre": {"norm": "pre", "norm_kind": "rms", "activation": "swiglu"},
+    "rotary": {"positions": "rotary", "num_segments": 0, "activation": "relu"},
+}
+every_kind = pytest.mark.parametrize("kind", sorted(KINDS))
+
+
+def model(kind="bert"):
+    made = MaskedLanguageModel(EncoderConfig(**SIZES | KINDS[kind]), vocab_size=VOCAB).eval()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return made
+
+
+@every_kind
+def test_padding_changes_nothing(kind):
+    made, ids = model(kind), torch.randint(1, VOCAB, (B, N))
+    lengths = torch.tensor([7, 1, 4])
+    wide = torch.cat([ids, torch.full((B, 6), 5)], 1)  # so wide that padding is cut out
+    for padded in (ids, wide):
+        states = made(padded, lengths)
+        for row, length in enumerate(lengths.tolist()):
+            alone = made(ids[row : row + 1, :length])[0]
+            torch.testing.assert_close(states[row, :length], alone, atol=1e-5, rtol=1e-5)
+
+
+@every_kind
+def test_a_state_depends_on_tokens_before_and_after_it_and_on_their_order(kind):
+    made, ids = model(kind), torch.randint(1, VOCAB, (1, N))
+    states = made(ids)
+    for place in (0, N - 1):
+        other = ids.clone()
+        other[0, place] = ids[0, place] % (VOCAB - 1) + 1
+        assert (made(other)[0, N // 2] - states[0, N // 2]).abs().max() > 1e-4
+    ids[0, 0], ids[0, 1] = 3, 4
+    other = ids.clone()
+    other[0, 0], other[0, 1] = 4, 3
+    assert (made(other)[0, -1] - made(ids)[0, -1]).abs().max() > 1e-4
+
+
+def test_segments_tell_two_texts_apart():
+    made, ids = model(), torch.randint(1, VOCAB, (B, N))
+    second = (torch.arange(N) > 2).long().expand(B, N)
+    assert (made(ids, segments=second) - made(ids)).abs().max() > 1e-3
+    torch.testing.assert_close(made(ids, segments=0 * second), made(ids))
+
+
+def test_an_observer_sees_every_layer():
+    seen = []
+    with observe(seen.append):
+        model()(torch.randint(1, VOCAB, (B, N)))
+    assert [(each.kind, each.layer) for each in seen] == [("encoder", 0), ("encoder", 1)]
+
+
+def test_words_are_guessed_with_the_table_they_are_read_with():
+    made, states = model(), torch.randn(5, SIZES["model_dim"])
+    table = made.encoder.embedding.weight
+    hidden = F.gelu(states @ made.transform.weight.T + made.transform.bias)
+    hidden = F.layer_norm(hidden, (12,), made.norm.weight, made.norm.bias, 1e-12)
+    torch.testing.assert_close(made.project(states), hidden @ table.T + made.bias)
+    assert made.project(states).shape == (5, VOCAB)
+    assert made.follows(torch.randn(B, N, 12)).shape == (B, 2)
+
+
+def test_learns_to_guess_words_from_both_sides():
+    """A word is the one before it plus one: the start may be masked, only the end told, or both."""
+    config = EncoderConfig(**SIZES | {"model_dim": 32, "ffn_dim": 64, "num_segments": 0})
+    made = MaskedLanguageModel(config, vocab_size=VOCAB)
+    optimizer = torch.optim.AdamW(made.parameters(), lr=3e-3)
+    generator = torch.Generator().manual_seed(0)
+    words = torch.arange(N).expand(64, N)
+    for _ in range(250):
+        start = torch.randint(0, 8, (64, 1), generator=generator)
+        ids = 5 + start + torch.arange(N)
+        masked = mask_words(
+            ids, words, mask_id=4, vocab_size=VOCAB, first_id=5, rate=0.3, generator=generator
+        )
+        logits = made.project(made(masked.ids)[masked.chosen])
+        loss = F.cross_entropy(logits, ids[masked.chosen])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    hidden = torch.tensor([[4, 8, 4, 10, 4, 12, 4]])
+    guess = made.eval().project(made(hidden))[0].argmax(-1)
+    assert guess[hidden[0] == 4].tolist() == [7, 9, 11, 13]
+
+
+def test_what_is_wrong_is_named(unchecked_shapes):
+    config = EncoderConfig(**SIZES | {"max_length": 5})
+    with pytest.raises(ShapeError, match="positions must be at most max_length=5; got 7"):
+        Encoder(config, vocab_size=VOCAB)(torch.ones(B, N, dtype=torch.long))
+    with pytest.raises(SettingError, match="model_dim must be divisible by num_heads"):
+        EncoderConfig(model_dim=13, num_heads=2)
+    with pytest.raises(SettingError, match="num_segments must be at least 0; got -1"):
+        EncoderConfig(num_segments=-1)

@@ -1,0 +1,99 @@
+import pytest
+import torch
+
+from regard.errors import SettingError, ShapeError
+from regard.text.masking import mask_words, words_of_spans
+
+MASK, VOCAB = 4, 1000
+
+
+def masked(ids, words, seed=0, **settings):
+    generator = torch.Generator().manual_seed(seed)
+    defaults = {"mask_id": MASK, "vocab_size": VOCAB, "first_id": 5}
+    return mask_words(ids, words, generator=generator, **defaults | settings)
+
+
+def texts(B=40, N=500):
+    ids = torch.randint(5, VOCAB, (B, N), generator=torch.Generator().manual_seed(1))
+    return ids, torch.arange(N).expand(B, N)
+
+
+def test_fifteen_in_a_hundred_are_guessed_and_of_those_eighty_ten_ten():
+    ids, words = texts()
+    found = masked(ids, words)
+    share = found.chosen.float().mean()
+    assert abs(share - 0.15) < 0.002
+    of_chosen = found.ids[found.chosen], ids[found.chosen]
+    is_mask = (of_chosen[0] == MASK).float().mean()
+    is_same = (of_chosen[0] == of_chosen[1]).float().mean()
+    assert abs(is_mask - 0.8) < 0.02
+    assert abs(is_same - 0.1) < 0.02
+    others = of_chosen[0][(of_chosen[0] != MASK) & (of_chosen[0] != of_chosen[1])]
+    assert others.min() >= 5
+    assert others.float().mean() == pytest.approx(VOCAB / 2, rel=0.1)
+
+
+def test_what_is_not_guessed_stays_as_it_is():
+    ids, words = texts(3, 50)
+    found = masked(ids, words)
+    assert found.ids[~found.chosen].equal(ids[~found.chosen])
+    assert not found.ids.equal(ids)
+
+
+def test_words_are_guessed_whole():
+    ids, _ = texts(30, 60)
+    words = (torch.arange(60) // 3).expand(30, 60)
+    chosen = masked(ids, words).chosen.view(30, 20, 3)
+    assert chosen.all(-1).equal(chosen.any(-1))
+    assert chosen.any(-1).sum(1).float().mean() == pytest.approx(3, abs=0.2)
+
+
+def test_padding_and_separators_are_never_guessed():
+    ids, words = texts(20, 30)
+    words = words.clone()
+    words[:, 0] = words[:, 20:] = -1
+    found = masked(ids, words, rate=0.9)
+    assert not found.chosen[:, 0].any()
+    assert not found.chosen[:, 20:].any()
+    assert found.chosen[:, 1:20].float().mean() > 0.8
+
+
+def test_short_texts_have_something_to_guess_and_empty_ones_nothing():
+    ids = torch.tensor([[7, 0], [0, 0]])
+    words = torch.tensor([[0, -1], [-1, -1]])
+    assert masked(ids, words).chosen.tolist() == [[True, False], [False, False]]
+    assert masked(ids[:, :0], words[:, :0]).ids.shape == (2, 0)
+
+
+def test_every_word_has_the_same_chance_in_texts_of_every_length():
+    ids, words = texts(4000, 20)
+    chances = masked(ids, words).chosen.float().mean(0)
+    assert chances.min() > 0.12
+    assert chances.max() < 0.18
+
+
+def test_the_seed_decides():
+    ids, words = texts(3, 50)
+    assert masked(ids, words, 1).ids.equal(masked(ids, words, 1).ids)
+    assert not masked(ids, words, 1).ids.equal(masked(ids, words, 2).ids)
+
+
+def test_pieces_find_their_words():
+    # 我爱|北京 in characters; a piece between words belongs to none.
+    assert words_of_spans([(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 2), (2, 4)]) == [0, 0, 1, 1]
+    assert words_of_spans([(0, 2), (2, 3), (4, 6)], [(0, 2), (4, 6)]) == [0, -1, 1]
+    assert words_of_spans([(0, 1)], []) == [-1]
+
+
+def test_what_is_wrong_is_named(unchecked_shapes):
+    ids, words = texts(2, 3)
+    with pytest.raises(SettingError, match="rate must be above 0; got 0"):
+        masked(ids, words, rate=0)
+    with pytest.raises(SettingError, match=r"kept \+ swapped must be at least 0 and below 1"):
+        masked(ids, words, kept=0.6, swapped=0.6)
+    with pytest.raises(SettingError, match="vocab_size must be at least 6; got 5"):
+        masked(ids, words, vocab_size=5)
+    with pytest.raises(
+        ShapeError, match=r"words must have the shape of ids, \(2, 3\); got \(2, 2\)"
+    ):
+        masked(ids, words[:, :2])
