@@ -12,10 +12,14 @@ from regard.viewer.example import (
     Token,
     View,
 )
+from regard.viewer.notebook import Shown, show
 from regard.viewer.packing import Packed, pack, pack_integers
 from regard.viewer.page import page
+from regard.viewer.parts import OneAttention
 from regard.viewer.search import Search
+from regard.viewer.summaries import example_of, watched_rows
 from regard.viewer.terminal import draw_text
+from regard.viewer.texts import Text
 
 __all__ = [
     "AttentionMap",
@@ -26,12 +30,18 @@ __all__ = [
     "Importance",
     "LayerSummary",
     "Line",
+    "OneAttention",
     "Packed",
     "Search",
+    "Shown",
+    "Text",
     "Token",
     "View",
     "draw_text",
+    "example_of",
     "pack",
     "pack_integers",
     "page",
+    "show",
+    "watched_rows",
 ]

@@ -186,9 +186,6 @@ def _summary(value: object, where: str) -> LayerSummary:
     measures = optional(members, "measures", dict, where) or {}
     lines = {name: _line(members, name, where) for name in _LINES}
     arrays = {name: _packed(members, name, where) for name in _ARRAYS}
-    bucket = _whole_numbers(members, "bucket", where)
-    if len(bucket) != 2:
-        raise DataError(f"{where}.bucket must be a pair [queries, keys]; got {list(bucket)}.")
     return built(
         where,
         LayerSummary,
@@ -202,7 +199,8 @@ def _summary(value: object, where: str) -> LayerSummary:
             )
             for name, values in measures.items()
         },
-        bucket=bucket,
+        bucket=_pair(members, "bucket", where),
+        start=_pair(members, "start", where),
         top_heads=_whole_numbers(members, "top_heads", where),
         **lines,
         **arrays,
@@ -276,6 +274,13 @@ def _number(members: Mapping[str, Any], name: str, where: str) -> Any:
 
 def _whole_numbers(members: Mapping[str, Any], name: str, where: str) -> tuple[int, ...]:
     return each(members, name, lambda value, place: int(typed(value, int, place)), where)
+
+
+def _pair(members: Mapping[str, Any], name: str, where: str) -> tuple[int, int]:
+    pair = _whole_numbers(members, name, where)
+    if len(pair) != 2:
+        raise DataError(f"{where}.{name} must be a pair [queries, keys]; got {list(pair)}.")
+    return pair[0], pair[1]
 
 
 def _weights(value: object, where: str) -> tuple[float, ...]:

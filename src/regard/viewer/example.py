@@ -143,6 +143,7 @@ class LayerSummary:
         received: What every key received from all queries together.
         pooled: (H, R, C) sums of weights over buckets of queries and of keys.
         bucket: How many queries and how many keys make a bucket of ``pooled``.
+        start: How many places of the first buckets stand before the first query and key.
         top_heads: The heads whose largest weights were kept, by number.
         top_keys: (len(top_heads), N, K) keys with the largest weights; -1 where fewer are seen.
         top_weights: Their weights, falling.
@@ -159,6 +160,7 @@ class LayerSummary:
     received: Line | None = None
     pooled: Packed | None = None
     bucket: tuple[int, int] = (1, 1)
+    start: tuple[int, int] = (0, 0)
     top_heads: tuple[int, ...] = ()
     top_keys: Packed | None = None
     top_weights: Packed | None = None
@@ -206,9 +208,14 @@ class LayerSummary:
             self._check("top_weights", self.top_weights, wanted)
 
     def _buckets(self, queries: int, keys: int) -> tuple[int, int]:
-        for size in self.bucket:
+        for size, start in zip(self.bucket, self.start, strict=True):
             check_at_least("bucket", size, 1)
-        return -(-queries // self.bucket[0]), -(-keys // self.bucket[1])
+            check_at_least("start", start, 0)
+        rows, columns = (
+            -(-(start + size) // bucket)
+            for start, size, bucket in zip(self.start, (queries, keys), self.bucket, strict=True)
+        )
+        return rows, columns
 
     def _check(self, name: str, packed: Packed, wanted: tuple[int, ...]) -> None:
         if packed.shape != wanted:

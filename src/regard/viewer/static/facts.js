@@ -47,7 +47,7 @@ export function createFacts(host, { reader, languages }) {
     const pooled = await reader.pooled(state);
     if (!pooled) return null;
     const [height, width] = pooled.bucket;
-    const share = pooled.share(Math.floor(row / height), Math.floor(column / width));
+    const share = pooled.share(...pooled.at(row, column));
     return { text: figure(share, 3), says: `share that these ${height} tokens give those ${width}` };
   }
 

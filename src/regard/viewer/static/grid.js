@@ -144,7 +144,7 @@ function create(host, { reader, choose, say }) {
     aside.replaceChildren(
       element("h3", {}, title),
       pooled ? thumbnail(pooled, 200) : element("p", { class: "hint" }, "No map was kept of this head."),
-      pooled ? element("p", { class: "hint" }, `${sides.seen} across, ${sides.looks} down`) : "",
+      pooled ? element("p", { class: "hint" }, `${sides.called.columns} across, ${sides.called.rows} down`) : "",
       element("dl", { class: "measures" }, ...list),
     );
   }

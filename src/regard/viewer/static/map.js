@@ -6,7 +6,7 @@ import { DECADES, ramp } from "./legend.js";
 import { figure } from "./maps.js";
 import { createSurface } from "./surface.js";
 import { largestShare } from "./thumbnail.js";
-import { createViewport } from "./viewport.js";
+import { LARGEST, createViewport } from "./viewport.js";
 
 const EXACT = 3; // pixels of a cell from which exact rows are asked for
 const MOST_ROWS = 256; // asked for at a time
@@ -95,9 +95,10 @@ function create(host, context) {
 
   function fit() {
     if (!scene) return;
-    const width = Math.max(120, holder.clientWidth - MARGINS.left - MARGINS.right);
     const { rows, columns } = scene.axes;
-    const height = Math.min(Math.max(140, (width * rows.length) / columns.length), 0.8 * Math.max(innerHeight, 500), 1.4 * width);
+    const room = Math.max(120, holder.clientWidth - MARGINS.left - MARGINS.right);
+    const width = Math.min(room, LARGEST * columns.length);
+    const height = Math.min(LARGEST * rows.length, Math.max(140, (width * rows.length) / columns.length), 0.8 * Math.max(innerHeight, 500), 1.4 * width);
     surface.resize(width, height);
     viewport.resize(width, height);
     repaint();

@@ -29,9 +29,16 @@ const ALONE = {
   says: "The text looks at itself. A row is one token that was read; its weights say which tokens up to it were mixed when the next one was predicted.",
 };
 
-/** What looks and what is seen in a kind of attention of an example. */
+/**
+ * What looks and what is seen in a kind of attention of an example: `looks` and `seen` are sides,
+ * `called` is what people read for `rows` and `columns`.
+ */
 export function sidesOf(example, kind) {
-  return kind === "decoder" && example.started === false ? ALONE : KINDS[kind];
+  const sides = kind === "decoder" && example.started === false ? ALONE : KINDS[kind];
+  if (sides === ALONE || (kind === "encoder" && !example.output_tokens.length)) {
+    return { ...sides, says: sides.says.replace("Source looks", "The text looks").replaceAll("source token", "token"), called: { rows: "text", columns: "text" } };
+  }
+  return { ...sides, called: { rows: sides.looks, columns: sides.seen } };
 }
 
 /** The tokens of the rows and of the columns of a kind. */

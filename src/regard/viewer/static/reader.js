@@ -9,17 +9,29 @@ import { unfold } from "./packed.js";
 const MOST_CELLS = 512 * 512; // of a matrix that is drawn whole
 const MOST_ASKED = 64; // rows asked of a source at a time
 const MOST_KEPT = 4096; // rows of a source that are kept
+const MOST_MADE = 64; // lines and maps that are kept
 const MAP = 64; // buckets along a side, where the page makes the pooled map itself
 
 /** A reader of `data`; `source` is asked for rows that the document does not hold. */
 export function createReader(data, source) {
   const unfolded = new Map();
+  const made = new Map();
   const kept = new Map(); // rows that a source gave
 
   /** Unfolds an array once. */
   function open(packed) {
     if (!unfolded.has(packed)) unfolded.set(packed, unfold(packed));
     return unfolded.get(packed);
+  }
+
+  // Lines and pooled maps of a view are asked for again at every move of the pointer.
+  function once(name, view, make) {
+    const key = `${name} ${view.example} ${view.kind} ${view.layer} ${view.head}`;
+    if (!made.has(key)) {
+      if (made.size >= MOST_MADE) made.delete(made.keys().next().value);
+      made.set(key, make());
+    }
+    return made.get(key);
   }
 
   const exampleAt = (at) => data.examples[at];
@@ -155,7 +167,9 @@ export function createReader(data, source) {
   }
 
   /** The whole matrix with its tokens, or null where it is not held or too large to draw. */
-  async function map(view) {
+  const map = (view) => once("map", view, () => mapOf(view));
+
+  async function mapOf(view) {
     const axis = axes(view);
     if (!holdsRows(view) || axis.rows.length * axis.columns.length > MOST_CELLS) return null;
     const weights = (await rows(view, axis.rows.map((_, at) => at))).map((row) => Array.from(row));
@@ -169,7 +183,9 @@ export function createReader(data, source) {
    * A value along the text: `name` is "entropy", "distance" or "first" (one per query) or
    * "received" (one per key). `{values, places}`: a value stands for so many tokens; or null.
    */
-  async function line(view, name) {
+  const line = (view, name) => once(name, view, () => lineOf(view, name));
+
+  async function lineOf(view, name) {
     const parts = [];
     for (const [layer, head] of members(view)) {
       const summary = summaryOf(view.example, view.kind, layer);
@@ -198,10 +214,13 @@ export function createReader(data, source) {
   }
 
   /**
-   * The pooled map: `{rows, columns, bucket, share(row, column)}`; a share is of the weights of a
-   * bucket's queries, so that a row of buckets sums to one. Or null.
+   * The pooled map: `{rows, columns, bucket, start, at(query, key), share(row, column)}`; a share
+   * is of the weights of a bucket's queries, so that a row of buckets sums to one; `at` gives the
+   * row and column of buckets of a place; `start` places stand before the first in its bucket. Or null.
    */
-  async function pooled(view) {
+  const pooled = (view) => once("pooled", view, () => pooledOf(view));
+
+  async function pooledOf(view) {
     const parts = [];
     for (const [layer, head] of members(view)) {
       const summary = summaryOf(view.example, view.kind, layer);
@@ -211,10 +230,10 @@ export function createReader(data, source) {
       const [, R, C] = array.shape;
       const start = summary.heads.indexOf(head) * R * C;
       const values = Float32Array.from({ length: R * C }, (_, at) => array.get(start + at));
-      parts.push({ values, R, C, bucket: summary.bucket });
+      parts.push({ values, R, C, bucket: summary.bucket, start: summary.start });
     }
-    const { R, C, bucket } = parts[0];
-    return shared(meanRow(parts.map((part) => part.values)), R, C, bucket);
+    const { R, C, bucket, start } = parts[0];
+    return shared(meanRow(parts.map((part) => part.values)), R, C, bucket, start);
   }
 
   async function pooledOfRows(view) {
@@ -231,13 +250,14 @@ export function createReader(data, source) {
     return shared(values, R, C, bucket);
   }
 
-  function shared(values, R, C, bucket) {
+  function shared(values, R, C, bucket, start = [0, 0]) {
     for (let row = 0; row < R; row++) {
       const cells = values.subarray(row * C, (row + 1) * C);
       const total = cells.reduce((sum, value) => sum + value, 0);
       if (total > 0) cells.forEach((value, at) => (cells[at] = value / total));
     }
-    return { rows: R, columns: C, bucket, share: (row, column) => values[row * C + column] };
+    const at = (row, column) => [Math.floor((row + start[0]) / bucket[0]), Math.floor((column + start[1]) / bucket[1])];
+    return { rows: R, columns: C, bucket, start, at, share: (row, column) => values[row * C + column] };
   }
 
   /**

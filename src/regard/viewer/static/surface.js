@@ -60,11 +60,12 @@ export function createSurface(canvas, margins) {
     const under = plateOf(scene);
     if (under) {
       const [height, width] = scene.whole ? [1, 1] : scene.pooled.bucket;
+      const [above, before] = scene.whole ? [0, 0] : scene.pooled.start;
       // More cells than pixels are averaged, fewer are drawn as the squares they are.
       pen.imageSmoothingEnabled = viewport.x() * width < 1;
       pen.imageSmoothingQuality = "high";
       pen.globalAlpha = scene.tile ? 0.35 : 1;
-      pen.drawImage(under, viewport.leftOf(0), viewport.topOf(0), under.width * width * viewport.x(), under.height * height * viewport.y());
+      pen.drawImage(under, viewport.leftOf(-before), viewport.topOf(-above), under.width * width * viewport.x(), under.height * height * viewport.y());
       pen.globalAlpha = 1;
     }
     if (scene.tile) {
@@ -150,17 +151,17 @@ export function createSurface(canvas, margins) {
     pen.font = `11px ${FONT}`;
     pen.textAlign = "right";
     pen.textBaseline = "alphabetic";
-    pen.fillText(`${axes.seen} →`, -10, -GAP - STRIP - 16);
-    pen.fillText(`${axes.looks} ↓`, -10, -GAP - STRIP - 2);
+    pen.fillText(`${axes.called.columns} →`, -10, -GAP - STRIP - 16);
+    pen.fillText(`${axes.called.rows} ↓`, -10, -GAP - STRIP - 2);
   }
 
   function label(token, at, side, pixel, isSparse, colour, isMarked) {
     const name = nameOf(token);
-    const text = isSparse ? `${name} ${at + 1}` : name;
+    const text = isSparse ? `\u2068${name}\u2069 ${at + 1}` : name; // the name keeps its own direction
     pen.save();
     pen.fillStyle = colour;
     pen.font = `${isMarked ? "bold " : ""}12px ${FONT}`;
-    pen.direction = RIGHT_TO_LEFT.test(name) ? "rtl" : "ltr";
+    pen.direction = !isSparse && RIGHT_TO_LEFT.test(name) ? "rtl" : "ltr";
     pen.textBaseline = "middle";
     if (side === 0) {
       pen.textAlign = "right";

@@ -1,6 +1,7 @@
 // Which part of a matrix is seen, and at what size: zooming and panning, in numbers only.
 
-const LARGEST = 56; // pixels of a cell
+/** Pixels of a cell, at most. */
+export const LARGEST = 56;
 
 /** A viewport over `rows` × `columns` cells; `resize` gives it its pixels. */
 export function createViewport(rows, columns) {

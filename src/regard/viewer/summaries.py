@@ -1,0 +1,334 @@
+"""From summaries of attention, and the tokens it was between, to what a page shows.
+
+The size of it is planned, whatever the length: lines along the text have a point for every token
+as long as all of them are few enough, else one for 2, 4, 8, … tokens; exact rows are kept of texts
+of up to 512 tokens; the largest weights of single queries are kept for as many heads as there is
+room for, those that look at the fewest tokens first.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from regard.errors import DataError, SettingError
+from regard.metrics.alignment import alignment_error_rate
+from regard.viewer.example import AXES, Example, GoldLinks, LayerSummary, Line
+from regard.viewer.packing import Packed, pack, pack_integers
+from regard.viewer.parts import Array, Attention, Part, array_of, flat
+from regard.viewer.search import Search
+from regard.viewer.texts import Text, text_of
+
+Rows = Callable[[int, Sequence[int], str], Any]
+HeadName = tuple[str, int, int]
+
+LONGEST_WITH_ROWS = 512  # tokens
+_FINE_ROWS = 1_500_000  # weights that are kept in two bytes each; more have one
+_POINTS = 600_000  # of one kind of line, over all heads
+_COARSE_POINTS = 80_000  # of the lines that are seen in the readout only
+_CELLS = 1_200_000  # of all pooled maps
+_TOP = 300_000  # single weights kept of long texts
+
+
+def example_of(
+    seen: Iterable[Attention],
+    tokens: Text | Sequence[str] | None,
+    *,
+    output: Text | Sequence[str] | None = None,
+    row: int = 0,
+    padding: Literal["left", "right"] = "right",
+    started: bool | None = None,
+    rows: Rows | Mapping[tuple[str, int], Any] | None = None,
+    top_heads: Iterable[HeadName] | Literal["all"] | None = None,
+    gold: GoldLinks | None = None,
+    score: float | None = None,
+    search: Search | None = None,
+    label: str | None = None,
+) -> Example:
+    """Everything that was seen of one text as an example of a document.
+
+    Args:
+        seen: What ``regard.watch`` saw, or any objects with its ``kind``, ``layer``, ``heads`` and
+            ``summary``; of several passes the last counts.
+        tokens: The text that was read; pieces of a tokenizer, or a ``Text`` that also knows where
+            they stand. None of a model without one, where ``output`` is given.
+        output: The text that was written, of a model that reads one text and writes another.
+        row: Which row of the batch.
+        padding: On which side of a padded row its tokens are not.
+        started: Whether the decoder's keys are a start sign and the output without its last token.
+            None means so if there is an encoder.
+        rows: Exact weights, kept where the text has at most 512 tokens: a function like
+            ``Watch.rows``, or a mapping from (kind, layer) to weights (H, N, M). None asks
+            ``seen.rows``, if it is there and has them.
+        top_heads: Heads of long texts whose largest weights are kept, as (kind, layer, head). None
+            keeps those of lowest entropy that fit, at least one.
+        gold: Links people set; of cross attention the alignment error is then told.
+        score: The search's score of the output.
+        search: How the output was found.
+        label: What tells this example from the others.
+
+    Returns:
+        An example with a ``LayerSummary`` for every attention.
+
+    Raises:
+        DataError: There are more tokens than queries or keys, no tokens for a side, or a batch
+            without such a row.
+
+    Example:
+        >>> import torch, regard
+        >>> summary = regard.summarize(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4))
+        >>> attention = OneAttention("encoder", 0, (0, 1), summary)
+        >>> example = example_of([attention], ["a", "b", "c"])
+        >>> example.source, example.summaries[0].measures["entropy"]
+        ('a b c', (1.099, 1.099))
+    """
+    last = {(one.kind, one.layer): one for one in seen}
+    order = list(AXES)
+    attentions = sorted(last.values(), key=lambda one: (order.index(one.kind), one.layer))
+    texts = _sides({one.kind for one in attentions}, tokens, output)
+    sizes = {side: len(text.tokens) for side, text in texts.items()}
+    parts = [Part.of(one, sizes, row, padding) for one in attentions]
+    kept = _rows_of(parts, getattr(seen, "rows", None) if rows is None else rows, row)
+    names = {part.name for part in parts if part.name not in kept}
+    plan = _Plan.of(parts, kept, _chosen(parts, names, top_heads))
+    if started is None:
+        started = any(one.kind in ("encoder", "cross") for one in attentions)
+    return Example(
+        source=texts["source"].text,
+        output=texts["output"].text,
+        source_tokens=texts["source"].tokens,
+        output_tokens=texts["output"].tokens,
+        summaries=tuple(_layer_summary(part, plan, kept, gold) for part in parts),
+        started=started,
+        gold=gold,
+        score=score,
+        search=search,
+        label=label,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How fine everything is kept, so that the document stays small."""
+
+    places: int
+    coarse: int
+    bits: int
+    cells: int
+    chosen: frozenset[HeadName]
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[Part],
+        kept: Mapping[tuple[str, int], Array],
+        chosen: frozenset[HeadName],
+    ) -> "_Plan":
+        longest = [(len(part.heads), max(part.sizes)) for part in parts]
+        cells = sum(part.pooled.size for part in parts if part.name not in kept)
+        return cls(
+            places=_fewest(longest, _POINTS),
+            coarse=_fewest(longest, _COARSE_POINTS),
+            bits=16 if sum(array.size for array in kept.values()) <= _FINE_ROWS else 8,
+            cells=1 if cells <= _CELLS else 2 if cells <= 4 * _CELLS else 4,
+            chosen=chosen,
+        )
+
+
+def _layer_summary(
+    part: Part, plan: _Plan, kept: Mapping[tuple[str, int], Array], gold: GoldLinks | None
+) -> LayerSummary:
+    rows = kept.get(part.name)
+    heads = tuple(head for head in part.heads if (*part.name, head) in plan.chosen)
+    at = [part.heads.index(head) for head in heads]
+    pooled, bucket, start = _coarser(part, plan.cells)
+    return LayerSummary(
+        kind=part.kind,
+        layer=part.layer,
+        heads=part.heads,
+        measures=_measures(part, gold),
+        entropy=_line(part.entropy, plan.places),
+        distance=_line(part.distance, plan.coarse),
+        first=_line(part.first, plan.coarse),
+        received=_line(part.received, plan.places, scale="log"),
+        pooled=None if rows is not None else pack(pooled, scale="log"),
+        bucket=bucket,
+        start=start,
+        top_heads=heads,
+        top_keys=pack_integers(part.top_keys[at]) if heads else None,
+        top_weights=pack(part.top_weights[at], scale="log") if heads else None,
+        rows=None if rows is None else pack(rows, bits=plan.bits, scale="log"),
+    )
+
+
+def _measures(part: Part, gold: GoldLinks | None) -> dict[str, tuple[float | None, ...]]:
+    """A number for every head: means over the queries that count."""
+    count = part.counts.sum(axis=1)
+
+    def mean(values: Array) -> tuple[float | None, ...]:
+        sums = (values * part.counts).sum(axis=1)
+        return tuple(
+            _short(total / number) if number else None
+            for total, number in zip(sums.tolist(), count.tolist(), strict=True)
+        )
+
+    found = {name: mean(getattr(part, name)) for name in ("entropy", "first", "distance")}
+    if part.kind == "cross":
+        del found["distance"]  # places in two texts are not comparable
+        if gold is not None and (gold.sure or gold.possible) and part.top_keys.shape[-1]:
+            found["alignment_error"] = tuple(_error(keys, gold) for keys in part.top_keys)
+    return found
+
+
+def _error(top_keys: Array, gold: GoldLinks) -> float:
+    links = {(int(key), query) for query, key in enumerate(top_keys[:, 0]) if key >= 0}
+    sure = set(gold.sure)
+    return _short(alignment_error_rate([links], [sure], [sure | set(gold.possible)]))
+
+
+def _rows_of(
+    parts: Sequence[Part], rows: Rows | Mapping[tuple[str, int], Any] | None, row: int
+) -> dict[tuple[str, int], Array]:
+    """The exact weights of the attentions that are short enough, by kind and layer."""
+    short = [part for part in parts if max(part.sizes, default=0) <= LONGEST_WITH_ROWS]
+    found = {}
+    for part in short if rows is not None else ():
+        queries, keys = part.places
+        if isinstance(rows, Mapping):
+            given = rows.get(part.name)
+            weights = None if given is None else array_of(given)[..., queries, :]
+        else:
+            asked = _asked(rows, part, queries)
+            weights = None if asked is None else array_of(asked)
+        if weights is not None:
+            one = weights if weights.ndim <= 3 else flat(weights, 3)[row]
+            found[part.name] = one[..., keys]
+    return found
+
+
+def _asked(rows: Any, part: Part, queries: slice) -> Any:
+    try:
+        return rows(part.layer, list(range(queries.start, queries.stop)), part.kind)
+    except SettingError:  # nobody asked to keep them
+        return None
+
+
+def _chosen(
+    parts: Sequence[Part],
+    long: set[tuple[str, int]],
+    top_heads: Iterable[HeadName] | Literal["all"] | None,
+) -> frozenset[HeadName]:
+    """The heads whose largest weights are kept; exact rows need none."""
+    found = []
+    for part in (part for part in parts if part.name in long):
+        for place, head in enumerate(part.heads):
+            size = part.top_keys[place].size
+            found.append((float(part.entropy[place].mean()), size, (*part.name, head)))
+    if top_heads is not None:
+        wanted = {name for _, _, name in found} if top_heads == "all" else set(top_heads)
+        return frozenset(name for _, size, name in found if name in wanted and size)
+    chosen: list[HeadName] = []
+    room = _TOP
+    for _, size, name in sorted(found):
+        if size and (size <= room or not chosen):
+            chosen.append(name)
+            room -= size
+    return frozenset(chosen)
+
+
+def _sides(
+    kinds: set[str], tokens: Text | Sequence[str] | None, output: Text | Sequence[str] | None
+) -> dict[str, Text]:
+    """The source and the output; of a model with one text, the one its attention is in."""
+    needed = {side for kind in kinds for side in AXES[kind]}
+    if tokens is not None and output is None and needed == {"output"}:
+        tokens, output = None, tokens
+    given = {"source": tokens, "output": output}
+    for side in sorted(needed):
+        if given[side] is None:
+            raise DataError(
+                f"{'tokens' if side == 'source' else 'output'} must be given for "
+                f"{', '.join(sorted(kinds))} attention; got None."
+            )
+    return {side: text_of(one if one is not None else []) for side, one in given.items()}
+
+
+def _coarser(part: Part, by: int) -> tuple[Array, tuple[int, int], tuple[int, int]]:
+    """The pooled map with ``by`` by ``by`` buckets made one."""
+    if by == 1:
+        return part.pooled, part.bucket, part.start
+    H, R, C = part.pooled.shape
+    padded = np.pad(part.pooled, ((0, 0), (0, -R % by), (0, -C % by)))
+    sums = padded.reshape(H, padded.shape[1] // by, by, padded.shape[2] // by, by).sum((2, 4))
+    return sums, (part.bucket[0] * by, part.bucket[1] * by), part.start
+
+
+def _line(values: Array, places: int, scale: Literal["linear", "log"] = "linear") -> Line:
+    return Line(values=_means(values, places, scale), places=places)
+
+
+def _means(values: Array, places: int, scale: Literal["linear", "log"]) -> Packed:
+    """The means of so many neighbours, the last of those that are left."""
+    if places > 1 and values.size:
+        at = np.arange(0, values.shape[1], places)
+        sums = np.add.reduceat(values, at, axis=1)
+        values = sums / np.diff(np.append(at, values.shape[1]))
+    return pack(values, scale=scale)
+
+
+def _fewest(lines: Sequence[tuple[int, int]], most: int) -> int:
+    """The smallest power of two of tokens a point that leaves at most so many points."""
+    places = 1
+    while sum(heads * -(-size // places) for heads, size in lines) > most:
+        places *= 2
+        if all(places >= size for _, size in lines):
+            break
+    return places
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def watched_rows(
+    seen: Any, example: Example, row: int = 0, padding: str = "right"
+) -> Callable[[int, str, Any, Any, Sequence[int]], Any] | None:
+    """What answers a page's questions for exact rows from what ``regard.watch`` keeps.
+
+    Args:
+        seen: What was watched.
+        example: What ``example_of`` made of it.
+        row: Which row of the batch it is.
+        padding: On which side the batch is padded.
+
+    Returns:
+        A function of (example, kind, layer, head, queries), as ``viewer.show`` takes it; None if
+        ``seen`` has no rows.
+    """
+    rows = getattr(seen, "rows", None)
+    if rows is None or not example.summaries:
+        return None
+    sizes = {"source": len(example.source_tokens), "output": len(example.output_tokens)}
+    parts = {(one.kind, one.layer): Part.of(one, sizes, row, padding) for one in seen}
+    try:
+        first = next(iter(parts.values()))
+        rows(first.layer, [first.places[0].start], first.kind)
+    except SettingError:  # nobody asked to keep them
+        return None
+
+    def answer(_: int, kind: str, layer: Any, head: Any, queries: Sequence[int]) -> Any:
+        chosen = [
+            part for name, part in parts.items() if name[0] == kind and layer in ("mean", name[1])
+        ]
+        if not chosen:
+            return None
+        means = []
+        for part in chosen:
+            asked = [part.places[0].start + query for query in queries]
+            weights = array_of(rows(part.layer, asked, part.kind))
+            one = (weights if weights.ndim <= 3 else flat(weights, 3)[row])[..., part.places[1]]
+            means.append(one.mean(0) if head == "mean" else one[part.heads.index(head)])
+        return np.mean(means, axis=0)
+
+    return answer

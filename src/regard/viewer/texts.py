@@ -1,0 +1,120 @@
+"""A text and its tokens: where each stands, whatever a tokenizer tells of it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.errors import DataError
+from regard.viewer.example import Token
+
+# How tokenizers write a space before a token: SentencePiece, and byte-level BPE.
+_SPACES = "▁Ġ"
+_CONTINUES = "##"  # BERT's sign of a piece that goes on from the one before
+_SIGN = re.compile(r"^(?:<[^<>\s]+>|\[[A-Z]+\])$")  # <s>, </s>, <|endoftext|>, [CLS]
+_UNSPACED = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Text:
+    """A text and its tokens.
+
+    Attributes:
+        text: What was read or written.
+        tokens: Its tokens in order.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+
+    @classmethod
+    def of(
+        cls,
+        pieces: Sequence[str],
+        text: str | None = None,
+        spans: Sequence[tuple[int, int]] | None = None,
+    ) -> "Text":
+        """From what a tokenizer gives.
+
+        With ``spans`` (the ``offset_mapping`` of a Hugging Face tokenizer) a token is shown as
+        what the text says there, which is readable where pieces are bytes. Without them it is
+        looked for in the text, from the end of the token before. Without the text, that is put
+        together from the pieces: ``▁`` and ``Ġ`` are spaces, ``##`` goes on; pieces without any
+        such mark have spaces between them, but not between Chinese or Japanese characters.
+
+        Args:
+            pieces: The tokens as the tokenizer names them.
+            text: What was tokenized.
+            spans: First character, and one past the last, of each token in ``text``.
+
+        Raises:
+            DataError: There are not as many spans as pieces, or spans without a text.
+
+        Example:
+            >>> Text.of(["▁The", "▁do", "g"]).text
+            'The dog'
+            >>> Text.of(["[CLS]", "play", "##ing"]).tokens[2]
+            Token(text='##ing', start=4, end=7)
+        """
+        if spans is not None:
+            if text is None or len(spans) != len(pieces):
+                raise DataError(
+                    f"spans must be one for each of {len(pieces)} pieces of a text; got "
+                    f"{len(spans)}{' and no text' if text is None else ''}."
+                )
+            shown = zip(pieces, spans, strict=True)
+            found = (_shown(piece, text, *span) for piece, span in shown)
+            return cls(text=text, tokens=tuple(found))
+        return _put_together(pieces) if text is None else _looked_for(pieces, text)
+
+
+def text_of(given: "Text | Sequence[str]") -> Text:
+    """A text as it is, or from pieces alone."""
+    return given if isinstance(given, Text) else Text.of(given)
+
+
+def _shown(piece: str, text: str, start: int, end: int) -> Token:
+    written = text[start:end]
+    return Token(text=written if written.strip() else piece, start=start, end=end)
+
+
+def _put_together(pieces: Sequence[str]) -> Text:
+    is_marked = any(piece.startswith(tuple(_SPACES)) for piece in pieces)
+    text, tokens = "", []
+    for piece in pieces:
+        bare = _bare(piece)
+        if text and _has_gap(piece, text[-1], is_marked):
+            text += " "
+        start = len(text)
+        text += bare
+        tokens.append(Token(text=piece, start=start, end=len(text)))
+    return Text(text=text, tokens=tuple(tokens))
+
+
+def _has_gap(piece: str, before: str, is_marked: bool) -> bool:
+    bare = _bare(piece)
+    if not bare or before.isspace() or piece.startswith(_CONTINUES):
+        return False
+    if is_marked:
+        return piece[0] in _SPACES
+    return not (_UNSPACED.match(before) and _UNSPACED.match(bare))
+
+
+def _looked_for(pieces: Sequence[str], text: str) -> Text:
+    tokens, at = [], 0
+    for piece in pieces:
+        bare = _bare(piece)
+        found = text.find(bare, at) if bare else -1
+        if found < 0:
+            tokens.append(Token(text=piece, start=at, end=at))
+        else:
+            at = found + len(bare)
+            tokens.append(Token(text=piece, start=found, end=at))
+    return Text(text=text, tokens=tuple(tokens))
+
+
+def _bare(piece: str) -> str:
+    """The characters of a piece that are text."""
+    if _SIGN.match(piece):
+        return ""
+    bare = piece.removeprefix(_CONTINUES) if len(piece) > len(_CONTINUES) else piece
+    return bare.lstrip(_SPACES) if bare.strip(_SPACES) else ""

@@ -1,0 +1,99 @@
+"""Documents of long texts as trained models would give them: sinks, near heads, heads of topics."""
+
+import numpy as np
+import torch
+
+from regard.attention.summary import Summary
+from regard.viewer import Document, OneAttention, Text, example_of
+
+WORDS = [
+    "the",
+    "of",
+    "attention",
+    "a",
+    "model",
+    "我们",
+    "看",
+    "words",
+    "looks",
+    "模型",
+    "at",
+    "מלים",
+]
+WORDS += ["every", "الكلمات", "token", "in", "turn"]
+
+
+def text_of_length(length: int) -> Text:
+    """So many tokens, some Chinese, Hebrew and Arabic among them."""
+    chosen = np.random.default_rng(1).integers(0, len(WORDS), length)
+    return Text.of([f"▁{WORDS[word]}" for word in chosen])
+
+
+def long_document(length: int, *, layers: int = 12, heads: int = 12) -> Document:
+    """A decoder of this size that read a text of this length."""
+    seen = [
+        OneAttention("decoder", layer, tuple(range(heads)), summary(length, heads, layer))
+        for layer in range(layers)
+    ]
+    return Document(
+        title="A long text",
+        task="language modelling",
+        model=f"{layers} × {heads} heads",
+        examples=(example_of(seen, text_of_length(length)),),
+    )
+
+
+def summary(length: int, heads: int, seed: int, *, top: int = 8) -> Summary:
+    """Of a causal layer whose heads share their weights among a sink, near keys and topics."""
+    draw = np.random.default_rng(seed)
+    sink, near, topic = draw.dirichlet((0.7, 0.7, 0.7), heads).T
+    place = np.arange(length)
+    width = draw.uniform(1, 200, heads)[:, None]
+    ripple = draw.normal(0, 0.08, (heads, length))
+    spread = (
+        sink[:, None] * 0
+        + near[:, None] * np.log1p(np.minimum(width, place))
+        + topic[:, None] * np.log1p(place)
+    )
+    entropy = np.maximum(spread * 0.8 * np.exp(ripple), 0)
+    interest = draw.lognormal(0, 1.2, (heads, length))
+    received = topic[:, None] * interest * np.log((length + 1) / (place + 1)) + near[
+        :, None
+    ] * draw.lognormal(0, 0.2, (heads, length))
+    received[:, 0] += sink * length
+    received *= length / received.sum(axis=1, keepdims=True)
+    bucket = max(1, 1 << int(np.ceil(np.log2(length / 64))))
+    count = -(-length // bucket)
+    row, column = np.mgrid[:count, :count]
+    tiles = topic[:, None, None] * draw.lognormal(0, 1, (heads, 1, count)) + near[
+        :, None, None
+    ] * 40 * np.exp(-np.abs(row - column) * bucket / (width[:, :, None] + 1))
+    tiles[:, :, 0] += sink[:, None] * count
+    tiles *= draw.lognormal(0, 0.3, (heads, count, count)) * (column <= row)
+    tiles *= bucket / tiles.sum(axis=-1, keepdims=True)
+    back = draw.exponential(1, (heads, length, top)) * width[..., None]
+    keys = np.where(
+        draw.random((heads, length, top)) < sink[:, None, None],
+        0,
+        np.maximum(place[:, None] - back.astype(int), 0),
+    )
+    keys[:, :, 1:][keys[:, :, 1:] == keys[:, :, :-1]] = -1
+    weights = -np.sort(-draw.dirichlet(np.full(top + 2, 0.5), (heads, length))[..., :top])
+    return Summary(
+        lse=_tensor(entropy),
+        entropy=_tensor(entropy),
+        top_keys=torch.as_tensor(keys),
+        top_weights=_tensor(np.where(keys < 0, 0, weights)),
+        distance=_tensor(
+            near[:, None] * width + topic[:, None] * place / 2 + sink[:, None] * place
+        ),
+        first=_tensor(sink[:, None] * np.exp(ripple)).clamp(0, 1),
+        received=_tensor(received),
+        pooled=_tensor(tiles),
+        counts=torch.ones(heads, length, dtype=torch.bool),
+        bucket=(bucket, bucket),
+    )
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    return torch.as_tensor(array, dtype=torch.float32)
