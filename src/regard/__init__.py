@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         where,
         window,
     )
-    from regard.interop import use
+    from regard.interop import edit, use, watch
 
 # Where each public name lives.
 _HOMES = {
@@ -83,6 +83,7 @@ _HOMES = {
     "columns": "regard.attention",
     "dense": "regard.attention",
     "documents": "regard.attention",
+    "edit": "regard.interop",
     "explain": "regard.attention",
     "lengths": "regard.attention",
     "observe": "regard.attention",
@@ -97,6 +98,7 @@ _HOMES = {
     "testing": "regard.attention",
     "transposed": "regard.attention",
     "use": "regard.interop",
+    "watch": "regard.interop",
     "weights": "regard.attention",
     "where": "regard.attention",
     "window": "regard.attention",
@@ -129,6 +131,7 @@ __all__ = [
     "columns",
     "dense",
     "documents",
+    "edit",
     "explain",
     "lengths",
     "observe",
@@ -143,6 +146,7 @@ __all__ = [
     "testing",
     "transposed",
     "use",
+    "watch",
     "weights",
     "where",
     "window",

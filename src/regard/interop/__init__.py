@@ -1,6 +1,8 @@
-"""The engine inside models that others wrote."""
+"""The engine inside models that others wrote, and whole models looked into."""
 
+from regard.interop.edit import Edits, edit
 from regard.interop.models import use
 from regard.interop.torch_modules import EngineAttention
+from regard.interop.watch import Watch, Watched, watch
 
-__all__ = ["EngineAttention", "use"]
+__all__ = ["Edits", "EngineAttention", "Watch", "Watched", "edit", "use", "watch"]

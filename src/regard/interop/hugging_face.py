@@ -173,7 +173,7 @@ def lazy_mask(
     q_offset: int | Tensor = 0,
     kv_offset: int | Tensor = 0,
     mask_function: MaskFunction | None = None,
-    attention_mask: Tensor | None = None,
+    attention_mask: Tensor | LazyMask | None = None,
     *,
     use_vmap: bool = False,
     device: torch.device | str = "cpu",
@@ -188,13 +188,16 @@ def lazy_mask(
         q_offset: The place of the first query in the sequence; with a static cache, a tensor.
         kv_offset: The place of the first key.
         mask_function: Of (batch, head, query, key); None is causal.
-        attention_mask: (B, at most all places): true where a token is real.
+        attention_mask: (B, at most all places): true where a token is real. With a static cache,
+            ``generate`` makes the mask, and the model brings it back here.
         use_vmap: Whether the function takes numbers, not tensors of them.
         device: Where the model's inputs are.
         options: What other implementations are told.
     """
     from transformers.masking_utils import causal_mask_function
 
+    if isinstance(attention_mask, LazyMask):
+        return attention_mask
     frame = Frame(
         q_length, kv_length, int(q_offset), int(kv_offset), use_vmap, torch.device(device)
     )

@@ -129,6 +129,10 @@ class LazyMask:
         """Itself: it is made where it is wanted."""
         return self
 
+    def contiguous(self, *args: object, **kwargs: object) -> "LazyMask":
+        """Itself."""
+        return self
+
     def __getitem__(self, index: object) -> "LazyMask":
         """Itself, where fewer keys are taken: the attention knows how many there are."""
         if isinstance(index, tuple) and all(

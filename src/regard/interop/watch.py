@@ -177,7 +177,8 @@ class Watch(Sequence[Watched]):
         unknown = set(self._options.layers or ()) - self._layers
         if unknown and self._layers:
             raise SettingError(
-                f"layers must be of {_listed(sorted(self._layers))}; got {_listed(sorted(unknown))}."
+                f"layers must be of {_listed(sorted(self._layers))}; "
+                f"got {_listed(sorted(unknown))}."
             )
 
     def _counted_of(self, seen: Seen, site: Site) -> Tensor | None:
@@ -261,6 +262,7 @@ def watch(
         SettingError: The attention of the model cannot be seen, or it has no such layer or head.
 
     Example:
+        >>> import torch
         >>> from regard.interop import use
         >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
         >>> with watch(layer) as seen:
@@ -268,7 +270,7 @@ def watch(
         >>> seen.summary(0).effective_keys[0, 0]
         tensor([5.0000, 5.0000, 5.0000, 5.0000, 5.0000])
     """
-    _check_model(model)
+    check_model(model)
     options = Options(
         _numbers("layers", layers), _numbers("heads", heads), _kinds(kinds), top, map, queries, keep
     )
@@ -296,7 +298,8 @@ def _watched(record: Record) -> Watched:
     return Watched(kind, layer, name, record.heads, record.summary(), record.call)
 
 
-def _check_model(model: nn.Module) -> None:
+def check_model(model: nn.Module) -> None:
+    """Raise SettingError if it is plain that the attention of a model cannot be seen."""
     torchs = [type(module) for module in model.modules()]
     is_torchs = nn.MultiheadAttention in torchs and EngineAttention not in torchs
     if is_torchs and not is_hugging_face(model):
