@@ -4,6 +4,8 @@ A bucket holds ``width`` places, and ``width`` is a power of two: a wider bucket
 number of narrower ones, so that maps of parts of a sequence add up exactly.
 """
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -38,6 +40,20 @@ def count_of(start: int, length: int, width: int) -> int:
         2
     """
     return (start % width + length + width - 1) // width
+
+
+def parts_of(start: int, length: int, width: int) -> Iterator[tuple[int, int]]:
+    """Neighbouring places as buckets of one size each: how many, and how many places in each.
+
+    Example:
+        >>> list(parts_of(3, 10, 4))
+        [(1, 1), (2, 4), (1, 1)]
+    """
+    before = min(-start % width, length)
+    whole, after = divmod(length - before, width)
+    return (
+        (count, size) for count, size in ((1, before), (whole, width), (1, after)) if count * size
+    )
 
 
 def numbers_of(

@@ -1,23 +1,12 @@
-"""What a summary tells of the weights, block by block of queries, never all of them at once.
+"""What a summary tells of the weights: of one block of queries, or of all."""
 
-The formulas, once, as differentiable operations on the scores of a block: the backward pass works
-them out again. ``softmax_statistics.py`` has the same numbers of softmax without gradients, faster.
-"""
-
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from regard.attention.backends.blocks import Block, Job, add_to_keys, as_it_is, keys_of, rows_of
-from regard.attention.best import best_of
-from regard.attention.buckets import count_of, numbers_of
-from regard.attention.recomputing import Ends, Given, gradients, weights_of
-from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax
-
-# Of these, a key with a higher score never has less weight.
-_RANKED_LIKE_SCORES = (Softmax, Sparsemax, Entmax15, Hard)
+from regard.attention.backends.blocks import Block, Job, add_to_keys, keys_of, rows_of
+from regard.attention.buckets import count_of
 
 
 class Ask(NamedTuple):
@@ -32,6 +21,10 @@ class Ask(NamedTuple):
     top: int
     start: tuple[int, int]
     bucket: tuple[int, int]
+
+    def columns(self, keys: int) -> int:
+        """How many columns the map of so many keys has."""
+        return count_of(self.start[1], keys, self.bucket[1])
 
 
 class Statistics(NamedTuple):
@@ -81,97 +74,16 @@ class Statistics(NamedTuple):
         rows_of(self.top_weights, block).copy_(part.top_weights)
         rows_of(self.top_keys, block).copy_(part.top_keys)
         add_to_keys(self.received.unsqueeze(-1), block, part.received.unsqueeze(-1))
-        view = self.pooled[block.corner][:, :, _rows_of_map(ask, block)]
+        view = self.pooled[block.corner][:, :, rows_of_map(ask, block)]
         view += part.pooled
 
     def of(self, ask: Ask, block: Block) -> "Statistics":
         """The part that belongs to a block."""
         keys = keys_of(self.received.unsqueeze(-1), block).squeeze(-1)
-        pooled = self.pooled[block.corner][:, :, _rows_of_map(ask, block)]
+        pooled = self.pooled[block.corner][:, :, rows_of_map(ask, block)]
         rows = [rows_of(each, block) for each in self[:4]]
         top = [rows_of(each, block) for each in self[6:]]
         return Statistics(*rows, keys, pooled, *top)  # type: ignore[call-arg]
-
-
-def statistics_of(job: Job, ask: Ask, given: Given, counted: Tensor | None) -> Statistics:
-    """The statistics of all queries; gradients flow to what is given.
-
-    Args:
-        job: What the blocks have in common; they hold whole rows.
-        ask: What is asked.
-        given: Queries, keys, and what scores are made with.
-        counted: Which queries count as givers, (B or 1, 1, N); None counts all.
-    """
-    return Statistics(*_Statistics.apply(job, ask, counted, *given.flat()))  # type: ignore[no-untyped-call]
-
-
-class _Statistics(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, job: Job, ask: Ask, counted: Tensor | None, *flat: Tensor | None
-    ) -> tuple[Tensor, ...]:
-        given = Given.from_flat(flat)
-        total = Statistics.of_nothing(job, ask, given.query)
-        for block in job.blocks():
-            own = given.of_block(block)
-            scores = own.scores(job, block)
-            total.put(ask, block, of_block(job, ask, block, scores, own.sink, counted))
-        ctx.job, ctx.ask = job, ask
-        ctx.save_for_backward(counted, *flat)
-        ctx.mark_non_differentiable(total.top_keys)
-        return tuple(total)
-
-    @staticmethod
-    @as_it_is
-    @once_differentiable
-    def backward(ctx: Any, d_lse: Tensor, *rest: Tensor) -> Any:
-        job, ask, grads = ctx.job, ctx.ask, Statistics(d_lse, *rest)
-        counted, *flat = ctx.saved_tensors
-
-        def again(block: Block, own: Given) -> Ends:
-            found = of_block(job, ask, block, own.scores(job, block), own.sink, counted)
-            # Without the last: of places there is no gradient.
-            return zip(found[:-1], grads.of(ask, block)[:-1], strict=True)
-
-        found = gradients(job, Given.from_flat(flat), ctx.needs_input_grad[3:], again)
-        return (None, None, None, *found)
-
-
-def of_block(
-    job: Job, ask: Ask, block: Block, scores: Tensor, sink: Tensor | None, counted: Tensor | None
-) -> Statistics:
-    """The statistics of one block from its scores; differentiable."""
-    N, M = job.shape[2:]
-    device = scores.device
-    rows = torch.arange(block.rows.start, block.rows.stop, device=device)
-    keys = torch.cat([torch.arange(k.start, k.stop, device=device) for k in block.keys])
-    weights, lse, entropy = weights_of(job.weighting, scores, sink)
-    apart = (keys - rows[:, None] - (M - N)).abs().to(weights.dtype)
-    is_first = keys == 0
-    first = weights[..., 0] if bool(is_first[:1].any()) else torch.zeros_like(lse)
-    given = weights
-    if counted is not None:
-        given = weights.where(counted_rows(counted, block), 0)
-    map_rows = _rows_of_map(ask, block)
-    row_buckets = numbers_of(rows + ask.start[0], ask.start[0], ask.bucket[0]) - map_rows.start
-    key_buckets = numbers_of(keys + ask.start[1], ask.start[1], ask.bucket[1])
-    C = count_of(ask.start[1], M, ask.bucket[1])
-    columns = given.new_zeros(*given.shape[:-1], C).index_add(-1, key_buckets, given)
-    pooled = columns.new_zeros(*columns.shape[:2], map_rows.stop - map_rows.start, C)
-    ranked = scores.detach()
-    if not isinstance(job.weighting, _RANKED_LIKE_SCORES):
-        ranked = weights.detach().masked_fill(ranked == float("-inf"), float("-inf"))
-    places, is_there = best_of(ranked, ask.top)
-    return Statistics(
-        lse,
-        entropy,
-        (weights * apart).sum(dim=-1),
-        first,
-        given.sum(dim=-2),
-        pooled.index_add(-2, row_buckets, columns),
-        weights.gather(-1, places) * is_there,
-        keys[places].masked_fill(~is_there, -1),
-    )
 
 
 def counted_rows(counted: Tensor, block: Block) -> Tensor:
@@ -180,7 +92,7 @@ def counted_rows(counted: Tensor, block: Block) -> Tensor:
     return own[:, :, block.rows.start : block.rows.stop, None]
 
 
-def _rows_of_map(ask: Ask, block: Block) -> slice:
+def rows_of_map(ask: Ask, block: Block) -> slice:
     """The rows of the map that a block's queries are in."""
     start, width = ask.start[0], ask.bucket[0]
     first, last = start + block.rows.start, start + block.rows.stop - 1

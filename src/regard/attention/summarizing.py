@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from regard.attention.all_statistics import statistics_of
 from regard.attention.backends.blocks import Job, Sizes
 from regard.attention.biases import PositionBias
 from regard.attention.buckets import width_of
@@ -16,7 +17,7 @@ from regard.attention.observing import Seen
 from regard.attention.recomputing import Given
 from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.statistics import Ask, Statistics, statistics_of
+from regard.attention.statistics import Ask, Statistics
 from regard.attention.summary import Summary
 from regard.attention.weighting import Softmax, Weighting
 from regard.checks import check_at_least
@@ -24,6 +25,8 @@ from regard.errors import SettingError, ShapeError
 
 _SCALED_DOT = ScaledDot()
 _SOFTMAX = Softmax()
+# Of a block: fewer would cost more calls than work.
+_PAIRS = 2**20
 P = ParamSpec("P")
 R = TypeVar("R")
 Queries = Bool[Tensor, "..."] | slice
@@ -146,7 +149,8 @@ def job_of(request: Request) -> Job:
     """What the blocks of a request have in common; they hold whole rows."""
     floats = request.score.floats_per_pair(request.query.shape[-1])
     floats += 0 if request.position is None else 2
-    return Job.of(request, Sizes.of(request, floats, cuts_keys=False))
+    sizes = Sizes.of(request, floats, cuts_keys=False)
+    return Job.of(request, sizes._replace(pairs=max(sizes.pairs, _PAIRS // floats)))
 
 
 def counted_of(request: Request, queries: Queries | None) -> Tensor | None:

@@ -171,6 +171,10 @@ class Job:
         """The same blocks, each cut along its keys so that a part is no larger than ``sizes``."""
         return self._blocks(self.sizes.keys)
 
+    def blocks_in_parts(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
+        """The blocks of ``blocks``, each cut along its keys into parts of at most so many."""
+        return self._blocks(most_keys)
+
     def _blocks(self, most_keys: int | None) -> Iterator[tuple[Block, ...]]:
         B, H, _, _ = self.shape
         for rows, keys in self._stripes():
