@@ -35,6 +35,7 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
 
   const context = {
     reader,
+    source,
     choose,
     point,
     say: (text) => (parts.said.textContent = text),

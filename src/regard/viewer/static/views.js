@@ -27,10 +27,16 @@
 //     point(place, firm)  tells what is pointed at; firmly by focus or click, else in passing
 //     say(text)           tells people who listen
 //     hits()              places of tokens that were searched for: {rows: [], columns: []}
+//     source              who is asked for what the document does not hold, or null: source.js
 //     languages(example)  {source, output, "output so far"}: languages of an example's sides
 
+import { compare } from "./compare.js";
+import { flow } from "./flow.js";
 import { grid } from "./grid.js";
+import { links } from "./links.js";
 import { map } from "./map.js";
+import { playground } from "./playground.js";
+import { running } from "./running.js";
 import { words } from "./words.js";
 
-export const VIEWS = [grid, words, map];
+export const VIEWS = [grid, words, map, links, running, flow, compare, playground];

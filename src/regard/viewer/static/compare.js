@@ -1,0 +1,418 @@
+// Two heads, two inputs or two models side by side: both maps, and their difference where they match.
+
+import { element } from "./dom.js";
+import { ramp, shareOf } from "./legend.js";
+import { figure, nameOf } from "./maps.js";
+import { colourOf, inks } from "./palette.js";
+import { isDark } from "./theme.js";
+import { tokenLabel } from "./tokens.js";
+import { spansOf } from "./merging.js";
+
+const LARGEST = 420; // pixels of a map
+const LEGIBLE = 17; // pixels of a cell whose token can be written beside it
+const MARGIN = 92; // pixels for tokens beside a map
+
+export const compare = {
+  id: "compare",
+  title: "Compare",
+  says: "Two heads, texts or models side by side, and their difference",
+  controls: ["example", "kind", "layer", "head", "scale"],
+  applies: ({ reader }, example) =>
+    reader.kinds(example).length > 0 && (reader.data.examples.length > 1 || reader.headCount(example) > 1 || (reader.exampleAt(example).changes ?? []).length > 0),
+  create,
+};
+
+function create(host, context) {
+  const { reader, choose, point, say } = context;
+  const picks = element("div", { class: "tools other", role: "group", "aria-label": "Compared with" });
+  const swap = element("button", { type: "button", title: "Change sides", onclick: () => turnAround() }, "⇄ swap");
+  const outputs = element("section", { "aria-label": "Outputs" });
+  const says = element("p", { class: "caption" });
+  const why = element("p", { class: "hint", hidden: true });
+  const row = element("div", { class: "sides" });
+  const told = element("p", { class: "caption told", role: "status" });
+  const most = element("span", {});
+  const [less, more] = [element("span", {}), element("span", {})];
+  const difference = element("span", { class: "key" }, less, divergingRamp(), more);
+  host.append(
+    outputs,
+    element(
+      "section",
+      { "aria-label": "Compare" },
+      element("div", { class: "titled" }, element("h2", {}, "Compare"), picks),
+      says, row, why, told,
+      element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most), difference),
+    ),
+  );
+  const charts = {
+    one: createChart("one", "A", pointAt),
+    other: createChart("other", "B", pointAt),
+    change: createChart("change", "B − A", pointAt),
+  };
+  row.append(charts.one.node, charts.other.node, charts.change.node);
+  let views = null; // {one, other} views of the reader
+  let maps = null; // what is drawn of them
+  let matches = false;
+  let full = 1;
+  let apart = 1;
+  let scale = "largest";
+
+  async function show(state) {
+    scale = state.scale;
+    const one = { example: state.example, kind: state.kind, layer: state.layer, head: state.head };
+    const other = otherOf(state);
+    views = { one, other };
+    drawPicks();
+    drawOutputs();
+    maps = { one: await drawable(reader, one), other: await drawable(reader, other) };
+    const isDrawn = maps.one && maps.other;
+    why.hidden = Boolean(isDrawn);
+    row.hidden = !isDrawn;
+    if (!isDrawn) {
+      why.textContent = "There is no map of one of them in this document.";
+      return;
+    }
+    matches = maps.one.rows === maps.other.rows && maps.one.columns === maps.other.columns;
+    full = scale === "one" ? 1 : Math.max(maps.one.largest, maps.other.largest);
+    apart = matches ? largestGap(maps) : 1;
+    says.textContent = sayingOf();
+    most.textContent = figure(full, 3);
+    difference.hidden = !matches;
+    [less.textContent, more.textContent] = [`A more: −${figure(apart, 3)}`, `+${figure(apart, 3)}: B more`];
+    draw();
+  }
+
+  // The other side: as chosen, else the next example, else the next head of this one.
+  function otherOf(state) {
+    const count = reader.data.examples.length;
+    const wished = Number(state.otherexample ?? NaN) - 1;
+    const example = wished >= 0 && wished < count && !reader.isEmpty(wished) ? wished : partnerOf(state.example);
+    const numbered = (value) => (value === undefined || value === null ? null : value === "mean" ? "mean" : Number(value) - 1);
+    const kind = state.kind;
+    const layer = numbered(state.otherlayer) ?? state.layer;
+    let head = numbered(state.otherhead) ?? state.head;
+    const isSame = example === state.example && layer === state.layer && head === state.head;
+    if (isSame && state.otherhead === undefined) {
+      const heads = reader.headChoices(example, kind, layer);
+      head = heads[(heads.indexOf(head) + 1) % heads.length];
+    }
+    const near = reader.nearest(example, { kind, layer, head });
+    return { example, ...near };
+  }
+
+  // Examples of one text stand side by side: before and after, one model and another.
+  function partnerOf(at) {
+    const { examples } = reader.data;
+    const like = examples.findIndex((example, other) => other !== at && !reader.isEmpty(other) && example.source === examples[at].source);
+    if (like >= 0) return like;
+    const next = examples.findIndex((_, other) => other > at && !reader.isEmpty(other));
+    return next >= 0 ? next : examples.findIndex((_, other) => !reader.isEmpty(other));
+  }
+
+  function drawPicks() {
+    const { other } = views;
+    const { examples } = reader.data;
+    const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
+    const select = (title, options, value, chosen) =>
+      element("label", {}, element("span", {}, title), element("select", { "aria-label": `B: ${title}`, onchange: (event) => chosen(event.target.value) },
+        ...options.map(([key, label]) => element("option", { value: key, selected: key === value }, label))));
+    const places = examples.map((_, at) => at).filter((at) => !reader.isEmpty(at));
+    picks.replaceChildren(
+      element("span", { class: "name" }, "with"),
+      ...(places.length > 1 ? [select("example", places.map((at) => [String(at + 1), titleOf(examples[at], at)]), String(other.example + 1), (value) => choose({ otherexample: value }))] : []),
+      ...(reader.layerChoices(other.example, other.kind).length > 1
+        ? [select("layer", reader.layerChoices(other.example, other.kind).map((layer) => [numbered(layer), numbered(layer)]), numbered(other.layer), (value) => choose({ otherlayer: value }))] : []),
+      ...(reader.headChoices(other.example, other.kind, other.layer).length > 1
+        ? [select("head", reader.headChoices(other.example, other.kind, other.layer).map((head) => [numbered(head), numbered(head)]), numbered(other.head), (value) => choose({ otherhead: value }))] : []),
+      swap,
+    );
+  }
+
+  function turnAround() {
+    const { one, other } = views;
+    const numbered = (value) => (value === "mean" ? "mean" : String(value + 1));
+    choose({
+      example: other.example, kind: other.kind, layer: other.layer, head: other.head,
+      otherexample: String(one.example + 1), otherlayer: numbered(one.layer), otherhead: numbered(one.head), row: null, column: null,
+    });
+  }
+
+  // Both outputs with what differs marked, and what edits did.
+  function drawOutputs() {
+    const [one, other] = [views.one, views.other].map(({ example }) => reader.exampleAt(example));
+    const languages = context.languages(views.one.example);
+    const isOneText = views.one.example === views.other.example;
+    const changes = isOneText ? one.changes ?? [] : [...(one.changes ?? []), ...(other.changes ?? [])];
+    const lines = [];
+    if (!isOneText) {
+      const side = one.output || other.output ? "output" : "source";
+      const parts = differing(one[side], other[side], languages[side]);
+      lines.push(lineOf("A", one, parts.one, languages[side]), lineOf("B", other, parts.other, languages[side]));
+    }
+    for (const change of changes) {
+      const parts = differing(one.output, change.output, languages.output);
+      lines.push(lineOf(change.edit, { score: change.score }, parts.other, languages.output, change.output === one.output ? "the output is the same" : null));
+    }
+    outputs.hidden = !lines.length;
+    outputs.replaceChildren(element("h2", {}, changes.length && isOneText ? "What edits of the attention did" : "Texts"), element("dl", { class: "texts versions" }, ...lines));
+  }
+
+  function lineOf(name, example, parts, language, note = null) {
+    const score = typeof example.score === "number" ? `score ${example.score.toFixed(3).replace("-", "−")}` : null;
+    const figures = [example.label, score, note].filter(Boolean).join(" · ");
+    return element(
+      "div",
+      {},
+      element("dt", {}, name),
+      element("dd", { lang: language ?? "", dir: "auto" }, ...parts, figures ? element("small", {}, figures) : ""),
+    );
+  }
+
+  function sayingOf() {
+    const name = ({ example, layer, head }) => {
+      const number = (value) => (value === "mean" ? "mean" : value + 1);
+      const label = reader.exampleAt(example).label ?? (reader.data.examples.length > 1 ? `example ${example + 1}` : null);
+      return [label, `layer ${number(layer)}`, `head ${number(head)}`].filter(Boolean).join(", ");
+    };
+    const pooled = [maps.one, maps.other].some((map) => map.isPooled) ? " Long texts are pooled: a cell is a share of a bucket of tokens." : "";
+    const apart = matches ? "" : " Their sizes differ, so there is no map of differences.";
+    return `A: ${name(views.one)}. B: ${name(views.other)}.${apart}${pooled}`;
+  }
+
+  function draw() {
+    const width = Math.max(160, Math.min(LARGEST, Math.floor((host.clientWidth - 60) / (matches ? 3 : 2)) - 24));
+    const shade = (map) => (at, to) => colourOf(shareOf(map.weight(at, to), full, scale));
+    charts.one.draw(maps.one, width, shade(maps.one), axesOf(views.one));
+    charts.other.draw(maps.other, width, shade(maps.other), axesOf(views.other));
+    charts.change.node.hidden = !matches;
+    if (matches) charts.change.draw(maps.one, width, (at, to) => gapColour((maps.other.weight(at, to) - maps.one.weight(at, to)) / apart), axesOf(views.one));
+  }
+
+  const axesOf = (view) => ({ ...reader.axes(view), languages: context.languages(view.example) });
+
+  // The page holds places of A; what only B has is shown, and not held.
+  function pointAt(cell, isFirm) {
+    if (!maps?.one) return;
+    if (cell && (cell.row >= maps.one.rows || cell.column >= maps.one.columns)) markCell(cell);
+    else point(cell && { row: cell.row * maps.one.bucket[0], column: cell.column * maps.one.bucket[1] }, isFirm);
+  }
+
+  function mark({ row: at, column: to }) {
+    if (!maps?.one || !maps?.other) return;
+    const [height, width] = maps.one.bucket;
+    markCell({ row: at === null ? null : Math.floor(at / height), column: to === null ? null : Math.floor(to / width) });
+  }
+
+  function markCell(cell) {
+    for (const chart of Object.values(charts)) chart.mark(cell);
+    if (cell.row === null || cell.column === null) {
+      told.textContent = "Point at a cell to read both weights.";
+      return;
+    }
+    const read = (map) => (cell.row < map.rows && cell.column < map.columns ? map.weight(cell.row, cell.column) : null);
+    const [one, other] = [read(maps.one), read(maps.other)];
+    const shown = (value) => (value === null ? "none" : figure(value, 3));
+    const pairs = ["one", "other"].map((name) => {
+      const { rows, columns } = reader.axes(views[name]);
+      const [first, second] = [rows[cell.row * maps[name].bucket[0]], columns[cell.column * maps[name].bucket[1]]];
+      return first && second ? `${nameOf(first)} → ${nameOf(second)}` : "";
+    });
+    const change = matches ? `, a difference of ${other >= one ? "+" : "−"}${figure(Math.abs(other - one), 3)}` : "";
+    told.textContent = `A ${pairs[0]}: ${shown(one)}; B ${pairs[1]}: ${shown(other)}${change}.`;
+  }
+
+  function press(event) {
+    const { key } = event;
+    if (!key.startsWith("Arrow") || !maps?.one) return false;
+    const by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[key];
+    const held = charts.one.held();
+    const cell = held.row === null ? { row: 0, column: 0 } : { row: held.row + by[0], column: (held.column ?? 0) + by[1] };
+    cell.row = Math.max(0, Math.min(maps.one.rows - 1, cell.row));
+    cell.column = Math.max(0, Math.min(maps.one.columns - 1, cell.column));
+    pointAt(cell, true);
+    say(told.textContent);
+    return true;
+  }
+
+  function table() {
+    const rows = [];
+    for (let at = 0; at < Math.max(maps.one.rows, maps.other.rows); at++) {
+      for (let to = 0; to < Math.max(maps.one.columns, maps.other.columns); to++) {
+        const read = (map) => (at < map.rows && to < map.columns ? map.weight(at, to) : null);
+        const [one, other] = [read(maps.one), read(maps.other)];
+        rows.push([at + 1, to + 1, one === null ? "" : figure(one), other === null ? "" : figure(other), one === null || other === null ? "" : figure(other - one)]);
+      }
+    }
+    return { columns: ["row", "column", "A", "B", "B − A"], rows };
+  }
+
+  function picture() {
+    const { ink } = inks();
+    const shown = Object.values(charts).filter((chart) => !chart.node.hidden);
+    let left = 12;
+    const shapes = [];
+    let height = 0;
+    for (const chart of shown) {
+      const { image, width, height: tall, title } = chart.picture();
+      shapes.push({ text: title, at: [left, 20], size: 14, fill: ink, bold: true }, { image, at: [left, 32, width, tall] });
+      left += width + 24;
+      height = Math.max(height, tall + 44);
+    }
+    return { width: left, height, shapes };
+  }
+
+  return {
+    show, mark, press, table, picture,
+    fit: () => maps?.one && maps?.other && draw(),
+    focus: () => charts.one.focus(),
+    destroy: () => host.replaceChildren(),
+  };
+}
+
+// One map on a canvas, with tokens beside it where there is room.
+function createChart(name, title, point) {
+  const canvas = element("canvas", { class: "map", role: "img", tabindex: name === "one" ? "0" : null, "data-side": name });
+  const rows = element("div", { class: "ticks rows", "aria-hidden": "true" });
+  const columns = element("div", { class: "ticks columns", "aria-hidden": "true" });
+  const band = [element("i", { class: "band row", hidden: true }), element("i", { class: "band column", hidden: true })];
+  const node = element("figure", { class: "side", "data-side": name }, element("figcaption", {}, title), element("div", { class: "plane" }, columns, rows, element("div", { class: "cells" }, canvas, ...band)));
+  let shown = null;
+  let size = 1;
+  let at = { row: null, column: null };
+  const raw = document.createElement("canvas");
+
+  const cellOf = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const [row, column] = [Math.floor((event.clientY - box.top) / size), Math.floor((event.clientX - box.left) / size)];
+    return row >= 0 && column >= 0 && row < shown.rows && column < shown.columns ? { row, column } : null;
+  };
+  canvas.addEventListener("pointermove", (event) => shown && point(cellOf(event), false));
+  canvas.addEventListener("pointerleave", () => point(null, false));
+  canvas.addEventListener("click", (event) => shown && point(cellOf(event), true));
+
+  function draw(map, wide, colour, axes) {
+    shown = map;
+    const hasTicks = !map.isPooled && (wide - MARGIN) / Math.max(map.columns, map.rows) >= LEGIBLE;
+    size = Math.min(44, (wide - (hasTicks ? MARGIN : 0)) / Math.max(map.columns, map.rows));
+    if (size > 2) size = Math.floor(size);
+    [raw.width, raw.height] = [map.columns, map.rows];
+    const pen = raw.getContext("2d");
+    const pixels = pen.createImageData(map.columns, map.rows);
+    for (let row = 0; row < map.rows; row++) {
+      for (let column = 0; column < map.columns; column++) {
+        pixels.data.set([...colour(row, column), 255], 4 * (row * map.columns + column));
+      }
+    }
+    pen.putImageData(pixels, 0, 0);
+    const sharp = globalThis.devicePixelRatio || 1;
+    const [width, height] = [map.columns * size, map.rows * size];
+    [canvas.width, canvas.height] = [Math.round(width * sharp), Math.round(height * sharp)];
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+    const brush = canvas.getContext("2d");
+    brush.imageSmoothingEnabled = false;
+    brush.drawImage(raw, 0, 0, canvas.width, canvas.height);
+    canvas.setAttribute("aria-label", `${title}: ${map.rows} by ${map.columns} ${map.isPooled ? "buckets" : "tokens"}`);
+    node.style.setProperty("--cell", `${size}px`);
+    const ticks = (tokens, language) => tokens.map((token) => element("span", { title: nameOf(token) }, tokenLabel(token, language)));
+    rows.replaceChildren(...(hasTicks ? ticks(axes.rows, axes.languages[axes.looks]) : []));
+    columns.replaceChildren(...(hasTicks ? ticks(axes.columns, axes.languages[axes.seen]) : []));
+    mark(at);
+  }
+
+  function mark(cell) {
+    at = cell;
+    if (!shown) return;
+    const [across, down] = [shown.columns * size, shown.rows * size];
+    band[0].hidden = cell.row === null || cell.row >= shown.rows;
+    band[1].hidden = cell.column === null || cell.column >= shown.columns;
+    if (!band[0].hidden) Object.assign(band[0].style, { left: 0, top: `${cell.row * size}px`, width: `${across}px`, height: `${size}px` });
+    if (!band[1].hidden) Object.assign(band[1].style, { top: 0, left: `${cell.column * size}px`, height: `${down}px`, width: `${size}px` });
+    [...rows.children].forEach((tick, place) => tick.classList.toggle("marked", place === cell.row));
+    [...columns.children].forEach((tick, place) => tick.classList.toggle("marked", place === cell.column));
+  }
+
+  return {
+    node, draw, mark, held: () => at, focus: () => canvas.focus(),
+    picture: () => ({ title, image: raw, width: shown.columns * size, height: shown.rows * size }),
+  };
+}
+
+/** A view as a map that can be drawn: exact where it is short, else pooled; or null. */
+async function drawable(reader, view) {
+  const map = await reader.map(view);
+  if (map) {
+    const { weights } = map;
+    return { rows: map.rows.length, columns: map.columns.length, bucket: [1, 1], largest: map.largest, isPooled: false, weight: (row, column) => weights[row][column] };
+  }
+  const pooled = await reader.pooled(view);
+  if (!pooled) return null;
+  let largest = 0;
+  for (let row = 0; row < pooled.rows; row++) for (let column = 0; column < pooled.columns; column++) largest = Math.max(largest, pooled.share(row, column));
+  return { rows: pooled.rows, columns: pooled.columns, bucket: pooled.bucket, largest, isPooled: true, weight: pooled.share };
+}
+
+function largestGap({ one, other }) {
+  let most = 0;
+  for (let row = 0; row < one.rows; row++) {
+    for (let column = 0; column < one.columns; column++) most = Math.max(most, Math.abs(other.weight(row, column) - one.weight(row, column)));
+  }
+  return most || 1;
+}
+
+// Orange where A is larger, blue where B is: two hues that no colour-blindness confuses.
+function gapColour(share) {
+  const held = Math.max(-1, Math.min(1, share));
+  const ends = isDark() ? [[255, 176, 92], [116, 172, 255]] : [[176, 84, 0], [21, 84, 176]];
+  const middle = isDark() ? [36, 40, 46] : [244, 244, 242];
+  const end = ends[held < 0 ? 0 : 1];
+  const depth = Math.abs(held) ** 0.8; // small differences should not vanish
+  return middle.map((value, at) => Math.round(value + (end[at] - value) * depth));
+}
+
+function divergingRamp() {
+  return element("span", { class: "diverging", "aria-hidden": "true" });
+}
+
+function titleOf(example, at) {
+  const text = [...(example.source || example.output)];
+  return `${at + 1}. ${example.label ? `${example.label}: ` : ""}${text.slice(0, 40).join("")}${text.length > 40 ? "…" : ""}`;
+}
+
+/** Two texts as nodes, what only one of them has marked: {one, other}. */
+export function differing(one, other, language) {
+  const [first, second] = [one, other].map((text) => piecesOf(text, language));
+  const same = commonPieces(first, second);
+  const nodes = (pieces, kept) => pieces.map((piece, at) => (kept.has(at) || !piece.trim() ? piece : element("mark", {}, piece)));
+  return { one: nodes(first, new Set(same.map(([at]) => at))), other: nodes(second, new Set(same.map(([, at]) => at))) };
+}
+
+// Words, signs and what stands between them.
+function piecesOf(text, language) {
+  const characters = Array.from(text);
+  const pieces = [];
+  let done = 0;
+  for (const [start, end] of spansOf(text, language)) {
+    if (start > done) pieces.push(characters.slice(done, start).join(""));
+    pieces.push(characters.slice(start, end).join(""));
+    done = end;
+  }
+  return done < characters.length ? [...pieces, characters.slice(done).join("")] : pieces;
+}
+
+// The longest common subsequence, as pairs of places. Texts beyond a thousand words are not compared.
+function commonPieces(one, other) {
+  if (one.length * other.length > 4e6) return one.map((_, at) => [at, at]);
+  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
+  for (let a = one.length - 1; a >= 0; a--) {
+    for (let b = other.length - 1; b >= 0; b--) {
+      lengths[a][b] = one[a] === other[b] ? lengths[a + 1][b + 1] + 1 : Math.max(lengths[a + 1][b], lengths[a][b + 1]);
+    }
+  }
+  const pairs = [];
+  for (let [a, b] = [0, 0]; a < one.length && b < other.length; ) {
+    if (one[a] === other[b]) pairs.push([a++, b++]);
+    else if (lengths[a + 1][b] >= lengths[a][b + 1]) a += 1;
+    else b += 1;
+  }
+  return pairs;
+}

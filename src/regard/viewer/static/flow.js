@@ -1,0 +1,313 @@
+// A translation step by step: where the model looked, what else it might have written, and what the
+// search kept.
+
+import { element, weigh } from "./dom.js";
+import { ramp, shareOf } from "./legend.js";
+import { createLines } from "./lines.js";
+import { createLooking } from "./looking.js";
+import { figure, nameOf } from "./maps.js";
+
+const PACE = 900; // milliseconds of a step
+const FAINTEST = 0.01;
+const MOST = 64; // links of a step
+const TAIL = 48; // characters of a beginning that are shown
+const MOST_BARS = 400;
+const OUTCOMES = { kept: "goes on", ended: "a finished answer", dropped: "dropped" };
+
+export const flow = {
+  id: "flow",
+  title: "Flow",
+  says: "The output as it was written, step by step, and what the search had to choose from",
+  controls: ["example", "layer", "head", "scale"],
+  applies: ({ reader }, example) => reader.kinds(example).includes("cross") && reader.axes({ example, kind: "cross" }).rows.length > 0,
+  create,
+};
+
+function create(host, context) {
+  const { reader, point, choose, say } = context;
+  const step = (by) => go(by);
+  const button = (text, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, text);
+  const play = button("▶", "Play (space)", () => toggle());
+  const slider = element("input", { type: "range", min: "0", "aria-label": "Step", oninput: () => settle(Number(slider.value) - 1) });
+  const count = element("output", { class: "count" });
+  const tools = element(
+    "div",
+    { class: "tools steps", role: "group", "aria-label": "Steps" },
+    button("|◀", "Whole output (Home)", () => settle(-1)), button("◀", "Step back (←)", () => step(-1)), play,
+    button("▶|", "Step on (→)", () => step(1)), slider, count,
+  );
+  const bars = element("div", { class: "bars", "aria-hidden": "true", onclick: (event) => event.target.dataset.at && settle(Number(event.target.dataset.at)) });
+  const says = element("p", { class: "caption told" });
+  const place = element("div", {});
+  const most = element("span", {});
+  const choices = element("section", { "aria-label": "Choices" });
+  const answers = element("section", { "aria-label": "Answers" });
+  host.append(
+    element(
+      "section",
+      { "aria-label": "Flow" },
+      element("div", { class: "titled" }, element("h2", {}, "Flow"), tools),
+      element("div", { class: "chances" }, element("span", { class: "name", "aria-hidden": "true" }, "probability of each token"), bars), says, place,
+      element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most)),
+    ),
+    choices,
+    answers,
+  );
+  const lines = createLines(place, { point, seen: () => {} });
+  let built = "";
+  let example = null;
+  let axes = null;
+  let languages = null;
+  let view = null;
+  let looking = null;
+  let entries = []; // of every row
+  let full = 1;
+  let scale = "largest";
+  let at = -1; // the step that is held; -1 is the whole output
+  let timer = 0;
+  let turn = 0;
+
+  async function show(state) {
+    if (state.kind !== "cross") return choose({ kind: "cross" });
+    view = { example: state.example, kind: "cross", layer: state.layer, head: state.head };
+    axes = reader.axes(view);
+    scale = state.scale;
+    languages = context.languages(state.example);
+    if (built !== String(state.example)) build(state.example);
+    looking = createLooking(reader, view);
+    full = scale === "one" ? 1 : await looking.largest();
+    entries = await looking.rows(axes.rows.map((_, row) => row), MOST);
+    most.textContent = figure(full, 3);
+    return null;
+  }
+
+  function build(number) {
+    built = String(number);
+    example = reader.exampleAt(number);
+    slider.max = String(axes.rows.length);
+    lines.build(
+      { tokens: axes.columns, language: languages.source, name: "source, looked at" },
+      { tokens: axes.rows, language: languages.output, name: "output, as it is written" },
+    );
+    const chances = example.search?.probabilities ?? [];
+    bars.parentElement.hidden = !chances.length || chances.length > MOST_BARS;
+    bars.replaceChildren(...(bars.parentElement.hidden ? [] : chances).map((chance, row) => {
+      const title = `${nameOf(axes.rows[row])}: ${chance === null ? "not asked" : figure(chance, 3)}`;
+      const bar = element("i", { "data-at": row, title });
+      bar.style.setProperty("--p", String(chance ?? 0));
+      return bar;
+    }));
+    drawAnswers();
+  }
+
+  /** Shows a step, or who looked at a source token; nothing pointed at is the whole output. */
+  function mark({ row, column }) {
+    if (row === null && column !== null) return markColumn(column);
+    at = row ?? -1;
+    turn += 1;
+    slider.value = String(at + 1);
+    slider.setAttribute("aria-valuetext", at < 0 ? "whole output" : `step ${at + 1} of ${axes.rows.length}: ${nameOf(axes.rows[at])}`);
+    count.textContent = at < 0 ? `${axes.rows.length} steps` : `${at + 1} of ${axes.rows.length}`;
+    for (const bar of bars.children) bar.classList.toggle("now", Number(bar.dataset.at) === at);
+    lines.fade((place) => at >= 0 && place > at);
+    lines.draw(linksOf((place) => at < 0 || place <= at));
+    const shares = new Map((entries[at] ?? []).map((entry) => [entry.column, shareOf(entry.weight, full, scale)]));
+    lines.mark(at < 0 ? null : { row: at, column: null }, { columns: shares });
+    if (at >= 0) lines.reveal({ row: at, column: null });
+    tell();
+    drawChoices();
+    return null;
+  }
+
+  async function markColumn(column) {
+    const mine = ++turn;
+    const lookers = await looking.lookers(column, MOST);
+    if (mine !== turn) return;
+    lines.fade(() => false);
+    lines.draw(linksOf(() => true));
+    lines.mark({ row: null, column }, { rows: new Map((lookers ?? []).map((entry) => [entry.row, shareOf(entry.weight, full, scale)])) });
+    const listed = (lookers ?? []).slice(0, 4).map((entry) => `${nameOf(axes.rows[entry.row])} (${figure(entry.weight, 2)})`);
+    says.textContent = listed.length
+      ? `${nameOf(axes.columns[column])} was looked at most when the model wrote ${listed.join(", ")}.`
+      : `Nobody looked at ${nameOf(axes.columns[column])}.`;
+  }
+
+  function linksOf(isShown) {
+    return entries.flatMap((found, row) =>
+      (isShown(row) ? found ?? [] : [])
+        .filter(({ weight }) => weight >= FAINTEST)
+        .map(({ column, weight }) => ({ row, column, share: shareOf(weight, full, "largest") })),
+    );
+  }
+
+  function tell() {
+    if (at < 0) {
+      says.textContent = "All links of the output. Play, or press →, to follow it token by token.";
+      return;
+    }
+    const looked = (entries[at] ?? []).slice(0, 3).filter(({ weight }) => weight >= FAINTEST).map((entry) => `${nameOf(axes.columns[entry.column])} (${figure(entry.weight, 2)})`);
+    const before = tail(axes.rows.slice(0, at));
+    const chance = example.search?.probabilities?.[at];
+    const parts = [
+      before ? `After “${before}”` : "At the start",
+      looked.length ? ` it looked most at ${looked.join(", ")}` : " it looked at nothing that was kept",
+      ` and wrote “${nameOf(axes.rows[at])}”`,
+      typeof chance === "number" ? `, which it gave a probability of ${figure(chance, 3)}.` : ".",
+    ];
+    says.textContent = parts.join("");
+    if (!timer) say(says.textContent);
+  }
+
+  function tail(tokens) {
+    const last = tokens.at(-1);
+    if (!last) return "";
+    const characters = Array.from(example.output).slice(0, Math.max(...tokens.map((token) => token.end)));
+    const whole = characters.length ? characters.join("") : tokens.map((token) => nameOf(token)).join(" ");
+    return shortened(whole);
+  }
+
+  // Which beginnings the search held, and what became of everything that might have followed.
+  function drawChoices() {
+    const { search } = example;
+    const held = search?.steps?.[at];
+    choices.hidden = !held;
+    if (!held) return;
+    const width = search.beam_size;
+    const title = width === null ? "What might have come next" : width === 1 ? "What greedy search chose from" : `What the beam of ${width} chose from`;
+    const head = element(
+      "thead",
+      {},
+      element("tr", {}, ...["", "so far", "log-probability", "what may come next, with its probability"].map((name) => element("th", { scope: "col" }, name))),
+    );
+    const rows = held.map((beginning, rank) => {
+      const isPath = search.path[at] === rank;
+      const chips = beginning.extensions.map((extension) => chipOf(extension, isPath && isChosen(search, extension)));
+      const text = shortened(textOf(search, at, rank));
+      return element(
+        "tr",
+        { class: isPath ? "path" : null, "aria-label": isPath ? "beginning of the output" : null },
+        element("th", { scope: "row" }, String(rank + 1)),
+        element("td", {}, element("bdi", { lang: languages.output, class: text ? null : "sign" }, text || "(start)")),
+        element("td", { class: "number" }, beginning.log_prob.toFixed(2).replace("-", "−")),
+        element("td", {}, element("div", { class: "chips" }, ...(chips.length ? chips : [element("span", { class: "hint" }, "cut here: the longest length allowed")]))),
+      );
+    });
+    const note = width === null ? "The output was given, not searched." : "The outlined line is the beginning of the output.";
+    choices.replaceChildren(
+      element("h2", {}, title),
+      element("div", { class: "frame" }, element("table", { class: "beam" }, head, element("tbody", {}, ...rows))),
+      element("p", { class: "hint" }, note, ...(width === null ? [] : [" A filled token goes on, a ticked one ends an answer, a pale one was dropped."])),
+    );
+  }
+
+  function isChosen(search, extension) {
+    const next = search.steps[at + 1]?.[search.path[at + 1]];
+    return next ? extension.outcome !== "ended" && extension.text === next.text : extension.outcome === "ended";
+  }
+
+  function chipOf({ text, probability, outcome }, isTaken) {
+    const says = `${text.trim() || "space"}: ${figure(probability, 3)}, ${isTaken ? "in the output" : OUTCOMES[outcome]}`;
+    const chip = element(
+      "span",
+      { class: `chip ${example.search.beam_size === null && !isTaken ? "open" : outcome} ${isTaken ? "taken" : ""}`, title: says },
+      element("bdi", { lang: languages.output }, text.replace(/^ /, "") || "␣"),
+      element("small", {}, figure(probability, 2)),
+    );
+    weigh(chip, probability);
+    return chip;
+  }
+
+  function textOf(search, number, rank) {
+    const parts = [];
+    for (let [step, place] = [number, rank]; step >= 0 && place >= 0; step -= 1) {
+      const beginning = search.steps[step][place];
+      parts.unshift(beginning.text);
+      place = beginning.parent;
+    }
+    return parts.join("");
+  }
+
+  function drawAnswers() {
+    const found = example.search?.answers ?? [];
+    answers.hidden = found.length < 1;
+    answers.replaceChildren(
+      element("h2", {}, found.length > 1 ? "Answers the search came to" : "The answer"),
+      element(
+        "ol",
+        { class: "answers" },
+        ...found.map((one) =>
+          element(
+            "li",
+            {},
+            element("bdi", { lang: languages.output, dir: "auto" }, one.text || "(nothing)"),
+            element("small", {}, `score ${one.score.toFixed(3).replace("-", "−")} · probability ${figure(Math.exp(one.log_prob), 3)}${one.is_finished ? "" : " · cut at the longest length"}`),
+          ),
+        ),
+      ),
+    );
+  }
+
+  function settle(next) {
+    const held = Math.max(-1, Math.min(axes.rows.length - 1, next));
+    point({ row: held < 0 ? null : held, column: null }, true);
+  }
+
+  function go(by) {
+    settle(at + by);
+  }
+
+  function toggle(isOn = !timer) {
+    clearInterval(timer);
+    timer = 0;
+    if (isOn) {
+      if (at >= axes.rows.length - 1) settle(-1);
+      timer = setInterval(() => (at >= axes.rows.length - 1 ? toggle(false) : go(1)), PACE);
+    }
+    play.textContent = timer ? "❚❚" : "▶";
+    play.title = timer ? "Pause (space)" : "Play (space)";
+    play.setAttribute("aria-label", play.title);
+    tools.dataset.playing = String(Boolean(timer));
+  }
+
+  function press({ key, target }) {
+    if (key === " " && !target.closest?.("button")) return toggle(), true;
+    if (target !== document.body && !tools.contains(target)) return false;
+    const moves = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: -1, End: axes.rows.length - 1 };
+    if (!(key in moves)) return false;
+    settle(moves[key]);
+    return true;
+  }
+
+  function table() {
+    const columns = ["step", "token", "probability", "beginning", "so far", "log-probability", "next", "next probability", "outcome"];
+    const rows = axes.rows.flatMap((token, number) => {
+      const own = [number + 1, token.text, example.search?.probabilities?.[number] ?? ""];
+      const held = example.search?.steps?.[number] ?? [];
+      if (!held.length) return [own];
+      return held.flatMap((beginning, rank) =>
+        beginning.extensions.map((extension) => [
+          ...own, rank + 1, textOf(example.search, number, rank), beginning.log_prob, extension.text, extension.probability, extension.outcome,
+        ]),
+      );
+    });
+    return { columns, rows };
+  }
+
+  return {
+    show, mark, press, table,
+    reveal: (where) => lines.reveal(where),
+    fit: () => lines.fit(),
+    focus: () => lines.focus(),
+    picture: () => lines.picture(),
+    destroy: () => {
+      toggle(false);
+      lines.destroy();
+      host.replaceChildren();
+    },
+  };
+}
+
+function shortened(text) {
+  const characters = Array.from(text);
+  return characters.length > TAIL ? `…${characters.slice(-TAIL).join("")}` : characters.join("").trimStart();
+}

@@ -1,0 +1,381 @@
+// Two lines of tokens with links between them, for texts of any length: only what is in sight has
+// elements, and links are drawn on a canvas. Looked at above, looking below.
+
+import { element, weigh } from "./dom.js";
+import { nameOf } from "./maps.js";
+import { inks } from "./palette.js";
+import { tokenLabel } from "./tokens.js";
+
+const PADDING = 14; // pixels of a token beside its letters
+const BESIDE = 200; // pixels beyond the frame that tokens are kept
+const WIDEST = 6; // pixels of a link
+const DENSITIES = [[14, "roomy", 14], [40, "medium", 6], [Infinity, "dense", 4]]; // up to so many tokens; pixels between
+const RIGHT_TO_LEFT = /^(?:ar|fa|he|ur|yi|ps|sd|ug|dv)\b/;
+const RIGHT_TO_LEFT_SCRIPT = /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u;
+
+/**
+ * Lines and links inside `host`. `point(place, isFirm)` is told where people point, and
+ * `seen({rows, columns})` which places are in sight, `[first, last]` of each line, when they change.
+ */
+export function createLines(host, { point, seen }) {
+  const sides = { columns: createSide("columns"), rows: createSide("rows") };
+  const names = [element("p", { class: "side" }), element("p", { class: "side" })];
+  const canvas = element("canvas", { "aria-hidden": "true" });
+  const sheet = element("div", { class: "sheet" }, sides.columns.node, canvas, sides.rows.node);
+  const extent = element("div", { class: "extent" }, sheet);
+  const frame = element("div", { class: "frame", tabindex: "-1" }, extent);
+  const overview = element("canvas", { class: "overview", "aria-hidden": "true", onclick: (event) => jump(event) });
+  host.append(element("div", { class: "lines" }, names[0], frame, names[1], overview));
+  let links = [];
+  let lit = null; // the place whose links are brought out
+  let ends = []; // what the overview ticks: [{side, at, share}]
+  let told = "";
+  let gap = 0;
+  let frames = 0;
+
+  frame.addEventListener("scroll", () => {
+    frames ||= requestAnimationFrame(() => {
+      frames = 0;
+      place();
+    });
+  });
+
+  function createSide(name) {
+    const node = element("div", { class: `line ${name}`, role: "group" });
+    const side = { name, node, tokens: [], language: null, starts: new Float64Array(1), isBackwards: false, offset: 0, buttons: new Map(), current: 0, shares: () => 0, marked: new Set(), hits: new Set(), isFaded: () => false };
+    const at = (event) => Number(event.target.closest("button")?.dataset.at ?? -1);
+    const placeOf = (number) => ({ row: null, column: null, [name === "rows" ? "row" : "column"]: number });
+    const tell = (isFirm) => (event) => at(event) >= 0 && point(placeOf(at(event)), isFirm);
+    node.addEventListener("pointerover", tell(false));
+    node.addEventListener("pointerleave", () => point(null, false));
+    node.addEventListener("click", tell(true));
+    node.addEventListener("focusin", (event) => {
+      if (at(event) < 0 || event.target.matches(":active")) return;
+      side.current = at(event);
+      point(placeOf(at(event)), true);
+    });
+    node.addEventListener("keydown", (event) => walk(event, side));
+    return side;
+  }
+
+  function walk(event, side) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const other = side === sides.rows ? sides.columns : sides.rows;
+    const forward = side.isBackwards ? -1 : 1;
+    const across = Math.round((side.current / Math.max(1, side.tokens.length)) * other.tokens.length);
+    const next = {
+      ArrowLeft: [side, side.current - forward],
+      ArrowRight: [side, side.current + forward],
+      ArrowDown: side === sides.columns ? [other, isSquare() ? side.current : across] : null,
+      ArrowUp: side === sides.rows ? [other, isSquare() ? side.current : across] : null,
+      Home: [side, 0],
+      End: [side, side.tokens.length - 1],
+      PageDown: [side, side.current + 50],
+      PageUp: [side, side.current - 50],
+    }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    if (next) settle(next[0], next[1]);
+  }
+
+  const isSquare = () => sides.rows.tokens.length === sides.columns.tokens.length;
+
+  function settle(side, wish) {
+    if (!side.tokens.length) return;
+    side.current = Math.max(0, Math.min(side.tokens.length - 1, wish));
+    bring(side, side.current);
+    side.buttons.get(side.current)?.focus({ preventScroll: true });
+  }
+
+  /** Sets both lines: `{tokens, language, name}` of the columns and of the rows. */
+  function build(columns, rows) {
+    const most = Math.max(columns.tokens.length, rows.tokens.length);
+    let density = "";
+    [, density, gap] = DENSITIES.find(([size]) => most <= size);
+    host.firstChild.dataset.density = density;
+    for (const [side, given, label] of [[sides.columns, columns, names[0]], [sides.rows, rows, names[1]]]) {
+      for (const button of side.buttons.values()) button.remove();
+      side.buttons.clear();
+      Object.assign(side, { tokens: given.tokens, language: given.language, current: 0, marked: new Set(), shares: () => 0, isFaded: () => false });
+      side.isBackwards = isRightToLeft(given);
+      side.starts = measured(given.tokens, side.node, gap);
+      side.node.setAttribute("aria-label", given.name);
+      label.textContent = given.name;
+    }
+    [links, lit, ends, told] = [[], null, [], ""];
+    fit();
+    frame.scrollLeft = sides.rows.isBackwards && sides.columns.isBackwards ? frame.scrollWidth : 0;
+    place();
+  }
+
+  const lengthOf = (side) => side.starts[side.tokens.length];
+  const width = () => frame.clientWidth;
+
+  /** The frame, the theme or the font is another. */
+  function fit() {
+    if (!sides.rows.starts.length) return;
+    const whole = Math.max(lengthOf(sides.columns), lengthOf(sides.rows));
+    extent.style.width = `${Math.max(whole, 1)}px`;
+    sheet.style.width = `${width()}px`;
+    overview.hidden = whole <= width();
+    sized(canvas, width(), canvas.clientHeight || 130);
+    sized(overview, overview.clientWidth, 18);
+    place();
+  }
+
+  // Both lines scroll as one; the shorter goes slower, so that both end together.
+  function place() {
+    const room = Math.max(1, frame.scrollWidth - width());
+    const share = Math.min(1, frame.scrollLeft / room);
+    for (const side of [sides.columns, sides.rows]) {
+      const beyond = lengthOf(side) - width();
+      const turned = side.isBackwards && !(sides.rows.isBackwards && sides.columns.isBackwards) ? 1 - share : share;
+      side.offset = beyond > 0 ? turned * beyond : beyond / 2;
+      lay(side);
+    }
+    const inSight = { rows: sightOf(sides.rows), columns: sightOf(sides.columns) };
+    if (JSON.stringify(inSight) !== told) {
+      told = JSON.stringify(inSight);
+      seen(inSight);
+    }
+    paint();
+  }
+
+  const leftOf = (side, at) =>
+    (side.isBackwards ? lengthOf(side) - side.starts[at + 1] : side.starts[at]) - side.offset;
+  const middleOf = (side, at) => leftOf(side, at) + (side.starts[at + 1] - side.starts[at]) / 2;
+
+  function sightOf(side) {
+    if (!side.tokens.length) return [0, -1];
+    const [from, to] = side.isBackwards
+      ? [lengthOf(side) - side.offset - width(), lengthOf(side) - side.offset]
+      : [side.offset, side.offset + width()];
+    return [Math.max(0, after(side.starts, from) - 1), Math.min(side.tokens.length - 1, after(side.starts, to))];
+  }
+
+  function lay(side) {
+    const { tokens, buttons } = side;
+    if (!tokens.length) return;
+    const beside = Math.min(60, Math.ceil(BESIDE / 20));
+    const [first, last] = sightOf(side);
+    const [from, to] = [Math.max(0, first - beside), Math.min(tokens.length - 1, last + beside)];
+    for (const [at, button] of buttons) {
+      if ((at < from || at > to) && button !== document.activeElement) {
+        button.remove();
+        buttons.delete(at);
+      }
+    }
+    for (let at = from; at <= to; at++) {
+      if (!buttons.has(at)) {
+        const button = element(
+          "button",
+          { type: "button", "data-at": at, tabindex: "-1", title: nameOf(tokens[at]) },
+          tokenLabel(tokens[at], side.language),
+        );
+        button.style.width = `${side.starts[at + 1] - side.starts[at] - gap}px`;
+        buttons.set(at, button);
+        side.node.append(button);
+        dress(side, at);
+      }
+    }
+    for (const [at, button] of buttons) {
+      button.style.transform = `translateX(${leftOf(side, at).toFixed(1)}px)`;
+      button.tabIndex = at === side.current || (at === from && !(side.current >= from && side.current <= to)) ? 0 : -1;
+    }
+  }
+
+  function dress(side, at) {
+    const button = side.buttons.get(at);
+    const share = side.shares(at);
+    button.classList.toggle("shaded", share > 0);
+    if (share > 0) weigh(button, share);
+    button.classList.toggle("marked", side.marked.has(at));
+    button.classList.toggle("hit", side.hits.has(at));
+    button.classList.toggle("faded", side.isFaded(at));
+  }
+
+  /** Makes tokens that look pale where `isFaded(row)`: what is not written yet. */
+  function fade(isFaded) {
+    sides.rows.isFaded = isFaded;
+    for (const place of sides.rows.buttons.keys()) dress(sides.rows, place);
+  }
+
+  /** Outlines what was searched for: `{rows, columns}`, lists of places. */
+  function find(hits) {
+    for (const side of [sides.rows, sides.columns]) {
+      side.hits = new Set(hits[side.name]);
+      for (const place of side.buttons.keys()) dress(side, place);
+    }
+  }
+
+  /** Draws these links: `[{row, column, share}]`; shares are 0 to 1. */
+  function draw(next) {
+    links = [...next].sort((a, b) => a.share - b.share);
+    paint();
+  }
+
+  /**
+   * Brings out the links of a place; `shares` is what shades the tokens of the other line, as
+   * `{rows: Map, columns: Map}` from places to shares.
+   */
+  function mark(where, shares) {
+    lit = where && (where.row !== null || where.column !== null) ? where : null;
+    ends = [];
+    for (const [side, at, map] of [[sides.rows, lit?.row ?? null, shares?.rows], [sides.columns, lit?.column ?? null, shares?.columns]]) {
+      side.marked = new Set(at === null ? [] : [at]);
+      side.shares = (place) => map?.get(place) ?? 0;
+      for (const place of side.buttons.keys()) dress(side, place);
+      for (const [place, share] of map ?? []) ends.push({ side, at: place, share });
+    }
+    paint();
+  }
+
+  function paint() {
+    const pen = canvas.getContext("2d");
+    const [across, height] = [width(), canvas.height / sharpness()];
+    pen.setTransform(sharpness(), 0, 0, sharpness(), 0, 0);
+    pen.clearRect(0, 0, across, height);
+    const { accent } = inks();
+    pen.strokeStyle = accent;
+    pen.lineCap = "round";
+    const isLit = (link) =>
+      !lit || ((lit.row === null || link.row === lit.row) && (lit.column === null || link.column === lit.column));
+    for (const isOver of [false, true]) {
+      for (const link of links) {
+        if (isLit(link) !== isOver) continue;
+        const [top, foot] = [middleOf(sides.columns, link.column), middleOf(sides.rows, link.row)];
+        if (Math.max(top, foot) < 0 || Math.min(top, foot) > across) continue;
+        pen.globalAlpha = !lit ? 0.06 + 0.8 * link.share : isOver ? 0.3 + 0.7 * link.share : 0.12 * link.share;
+        pen.lineWidth = 0.6 + (WIDEST - 0.6) * link.share;
+        pen.beginPath();
+        pen.moveTo(top, 0);
+        pen.bezierCurveTo(top, height / 2, foot, height / 2, foot, height);
+        pen.stroke();
+      }
+    }
+    pen.globalAlpha = 1;
+    if (!overview.hidden) paintOverview();
+  }
+
+  // The whole of both lines: where the frame is, and where the links that are brought out end.
+  function paintOverview() {
+    const pen = overview.getContext("2d");
+    const [across, height] = [overview.width / sharpness(), overview.height / sharpness()];
+    pen.setTransform(sharpness(), 0, 0, sharpness(), 0, 0);
+    pen.clearRect(0, 0, across, height);
+    const { accent, edge, rule } = inks();
+    pen.fillStyle = rule;
+    pen.fillRect(0, height / 2 - 1, across, 2);
+    const shareAt = (side, at) => {
+      const share = (side.starts[at] + side.starts[at + 1]) / 2 / lengthOf(side);
+      return (side.isBackwards ? 1 - share : share) * across;
+    };
+    for (const { side, at, share } of ends) {
+      pen.fillStyle = accent;
+      pen.globalAlpha = 0.25 + 0.75 * share;
+      pen.fillRect(shareAt(side, at) - 1, side === sides.columns ? 1 : height / 2, 2, height / 2 - 1);
+    }
+    pen.globalAlpha = 1;
+    pen.strokeStyle = edge;
+    const left = (frame.scrollLeft / frame.scrollWidth) * across;
+    pen.strokeRect(left + 0.5, 0.5, Math.max(3, (width() / frame.scrollWidth) * across) - 1, height - 1);
+  }
+
+  function jump(event) {
+    const share = event.offsetX / overview.clientWidth;
+    frame.scrollLeft = share * frame.scrollWidth - width() / 2;
+  }
+
+  function bring(side, at) {
+    const [from, to] = [leftOf(side, at), leftOf(side, at) + side.starts[at + 1] - side.starts[at]];
+    if (from >= 0 && to <= width()) return;
+    const beyond = lengthOf(side) - width();
+    if (beyond <= 0) return;
+    const middle = middleOf(side, at) + side.offset;
+    const share = Math.max(0, Math.min(1, (middle - width() / 2) / beyond));
+    const isTurned = side.isBackwards && !(sides.rows.isBackwards && sides.columns.isBackwards);
+    frame.scrollLeft = (isTurned ? 1 - share : share) * (frame.scrollWidth - width());
+    place();
+  }
+
+  /** Brings a place into sight. */
+  function reveal({ row, column }) {
+    if (row !== null && row < sides.rows.tokens.length) bring(sides.rows, row);
+    else if (column !== null && column < sides.columns.tokens.length) bring(sides.columns, column);
+  }
+
+  function focus() {
+    settle(sides.rows, sides.rows.current);
+  }
+
+  /** What is in sight, for PNG and SVG. */
+  function picture() {
+    const { accent, ink, quiet } = inks();
+    const [height, size] = [canvas.clientHeight, parseFloat(getComputedStyle(sides.rows.node).fontSize)];
+    const top = 24 + size * 1.6;
+    const drawn = links
+      .filter(({ share }) => share > 0)
+      .map((link) => {
+        const [x, y] = [middleOf(sides.columns, link.column).toFixed(1), middleOf(sides.rows, link.row).toFixed(1)];
+        const half = top + height / 2;
+        return { path: `M${x} ${top}C${x} ${half} ${y} ${half} ${y} ${top + height}`, stroke: accent, line: 0.6 + (WIDEST - 0.6) * link.share, opacity: 0.06 + 0.8 * link.share };
+      });
+    const words = [[sides.columns, top - size * 0.5], [sides.rows, top + height + size * 1.1]].flatMap(([side, y]) => {
+      const [first, last] = sightOf(side);
+      return Array.from({ length: last - first + 1 }, (_, at) => first + at).map((at) => ({
+        text: nameOf(side.tokens[at]), at: [middleOf(side, at), y], size, fill: ink, anchor: "middle",
+      }));
+    });
+    const labels = names.map((name, at) => ({ text: name.textContent, at: [width() / 2, at ? top + height + size * 2.8 : 14], size: 12, fill: quiet, anchor: "middle" }));
+    return { width: width(), height: top + height + size * 3.2, shapes: [...drawn, ...words, ...labels] };
+  }
+
+  return { build, draw, mark, find, fade, reveal, fit, focus, picture, destroy: () => cancelAnimationFrame(frames) };
+}
+
+/** Whether a line of tokens reads from right to left: by its language, else by its letters. */
+export function isRightToLeft({ tokens, language }) {
+  if (language) return RIGHT_TO_LEFT.test(language);
+  const letters = tokens.slice(0, 50).map((token) => token.text).join("");
+  return RIGHT_TO_LEFT_SCRIPT.test(letters);
+}
+
+// Where every token starts, in pixels, and where the last one ends.
+function measured(tokens, node, gap) {
+  const pen = document.createElement("canvas").getContext("2d");
+  const { font, fontSize } = getComputedStyle(node);
+  pen.font = font;
+  const known = new Map();
+  const starts = new Float64Array(tokens.length + 1);
+  tokens.forEach((token, at) => {
+    const { text } = token;
+    if (!known.has(text)) {
+      const marks = text.match(/[▁Ġ \u00a0\n\t]/g)?.length ?? 0;
+      const letters = text.replaceAll(/[▁Ġ \u00a0\n\t]/g, "") || (marks ? "" : "∅");
+      const width = pen.measureText(letters).width + marks * 0.62 * parseFloat(fontSize);
+      known.set(text, Math.ceil(Math.min(width, 24 * parseFloat(fontSize))) + PADDING + gap);
+    }
+    starts[at + 1] = starts[at] + known.get(text);
+  });
+  return starts;
+}
+
+// The first place whose start is beyond.
+function after(starts, wish) {
+  let [low, high] = [0, starts.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (starts[middle] > wish) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function sized(canvas, width, height) {
+  canvas.width = Math.max(1, Math.round(width * sharpness()));
+  canvas.height = Math.max(1, Math.round(height * sharpness()));
+}
+
+function sharpness() {
+  return globalThis.devicePixelRatio || 1;
+}

@@ -1,0 +1,234 @@
+// Arcs: two lines of tokens with the largest links, of any length, merged to words if one likes.
+
+import { element } from "./dom.js";
+import { ramp, shareOf } from "./legend.js";
+import { createLines } from "./lines.js";
+import { listOf } from "./lists.js";
+import { createLooking } from "./looking.js";
+import { figure } from "./maps.js";
+import { wordsOf } from "./merging.js";
+
+const SHORT = 64; // tokens up to which all links are drawn
+const FAINTEST = 0.01; // weights below are no link
+const MOST = 8; // links of a token of a longer text
+
+export const links = {
+  id: "arcs",
+  title: "Arcs",
+  says: "Two lines of tokens, and where each one looks most",
+  controls: ["example", "kind", "layer", "head", "scale"],
+  applies: ({ reader }, example) => reader.kinds(example).length > 0,
+  create,
+};
+
+function create(host, context) {
+  const { reader, point, choose, say } = context;
+  const merge = element("input", { type: "checkbox", onchange: () => choose({ words: merge.checked ? "merged" : null }) });
+  const says = element("p", { class: "caption" });
+  const missing = element("p", { class: "hint", hidden: true });
+  const place = element("div", {});
+  const aside = element("aside", { class: "readout pair", "aria-label": "Weights" });
+  const most = element("span", {});
+  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most));
+  host.append(
+    element(
+      "section",
+      { "aria-label": "Arcs" },
+      element("div", { class: "titled" }, element("h2", {}, "Arcs"), element("label", { class: "switch" }, merge, element("span", {}, "Join tokens to words"))),
+      says, missing, place, legend,
+    ),
+    aside,
+  );
+  const lines = createLines(place, { point: (where, isFirm) => point(where && tokenPlaces(where), isFirm), seen });
+  let built = "";
+  let view = null;
+  let axes = null;
+  let merged = null;
+  let looking = null;
+  let full = 1;
+  let scale = "largest";
+  let sight = null;
+  let turn = 0;
+  let sights = 0;
+
+  async function show(state) {
+    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head };
+    axes = reader.axes(view);
+    scale = state.scale;
+    merge.checked = state.words === "merged";
+    const key = `${state.example} ${state.kind} ${merge.checked}`;
+    const languages = context.languages(state.example);
+    const isNew = built !== key;
+    if (isNew) merged = merge.checked ? mergedAxes(reader.exampleAt(state.example), state.kind, axes, languages) : null;
+    looking = createLooking(reader, view, merged);
+    const isKnown = await looking.isKnown();
+    full = scale === "one" ? 1 : await looking.largest();
+    most.textContent = figure(full, 3);
+    says.textContent = await saying();
+    if (isNew) {
+      built = key;
+      aside.replaceChildren();
+      lines.build(
+        { tokens: tokensOf("columns"), language: languages[axes.seen], name: `${axes.seen}, looked at` },
+        { tokens: tokensOf("rows"), language: languages[axes.looks], name: `${axes.looks}, looking` },
+      );
+    }
+    tellMissing(isKnown);
+    lines.find(found());
+    if (isNew) lines.reveal({ row: wordAt("rows", state.row ?? null), column: wordAt("columns", state.column ?? null) });
+    await drawLinks();
+  }
+
+  const tokensOf = (side) => (merged ? merged[side].words : axes[side]);
+  const wordAt = (side, at) => (merged && at !== null ? merged[side].wordOf[at] : at);
+  const tokenAt = (side, at) => (merged && at !== null ? merged[side].words[at].tokens[0] : at);
+  const tokenPlaces = ({ row, column }) => ({ row: tokenAt("rows", row), column: tokenAt("columns", column) });
+
+  function found() {
+    const hits = context.hits();
+    const columns = hits.columns.length || axes.rows !== axes.columns ? hits.columns : hits.rows;
+    return { rows: hits.rows.map((at) => wordAt("rows", at)), columns: columns.map((at) => wordAt("columns", at)) };
+  }
+
+  async function saying() {
+    const isShort = Math.max(tokensOf("rows").length, tokensOf("columns").length) <= SHORT;
+    const isWhole = await looking.isWhole();
+    const which = isShort && isWhole ? `Every weight of at least ${FAINTEST} is a link.` : `Each token has links to the ${MOST} it looks at most.`;
+    const how = merged ? " A word looks where its tokens look on average, and receives the largest weight of its tokens." : "";
+    return `${axes.says} ${which}${how}`;
+  }
+
+  // Long texts keep links of some heads only: say which, and go there at a click.
+  function tellMissing(isKnown) {
+    missing.hidden = isKnown;
+    if (isKnown) return;
+    const offers = reader.layers(view.example, view.kind).flatMap((layer) =>
+      reader.topHeads(view.example, view.kind, layer).filter((head) => head !== "mean").slice(0, 4).map((head) => ({ layer, head })),
+    );
+    const buttons = offers.slice(0, 12).map(({ layer, head }) =>
+      element("button", { type: "button", onclick: () => choose({ layer, head }) }, `layer ${layer + 1}, head ${head + 1}`),
+    );
+    missing.replaceChildren(
+      offers.length ? "The links of this view were not kept. They were of: " : "This document keeps no links of this kind of attention.",
+      ...buttons.flatMap((button) => [button, " "]),
+    );
+  }
+
+  function seen(next) {
+    sight = next;
+    drawLinks();
+  }
+
+  async function drawLinks() {
+    if (!sight || !looking) return;
+    const mine = ++sights;
+    const asked = looking;
+    const count = tokensOf("rows").length;
+    const isShort = Math.max(count, tokensOf("columns").length) <= SHORT;
+    const [first, last] = isShort ? [0, count - 1] : [sight.rows[0], Math.min(sight.rows[1], count - 1)];
+    const places = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
+    const lists = await asked.rows(places, isShort ? SHORT : MOST);
+    if (mine !== sights || asked !== looking) return;
+    lines.draw(
+      lists.flatMap((entries, at) =>
+        (entries ?? [])
+          .filter(({ weight }) => weight >= FAINTEST)
+          .map(({ column, weight }) => ({ row: places[at], column, share: strength(weight) })),
+      ).concat(lit),
+    );
+  }
+
+  // How strong a link is: on a log scale too as the weight itself, or all would be thick.
+  const strength = (weight) => shareOf(weight, full, "largest");
+
+  let lit = []; // links of the place pointed at, which need not be in sight
+
+  async function mark({ row, column }) {
+    const mine = ++turn;
+    const [at, to] = [wordAt("rows", row), wordAt("columns", column)];
+    if (at === null && to === null) {
+      lit = [];
+      lines.mark(null);
+      aside.replaceChildren(element("p", { class: "hint" }, "Point at a token to see where it looks, and who looks at it."));
+      return drawLinks();
+    }
+    const asked = looking;
+    const isSelf = axes.looks === axes.seen; // one text: a token both looks and is looked at
+    const [looks, lookers] = await Promise.all([
+      at !== null || isSelf ? asked.rows([at ?? to], MOST).then(([entries]) => entries) : null,
+      to !== null || isSelf ? asked.lookers(to ?? at, MOST) : null,
+    ]);
+    if (mine !== turn || asked !== looking) return null;
+    const share = ({ weight }) => shareOf(weight, full, scale);
+    const shares = {
+      columns: new Map(at === null ? [] : (looks ?? []).map((entry) => [entry.column, share(entry)])),
+      rows: new Map(to === null || at !== null ? [] : (lookers ?? []).map((entry) => [entry.row, share(entry)])),
+    };
+    lit = at !== null
+      ? (looks ?? []).map((entry) => ({ row: at, column: entry.column, share: strength(entry.weight) }))
+      : (lookers ?? []).map((entry) => ({ row: entry.row, column: to, share: strength(entry.weight) }));
+    lines.mark({ row: at, column: at === null ? to : null }, shares);
+    tell(at, to, looks, lookers);
+    return drawLinks();
+  }
+
+  function tell(at, to, looks, lookers) {
+    const languages = context.languages(view.example);
+    const common = { full, scale };
+    const isSelf = axes.looks === axes.seen;
+    const parts = [];
+    if (at !== null || isSelf) {
+      parts.push(listOf({
+        ...common, token: tokensOf("rows")[at ?? to], language: languages[axes.looks], verb: "looks at",
+        entries: looks?.map((entry) => ({ at: entry.column, weight: entry.weight })), tokens: tokensOf("columns"), other: languages[axes.seen],
+        go: (column) => go({ row: null, column }),
+      }));
+    }
+    if (to !== null || isSelf) {
+      parts.push(listOf({
+        ...common, token: tokensOf("columns")[to ?? at], language: languages[axes.seen], verb: "is looked at by",
+        entries: lookers?.map((entry) => ({ at: entry.row, weight: entry.weight })), tokens: tokensOf("rows"), other: languages[axes.looks],
+        go: (row) => go({ row, column: null }),
+        note: lookers ? null : "Who looks at a token is known for heads whose largest weights were kept.",
+      }));
+    }
+    aside.replaceChildren(...parts.map((nodes) => element("div", {}, ...nodes)));
+  }
+
+  function go(where) {
+    lines.reveal(where);
+    point(tokenPlaces(where), true);
+    say(`${tokensOf(where.row === null ? "columns" : "rows")[where.row ?? where.column].text}`);
+  }
+
+  async function table() {
+    const columns = ["row", "token", "looks at", "token looked at", "weight"];
+    const count = Math.min(tokensOf("rows").length, 4096);
+    const lists = await looking.rows(Array.from({ length: count }, (_, at) => at), MOST);
+    const rows = lists.flatMap((entries, at) =>
+      (entries ?? []).map(({ column, weight }) => [at + 1, tokensOf("rows")[at].text, column + 1, tokensOf("columns")[column].text, figure(weight)]),
+    );
+    return { columns, rows };
+  }
+
+  return {
+    show, mark, table,
+    reveal: ({ row, column }) => lines.reveal({ row: wordAt("rows", row), column: wordAt("columns", column) }),
+    fit: () => lines.fit(),
+    focus: () => lines.focus(),
+    picture: () => lines.picture(),
+    press: (event) => event.key === "w" && (merge.click(), true),
+    destroy: () => {
+      lines.destroy();
+      host.replaceChildren();
+    },
+  };
+}
+
+/** The words of the rows and of the columns of a kind of attention. */
+export function mergedAxes(example, kind, axes, languages) {
+  const textOf = (side) => (side === "source" ? example.source : example.output);
+  const of = (tokens, side) => wordsOf(tokens, textOf(side), languages[side]);
+  const rows = of(axes.rows, axes.looks);
+  return { rows, columns: axes.columns === axes.rows ? rows : of(axes.columns, axes.seen) };
+}

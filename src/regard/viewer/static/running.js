@@ -1,0 +1,225 @@
+// The texts as prose, shaded: by a value of each token, or by where the token pointed at looks.
+
+import { element } from "./dom.js";
+import { ramp, shareOf } from "./legend.js";
+import { listOf } from "./lists.js";
+import { createLooking } from "./looking.js";
+import { figure } from "./maps.js";
+import { createProse } from "./prose.js";
+
+const MEASURES = {
+  received: { name: "Received", side: "columns", says: "The deeper a token, the more weight it receives from all tokens together." },
+  entropy: { name: "Entropy", side: "rows", says: "The deeper a token, the more evenly its weights are spread over many tokens (in nats)." },
+  distance: { name: "Distance", side: "rows", says: "The deeper a token, the farther from its own place it looks on average (in tokens)." },
+  first: { name: "First token", side: "rows", says: "The deeper a token, the more of its weights stay on the first token." },
+};
+const MOST = 64; // entries that shade the text
+const LISTED = 8;
+const LARGE = 0.98; // the share of values up to the deepest colour: few tokens may receive nearly all
+
+export const running = {
+  id: "text",
+  title: "Text",
+  says: "The texts as prose, shaded by what is looked at",
+  controls: ["example", "kind", "layer", "head", "scale"],
+  applies: ({ reader }, example) => reader.kinds(example).length > 0,
+  create,
+};
+
+function create(host, context) {
+  const { reader, point, choose } = context;
+  const strip = element("div", { class: "strip", role: "radiogroup", "aria-label": "Shade by" });
+  const says = element("p", { class: "caption" });
+  const texts = element("div", { class: "running" });
+  const aside = element("aside", { class: "readout", "aria-label": "Weights" });
+  const [lowest, most] = [element("span", {}, "0"), element("span", {})];
+  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, lowest, ramp(), most));
+  host.append(
+    element(
+      "section",
+      { "aria-label": "Text" },
+      element("div", { class: "titled" }, element("h2", {}, "Text"), strip),
+      says,
+      element("div", { class: "split wide" }, texts, aside),
+      legend,
+    ),
+  );
+  let built = "";
+  let view = null;
+  let axes = null;
+  let looking = null;
+  let proses = {}; // by side: "source", "output"
+  let lines = {}; // values along the text, by measure
+  let measure = "received";
+  let scale = "largest";
+  let turn = 0;
+  let hits = null;
+
+  async function show(state) {
+    view = { example: state.example, kind: state.kind, layer: state.layer, head: state.head };
+    axes = reader.axes(view);
+    scale = state.scale;
+    looking = createLooking(reader, view);
+    const key = `${state.example} ${state.kind}`;
+    const isNew = built !== key;
+    if (isNew) build(key);
+    const found = await Promise.all(Object.keys(MEASURES).map((name) => reader.line(view, name).catch(() => null)));
+    lines = Object.fromEntries(Object.keys(MEASURES).map((name, at) => [name, found[at]]).filter(([, line]) => line));
+    const names = Object.keys(lines);
+    measure = names.includes(state.shade) ? state.shade : names[0];
+    strip.replaceChildren(...names.map(option));
+    strip.hidden = names.length < 2;
+    hits = context.hits();
+    if (isNew && (state.row ?? state.column ?? null) !== null) reveal({ row: state.row ?? null, column: state.column ?? null });
+  }
+
+  function reveal({ row, column }) {
+    if (row !== null) proses[sideOf(axes.looks)].reveal(row);
+    else if (column !== null) proses[sideOf(axes.seen)].reveal(column - shift());
+  }
+
+  function option(name) {
+    const input = element("input", { type: "radio", name: "shade", value: name, checked: name === measure, onchange: () => choose({ shade: name }) });
+    return element("label", {}, input, element("span", {}, MEASURES[name].name));
+  }
+
+  const sideOf = (name) => (name === "output so far" ? "output" : name);
+  const shift = () => (axes.seen === "output so far" ? 1 : 0); // its columns begin with the start sign
+
+  function build(key) {
+    built = key;
+    const example = reader.exampleAt(view.example);
+    const languages = context.languages(view.example);
+    for (const prose of Object.values(proses)) prose.destroy();
+    texts.replaceChildren();
+    proses = {};
+    for (const side of [...new Set([sideOf(axes.seen), sideOf(axes.looks)])]) {
+      const place = element("div", {}, element("h3", { class: "side" }, side));
+      texts.append(place);
+      const told = (at, isFirm) => point(at === null ? null : placeOf(side, at), isFirm);
+      proses[side] = createProse(place, { point: told, label: `${side} text` });
+      proses[side].show(side === "source" ? example.source_tokens : example.output_tokens, example[side], languages[side]);
+    }
+  }
+
+  // In a text that looks at itself, a token that is pointed at is one that looks.
+  function placeOf(side, at) {
+    return side === sideOf(axes.looks) ? { row: at, column: null } : { row: null, column: at + shift() };
+  }
+
+  /** Shades by the measure where nothing is pointed at, else by the links of the token. */
+  async function mark({ row, column }) {
+    const mine = ++turn;
+    const asked = looking;
+    const here = (side, at) => (at === null ? [] : [[side, at]]);
+    const marked = [...here(sideOf(axes.looks), row), ...here(sideOf(axes.seen), column === null ? null : column - shift())];
+    for (const [side, prose] of Object.entries(proses)) {
+      prose.mark([...marked.filter(([name]) => name === side).map(([, at]) => at), ...(marked.length ? [] : hitsIn(side))]);
+    }
+    if (row === null && column === null) return shadeByMeasure();
+    const isSelf = sideOf(axes.looks) === sideOf(axes.seen); // one text: a token looks, and is looked at
+    const looks = row === null && !isSelf ? null : asked.rows([row ?? column - shift()], MOST).then(([found]) => found?.map((entry) => ({ at: entry.column, weight: entry.weight })));
+    const lookers = column === null && !isSelf ? null : asked.lookers(column ?? row + shift(), MOST).then((found) => found?.map((entry) => ({ at: entry.row, weight: entry.weight })));
+    const entries = await (row !== null ? looks : lookers);
+    if (mine !== turn) return null;
+    const largest = scale === "one" ? 1 : (entries ?? []).reduce((top, entry) => Math.max(top, entry.weight), 0);
+    const by = row !== null ? shift() : 0;
+    const shares = new Map((entries ?? []).map(({ at, weight }) => [at - by, shareOf(weight, largest, scale)]));
+    const shaded = sideOf(row !== null ? axes.seen : axes.looks);
+    for (const [side, prose] of Object.entries(proses)) prose.shade(side === shaded ? (at) => shares.get(at) ?? 0 : () => 0);
+    [lowest.textContent, most.textContent] = ["0", figure(largest, 3)];
+    const lists = row !== null ? [listed(row, null, entries, largest)] : [listed(null, column, entries, largest)];
+    aside.replaceChildren(...lists.flat());
+    if (!isSelf) return null;
+    const others = await (row !== null ? lookers : looks);
+    if (mine !== turn) return null;
+    lists.push(row !== null ? listed(null, row + shift(), others, largest) : listed(column - shift(), null, others, largest));
+    aside.replaceChildren(...lists.flat());
+    return null;
+  }
+
+  function hitsIn(side) {
+    const rows = side === sideOf(axes.looks) ? hits.rows : [];
+    const columns = side === sideOf(axes.seen) ? hits.columns.map((at) => at - shift()) : [];
+    return [...rows, ...columns];
+  }
+
+  function shadeByMeasure() {
+    const line = lines[measure];
+    aside.replaceChildren(element("p", { class: "hint" }, "Point at a word to see where it looks. Click to keep it, arrow keys to go on."));
+    if (!line) {
+      says.textContent = "No values along the text were kept; point at a word to see where it looks.";
+      for (const prose of Object.values(proses)) prose.shade(() => 0);
+      most.textContent = "";
+      return;
+    }
+    const { side, says: what } = MEASURES[measure];
+    const by = side === "columns" ? shift() : 0;
+    const largest = largeOf(line.values);
+    const shaded = sideOf(side === "columns" ? axes.seen : axes.looks);
+    const least = measure === "received" ? 0 : leastOf(line.values); // what is received adds up from nothing
+    const valueAt = (at) => line.values[Math.floor((at + by) / line.places)] ?? 0;
+    for (const [name, prose] of Object.entries(proses)) {
+      prose.shade(name === shaded ? (at) => Math.min(1, (valueAt(at) - least) / (largest - least || 1)) : () => 0);
+    }
+    const groups = line.places > 1 ? ` A value stands for ${line.places} tokens.` : "";
+    const start = by && line.places === 1 ? ` The start sign, which is no text, receives ${figure(line.values[0], 3)}.` : "";
+    says.textContent = what + groups + start;
+    lowest.textContent = figure(least, 3);
+    most.textContent = `${largest < maxOf(line.values) ? "≥ " : ""}${figure(largest, 3)}`;
+  }
+
+  function listed(row, column, entries, full) {
+    if (!(row === null ? axes.columns[column] : axes.rows[row])) return [];
+    const languages = context.languages(view.example);
+    const isRow = row !== null;
+    const [own, others] = isRow ? [axes.rows[row], axes.columns] : [axes.columns[column], axes.rows];
+    const [looks, seen] = isRow ? [axes.looks, axes.seen] : [axes.seen, axes.looks];
+    const list = listOf({
+      token: own, language: languages[looks], verb: isRow ? "looks at" : "is looked at by", entries: entries?.slice(0, LISTED), tokens: others,
+      other: languages[seen], full, scale, go: (at) => proses[sideOf(seen)].reveal(isRow ? at - shift() : at),
+    });
+    const values = Object.entries(lines)
+      .filter(([name]) => (MEASURES[name].side === "rows") === isRow)
+      .map(([name, line]) => [MEASURES[name].name, line.values[Math.floor((isRow ? row : column) / line.places)]])
+      .map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, figure(value, 3))));
+    return [...list, element("dl", { class: "measures" }, ...values)];
+  }
+
+  function table() {
+    const names = Object.keys(lines);
+    const valueAt = (name, at) => {
+      const { side } = MEASURES[name];
+      const value = lines[name].values[Math.floor(at / lines[name].places)];
+      return at < axes[side].length && value !== undefined ? figure(value) : "";
+    };
+    const length = Math.max(axes.rows.length, axes.columns.length);
+    const rows = Array.from({ length }, (_, at) => [at + 1, axes.rows[at]?.text ?? "", axes.columns[at]?.text ?? "", ...names.map((name) => valueAt(name, at))]);
+    return { columns: ["place", `token of ${axes.looks}`, `token of ${axes.seen}`, ...names], rows };
+  }
+
+  return {
+    show, mark, table,
+    reveal,
+    focus: () => proses[sideOf(axes.looks)].focus(),
+    destroy: () => {
+      for (const prose of Object.values(proses)) prose.destroy();
+      host.replaceChildren();
+    },
+  };
+}
+
+function maxOf(values) {
+  return values.reduce((most, value) => Math.max(most, value), 0);
+}
+
+function leastOf(values) {
+  return values.reduce((least, value) => Math.min(least, value), Infinity);
+}
+
+// The value of the deepest colour: the largest of a short text, of a long one that of most tokens.
+function largeOf(values) {
+  if (values.length < 50) return maxOf(values);
+  const sorted = Float32Array.from(values).sort();
+  return sorted[Math.floor(LARGE * (sorted.length - 1))] || maxOf(values);
+}
