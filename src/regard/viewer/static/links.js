@@ -154,37 +154,36 @@ function create(host, context) {
     }
     const asked = looking;
     const isSelf = axes.looks === axes.seen; // one text: a token both looks and is looked at
-    const [looks, lookers] = await Promise.all([
-      at !== null || isSelf ? asked.rows([at ?? to], MOST).then(([entries]) => entries) : null,
-      to !== null || isSelf ? asked.lookers(to ?? at, MOST) : null,
-    ]);
-    if (mine !== turn || asked !== looking) return null;
+    const looks = at !== null || isSelf ? asked.rows([at ?? to], MOST).then(([entries]) => entries) : null;
+    const lookers = to !== null || isSelf ? asked.lookers(to ?? at, MOST) : null;
     const share = ({ weight }) => shareOf(weight, full, scale);
-    const shares = {
-      columns: new Map(at === null ? [] : (looks ?? []).map((entry) => [entry.column, share(entry)])),
-      rows: new Map(to === null || at !== null ? [] : (lookers ?? []).map((entry) => [entry.row, share(entry)])),
-    };
-    lit = at !== null
-      ? (looks ?? []).map((entry) => ({ row: at, column: entry.column, share: strength(entry.weight) }))
-      : (lookers ?? []).map((entry) => ({ row: entry.row, column: to, share: strength(entry.weight) }));
-    lines.mark({ row: at, column: at === null ? to : null }, shares);
-    tell(at, to, looks, lookers);
-    return drawLinks();
+    const first = await (at !== null ? looks : lookers);
+    if (mine !== turn || asked !== looking) return null;
+    const end = ({ row: from, column: where }) => (at !== null ? where : from);
+    const shares = new Map((first ?? []).map((entry) => [end(entry), share(entry)]));
+    lit = (first ?? []).map((entry) => ({ row: at ?? entry.row, column: at === null ? to : entry.column, share: strength(entry.weight) }));
+    lines.mark({ row: at, column: at === null ? to : null }, at !== null ? { columns: shares } : { rows: shares });
+    tell(at, to, at !== null ? first : undefined, at === null ? first : undefined);
+    await drawLinks();
+    const second = await (at !== null ? lookers : looks);
+    if (mine === turn && second !== null) tell(at, to, at !== null ? first : second, at === null ? first : second);
+    return null;
   }
 
+  // Both lists where a text looks at itself; one that is not there yet is undefined.
   function tell(at, to, looks, lookers) {
     const languages = context.languages(view.example);
     const common = { full, scale };
     const isSelf = axes.looks === axes.seen;
     const parts = [];
-    if (at !== null || isSelf) {
+    if (looks !== undefined && (at !== null || isSelf)) {
       parts.push(listOf({
         ...common, token: tokensOf("rows")[at ?? to], language: languages[axes.looks], verb: "looks at",
         entries: looks?.map((entry) => ({ at: entry.column, weight: entry.weight })), tokens: tokensOf("columns"), other: languages[axes.seen],
         go: (column) => go({ row: null, column }),
       }));
     }
-    if (to !== null || isSelf) {
+    if (lookers !== undefined && (to !== null || isSelf)) {
       parts.push(listOf({
         ...common, token: tokensOf("columns")[to ?? at], language: languages[axes.seen], verb: "is looked at by",
         entries: lookers?.map((entry) => ({ at: entry.row, weight: entry.weight })), tokens: tokensOf("rows"), other: languages[axes.looks],
