@@ -1,5 +1,6 @@
-"""Exact rows of weights for a page in a notebook, answered by this process."""
+"""Exact rows of weights and plans of masks for a page in a notebook, answered by this process."""
 
+import json
 import secrets
 import threading
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ import numpy as np
 
 from regard.errors import RegardError
 from regard.viewer.example import AXES, Head, Layer
+from regard.viewer.playground import explained
 
 MOST_QUERIES = 64  # asked for at a time
 
@@ -49,6 +51,8 @@ class _Handler(BaseHTTPRequestHandler):
         asked = urlsplit(self.path)
         if not secrets.compare_digest(asked.path.encode(), self.expected.encode()):
             return self._answer(404)
+        if "mask=" in asked.query:
+            return self._explain(asked.query)
         try:
             found = self.rows(*read_question(asked.query))
         except (RegardError, ValueError, IndexError, KeyError):
@@ -56,6 +60,17 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             return self._answer(404)
         return self._answer(200, np.ascontiguousarray(found, dtype="<f4").tobytes())
+
+    def _explain(self, query: str) -> None:
+        asked: dict[str, Any] = {name: values[-1] for name, values in parse_qs(query).items()}
+        try:
+            sizes = {name: int(value) for name, value in asked.items() if name != "mask"}
+            found = explained(asked["mask"], **sizes)
+        except RegardError as error:
+            return self._answer(400, json.dumps({"message": str(error)}).encode())
+        except (TypeError, ValueError):
+            return self._answer(400, b'{"message": "Sizes must be whole numbers."}')
+        return self._answer(200, json.dumps(found).encode())
 
     def _answer(self, status: int, body: bytes = b"") -> None:
         self.send_response(status)

@@ -1,0 +1,60 @@
+"""What the page's playground of masks asks of Python: the plan of a call with a typed mask."""
+
+from typing import Any
+
+from regard.checks import check_at_least
+from regard.errors import SettingError
+
+_LARGEST = {"queries": 1 << 20, "keys": 1 << 20, "heads": 128, "head_dim": 512}
+
+
+def explained(
+    mask: str, *, queries: int, keys: int, heads: int = 8, head_dim: int = 64
+) -> dict[str, Any]:
+    """What ``regard.explain`` says of a call with this mask, as ``static/source.js`` wants it.
+
+    Nothing is attended to, and no memory is taken for queries and keys. The call has as many batch
+    rows as the mask tells apart.
+
+    Args:
+        mask: An expression, as ``parse_mask`` reads it.
+        queries: N.
+        keys: M.
+        heads: H.
+        head_dim: D.
+
+    Raises:
+        SettingError: The text is no mask, or a size is out of range.
+        ShapeError: The mask does not fit the sizes.
+
+    Example:
+        >>> explained("causal()", queries=512, keys=512)["backend"]
+        'sdpa'
+    """
+    import torch
+
+    from regard.attention import explain
+    from regard.attention.expressions import parse_mask
+    from regard.attention.grid import Grid
+
+    sizes = {"queries": queries, "keys": keys, "heads": heads, "head_dim": head_dim}
+    for name, size in sizes.items():
+        check_at_least(name, size, 1)
+        if size > _LARGEST[name]:
+            raise SettingError(f"{name} must be at most {_LARGEST[name]}; got {size}.")
+    read = parse_mask(mask)
+    batch = read.extent(Grid((1,), heads, queries, keys, torch.device("cpu")))[0]
+    # Nothing is written into these, so one number serves for all.
+    number = torch.empty(1, 1, 1, 1)
+    plan = explain(
+        number.expand(batch, heads, queries, head_dim),
+        number.expand(batch, heads, keys, head_dim),
+        mask=read,
+    )
+    return {
+        "backend": plan.backend,
+        "reason": plan.reason,
+        "notes": list(plan.notes),
+        "bytes": plan.bytes,
+        "operations": plan.operations,
+    }
