@@ -4,10 +4,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from regard.viewer import Document, page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 LOCAL = ("file:", "data:", "blob:", "about:")
@@ -19,26 +22,57 @@ class Tab:
 
     Attributes:
         page: Playwright's page.
+        folder: Where its files may be put.
         complaints: Errors and warnings of the console, and exceptions nobody caught.
         requests: Address of everything that was asked for.
     """
 
     page: Page
+    folder: Path
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+
+    def open(self, document: Document, fragment: str = "", **options: Any) -> "Tab":
+        """Shows the page of a document, as a file."""
+        file = self.folder / "page.html"
+        file.write_text(page(document, **options), encoding="utf-8")
+        self.page.goto("about:blank")
+        self.page.goto(f"{file.as_uri()}{fragment}")
+        return self.settled()
+
+    def settled(self) -> "Tab":
+        """Waits until the page has drawn what it was last asked for."""
+        self.page.wait_for_selector("main.view:not([aria-busy]) > *")
+        return self
+
+    def press(self, *keys: str) -> "Tab":
+        """Presses keys, one after another."""
+        for key in keys:
+            self.page.keyboard.press(key)
+            self.settled()
+        return self
+
+    def click(self, selector: str, **options: Any) -> "Tab":
+        """Clicks the first such element."""
+        self.page.locator(selector).first.click(**options)
+        return self.settled()
 
     def ask(self, expression: str, argument: object = None) -> Any:
         """What an expression of JavaScript is in the page."""
         return self.page.evaluate(expression, argument)
+
+    def text(self, selector: str) -> str:
+        """What the first such element says."""
+        return self.page.locator(selector).first.inner_text()
 
     def outside(self) -> list[str]:
         """The requests that left the file."""
         return [address for address in self.requests if not address.startswith(LOCAL)]
 
 
-def open_tab(context: BrowserContext) -> Tab:
+def open_tab(context: BrowserContext, folder: Path) -> Tab:
     """A new page whose complaints and requests are kept."""
-    tab = Tab(context.new_page())
+    tab = Tab(context.new_page(), folder)
     tab.page.on(
         "console",
         lambda said: (
@@ -67,12 +101,15 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def tab(chromium: Browser) -> Iterator[Tab]:
-    """A fresh page of 1280 × 1000; it must not complain, and must ask for nothing outside."""
+def tab(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
+    """A fresh page of 1280 × 1000; it must not complain, and must ask for nothing outside.
+
+    A test that expects a complaint or a request takes it off the list.
+    """
     context = chromium.new_context(
         viewport={"width": 1280, "height": 1000}, accept_downloads=True, color_scheme="light"
     )
-    found = open_tab(context)
+    found = open_tab(context, tmp_path)
     yield found
     context.close()
     assert found.complaints == []

@@ -258,8 +258,10 @@ function create(host, context) {
     mark,
     fit,
     focus: () => canvas.focus(),
-    reveal: (next) => {
-      viewport.reveal(next);
+    reveal: ({ row, column }) => {
+      const isSquare = scene.axes.rows.length === scene.axes.columns.length;
+      const other = isSquare ? (row ?? column) : null; // near the diagonal
+      viewport.reveal({ row: row ?? other, column: column ?? other });
       repaint();
     },
     picture: () => surface.picture(scene, place),

@@ -72,7 +72,11 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
   // One drawing at a time: a state chosen meanwhile is drawn after it, the ones between are not.
   function draw() {
     isStale = true;
-    drawing ??= settle().finally(() => (drawing = null));
+    parts.host.setAttribute("aria-busy", "true");
+    drawing ??= settle().finally(() => {
+      drawing = null;
+      parts.host.removeAttribute("aria-busy");
+    });
     return drawing;
   }
 
@@ -97,7 +101,6 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
         await current.instance.show(shown);
         current.instance.mark?.(held());
         saving.show(current.instance);
-        parts.host.dataset.shown = String(Number(parts.host.dataset.shown ?? 0) + 1);
       } catch (error) {
         const said = `This view could not be drawn. ${error.message}`;
         current = null;
