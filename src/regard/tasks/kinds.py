@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from regard.models import LANGUAGE_MODELS, MODELS
+from regard.models import LANGUAGE_MODELS, MODELS, READERS, ClassifierConfig
+from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.recipe import DataConfig, DecodingConfig
 from regard.text import TokenizerConfig
@@ -18,6 +19,7 @@ class Kind:
         data: The class of its ``[data]``.
         tokenizer: The class of its ``[tokenizer]``; None if it cuts no text.
         models: Its architectures by ``model.type``: settings and class; the first is the default.
+        head: The class of its ``[head]``; None if the model needs none.
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
         job: The class (a ``Job``) that turns text into tensors and back; None where outputs are
             searched for.
@@ -26,20 +28,24 @@ class Kind:
     data: type[Any]
     tokenizer: type[Any] | None = TokenizerConfig
     models: Mapping[str, tuple[type[Any], Any]]
+    head: type[Any] | None = None
     decoding: type[Any] | None = None
     job: Any = None
 
     @property
     def sections(self) -> tuple[str, ...]:
         """The tables that a recipe may have."""
-        optional = {"tokenizer": self.tokenizer, "decoding": self.decoding}
-        names = ("data", "tokenizer", "model", "training", "decoding")
+        optional = {"tokenizer": self.tokenizer, "head": self.head, "decoding": self.decoding}
+        names = ("data", "tokenizer", "model", "head", "training", "decoding")
         return tuple(name for name in names if optional.get(name, self.data) is not None)
 
 
 _SEQ2SEQ = {"transformer": MODELS["transformer"], **MODELS}
 
 TASKS: dict[str, Kind] = {
+    "classification": Kind(
+        data=ClassificationData, models=READERS, head=ClassifierConfig, job=Classification
+    ),
     "language_modelling": Kind(data=TextData, models=LANGUAGE_MODELS, job=LanguageModelling),
     "translation": Kind(data=DataConfig, models=_SEQ2SEQ, decoding=DecodingConfig),
 }

@@ -56,6 +56,7 @@ def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -
         tokenizer=section("tokenizer", kind.tokenizer),
         model_type=model_type,
         model=build(config, model_table, where="model"),
+        head=section("head", kind.head),
         training=dict(table.get("training", {})),
         decoding=section("decoding", kind.decoding),
         folder=folder or Path(),

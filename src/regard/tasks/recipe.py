@@ -78,6 +78,8 @@ class Recipe:
         tokenizer: How it is cut into pieces; None where a task cuts nothing.
         model_type: Name of the architecture.
         model: Its settings.
+        head: Settings of what stands on it, such as how a text becomes one vector; None where a
+            task needs none.
         training: The ``[training]`` table, which training reads.
         decoding: How outputs are searched for; None where none are.
         folder: What relative paths in ``data`` start from.
@@ -88,6 +90,7 @@ class Recipe:
     tokenizer: Any = field(default_factory=TokenizerConfig)
     model_type: str = "transformer"
     model: Any = None
+    head: Any = None
     training: Mapping[str, Any] = field(default_factory=dict)
     decoding: Any = field(default_factory=DecodingConfig)
     folder: Path = field(default_factory=Path)
@@ -115,7 +118,7 @@ class Recipe:
             "model": {"type": self.model_type, **as_table(self.model)},
             "training": dict(self.training),
         }
-        for name in ("tokenizer", "decoding"):
+        for name in ("tokenizer", "head", "decoding"):
             if (settings := getattr(self, name)) is not None:
                 table[name] = as_table(settings)
         return table

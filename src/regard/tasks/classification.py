@@ -1,0 +1,390 @@
+"""Classification: one label for a text, such as its polarity; or for a text and an aspect of it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.checks import check_at_least
+from regard.errors import DataError, SettingError
+from regard.metrics.labels import accuracy, macro_f1
+from regard.models import READERS, Classifier
+from regard.tasks.held_out import hold_out
+from regard.tasks.job import Table
+from regard.tasks.label_tables import confusion_table, label_table, length_table
+from regard.tasks.naive_bayes import NaiveBayes
+from regard.tasks.recipe import Recipe
+from regard.text import (
+    EOS_ID,
+    PAD_ID,
+    BadLines,
+    Tokenizer,
+    load_tokenizer,
+    normalize,
+    train_tokenizer,
+)
+from regard.text.files import read_table, write_plain
+from regard.text.records import Field, OnBadLine, read_records
+
+_LABELS_FILE = "labels.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassificationData:
+    """Where the labelled texts are.
+
+    Attributes:
+        train: TSV or JSONL files.
+        valid: The same, for validation; empty takes a few examples from the training text.
+        test: The same, for ``evaluate``.
+        text: The text's column of a TSV file, from 1; of JSONL, the key is "text".
+        label: The label's column; of JSONL, the key is "label".
+        aspect: The column of what of the text is asked about, such as the kind of goods a review is
+            of; of JSONL, the key is "aspect". 0: there is none.
+        max_length: Longest text, in tokens; what is beyond is cut off.
+        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    text: int = 1
+    label: int = 2
+    aspect: int = 0
+    max_length: int = 256
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        for name in ("text", "label"):
+            check_at_least(name, getattr(self, name), 1)
+        check_at_least("aspect", self.aspect, 0)
+        check_at_least("max_length", self.max_length, 1)
+        columns = [c for c in (self.text, self.label, self.aspect) if c]
+        if len(set(columns)) < len(columns):
+            raise SettingError(
+                f"text, label and aspect must be different columns; got {self.text}, {self.label} "
+                f"and {self.aspect}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledText:
+    """A text and its label.
+
+    Attributes:
+        text: Normalised.
+        label: None where it is asked for.
+        aspect: What of the text is asked about; None where nothing is.
+        where: ``file:line`` it was read at.
+    """
+
+    text: str
+    label: str | None
+    aspect: str | None
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedText:
+    """A text as ids.
+
+    Attributes:
+        ids: Of its tokens, the end last.
+        label: The label's number; -1 where it is not known.
+        aspect: The aspect's number; 0 is that of aspects not met in training.
+    """
+
+    ids: list[int]
+    label: int
+    aspect: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextBatch:
+    """Padded texts, batch first.
+
+    Attributes:
+        ids: Of their tokens.
+        lengths: How many of each row are real.
+        aspects: The aspects' numbers.
+        labels: The labels' numbers; -1 where not known.
+    """
+
+    ids: Int[Tensor, "B S"]
+    lengths: Int[Tensor, " B"]
+    aspects: Int[Tensor, " B"]
+    labels: Int[Tensor, " B"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The label of one text.
+
+    Attributes:
+        label: The most probable.
+        probabilities: Of every label.
+    """
+
+    label: str
+    probabilities: Mapping[str, float]
+
+    def text(self) -> str:
+        """The label and its probability."""
+        return f"{self.label}\t{self.probabilities[self.label]:.4f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        shown = {label: round(share, 6) for label, share in self.probabilities.items()}
+        return {"label": self.label, "probabilities": shown}
+
+
+class Classification:
+    """Texts to labels.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training texts.
+        labels: In order of their numbers.
+        aspects: In order of their numbers, from 1.
+    """
+
+    unit: ClassVar[str] = "texts"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
+
+    def __init__(
+        self, recipe: Recipe, tokenizer: Tokenizer, labels: Sequence[str], aspects: Sequence[str]
+    ) -> None:
+        self.recipe, self.tokenizer = recipe, tokenizer
+        self.labels, self.aspects = list(labels), list(aspects)
+        self._label_ids = {label: place for place, label in enumerate(labels)}
+        self._aspect_ids = {aspect: place for place, aspect in enumerate(aspects, 1)}
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[LabelledText]:
+        """The examples of a split; none if the recipe names no file."""
+        data = recipe.data
+        fields = [Field("text", data.text), Field("label", data.label)]
+        if data.aspect:
+            fields.append(Field("aspect", data.aspect))
+        return [
+            LabelledText(
+                normalize(found["text"]), found["label"].strip(), found.get("aspect"), where
+            )
+            for file in recipe.files(split)
+            for found, where in read_records(
+                file, fields, on_bad_line=data.on_bad_line, bad_lines=bad_lines
+            )
+        ]
+
+    @classmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[LabelledText]
+    ) -> tuple[list[LabelledText], list[LabelledText]]:
+        """The examples to train on, and a few to validate on."""
+        return hold_out(examples, unit=cls.unit)
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[LabelledText]) -> "Classification":
+        """The job with the tokenizer, labels and aspects of the training examples.
+
+        Raises:
+            DataError: There are fewer than two labels.
+        """
+        labels = sorted({example.label for example in examples if example.label is not None})
+        if len(labels) < 2:
+            raise DataError(
+                f"data.train must hold at least two different labels; got {labels}. "
+                "Is data.label the label's column?"
+            )
+        if len(labels) > max(100, len(examples) // 4):
+            raise DataError(
+                f"data.train must hold few different labels; got {len(labels):,} in "
+                f"{len(examples):,} examples, such as {labels[0]!r}. "
+                "Is data.label the label's column?"
+            )
+        aspects = sorted({example.aspect for example in examples if example.aspect is not None})
+        texts = (example.text for example in examples)
+        return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels, aspects)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "Classification":
+        """The job with what ``save`` wrote."""
+        table = read_table(folder, _LABELS_FILE)
+        return cls(recipe, load_tokenizer(folder / "text"), table["labels"], table["aspects"])
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, the labels and the aspects."""
+        (folder / "text").mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(folder / "text")
+        write_plain(folder, {"labels": self.labels, "aspects": self.aspects}, _LABELS_FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's classifier with new weights."""
+        _, read = READERS[self.recipe.model_type]
+        reader = read(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
+        longest = self.recipe.data.max_length + 1  # the end is a token too
+        if reader.max_length is not None and reader.max_length < longest:
+            raise SettingError(
+                f"model.max_length must be above data.max_length = {longest - 1}; "
+                f"got {reader.max_length}."
+            )
+        return Classifier(
+            self.recipe.head,
+            reader,
+            num_classes=len(self.labels),
+            num_aspects=len(self.aspects) + 1,
+        )
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        shown = ", ".join(self.labels[:10]) + (" …" if len(self.labels) > 10 else "")
+        facts = [
+            f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces",
+            f"{len(self.labels)} labels: {shown}",
+        ]
+        if self.aspects:
+            facts.append(f"{len(self.aspects)} aspects: {', '.join(self.aspects[:10])}")
+        return facts
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> LabelledText:
+        """The text that a line or a JSON record asks about.
+
+        Raises:
+            DataError: It holds no text.
+        """
+        found = {"text": record} if isinstance(record, str) else dict(record)
+        text, aspect = found.get("text"), found.get("aspect")
+        if not isinstance(text, str) or not normalize(text):
+            raise DataError(f"{where}: text must hold something to classify; got {text!r}.")
+        if aspect is not None and not isinstance(aspect, str):
+            raise DataError(f"{where}: aspect must be text; got {aspect!r}.")
+        return LabelledText(normalize(text), None, aspect, where)
+
+    def encode(
+        self,
+        examples: Iterable[LabelledText],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[EncodedText]:
+        """Ids of each text, cut to ``data.max_length``.
+
+        Raises:
+            DataError: A label was not met in training.
+        """
+        examples = list(examples)
+        longest = self.recipe.data.max_length
+        every = self.tokenizer.encode_all([example.text for example in examples])
+        found = []
+        for example, ids in zip(examples, every, strict=True):
+            if len(ids) > longest and too_long is not None:
+                too_long.add("text cut", f"{example.where}: cut to {longest} of {len(ids)} tokens.")
+            label = -1 if example.label is None else self._label_of(example)
+            aspect = self._aspect_ids.get(example.aspect or "", 0)
+            found.append(EncodedText([*ids[:longest], EOS_ID], label, aspect))
+        return found
+
+    def lengths(self, encoded: Sequence[EncodedText]) -> Int64[np.ndarray, " n"]:
+        """Tokens of each text, its end among them."""
+        return np.array([len(each.ids) for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[EncodedText], *, generator: torch.Generator | None = None
+    ) -> TextBatch:
+        """A padded batch."""
+        rows = [torch.tensor(each.ids) for each in encoded]
+        return TextBatch(
+            ids=nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID),
+            lengths=torch.tensor([len(row) for row in rows]),
+            aspects=torch.tensor([each.aspect for each in encoded]),
+            labels=torch.tensor([each.label for each in encoded]),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: TextBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy, and how many labels are known."""
+        logits = self._logits(model, batch)
+        loss = F.cross_entropy(
+            logits, batch.labels, ignore_index=-1, reduction="sum", label_smoothing=smoothing
+        )
+        return loss, int((batch.labels >= 0).sum())
+
+    def answers(self, model: nn.Module, batch: TextBatch) -> list[Verdict]:
+        """The label of each text."""
+        rows = self._logits(model, batch).softmax(-1).tolist()
+        return [
+            Verdict(self.labels[row.index(max(row))], dict(zip(self.labels, row, strict=True)))
+            for row in rows
+        ]
+
+    def score(
+        self, answers: Sequence[Verdict], examples: Sequence[LabelledText]
+    ) -> dict[str, float]:
+        """Accuracy, and F1 averaged over labels, in percent."""
+        given = [answer.label for answer in answers]
+        right = [example.label or "" for example in examples]
+        return {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
+
+    def goodness(self, answer: Verdict, example: LabelledText) -> float:
+        """The probability of the right label."""
+        return answer.probabilities.get(example.label or "", 0.0)
+
+    def baselines(
+        self, train: Sequence[LabelledText], examples: Sequence[LabelledText]
+    ) -> dict[str, list[Verdict]]:
+        """The most frequent label of training, and naive Bayes on the model's own tokens."""
+        counts = Counter(example.label or "" for example in train)
+        (most, _), *_ = counts.most_common(1)
+        bayes = NaiveBayes([(example.text, example.label or "") for example in train])
+        return {
+            f"always {most}": [_certain(most)] * len(examples),
+            "naive Bayes": [_certain(bayes.label(example.text)) for example in examples],
+        }
+
+    def tables(self, answers: Sequence[Verdict], examples: Sequence[LabelledText]) -> list[Table]:
+        """By label, by length, and what was taken for what."""
+        given = [answer.label for answer in answers]
+        right = [example.label or "" for example in examples]
+        return [
+            label_table(given, right),
+            length_table([len(example.text) for example in examples], given, right),
+            confusion_table(given, right),
+        ]
+
+    def fingerprint(self, example: LabelledText) -> str:
+        """Its text, label and aspect."""
+        return "\0".join((example.text, example.label or "", example.aspect or "", ""))
+
+    def show(self, example: LabelledText, answer: Verdict) -> str:
+        """The text, its label by the model and by people."""
+        text = example.text if len(example.text) <= 60 else f"{example.text[:57]}…"
+        share = answer.probabilities[answer.label]
+        return f"{text} → {answer.label} ({share:.2f}; right: {example.label})"
+
+    def _logits(self, model: nn.Module, batch: TextBatch) -> Float[Tensor, "B K"]:
+        aspects = batch.aspects if self.recipe.head.pooling == "aspect" else None
+        logits: Tensor = model(batch.ids, batch.lengths, aspects=aspects)
+        return logits.float()
+
+    def _label_of(self, example: LabelledText) -> int:
+        try:
+            return self._label_ids[example.label or ""]
+        except KeyError:
+            raise DataError(
+                f"{example.where}: label must be one met in training ({', '.join(self.labels)}); "
+                f"got {example.label!r}."
+            ) from None
+
+
+def _certain(label: str) -> Verdict:
+    return Verdict(label, {label: 1.0})
