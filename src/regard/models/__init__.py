@@ -5,17 +5,37 @@ from typing import Any, Protocol, TypeVar
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.models.classifier import Classifier, ClassifierConfig, MultipleChoice
 from regard.models.conv_seq2seq import ConvSeq2Seq, ConvSeq2SeqConfig, ConvState
 from regard.models.decoder import Decoder, DecoderConfig, DecoderState
 from regard.models.encoder import Encoder, EncoderConfig, MaskedLanguageModel
+from regard.models.esim import Esim, EsimConfig
 from regard.models.kernel_regression import KernelRegression, KernelRegressionConfig
+from regard.models.memory_network import MemoryNetwork, MemoryNetworkConfig
+from regard.models.readers import (
+    BagReader,
+    BagReaderConfig,
+    ConvReader,
+    ConvReaderConfig,
+    RecurrentReader,
+    RecurrentReaderConfig,
+)
 from regard.models.recurrent_lm import RecurrentLm, RecurrentLmConfig, RecurrentLmState
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnSeq2SeqConfig, RnnState
+from regard.models.span_finder import SpanFinder, SpanFinderConfig, Spans, best_spans
+from regard.models.tagger import Tagger, TaggerConfig
 from regard.models.transformer import Transformer, TransformerConfig, TransformerState
 
 __all__ = [
     "LANGUAGE_MODELS",
     "MODELS",
+    "READERS",
+    "BagReader",
+    "BagReaderConfig",
+    "Classifier",
+    "ClassifierConfig",
+    "ConvReader",
+    "ConvReaderConfig",
     "ConvSeq2Seq",
     "ConvSeq2SeqConfig",
     "ConvState",
@@ -24,20 +44,33 @@ __all__ = [
     "DecoderState",
     "Encoder",
     "EncoderConfig",
+    "Esim",
+    "EsimConfig",
     "KernelRegression",
     "KernelRegressionConfig",
     "LanguageModel",
     "MaskedLanguageModel",
+    "MemoryNetwork",
+    "MemoryNetworkConfig",
+    "MultipleChoice",
     "RecurrentLm",
     "RecurrentLmConfig",
     "RecurrentLmState",
+    "RecurrentReader",
+    "RecurrentReaderConfig",
     "RnnSeq2Seq",
     "RnnSeq2SeqConfig",
     "RnnState",
     "Seq2Seq",
+    "SpanFinder",
+    "SpanFinderConfig",
+    "Spans",
+    "Tagger",
+    "TaggerConfig",
     "Transformer",
     "TransformerConfig",
     "TransformerState",
+    "best_spans",
 ]
 
 StateT = TypeVar("StateT")
@@ -94,13 +127,23 @@ class LanguageModel(Protocol[StateT]):
         """Log-probabilities of the next token, and the state after ``token``."""
 
 
-# name in a recipe -> (its settings, its class)
-LANGUAGE_MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
-    "decoder": (DecoderConfig, Decoder),
-    "recurrent": (RecurrentLmConfig, RecurrentLm),
-}
+# Tables of a recipe's ``type``: name -> (its settings, its class). What translates:
 MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
     "conv_seq2seq": (ConvSeq2SeqConfig, ConvSeq2Seq),
     "rnn_seq2seq": (RnnSeq2SeqConfig, RnnSeq2Seq),
     "transformer": (TransformerConfig, Transformer),
+}
+
+# What continues a text:
+LANGUAGE_MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
+    "decoder": (DecoderConfig, Decoder),
+    "recurrent": (RecurrentLmConfig, RecurrentLm),
+}
+
+# What reads a text for a head:
+READERS: dict[str, tuple[type[Any], type[nn.Module]]] = {
+    "bag": (BagReaderConfig, BagReader),
+    "convolutional": (ConvReaderConfig, ConvReader),
+    "recurrent": (RecurrentReaderConfig, RecurrentReader),
+    "transformer": (EncoderConfig, Encoder),
 }

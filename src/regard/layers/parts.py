@@ -1,0 +1,121 @@
+"""A vector for each word from its parts, so that words never seen before have one too."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.checks import check_positive
+from regard.choices import choose
+from regard.layers.embedding import TokenEmbedding
+from regard.layers.recurrent import RecurrentEncoder
+
+PartsName = Literal["none", "bag", "convolution", "lstm"]
+
+
+class Bag(nn.Module):
+    """The mean of the parts, such as n-grams: Bojanowski et al. (2017), https://arxiv.org/abs/1607.04606.
+
+    Args:
+        embed_dim: Width of a part's vector.
+        output_dim: Width of a word's.
+    """
+
+    def __init__(self, embed_dim: int, output_dim: int) -> None:
+        super().__init__()
+        self.out = nn.Linear(embed_dim, output_dim)
+
+    def forward(
+        self, parts: Float[Tensor, "R L X"], lengths: Int[Tensor, " R"]
+    ) -> Float[Tensor, "R W"]:
+        """One vector a word."""
+        mean: Tensor = self.out(parts.sum(1) / lengths.clamp(min=1)[:, None])
+        return mean
+
+
+class Convolution(nn.Module):
+    """The strongest answer of each filter: Ma & Hovy (2016), https://arxiv.org/abs/1603.01354.
+
+    Args:
+        embed_dim: Width of a part's vector.
+        output_dim: Width of a word's: how many filters, of three parts each.
+    """
+
+    def __init__(self, embed_dim: int, output_dim: int) -> None:
+        super().__init__()
+        self.filters = nn.Conv1d(embed_dim, output_dim, 3, padding=1)
+
+    def forward(
+        self, parts: Float[Tensor, "R L X"], lengths: Int[Tensor, " R"]
+    ) -> Float[Tensor, "R W"]:
+        """One vector a word."""
+        answers = self.filters(parts.mT)  # (R, W, L)
+        beyond = torch.arange(parts.shape[1], device=parts.device) >= lengths.clamp(min=1)[:, None]
+        strongest: Tensor = answers.masked_fill(beyond[:, None], -torch.inf).amax(-1)
+        return strongest
+
+
+class Lstm(nn.Module):
+    """Where reading it in both directions ends: Lample et al. (2016), https://arxiv.org/abs/1603.01360.
+
+    Args:
+        embed_dim: Width of a part's vector.
+        output_dim: Width of a word's; even.
+    """
+
+    def __init__(self, embed_dim: int, output_dim: int) -> None:
+        super().__init__()
+        self.reader = RecurrentEncoder("lstm", embed_dim, output_dim // 2)
+
+    def forward(
+        self, parts: Float[Tensor, "R L X"], lengths: Int[Tensor, " R"]
+    ) -> Float[Tensor, "R W"]:
+        """One vector a word."""
+        ends: Tensor = self.reader(parts, lengths.clamp(min=1))[1]
+        return ends
+
+
+PARTS: dict[str, Callable[[int, int], nn.Module]] = {
+    "bag": Bag,
+    "convolution": Convolution,
+    "lstm": Lstm,
+}
+
+
+class PartsEmbedding(nn.Module):
+    """Words read from their parts: characters, or n-grams.
+
+    Args:
+        kind: ``bag``, ``convolution`` or ``lstm``.
+        vocab_size: Number of part ids; 0 is padding.
+        output_dim: Width of a word's vector; even.
+        embed_dim: Width of a part's.
+
+    Raises:
+        SettingError: The kind is unknown, or there are no parts.
+
+    Example:
+        >>> layer = PartsEmbedding("convolution", vocab_size=9, output_dim=6)
+        >>> layer(torch.tensor([[[3, 4, 5], [6, 0, 0]]])).shape
+        torch.Size([1, 2, 6])
+    """
+
+    def __init__(self, kind: str, *, vocab_size: int, output_dim: int, embed_dim: int = 32) -> None:
+        super().__init__()
+        check_positive("parts_vocab", vocab_size, cure="Words read from parts need part ids.")
+        self.embedding = TokenEmbedding(vocab_size, embed_dim, scaled=False)
+        self.read: nn.Module = choose("parts", kind, PARTS)(embed_dim, output_dim)
+
+    def forward(self, parts: Int[Tensor, "B N L"]) -> Float[Tensor, "B N W"]:
+        """One vector for each word.
+
+        Args:
+            parts: Ids of each word's parts, padded on the right with 0; padding has none at all.
+        """
+        rows = parts.flatten(0, 1)
+        is_real = rows > 0
+        embedded = self.embedding(rows) * is_real[..., None]
+        vectors: Tensor = self.read(embedded, is_real.sum(1))
+        return vectors.view(*parts.shape[:2], -1)

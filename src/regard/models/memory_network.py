@@ -1,0 +1,116 @@
+"""The end-to-end memory network of Sukhbaatar et al. (2015), https://arxiv.org/abs/1503.08895."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.attention import Dot, at, attend
+from regard.attention import lengths as visible
+from regard.checks import check_at_least, check_fraction
+from regard.errors import ShapeError
+from regard.layers import Dropout
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryNetworkConfig:
+    """Sizes of the model.
+
+    Attributes:
+        model_dim: Width of memories and of the question, C.
+        num_hops: How often the memory is looked at.
+        max_sentences: Most sentences of a memory.
+        dropout: Share dropped of memories and question while training.
+    """
+
+    model_dim: int = 128
+    num_hops: int = 3
+    max_sentences: int = 64
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("model_dim", "num_hops", "max_sentences"):
+            check_at_least(name, getattr(self, name), 1)
+        check_fraction("dropout", self.dropout)
+
+
+class MemoryNetwork(nn.Module):
+    """Which sentence answers a question, found by looking at all of them several times.
+
+    A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
+    with C, to be mixed; l tells words' places apart (section 4.1). A hop adds what it finds to the
+    question, ``u ← u + Σ softmax_i(u · m_i) c_i``. Tables are tied from hop to hop: C is the next
+    hop's A (section 2.2, adjacent). In the paper a last layer answers with a word; here the last
+    hop's ``u · m_i`` are the logits, and the answer is a sentence.
+
+    Args:
+        config: Sizes.
+        vocab_size: Number of word ids, V; 0 is padding.
+
+    Example:
+        >>> model = MemoryNetwork(MemoryNetworkConfig(model_dim=8), vocab_size=11)
+        >>> sentences, question = torch.ones(2, 4, 5).long(), torch.ones(2, 3).long()
+        >>> model(sentences, torch.tensor([4, 2]), question).softmax(-1)[1, 2:].tolist()
+        [0.0, 0.0]
+    """
+
+    def __init__(self, config: MemoryNetworkConfig, *, vocab_size: int) -> None:
+        super().__init__()
+        self.config = config
+        tables = config.num_hops + 1
+        self.words = nn.ParameterList(
+            0.1 * torch.randn(vocab_size, config.model_dim) for _ in range(tables)
+        )
+        self.order = nn.ParameterList(
+            0.1 * torch.randn(config.max_sentences, config.model_dim) for _ in range(tables)
+        )
+        self.dropout = Dropout(config.dropout)
+
+    def forward(
+        self,
+        sentences: Int[Tensor, "B M J"],
+        counts: Int[Tensor, " B"],
+        question: Int[Tensor, "B Q"],
+    ) -> Float[Tensor, "B M"]:
+        """The logits of the sentences; −inf in padding.
+
+        Args:
+            sentences: Word ids, padded with 0 on the right, sentences too.
+            counts: How many sentences are real.
+            question: Word ids, padded with 0.
+
+        Raises:
+            ShapeError: There are more sentences than ``max_sentences``.
+        """
+        mask = visible(counts)
+        u = self.dropout(_in_order(question, self.words[0]))
+        memory = self._memory(sentences, 0)
+        for hop in range(self.config.num_hops):
+            values = self._memory(sentences, hop + 1)
+            with at("cross", hop):
+                found = attend(u[:, None], memory, values, score=Dot(), mask=mask)
+            u, memory = u + found[:, 0], values
+        logits: Tensor = (memory @ u[..., None]).squeeze(-1)
+        padding = torch.arange(sentences.shape[1], device=u.device) >= counts[:, None]
+        return logits.masked_fill(padding, -torch.inf)
+
+    def _memory(self, sentences: Tensor, table: int) -> Tensor:
+        if sentences.shape[1] > self.config.max_sentences:
+            raise ShapeError(
+                f"sentences must be at most max_sentences={self.config.max_sentences}; "
+                f"got {sentences.shape[1]}."
+            )
+        read = _in_order(sentences, self.words[table])
+        memory: Tensor = self.dropout(read + self.order[table][: sentences.shape[1]])
+        return memory
+
+
+def _in_order(ids: Tensor, table: Tensor) -> Tensor:
+    """Sums of word vectors, weighted by their places: ``(1 − j/J) − (k/d)(1 − 2j/J)``."""
+    J, d = (ids > 0).sum(-1).clamp(min=1)[..., None, None], table.shape[1]
+    j = torch.arange(1, ids.shape[-1] + 1, device=ids.device)[:, None]
+    k = torch.arange(1, d + 1, device=ids.device)
+    places = (1 - j / J) - (k / d) * (1 - 2 * j / J)
+    total: Tensor = (table[ids] * places * (ids > 0)[..., None]).sum(-2)
+    return total

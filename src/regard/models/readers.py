@@ -1,0 +1,218 @@
+"""What reads a text for a head: a state for each position. The Transformer's is ``Encoder``.
+
+Each is called with ids and lengths; what else one takes (``segments``, ``parts``) a head hands on.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.checks import check_at_least, check_fraction
+from regard.errors import SettingError
+from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
+from regard.layers.parts import PartsEmbedding, PartsName
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BagReaderConfig:
+    """Sizes of embeddings alone.
+
+    Attributes:
+        embed_dim: Width of the embeddings.
+        dropout: Share dropped of them while training.
+        parts: What words are also read from: ``none``, or their parts by ``bag``, ``convolution``
+            or ``lstm``.
+        parts_dim: Width of what is read from the parts.
+    """
+
+    embed_dim: int = 128
+    dropout: float = 0.3
+    parts: PartsName = "none"
+    parts_dim: int = 64
+
+    def __post_init__(self) -> None:
+        check_at_least("embed_dim", self.embed_dim, 1)
+        check_at_least("parts_dim", self.parts_dim, 2)
+        check_fraction("dropout", self.dropout)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecurrentReaderConfig(BagReaderConfig):
+    """Sizes of a recurrence in both directions.
+
+    Attributes:
+        embed_dim: Width of the embeddings.
+        dropout: Share dropped of them, and between layers, while training.
+        parts: What words are also read from; see ``BagReaderConfig``.
+        parts_dim: Width of what is read from the parts.
+        cell: ``rnn``, ``gru`` or ``lstm``.
+        hidden_dim: Width of one direction's state.
+        num_layers: Stacked layers.
+    """
+
+    cell: Literal["rnn", "gru", "lstm"] = "lstm"
+    hidden_dim: int = 128
+    num_layers: int = 1
+
+    def __post_init__(self) -> None:
+        BagReaderConfig.__post_init__(self)
+        check_at_least("hidden_dim", self.hidden_dim, 1)
+        check_at_least("num_layers", self.num_layers, 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConvReaderConfig(BagReaderConfig):
+    """Sizes of convolutions side by side.
+
+    Attributes:
+        embed_dim: Width of the embeddings.
+        dropout: Share dropped of them while training.
+        parts: What words are also read from; see ``BagReaderConfig``.
+        parts_dim: Width of what is read from the parts.
+        channels: Filters of each width.
+        widths: How many words a filter sees; odd.
+    """
+
+    channels: int = 100
+    widths: tuple[int, ...] = (1, 3, 5)
+
+    def __post_init__(self) -> None:
+        BagReaderConfig.__post_init__(self)
+        check_at_least("channels", self.channels, 1)
+        if not self.widths or any(width < 1 or width % 2 == 0 for width in self.widths):
+            raise SettingError(
+                f"widths must be odd, so that a filter has a middle; got {list(self.widths)}."
+            )
+
+
+class BagReader(nn.Module):
+    """The embeddings themselves: no word knows its neighbours.
+
+    Args:
+        config: Sizes and options.
+        vocab_size: Number of token ids, V.
+        parts_vocab: Number of part ids, where words are read from their parts.
+    """
+
+    def __init__(self, config: BagReaderConfig, *, vocab_size: int, parts_vocab: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.max_length: int | None = None
+        self.embedding = TokenEmbedding(vocab_size, config.embed_dim, scaled=False)
+        self.output_dim = config.embed_dim
+        self.parts: PartsEmbedding | None = None
+        if config.parts != "none":
+            self.parts = PartsEmbedding(
+                config.parts, vocab_size=parts_vocab, output_dim=config.parts_dim
+            )
+            self.output_dim += config.parts_dim
+        self.dropout = Dropout(config.dropout)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        parts: Int[Tensor, "B N L"] | None = None,
+    ) -> Float[Tensor, "B N C"]:
+        """The embeddings, those of padding zero.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real; None is all.
+            parts: Ids of each word's parts, padded with 0.
+
+        Raises:
+            SettingError: Parts are missing where words are read from them, or not wanted.
+        """
+        if (parts is None) != (self.parts is None):
+            raise SettingError(
+                "parts must be given where model.parts is set, and there alone; got "
+                f"{'none' if parts is None else 'some'} with model.parts = {self.config.parts!r}."
+            )
+        states = self.embedding(ids)
+        if parts is not None and self.parts is not None:
+            states = torch.cat([states, self.parts(parts)], dim=-1)
+        if lengths is not None:
+            real = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+            states = states * real[..., None]
+        dropped: Tensor = self.dropout(states)
+        return dropped
+
+
+class RecurrentReader(nn.Module):
+    """A bidirectional recurrence: Schuster & Paliwal (1997), Graves & Schmidhuber (2005).
+
+    Args:
+        config: Sizes and options.
+        vocab_size: Number of token ids, V.
+        parts_vocab: Number of part ids, where words are read from their parts.
+    """
+
+    def __init__(
+        self, config: RecurrentReaderConfig, *, vocab_size: int, parts_vocab: int = 0
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.max_length: int | None = None
+        self.words = BagReader(config, vocab_size=vocab_size, parts_vocab=parts_vocab)
+        self.output_dim = 2 * config.hidden_dim
+        self.recurrence = RecurrentEncoder(
+            config.cell,
+            self.words.output_dim,
+            config.hidden_dim,
+            num_layers=config.num_layers,
+            dropout=config.dropout,
+        )
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        parts: Int[Tensor, "B N L"] | None = None,
+    ) -> Float[Tensor, "B N C"]:
+        """Both directions' states side by side, zero in padding; see :class:`BagReader`."""
+        if lengths is None:
+            lengths = torch.full((len(ids),), ids.shape[1], device=ids.device)
+        states: Tensor = self.recurrence(self.words(ids, lengths, parts=parts), lengths)[0]
+        return states
+
+
+class ConvReader(nn.Module):
+    """Filters of several widths over the words around each: Kim (2014), https://arxiv.org/abs/1408.5882.
+
+    A head that takes the ``maximum`` makes it the paper's model, one that attends attention over
+    convolutions.
+
+    Args:
+        config: Sizes and options.
+        vocab_size: Number of token ids, V.
+        parts_vocab: Number of part ids, where words are read from their parts.
+    """
+
+    def __init__(self, config: ConvReaderConfig, *, vocab_size: int, parts_vocab: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.max_length: int | None = None
+        self.words = BagReader(config, vocab_size=vocab_size, parts_vocab=parts_vocab)
+        self.output_dim = config.channels * len(config.widths)
+        self.filters = nn.ModuleList(
+            nn.Conv1d(self.words.output_dim, config.channels, width, padding=width // 2)
+            for width in config.widths
+        )
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        parts: Int[Tensor, "B N L"] | None = None,
+    ) -> Float[Tensor, "B N C"]:
+        """What the filters answer at each word; see :class:`BagReader`."""
+        words = self.words(ids, lengths, parts=parts).mT
+        answers = torch.cat([filters(words) for filters in self.filters], dim=1)
+        return answers.relu().mT

@@ -1,0 +1,103 @@
+"""A label for each word: linear, or with a conditional random field on top.
+
+BiLSTM-CRF: Huang et al. (2015), https://arxiv.org/abs/1508.01991; Lample et al. (2016),
+https://arxiv.org/abs/1603.01360.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.checks import check_fraction, check_positive
+from regard.layers import Dropout
+from regard.layers.crf import Crf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaggerConfig:
+    """Options of the head.
+
+    Attributes:
+        crf: Whether tags are scored together with their neighbours, instead of each by itself.
+        dropout: Share dropped of the states while training.
+    """
+
+    crf: bool = False
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_fraction("dropout", self.dropout)
+
+
+class Tagger(nn.Module):
+    """A tag for each position.
+
+    Args:
+        config: Options.
+        reader: What reads the text: ``Encoder`` or one of ``readers``.
+        num_tags: How many tags there are, K.
+        allowed: For a CRF: which tag may follow which, and which may come first in the last row.
+
+    Example:
+        >>> from regard.models import RecurrentReader, RecurrentReaderConfig
+        >>> reader = RecurrentReader(RecurrentReaderConfig(), vocab_size=11)
+        >>> model = Tagger(TaggerConfig(crf=True), reader, num_tags=3)
+        >>> lengths = torch.tensor([5, 2])
+        >>> scores = model(torch.ones(2, 5, dtype=torch.long), lengths)
+        >>> model.best(scores, lengths).shape
+        torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        config: TaggerConfig,
+        reader: nn.Module,
+        *,
+        num_tags: int,
+        allowed: Bool[Tensor, "rows K"] | None = None,
+    ) -> None:
+        super().__init__()
+        check_positive("num_tags", num_tags)
+        self.config = config
+        self.reader = reader
+        self.max_length: int | None = reader.max_length  # type: ignore[assignment]
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(int(reader.output_dim), num_tags)  # type: ignore[arg-type]
+        self.crf = Crf(num_tags, allowed=allowed) if config.crf else None
+
+    def forward(
+        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"], **reading: Tensor
+    ) -> Float[Tensor, "B N K"]:
+        """How well each tag fits each position.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real.
+            reading: What else the reader takes: ``segments``, ``parts``.
+        """
+        scores: Tensor = self.output(self.dropout(self.reader(ids, lengths, **reading)))
+        return scores
+
+    def loss(
+        self,
+        scores: Float[Tensor, "B N K"],
+        tags: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"],
+    ) -> Float[Tensor, ""]:
+        """Minus the log-probability of the tags, summed; of padding nothing."""
+        if self.crf is not None:
+            return -self.crf.log_prob(scores, tags, lengths).sum()
+        real = torch.arange(tags.shape[1], device=tags.device) < lengths[:, None]
+        return F.cross_entropy(scores[real], tags[real], reduction="sum")
+
+    def best(
+        self, scores: Float[Tensor, "B N K"], lengths: Int[Tensor, " B"]
+    ) -> Int[Tensor, "B N"]:
+        """The likeliest tags; zero in padding."""
+        if self.crf is not None:
+            return self.crf.best(scores, lengths)
+        real = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
+        return scores.argmax(-1).masked_fill(~real, 0)

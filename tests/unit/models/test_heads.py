@@ -1,0 +1,269 @@
+"""Heads: formulas, padding, and a toy job that each learns in seconds."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from regard.attention import observe, weights
+from regard.errors import SettingError
+from regard.models import (
+    READERS,
+    Classifier,
+    ClassifierConfig,
+    Esim,
+    EsimConfig,
+    MultipleChoice,
+    SpanFinder,
+    SpanFinderConfig,
+    Tagger,
+    TaggerConfig,
+    best_spans,
+)
+
+B, N, VOCAB = 32, 9, 23
+SIZES = {
+    "bag": {"embed_dim": 16},
+    "convolutional": {"embed_dim": 16, "channels": 16, "widths": (1, 3)},
+    "recurrent": {"embed_dim": 16, "hidden_dim": 12},
+    "transformer": {"model_dim": 16, "num_heads": 2, "num_layers": 1, "ffn_dim": 32},
+}
+
+
+def reader(name):
+    config, made = READERS[name]
+    return made(config(**SIZES[name], dropout=0.0), vocab_size=VOCAB)
+
+
+def texts(seed, *shape):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(1, VOCAB, shape, generator=generator)
+
+
+def lengths_of(seed, count=B, longest=N):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(3, longest + 1, (count,), generator=generator)
+
+
+def train(model, loss_of, *, steps=80, lr=1e-2):
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for seed in range(steps):
+        loss = loss_of(seed)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.eval()
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"),
+    [
+        ("transformer", "first"),
+        ("bag", "mean"),
+        ("convolutional", "maximum"),
+        ("convolutional", "query"),
+        ("recurrent", "query"),
+        ("recurrent", "state"),
+        ("bag", "aspect"),
+    ],
+)
+def test_a_classifier_learns_whether_a_word_is_there(name, pooling):
+    """Read for an aspect: whether that aspect's word is there."""
+    count = 2 if pooling == "aspect" else 0
+    config = ClassifierConfig(pooling=pooling, dropout=0.0)
+    model = Classifier(config, reader(name), num_classes=2, num_aspects=count)
+
+    def case(seed):
+        ids, lengths = texts(seed, B, N), lengths_of(seed)
+        aspects = torch.arange(B) % 2 if count else None
+        word = 5 if aspects is None else 5 + aspects[:, None]
+        ids = torch.where(torch.rand(B, 1) < 0.5, ids.masked_fill(ids == word, 9), ids)
+        ids[torch.arange(N) >= lengths[:, None]] = 5  # in padding it does not count
+        real = torch.arange(N) < lengths[:, None]
+        labels = ((ids == word) & real).any(1).long()
+        return (ids, lengths), labels, {} if aspects is None else {"aspects": aspects}
+
+    def loss_of(seed):
+        inputs, labels, more = case(seed)
+        return F.cross_entropy(model(*inputs, **more), labels)
+
+    train(model, loss_of, steps=120)
+    with torch.no_grad():
+        inputs, labels, more = case(1000)
+        assert (model(*inputs, **more).argmax(-1) == labels).float().mean() > 0.9
+
+
+def test_a_cross_encoder_hands_segments_to_its_reader():
+    model = Classifier(ClassifierConfig(pooling="first"), reader("transformer"), num_classes=2)
+    ids, lengths = texts(0, B, N), lengths_of(0)
+    segments = (torch.arange(N) > 3).long().expand(B, N)
+    one, other = model.eval()(ids, lengths), model(ids, lengths, segments=segments)
+    assert (one - other).abs().max() > 1e-4
+
+
+def test_a_choice_is_scored_with_its_question_whatever_the_others_are():
+    model = MultipleChoice(ClassifierConfig(dropout=0.0), reader("recurrent")).eval()
+    ids, lengths = texts(0, B, 4, N), lengths_of(0, B * 4).view(B, 4)
+    lengths[0, 3] = 0
+    scores = model(ids, lengths)
+    order = torch.tensor([2, 0, 3, 1])
+    torch.testing.assert_close(model(ids[:, order], lengths[:, order]), scores[:, order])
+    assert scores[0, 3] == -torch.inf
+    assert scores.isfinite().sum() == 4 * B - 1
+    loss = F.cross_entropy(scores, torch.zeros(B, dtype=torch.long))
+    loss.backward()
+    assert all(each.grad.isfinite().all() for each in model.parameters())
+
+
+def test_a_choice_is_learned():
+    """The right answer is the one that has the question's first word in it."""
+    config = ClassifierConfig(pooling="maximum", dropout=0.0)
+    model = MultipleChoice(config, reader("transformer"))
+
+    def case(seed):
+        ids = texts(seed, B, 3, 4) // 2 + 1
+        ids[:, :, 1:] += VOCAB // 2 - 1
+        right = texts(seed + 1, B) % 3
+        question = ids[:, :1, :1].expand(B, 3, 1)
+        ids[torch.arange(B), right, 2] = question[:, 0, 0]
+        return torch.cat([question, ids[:, :, 1:]], -1), right
+
+    def loss_of(seed):
+        ids, right = case(seed)
+        return F.cross_entropy(model(ids, torch.full((B, 3), 4)), right)
+
+    train(model, loss_of, steps=60)
+    ids, right = case(999)
+    assert (model(ids, torch.full((B, 3), 4)).argmax(-1) == right).float().mean() > 0.9
+
+
+def test_esim_sets_each_word_beside_what_it_finds_in_the_other_text():
+    model = Esim(EsimConfig(embed_dim=6, hidden_dim=4), vocab_size=VOCAB).eval()
+    first, second = texts(0, 2, 5), texts(1, 2, 3)
+    one, two = torch.tensor([5, 2]), torch.tensor([1, 3])
+    logits, seen = None, []
+    with observe(seen.append):
+        logits = model(first, one, second, two)
+    assert [(each.kind, each.layer) for each in seen] == [("cross", 0), ("cross", 1)]
+    rows = weights(seen[0].query, seen[0].key, score=seen[0].score, mask=seen[0].mask)
+    a = model.read(model.embedding(first), one)[0]
+    b = model.read(model.embedding(second), two)[0]
+    torch.testing.assert_close(rows[1], (a[1] @ b[1].T).softmax(-1))
+    found = rows @ b
+    beside = torch.cat([a, found, a - found, a * found], -1)
+    states = model.read_again(model.compare(beside).relu(), one)[0]
+    mean, largest = model._compose(a, found, one)
+    torch.testing.assert_close(mean[0], states[0].mean(0))
+    torch.testing.assert_close(largest[1], states[1, :2].max(0).values)
+    wide = model(F.pad(first, (0, 2), value=7), one, F.pad(second, (0, 4), value=9), two)
+    torch.testing.assert_close(wide, logits)
+
+
+def test_esim_learns_whether_two_texts_share_a_word():
+    model = Esim(EsimConfig(embed_dim=16, hidden_dim=16, dropout=0.0), vocab_size=VOCAB)
+
+    def case(seed):
+        first, second = texts(seed, B, 4) % 10 + 1, texts(seed + 1, B, 4) % 10 + 11
+        labels = (torch.arange(B) % 2).long()
+        second[labels == 1, 1] = first[labels == 1, 2]
+        four = torch.full((B,), 4)
+        return (first, four, second, four), labels
+
+    def loss_of(seed):
+        inputs, labels = case(seed)
+        return F.cross_entropy(model(*inputs), labels)
+
+    train(model, loss_of, steps=50)
+    inputs, labels = case(999)
+    assert (model(*inputs).argmax(-1) == labels).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("crf", [False, True])
+def test_a_tagger_learns_what_stands_before_a_word(crf):
+    model = Tagger(TaggerConfig(crf=crf, dropout=0.0), reader("recurrent"), num_tags=3)
+
+    def case(seed):
+        ids = texts(seed, B, N)
+        tags = F.pad(ids, (1, 0))[:, :-1] % 3
+        return ids, lengths_of(seed), tags
+
+    def loss_of(seed):
+        ids, lengths, tags = case(seed)
+        return model.loss(model(ids, lengths), tags, lengths) / lengths.sum()
+
+    train(model, loss_of, steps=80, lr=2e-2)
+    ids, lengths, tags = case(999)
+    real = torch.arange(N) < lengths[:, None]
+    with torch.no_grad():
+        scores = model(ids, lengths)
+    found = model.best(scores, lengths)
+    assert (found[real] == tags[real]).float().mean() > 0.95
+    assert found[~real].eq(0).all()
+    noisy = scores.masked_fill(~real[..., None], 50.0)
+    torch.testing.assert_close(
+        model.loss(noisy, tags.masked_fill(~real, 2), lengths), model.loss(scores, tags, lengths)
+    )
+
+
+@pytest.mark.parametrize("max_length", [1, 3, 20])
+def test_best_spans_are_those_of_trying_all(max_length):
+    start, end = torch.randn(5, 11), torch.randn(5, 11)
+    allowed = torch.rand(5, 11) < 0.6
+    allowed[4] = False
+    found = best_spans(start, end, allowed, max_length=max_length)
+    for row in range(4):
+        tries = {
+            (i, j): float(start[row, i] + end[row, j])
+            for i in range(11)
+            for j in range(i, min(11, i + max_length))
+            if allowed[row, i] and allowed[row, j]
+        }
+        assert (int(found.start[row]), int(found.end[row])) == max(tries, key=tries.get)
+        assert float(found.score[row]) == pytest.approx(max(tries.values()))
+    assert found.score[4] == -torch.inf
+    torch.testing.assert_close(found.none, start[:, 0] + end[:, 0])
+
+
+def test_a_span_is_learned_and_that_there_is_none():
+    """The answer is a run of threes; place 0 says there is none."""
+    model = SpanFinder(SpanFinderConfig(dropout=0.0), reader("recurrent"))
+
+    def case(seed):
+        generator = torch.Generator().manual_seed(seed)
+        ids = texts(seed, B, N)
+        ids[ids == 3] = 4
+        first = torch.randint(1, N - 3, (B,), generator=generator)
+        last = first + torch.randint(0, 3, (B,), generator=generator)
+        places = torch.arange(N)
+        is_answer = (places >= first[:, None]) & (places <= last[:, None])
+        none = torch.arange(B) % 4 == 0
+        ids = torch.where(is_answer & ~none[:, None], 3, ids)
+        return ids, first.masked_fill(none, 0), last.masked_fill(none, 0)
+
+    whole = torch.full((B,), N)
+
+    def loss_of(seed):
+        ids, first, last = case(seed)
+        return model.loss(*model(ids, whole), first, last) / B
+
+    train(model, loss_of, steps=80)
+    ids, first, last = case(999)
+    with torch.no_grad():
+        start, end = model(ids, whole)
+    allowed = (torch.arange(N) > 0).expand(B, N)
+    found = best_spans(start, end, allowed, max_length=4)
+    says_none = found.none > found.score
+    assert says_none.equal(first == 0)
+    is_right = (found.start == first) & (found.end == last)
+    assert is_right[~says_none].float().mean() > 0.9
+    start, end = model(ids[:1], torch.tensor([5]))
+    assert start[0, 5:].eq(-torch.inf).all()
+    assert end[0, 5:].eq(-torch.inf).all()
+
+
+def test_what_is_wrong_is_named():
+    with pytest.raises(SettingError, match="num_classes must be above 0; got 0"):
+        Classifier(ClassifierConfig(), reader("bag"), num_classes=0)
+    with pytest.raises(SettingError, match="num_tags must be above 0; got 0"):
+        Tagger(TaggerConfig(), reader("bag"), num_tags=0)
+    with pytest.raises(SettingError, match="max_length must be at least 1; got 0"):
+        best_spans(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2).bool(), max_length=0)

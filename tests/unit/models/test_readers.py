@@ -1,0 +1,92 @@
+"""What reads a text for a head: padding, neighbours, words read from their parts."""
+
+import pytest
+import torch
+
+from regard.errors import SettingError
+from regard.models import READERS
+
+B, N, L, VOCAB, PARTS = 3, 7, 5, 19, 11
+SIZES = {
+    "bag": {"embed_dim": 6},
+    "convolutional": {"embed_dim": 6, "channels": 4, "widths": (1, 3)},
+    "recurrent": {"embed_dim": 6, "hidden_dim": 5, "num_layers": 2},
+    "transformer": {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17},
+}
+KINDS = [(name, "none") for name in sorted(SIZES)]
+KINDS += [("bag", "bag"), ("convolutional", "lstm"), ("recurrent", "convolution")]
+every_kind = pytest.mark.parametrize(("name", "parts"), KINDS)
+
+
+def reader(name, parts):
+    config, made = READERS[name]
+    more = {} if parts == "none" else {"parts": parts, "parts_dim": 4}
+    vocab = {} if parts == "none" else {"parts_vocab": PARTS}
+    built = made(config(**SIZES[name], **more), vocab_size=VOCAB, **vocab)
+    for parameter in built.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return built.eval()
+
+
+def batch(parts):
+    ids, lengths = torch.randint(1, VOCAB, (B, N)), torch.tensor([7, 1, 4])
+    if parts == "none":
+        return ids, lengths, {}
+    spelled = torch.randint(1, PARTS, (B, N, L))
+    spelled[torch.arange(L) >= torch.randint(1, L + 1, (B, N, 1))] = 0
+    return ids, lengths, {"parts": spelled}
+
+
+@every_kind
+def test_padding_changes_nothing_of_words_and_of_their_parts(name, parts):
+    made, (ids, lengths, more) = reader(name, parts), batch(parts)
+    states = made(ids, lengths, **more)
+    assert states.shape == (B, N, made.output_dim)
+    for row, length in enumerate(lengths.tolist()):
+        alone = {key: each[row : row + 1, :length] for key, each in more.items()}
+        want = made(ids[row : row + 1, :length], **alone)[0]
+        torch.testing.assert_close(states[row, :length], want, atol=1e-5, rtol=1e-5)
+    if more:
+        wider = torch.nn.functional.pad(more["parts"], (0, 3))
+        torch.testing.assert_close(made(ids, lengths, parts=wider), states, atol=1e-5, rtol=1e-5)
+
+
+@every_kind
+def test_every_parameter_learns(name, parts):
+    made, (ids, lengths, more) = reader(name, parts).train(), batch(parts)
+    if name == "transformer":
+        more = {"segments": torch.arange(N).remainder(2).expand(B, N)}
+    made(ids, lengths, **more).square().sum().backward()
+    assert [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()] == []
+
+
+@pytest.mark.parametrize(("name", "reach"), [("bag", 0), ("convolutional", 1), ("recurrent", 6)])
+def test_how_far_a_state_sees(name, reach):
+    made, ids = reader(name, "none"), torch.randint(2, VOCAB, (1, N))
+    other = ids.clone()
+    other[0, 0] = 1
+    changed = (made(ids) - made(other))[0].abs().amax(-1) > 1e-9
+    assert changed.nonzero().max() == reach
+
+
+@pytest.mark.parametrize("parts", ["bag", "convolution", "lstm"])
+def test_a_word_never_seen_is_read_from_its_parts(parts):
+    made = reader("bag", parts)
+    unknown = torch.ones(1, 2, dtype=torch.long)
+    states = made(unknown, parts=torch.tensor([[[3, 4, 5], [3, 6, 5]]]))[0]
+    assert (states[0] - states[1]).abs().max() > 1e-3
+    order = made(unknown, parts=torch.tensor([[[3, 4, 5], [5, 4, 3]]]))[0]
+    assert ((order[0] - order[1]).abs().max() > 1e-3) == (parts != "bag")
+
+
+def test_what_is_wrong_is_named():
+    with pytest.raises(
+        SettingError, match=r"parts must be given where model.parts is set.*got none"
+    ):
+        reader("bag", "lstm")(torch.ones(1, 2, dtype=torch.long))
+    with pytest.raises(SettingError, match=r"got some with model\.parts = 'none'"):
+        reader("recurrent", "none")(*batch("none")[:2], **batch("bag")[2])
+    with pytest.raises(SettingError, match="parts_vocab must be above 0; got 0"):
+        READERS["bag"][1](READERS["bag"][0](parts="bag"), vocab_size=VOCAB)
+    with pytest.raises(SettingError, match=r"widths must be odd.*got \[1, 2\]"):
+        READERS["convolutional"][0](widths=(1, 2))
