@@ -21,7 +21,9 @@ SETTINGS = {
         "num_decoder_layers": 2,
         "ffn_dim": 31,
     },
+    "conv_seq2seq": {"embed_dim": 13, "hidden_dim": 17, "num_decoder_layers": 2},
     "rnn_seq2seq": {"embed_dim": 13, "hidden_dim": 17, "attention_dim": 11, "num_layers": 2},
+    "rnn_seq2seq copying": {"copy": True, "embed_dim": 13, "hidden_dim": 17, "attention_dim": 11},
     "rnn_seq2seq without attention": {"attention": "none", "embed_dim": 13, "hidden_dim": 17},
 }
 
@@ -30,7 +32,9 @@ SETTINGS = {
 def model(name):
     torch.manual_seed(5)
     config, architecture = MODELS[name.split()[0]]
-    made = architecture(config(**SETTINGS[name]), source_vocab=VOCAB, target_vocab=VOCAB)
+    made = architecture(
+        config(**SETTINGS[name]), source_vocab=VOCAB, target_vocab=VOCAB, shared_vocab=True
+    )
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return made.eval()

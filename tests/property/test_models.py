@@ -14,9 +14,12 @@ VOCAB, BOS = 19, 2
 LAYERS = {"num_encoder_layers": 2, "num_decoder_layers": 2}
 SIZES = {
     "transformer": {"model_dim": 12, "num_heads": 3, "ffn_dim": 17, **LAYERS},
+    "conv_seq2seq": {"embed_dim": 6, "hidden_dim": 10, **LAYERS},
     "rnn_seq2seq": {"embed_dim": 6, "hidden_dim": 10, "attention_dim": 7, "num_layers": 2},
 }
 KINDS = {
+    "conv_seq2seq": {"kernel_size": 5},
+    "conv_seq2seq plain": {"weight_norm": False, "kernel_size": 1, "tie_embeddings": False},
     "transformer": {},
     "transformer pre": {"norm": "pre", "activation": "gelu"},
     "transformer learned": {"positions": "learned", "tie_embeddings": "none"},

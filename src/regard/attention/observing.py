@@ -41,7 +41,7 @@ class Seen:
     kind: str
     layer: int
     query: Float[Tensor, "*batch N D"]
-    key: Float[Tensor, "*keys M D"]
+    key: Float[Tensor, "*keys M K"]
     score: Score
     mask: Mask | None
     bias: Float[Tensor, "..."] | PositionBias | None

@@ -9,6 +9,7 @@ from regard.layers.attention import (
     LocationAttention,
     ScoredAttention,
 )
+from regard.layers.convolution import GatedConvolution
 from regard.layers.crf import Crf
 from regard.layers.dropout import Dropout, dropout
 from regard.layers.embedding import TokenEmbedding
@@ -37,6 +38,7 @@ __all__ = [
     "DotAttention",
     "Dropout",
     "FeedForward",
+    "GatedConvolution",
     "KernelAttention",
     "LearnedPositions",
     "LocationAttention",

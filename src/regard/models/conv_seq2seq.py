@@ -1,0 +1,267 @@
+"""The convolutional encoder-decoder of Gehring et al. (2017), https://arxiv.org/abs/1705.03122."""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
+
+from regard.attention import Dot, Mask, at, attend, lengths
+from regard.checks import check_at_least, check_fraction
+from regard.layers import Dropout, GatedConvolution, LearnedPositions, TokenEmbedding
+
+# The sum of two numbers of one variance has twice that: halve it again (section 3.4).
+HALF = 0.5**0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConvSeq2SeqConfig:
+    """Sizes and options of a convolutional encoder-decoder.
+
+    The defaults are the sizes that Gehring et al.'s code has for some 100,000 pairs; the paper's
+    own, for millions, are 512 wide and 15 or 20 layers deep.
+
+    Attributes:
+        embed_dim: Width of the embeddings of both sides, and of what attention compares.
+        hidden_dim: Width of the convolutions' states.
+        num_encoder_layers: Convolutions that read the source.
+        num_decoder_layers: Convolutions that write the target, each with attention.
+        kernel_size: Places that a convolution sees, k; odd.
+        dropout: Share dropped of embeddings, of each convolution's inputs and before the last
+            layer.
+        weight_norm: Whether lengths and directions of the weights are learned apart.
+        max_length: Longest sequence, in tokens.
+        tie_embeddings: Whether the last layer is the target embeddings' table.
+    """
+
+    embed_dim: int = 256
+    hidden_dim: int = 256
+    num_encoder_layers: int = 4
+    num_decoder_layers: int = 3
+    kernel_size: int = 3
+    dropout: float = 0.2
+    weight_norm: bool = True
+    max_length: int = 1024
+    tie_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        for name in (
+            *("embed_dim", "hidden_dim", "num_encoder_layers", "num_decoder_layers"),
+            *("kernel_size", "max_length"),
+        ):
+            check_at_least(name, getattr(self, name), 1)
+        check_fraction("dropout", self.dropout)
+
+
+@dataclass(frozen=True)
+class Read:
+    """The source, as attention looks at it.
+
+    Attributes:
+        keys: The encoder's outputs, z.
+        values: The same with the embeddings added, z + e.
+        lengths: How many of them are real, m.
+        mask: The same as a mask.
+    """
+
+    keys: Float[Tensor, "B S E"]
+    values: Float[Tensor, "B S E"]
+    lengths: Int[Tensor, " B"]
+    mask: Mask
+
+    def select(self, rows: Int[Tensor, " K"]) -> "Read":
+        """That of these rows, in this order."""
+        kept = self.lengths[rows]
+        return Read(self.keys[rows], self.values[rows], kept, lengths(kept))
+
+
+@dataclass(frozen=True)
+class ConvState:
+    """What decoding carries from one token to the next.
+
+    Attributes:
+        past: The last inputs of each layer's convolution, all that it can see of earlier tokens.
+        read: The source.
+        length: Tokens so far.
+    """
+
+    past: tuple[Float[Tensor, "B P C"], ...]
+    read: Read
+    length: int
+
+    def select(self, rows: Int[Tensor, " K"]) -> "ConvState":
+        """The state of these rows, in this order; a row may come twice."""
+        return ConvState(
+            tuple(inputs[rows] for inputs in self.past), self.read.select(rows), self.length
+        )
+
+
+class ConvSeq2Seq(nn.Module):
+    """Reads and writes by stacks of gated convolutions; every layer of the decoder attends.
+
+    A layer of the encoder is ``(v(conv(h)) + h) √½``. A layer of the decoder attends in between:
+    with ``g`` the embeddings of the target so far, ``d = (W h + b + g) √½`` is matched with the
+    encoder's outputs z by plain dot products, and what is mixed is z + e, embeddings e included.
+    As in the authors' code, every sum of two is multiplied by √½, contexts by the √m of section
+    3.4, and the gradient of z is divided by the number of layers that attend to it.
+
+    Args:
+        config: Sizes and options.
+        source_vocab: Number of source ids.
+        target_vocab: Number of target ids, V.
+        shared_vocab: Whether both sides number the same tokens; the tables stay two all the same.
+    """
+
+    def __init__(
+        self,
+        config: ConvSeq2SeqConfig,
+        *,
+        source_vocab: int,
+        target_vocab: int,
+        shared_vocab: bool = False,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.max_length = config.max_length
+        embed, hidden = config.embed_dim, config.hidden_dim
+        self.source_embedding = TokenEmbedding(source_vocab, embed)
+        self.target_embedding = TokenEmbedding(target_vocab, embed)
+        self.source_positions = LearnedPositions(embed, max_length=config.max_length)
+        self.target_positions = LearnedPositions(embed, max_length=config.max_length)
+        self.output = (
+            self.target_embedding
+            if config.tie_embeddings
+            else TokenEmbedding(target_vocab, embed, scaled=False)
+        )
+        self.dropout = Dropout(config.dropout)
+        self.encoder_input = _linear(config, embed, hidden)
+        self.encoder = nn.ModuleList(
+            _convolution(config, is_causal=False) for _ in range(config.num_encoder_layers)
+        )
+        self.encoder_output = _linear(config, hidden, embed)
+        self.decoder_input = _linear(config, embed, hidden)
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        self.decoder_output = _linear(config, hidden, embed)
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, " B"],
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, " B"] | None = None,
+    ) -> tuple[Float[Tensor, "B T E"], None]:
+        """The decoder's outputs for a whole target at once (teacher forcing).
+
+        Args:
+            source: Token ids, padded on the right.
+            source_lengths: How many of them are real.
+            target: The target shifted right: begins with the start token.
+            target_lengths: How many of them are real; the outputs of padding mean nothing.
+
+        Returns:
+            States for :meth:`project`, and None: no auxiliary loss.
+        """
+        read = self._read(source, source_lengths)
+        states, _ = self._write(target, read, [None] * len(self.decoder), first=0)
+        return states, None
+
+    def project(self, states: Float[Tensor, "*batch E"]) -> Float[Tensor, "*batch V"]:
+        """The logits of the next token from the decoder's outputs."""
+        return self.output.logits(states)
+
+    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> ConvState:
+        """The state before the first token: the source read, zeros before the target."""
+        read = self._read(source, source_lengths)
+        width = self.config.hidden_dim
+        nothing = read.keys.new_zeros(len(source), self.config.kernel_size - 1, width)
+        return ConvState((nothing,) * len(self.decoder), read, 0)
+
+    def step(
+        self, token: Int[Tensor, " B"], state: ConvState
+    ) -> tuple[Float[Tensor, "B V"], ConvState]:
+        """Log-probabilities of the token after ``token``, and the state that includes it."""
+        states, past = self._write(token[:, None], state.read, state.past, first=state.length)
+        log_probs = torch.log_softmax(self.project(states[:, 0]).float(), dim=-1)
+        return log_probs, replace(state, past=tuple(past), length=state.length + 1)
+
+    def _read(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> Read:
+        places = torch.arange(source.shape[1], device=source.device)
+        is_real = (places < source_lengths[:, None]).unsqueeze(-1)
+        embedded = self.dropout(self.source_positions(self.source_embedding(source)))
+        states = self.encoder_input(embedded)
+        for convolution in self.encoder:
+            change, _ = convolution(states * is_real)
+            states = (change + states) * HALF
+        keys = _scale_gradient(self.encoder_output(states), 1 / len(self.decoder))
+        return Read(keys, (keys + embedded) * HALF, source_lengths, lengths(source_lengths))
+
+    def _write(
+        self,
+        target: Int[Tensor, "B T"],
+        read: Read,
+        past: list[None] | tuple[Tensor, ...],
+        *,
+        first: int,
+    ) -> tuple[Float[Tensor, "B T E"], list[Tensor]]:
+        """The outputs for tokens from place ``first`` on, and what later ones see of them."""
+        embedded = self.target_positions(self.target_embedding(target), first=first)
+        embedded = self.dropout(embedded)
+        states = self.decoder_input(embedded)
+        kept: list[Tensor] = []
+        for layer, block in enumerate(self.decoder):
+            with at("cross", layer):
+                states, inputs = block(states, embedded, read, past[layer])
+            kept.append(inputs)
+        return self.dropout(self.decoder_output(states)), kept
+
+
+class DecoderLayer(nn.Module):
+    """A convolution over the target so far, then attention to the source."""
+
+    def __init__(self, config: ConvSeq2SeqConfig) -> None:
+        super().__init__()
+        self.convolution = _convolution(config, is_causal=True)
+        self.query = _linear(config, config.hidden_dim, config.embed_dim)
+        self.context = _linear(config, config.embed_dim, config.hidden_dim)
+
+    def forward(
+        self,
+        states: Float[Tensor, "B N C"],
+        embedded: Float[Tensor, "B N E"],
+        read: Read,
+        past: Float[Tensor, "B P C"] | None,
+    ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B P C"]]:
+        """The states one layer further on, and the convolution's last inputs."""
+        changed, inputs = self.convolution(states, past)
+        query = (self.query(changed) + embedded) * HALF
+        mixed = attend(
+            query.to(read.keys.dtype), read.keys, read.values, score=Dot(), mask=read.mask
+        )
+        # The mean of m values has a variance of 1/m of theirs (section 3.4).
+        context = self.context(mixed * read.lengths.sqrt()[:, None, None])
+        return ((changed + context) * HALF + states) * HALF, inputs
+
+
+def _convolution(config: ConvSeq2SeqConfig, *, is_causal: bool) -> GatedConvolution:
+    return GatedConvolution(
+        config.hidden_dim,
+        config.kernel_size,
+        is_causal=is_causal,
+        dropout=config.dropout,
+        has_weight_norm=config.weight_norm,
+    )
+
+
+def _linear(config: ConvSeq2SeqConfig, input_dim: int, output_dim: int) -> nn.Linear:
+    """One that keeps the variance of what dropout leaves (section 3.5)."""
+    linear = nn.Linear(input_dim, output_dim)
+    nn.init.normal_(linear.weight, std=((1 - config.dropout) / input_dim) ** 0.5)
+    nn.init.zeros_(linear.bias)
+    return cast(nn.Linear, weight_norm(linear)) if config.weight_norm else linear
+
+
+def _scale_gradient(states: Tensor, scale: float) -> Tensor:
+    """The states themselves, whose gradient is multiplied."""
+    return states * scale + states.detach() * (1 - scale)

@@ -1,0 +1,85 @@
+import math
+
+import pytest
+import torch
+
+from regard.errors import SettingError
+from regard.layers import GatedConvolution
+
+B, N, C = 2, 7, 3
+
+
+def layer(kernel_size, **settings):
+    made = GatedConvolution(C, kernel_size, **settings).double()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter)
+    return made
+
+
+@pytest.mark.parametrize("has_weight_norm", [False, True])
+@pytest.mark.parametrize(
+    ("kernel_size", "is_causal"), [(1, False), (5, False), (2, True), (3, True)]
+)
+def test_result_is_one_half_gated_by_the_other(kernel_size, is_causal, has_weight_norm):
+    made = layer(kernel_size, is_causal=is_causal, has_weight_norm=has_weight_norm)
+    states = torch.randn(B, N, C, dtype=torch.float64)
+    W, b = made.convolution.weight.tolist(), made.convolution.bias.tolist()
+    found, _ = made(states)
+    middle = kernel_size - 1 if is_causal else kernel_size // 2
+    for row in range(B):
+        for n in range(N):
+            both = [
+                b[out]
+                + sum(
+                    W[out][c][k] * float(states[row, n + k - middle, c])
+                    for k in range(kernel_size)
+                    for c in range(C)
+                    if 0 <= n + k - middle < N
+                )
+                for out in range(2 * C)
+            ]
+            want = [a / (1 + math.exp(-g)) for a, g in zip(both[:C], both[C:], strict=True)]
+            torch.testing.assert_close(found[row, n], torch.tensor(want, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("kernel_size", [1, 2, 4])
+def test_place_by_place_gives_the_whole(kernel_size):
+    made = layer(kernel_size, is_causal=True)
+    states = torch.randn(B, N, C, dtype=torch.float64)
+    whole, _ = made(states)
+    past, found = None, []
+    for place in states.split(1, dim=1):
+        out, past = made(place, past)
+        assert past.shape == (B, kernel_size - 1, C)
+        found.append(out)
+    torch.testing.assert_close(torch.cat(found, 1), whole)
+
+
+def test_weight_norm_learns_lengths_apart_from_directions():
+    made = GatedConvolution(C, 3, has_weight_norm=True)
+    lengths, directions = made.convolution.parametrizations.weight.parameters()
+    before = made.convolution.weight.detach().clone()
+    directions.data.mul_(7)
+    torch.testing.assert_close(made.convolution.weight, before)
+    lengths.data.mul_(2)
+    torch.testing.assert_close(made.convolution.weight, 2 * before)
+
+
+def test_variance_is_kept_at_the_start():
+    made = GatedConvolution(512, 3)
+    out, _ = made(torch.randn(4, 50, 512))
+    # Gehring et al., section 3.5: that of x · sigmoid(y) is a bit over a quarter of 4.
+    assert 0.8 < out[:, 1:-1].var() < 1.6
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kernel_size": 0}, "kernel_size must be at least 1; got 0"),
+        ({"kernel_size": 4}, "kernel_size must be odd, to have a middle, unless is_causal; got 4"),
+        ({"kernel_size": 3, "dropout": 1.0}, r"dropout must be at least 0 and below 1; got 1\.0"),
+    ],
+)
+def test_wrong_setting_is_named(settings, message):
+    with pytest.raises(SettingError, match=message):
+        GatedConvolution(C, **settings)

@@ -1,0 +1,150 @@
+import math
+
+import pytest
+import torch
+
+from regard.attention import lengths, observe, weights
+from regard.errors import SettingError
+from regard.layers import CopyAttention, Pointer, mix
+from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, Transformer, TransformerConfig
+
+C, X, S, V = 3, 5, 4, 11
+
+
+def parts():
+    generator = torch.Generator().manual_seed(1)
+    readout = torch.randn(2, C, dtype=torch.float64, generator=generator)
+    inputs = torch.randn(2, X, dtype=torch.float64, generator=generator)
+    rows = torch.rand(2, S, dtype=torch.float64, generator=generator).softmax(-1)
+    return readout, inputs, rows, torch.tensor([[7, 4, 7, 3], [5, 6, 0, 0]])
+
+
+def pointer():
+    made = Pointer(X).double()
+    torch.nn.init.normal_(made.gate.weight)
+    torch.nn.init.normal_(made.gate.bias)
+    return made
+
+
+def test_result_is_equation_9():
+    made, table = pointer(), torch.randn(V, C, dtype=torch.float64)
+    readout, inputs, rows, source = parts()
+    found = made.log_probs(made(*parts()), C, lambda x: x @ table.T).exp()
+    for row in range(2):
+        gate = 1 / (1 + math.exp(-float((made.gate(inputs[row])).detach())))
+        logits = (readout[row] @ table.T).tolist()
+        total = sum(math.exp(logit) for logit in logits)
+        for w in range(V):
+            copied = sum(float(rows[row, i]) for i in range(S) if source[row, i] == w)
+            want = gate * math.exp(logits[w]) / total + (1 - gate) * copied
+            torch.testing.assert_close(found[row, w].item(), want)
+    torch.testing.assert_close(found.sum(-1), torch.ones(2, dtype=torch.float64))
+
+
+def test_a_word_the_vocabulary_would_never_give_is_copied():
+    made = pointer()
+    torch.nn.init.constant_(made.gate.bias, -20.0)
+    torch.nn.init.zeros_(made.gate.weight)
+    _, inputs, _, source = parts()
+    rows = torch.tensor([[0.1, 0.2, 0.1, 0.6], [0.9, 0.1, 0.0, 0.0]], dtype=torch.float64)
+    logits = torch.full((2, V), 0.0, dtype=torch.float64)
+    logits[0, 3] = logits[1, 5] = -300.0
+    states = made(torch.zeros(2, C, dtype=torch.float64), inputs, rows, source)
+    found = made.log_probs(states, C, lambda _: logits)
+    assert logits.argmin(-1).tolist() == found.argmax(-1).tolist() == [3, 5]
+    torch.testing.assert_close(found.exp()[0, 3].item(), 0.6, rtol=1e-6, atol=0)
+
+
+def test_gradients_pass_finite_differences():
+    made, table = pointer(), torch.randn(V, C, dtype=torch.float64)
+    readout, inputs, rows, source = parts()
+
+    def log_probs(readout, inputs, rows):
+        return made.log_probs(made(readout, inputs, rows, source), C, lambda x: x @ table.T)[
+            :, [3, 4, 5, 7]
+        ]
+
+    given = [tensor.clone().requires_grad_() for tensor in (readout, inputs, rows)]
+    assert torch.autograd.gradcheck(log_probs, given, fast_mode=True)
+
+
+def test_gradients_are_finite_where_nothing_is_copied_and_nothing_written():
+    made = Pointer(X)
+    readout, inputs, rows, source = (t.float() if t.is_floating_point() else t for t in parts())
+    rows = rows.clone()
+    rows[:, 0] = 0
+    given = [tensor.requires_grad_() for tensor in (readout, inputs, rows)]
+    logits = torch.full((2, V), -200.0).index_fill(1, torch.tensor([1]), 200.0)
+    states = made(*given, source)
+    made.log_probs(states, C, lambda x: logits + 0 * x.sum()).sum().backward()
+    assert all(tensor.grad.isfinite().all() for tensor in given)
+
+
+def test_copy_attention_is_one_scaled_head():
+    layer, n = CopyAttention(6), torch.tensor([5, 3])
+    states, memory = torch.randn(2, 7, 6), torch.randn(2, 5, 6)
+    keys = layer.key(memory)
+    scores = layer.query(states) @ keys.mT / 6**0.5
+    hidden = torch.arange(5) >= n[:, None, None]
+    expected = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+    torch.testing.assert_close(layer(states, keys, mask=lengths(n)), expected)
+
+
+def test_given_weights_are_mixed_and_seen_as_they_are():
+    log_weights = torch.randn(2, 3, 5, dtype=torch.float64)
+    log_weights[0, 1, 2:] = -torch.inf
+    values = torch.randn(2, 5, 7, dtype=torch.float64)
+    seen = []
+    with observe(seen.append):
+        found = mix(log_weights, values)
+    torch.testing.assert_close(found, log_weights.exp() @ values)
+    (call,) = seen
+    rows = weights(call.query, call.key, score=call.score, bias=call.bias, weighting=call.weighting)
+    torch.testing.assert_close(rows, log_weights.exp())
+
+
+MODELS = {
+    "recurrent": lambda: (RnnSeq2Seq, RnnSeq2SeqConfig(copy=True, embed_dim=4, hidden_dim=4)),
+    "transformer": lambda: (
+        Transformer,
+        TransformerConfig(
+            copy=True,
+            model_dim=4,
+            num_heads=2,
+            num_encoder_layers=1,
+            num_decoder_layers=1,
+            ffn_dim=4,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_two_vocabularies_cannot_be_copied_between(name):
+    architecture, config = MODELS[name]()
+    message = r"model\.copy must go with one vocabulary for both sides; got two\. Set tokenizer\.s"
+    with pytest.raises(SettingError, match=message):
+        architecture(config, source_vocab=9, target_vocab=9)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_what_is_copied_can_be_seen_and_is_in_the_source(name):
+    torch.manual_seed(2)
+    architecture, config = MODELS[name]()
+    model = architecture(config, source_vocab=40, target_vocab=40, shared_vocab=True).eval()
+    torch.nn.init.constant_(model.pointer.gate.bias, -30.0)
+    source, n = torch.tensor([[5, 9, 5, 6], [7, 8, 11, 11]]), torch.tensor([4, 2])
+    seen = []
+    with torch.no_grad(), observe(seen.append):
+        found = model.project(model(source, n, torch.tensor([[2, 5, 6], [2, 7, 7]]))[0]).exp()
+    looked = [
+        weights(c.query, c.key, score=c.score, mask=c.mask) for c in seen if c.kind == "cross"
+    ]
+    rows = torch.cat(looked, 1) if name == "recurrent" else looked[-1]
+    for row, t in ((0, 0), (0, 2), (1, 1)):
+        for place, token in enumerate(source[row, : n[row]].tolist()):
+            same = source[row, : n[row]] == token
+            want = rows[row, t, : n[row]][same].sum()
+            torch.testing.assert_close(found[row, t, token], want, rtol=1e-4, atol=1e-6)
+            assert place < n[row]
+    assert found[1, :, 11].max() < 1e-6

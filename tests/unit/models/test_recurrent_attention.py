@@ -1,0 +1,348 @@
+"""Each way of looking at the source against its paper's formula, in plain float64 loops."""
+
+from itertools import product
+from math import exp, tanh
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from regard.attention import Picked, at, lengths, observe, weights
+from regard.layers import AdditiveAttention, BilinearAttention, DotAttention
+from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, recurrent_attention
+from regard.models.recurrent_attention import (
+    Covering,
+    Memory,
+    Mixture,
+    Near,
+    Sampled,
+    Soft,
+    reinforce,
+)
+from regard.text import EOS_ID
+
+B, S, Q, Y, E = 2, 7, 5, 3, 11
+LENGTHS = torch.tensor([7, 4])
+F64 = torch.float64
+
+
+def memory(look):
+    generator = torch.Generator().manual_seed(3)
+    states = torch.randn(B, S, Y, dtype=F64, generator=generator)
+    values = torch.randn(B, S, E, dtype=F64, generator=generator)
+    keys = states if look is None else look.prepare(states)
+    return Memory(keys, values, LENGTHS, lengths(LENGTHS))
+
+
+def queries(steps):
+    return torch.randn(steps, B, Q, dtype=F64, generator=torch.Generator().manual_seed(4))
+
+
+def bilinear():
+    torch.manual_seed(2)
+    return BilinearAttention(Q, Y).double()
+
+
+def walk(way, look, steps=3):
+    """The glances of some steps, and the weights that an observer saw."""
+    seen, glances = [], []
+    known = memory(look)
+    focus = way.start(known)
+    with observe(seen.append), at("cross", 0):
+        for query in queries(steps):
+            glances.append(way(look, query, known, focus))
+            focus = glances[-1].focus
+    assert [(call.kind, call.layer) for call in seen] == [("cross", 0)] * steps
+    rows = [
+        weights(
+            call.query,
+            call.key,
+            score=call.score,
+            mask=call.mask,
+            bias=call.bias,
+            weighting=call.weighting,
+        )[:, 0]
+        for call in seen
+    ]
+    return glances, torch.stack(rows)
+
+
+def scores(look, query, known, row):
+    return (query @ look.w @ known.keys[row].T).tolist()[: int(LENGTHS[row])]
+
+
+def softmax(numbers):
+    powers = {place: exp(number) for place, number in numbers.items()}
+    return {place: power / sum(powers.values()) for place, power in powers.items()}
+
+
+def assert_mixes(glances, rows, expected):
+    """The weights that were seen are these, and contexts are values mixed by them."""
+    known = memory(None)
+    for step, glance in enumerate(glances):
+        for row in range(B):
+            want = torch.tensor([expected(step, row).get(s, 0.0) for s in range(1, S + 1)])
+            torch.testing.assert_close(rows[step, row], want.to(F64), rtol=1e-6, atol=1e-7)
+            context = rows[step, row] @ known.values[row]
+            torch.testing.assert_close(glance.context[row], context)
+
+
+def test_local_p_is_a_softmax_near_the_predicted_place_times_a_gaussian():
+    look, reach = bilinear(), 2
+    way = Near(Q, reach, is_predictive=True).double()
+    glances, rows = walk(way, look)
+    W, v = way.inner.weight.tolist(), way.outer.weight[0].tolist()
+
+    def expected(step, row):
+        query = queries(3)[step, row]
+        hidden = [tanh(sum(w * q for w, q in zip(r, query.tolist(), strict=True))) for r in W]
+        centre = int(LENGTHS[row]) / (1 + exp(-sum(a * b for a, b in zip(v, hidden, strict=True))))
+        found = dict(enumerate(scores(look, query, memory(look), row), 1))
+        align = softmax({s: e for s, e in found.items() if abs(s - centre) <= reach})
+        return {s: a * exp(-((s - centre) ** 2) / (2 * (reach / 2) ** 2)) for s, a in align.items()}
+
+    assert_mixes(glances, rows, expected)
+    assert (rows.sum(-1) < 1).all()
+
+
+def test_local_m_is_a_softmax_around_the_number_of_the_step():
+    look, reach = bilinear(), 1
+    glances, rows = walk(Near(Q, reach, is_predictive=False), look)
+
+    def expected(step, row):
+        found = dict(enumerate(scores(look, queries(3)[step, row], memory(look), row), 1))
+        return softmax({s: e for s, e in found.items() if abs(s - (step + 1)) <= reach})
+
+    assert_mixes(glances, rows, expected)
+
+
+def test_local_m_sees_nothing_beyond_the_end():
+    look = bilinear()
+    glances, rows = walk(Near(Q, 1, is_predictive=False), look, steps=9)
+    assert rows[5:, 1].eq(0).all()
+    assert glances[8].context.eq(0).all()
+    assert rows[4, 1].sum() == 1
+
+
+def test_graves_window_is_a_sum_of_bumps_that_only_move_on():
+    torch.manual_seed(5)
+    way = Mixture(Q, 3).double()
+    glances, rows = walk(way, None)
+    W, b = way.window.weight.tolist(), way.window.bias.tolist()
+    kappas = torch.zeros(4, B, 3, dtype=F64)
+
+    def hats(step, row):
+        query = queries(3)[step, row].tolist()
+        return [
+            sum(w * q for w, q in zip(r, query, strict=True)) + c for r, c in zip(W, b, strict=True)
+        ]
+
+    for step, row, k in product(range(3), range(B), range(3)):
+        kappas[step + 1, row, k] = kappas[step, row, k] + exp(hats(step, row)[6 + k])
+
+    def expected(step, row):
+        found, kappa = hats(step, row), kappas[step + 1, row].tolist()
+        return {
+            u: sum(exp(found[k]) * exp(-exp(found[3 + k]) * (kappa[k] - u) ** 2) for k in range(3))
+            for u in range(1, int(LENGTHS[row]) + 1)
+        }
+
+    assert_mixes(glances, rows, expected)
+    for glance, kappa in zip(glances, kappas[1:], strict=True):
+        torch.testing.assert_close(glance.focus.past, kappa)
+
+
+def test_a_single_bump_never_goes_back():
+    torch.manual_seed(6)
+    way = Mixture(Q, 1).double()
+    glances, rows = walk(way, None, steps=12)
+    places = torch.stack([glance.focus.past for glance in glances])
+    assert (places[1:] > places[:-1]).all()
+    best = rows.argmax(-1)
+    assert (best[1:] >= best[:-1]).all()
+    assert best[-1].tolist() == [6, 3]
+
+
+@pytest.mark.parametrize("make", [bilinear, lambda: AdditiveAttention(Q, Y, 13).double()])
+def test_coverage_joins_the_score_and_looking_again_costs(make):
+    look = make()
+    key_dim = 13 if isinstance(look, AdditiveAttention) else Y
+    way = Covering(key_dim).double()
+    torch.nn.init.normal_(way.w)
+    glances, rows = walk(way, look)
+    covered = [[0.0] * S for _ in range(B)]
+    known = memory(look)
+
+    def score(query, row, s):
+        if key_dim == Y:
+            return float(query @ look.w @ (known.keys[row, s] + covered[row][s] * way.w))
+        # See et al., equation 11: v · tanh(W_h h_i + W_s s_t + w_c c_i + b)
+        inner = known.keys[row, s] + look.query(query) + covered[row][s] * way.w
+        return sum(w * tanh(x) for w, x in zip(look.w.tolist(), inner.tolist(), strict=True))
+
+    expected = {}
+    for step, glance in enumerate(glances):
+        for row in range(B):
+            query = queries(3)[step, row]
+            with torch.no_grad():
+                found = {s + 1: score(query, row, s) for s in range(int(LENGTHS[row]))}
+            expected[step, row] = softmax(found)
+            penalty = sum(min(a, covered[row][s - 1]) for s, a in expected[step, row].items())
+            torch.testing.assert_close(glance.penalty[row].item(), penalty)
+        for row in range(B):
+            for s, a in expected[step, row].items():
+                covered[row][s - 1] += a
+    assert_mixes(glances, rows, lambda step, row: expected[step, row])
+    assert glances[0].penalty.abs().max().item() == 0
+    torch.testing.assert_close(glances[-1].focus.past, torch.tensor(covered, dtype=F64))
+    torch.testing.assert_close(glances[1].weights, rows[1])
+
+
+def test_weights_of_soft_attention_are_those_that_mix():
+    look = bilinear()
+    glances, rows = walk(Soft(shows_weights=True), look)
+    plain, _ = walk(Soft(), look)
+    for glance, other, row in zip(glances, plain, rows, strict=True):
+        torch.testing.assert_close(glance.weights, row)
+        torch.testing.assert_close(glance.context, other.context)
+
+
+def test_hard_attention_takes_the_best_place_in_use():
+    look = bilinear()
+    glances, rows = walk(Sampled().eval(), look)
+    for step, glance in enumerate(glances):
+        for row in range(B):
+            found = scores(look, queries(3)[step, row], memory(look), row)
+            best = found.index(max(found))
+            assert torch.equal(glance.context[row], memory(look).values[row, best])
+            assert rows[step, row].argmax() == best
+            assert rows[step, row].sum() == 1
+
+
+def test_hard_attention_draws_one_place_while_training():
+    look, known = bilinear(), memory(bilinear())
+    glance = Sampled().train()(look, queries(1)[0], known, Sampled().start(known))
+    for row in range(B):
+        (index,) = (known.values[row] == glance.context[row]).all(-1).nonzero()[0].tolist()
+        found = dict(enumerate(scores(look, queries(1)[0, row], known, row)))
+        torch.testing.assert_close(glance.log_prob[row].exp().item(), softmax(found)[index])
+
+
+WAYS = {
+    "soft": lambda: Soft(shows_weights=True),
+    "coverage": lambda: Covering(Y),
+    "local-p": lambda: Near(Q, 2, is_predictive=True),
+    "mixture": lambda: Mixture(Q, 2),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WAYS))
+def test_gradients_pass_finite_differences(name):
+    torch.manual_seed(7)
+    way, look, known = WAYS[name]().double(), bilinear(), memory(bilinear())
+    parameters = [p.detach().requires_grad_() for p in way.parameters()]
+
+    def two_steps(query, keys, values, *tensors):
+        names = [n for n, _ in way.named_parameters()]
+        given = Memory(keys, values, LENGTHS, known.mask)
+        step = lambda focus: torch.func.functional_call(  # noqa: E731
+            way, dict(zip(names, tensors, strict=True)), (look, query, given, focus)
+        )
+        one = step(way.start(given))
+        other = step(one.focus)
+        return one.context, other.context
+
+    inputs = [queries(1)[0], known.keys.detach(), known.values.detach()]
+    inputs = [tensor.clone().requires_grad_() for tensor in inputs]
+    assert torch.autograd.gradcheck(two_steps, (*inputs, *parameters), fast_mode=True)
+
+
+def test_reinforce_weighs_each_draw_by_what_came_after_it_beside_the_others():
+    log_probs = torch.tensor([[-1.0, -2.0, -0.5], [-0.3, -0.7, -9.0]], requires_grad=True)
+    gains = torch.tensor([[-1.0, -4.0, -2.0], [-3.0, -5.0, 77.0]])
+    is_real = torch.tensor([[True, True, True], [True, True, False]])
+    reinforce(log_probs, gains, is_real).backward()
+    # Rewards to come: 7, 6, 2 lost over 3, 2, 1 tokens; 8 and 5 over 2 and 1.
+    expected = [[-(-7 + 3 * 8 / 2), -(-6 + 2 * 5), 2.0], [-(-8 + 2 * 7 / 3), -(-5 + 6 / 2), 0]]
+    torch.testing.assert_close(log_probs.grad, torch.tensor(expected))
+
+
+def test_the_gradient_of_hard_attention_is_exact_on_average(monkeypatch):
+    config = RnnSeq2SeqConfig(
+        embed_dim=3, hidden_dim=4, attention_dim=3, dropout=0.0, hard=True, cell="rnn"
+    )
+    model = RnnSeq2Seq(config, source_vocab=9, target_vocab=9).double().train()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    source, source_lengths = torch.tensor([[4, 5], [6, 7]]), torch.tensor([2, 2])
+    target, target_lengths = torch.tensor([[2, 8], [2, 5]]), torch.tensor([2, 1])
+    labels = torch.tensor([[8, EOS_ID], [EOS_ID, 0]])
+    names = [name for name, _ in model.named_parameters()]
+    exact, mean = [
+        {name: torch.zeros_like(p) for name, p in model.named_parameters()} for _ in range(2)
+    ]
+    total = 0.0
+    for draws in product(range(2), repeat=4):
+        chosen = iter(torch.tensor(draws).view(2, 2, 1))  # step, row
+        log_probs = []
+
+        def drawn(query, key, value, *, score, mask):
+            index = next(chosen)  # noqa: B023
+            found = weights(query, key, score=score, mask=mask)[:, 0].log()
+            log_probs.append(found.gather(1, index))  # noqa: B023
+            context = value.gather(1, index.unsqueeze(-1).expand(-1, 1, value.shape[-1]))
+            return Picked(context, index, log_probs[-1])  # noqa: B023
+
+        monkeypatch.setattr(recurrent_attention, "pick", drawn)
+        states, auxiliary = model(source, source_lengths, target, target_lengths)
+        logits = model.project(states)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=0, reduction="sum"
+        )
+        chance = torch.cat(log_probs, 1).sum().exp()
+        total += float(chance)
+        for sums, objective, share in (
+            (mean, loss + auxiliary, float(chance)),
+            (exact, chance * loss, 1.0),
+        ):
+            grads = torch.autograd.grad(
+                objective, list(model.parameters()), retain_graph=True, allow_unused=True
+            )
+            for name, grad in zip(names, grads, strict=True):
+                if grad is not None:
+                    sums[name] += share * grad
+    assert abs(total - 1) < 1e-9
+    assert exact["look.w"].abs().max() > 1e-3
+    for name in names:
+        torch.testing.assert_close(mean[name], exact[name], rtol=1e-5, atol=1e-6)
+
+
+def test_the_loss_of_coverage_is_summed_over_real_tokens():
+    config = RnnSeq2SeqConfig(
+        embed_dim=6, hidden_dim=10, attention_dim=7, dropout=0.0, coverage=True, coverage_weight=0.5
+    )
+    model = RnnSeq2Seq(config, source_vocab=23, target_vocab=23)
+    source, target = torch.randint(4, 23, (B, S)), torch.randint(4, 23, (B, 5))
+    n = torch.tensor([5, 2])
+    _, loss = model.train()(source, LENGTHS, target, n)
+    seen = []
+    with observe(seen.append):
+        assert model.eval()(source, LENGTHS, target, n)[1] is None
+    rows = [weights(c.query, c.key, score=c.score, mask=c.mask)[:, 0] for c in seen]
+    expected = 0.0
+    for row, count in enumerate(n.tolist()):
+        for t in range(count):
+            before = sum((rows[k][row] for k in range(t)), torch.zeros(S))
+            expected += float(torch.minimum(rows[t][row], before).sum())
+    torch.testing.assert_close(float(loss), expected / 2)
+
+
+def test_dot_scores_compare_with_the_sum_of_both_directions():
+    config = RnnSeq2SeqConfig(embed_dim=6, hidden_dim=10, decoder="luong", attention="dot")
+    model = RnnSeq2Seq(config, source_vocab=23, target_vocab=23).eval()
+    source = torch.randint(4, 23, (B, S))
+    states, _ = model.encoder(model.source_embedding(source), LENGTHS)
+    found = model.start(source, LENGTHS).memory
+    torch.testing.assert_close(found.keys, states[..., :10] + states[..., 10:])
+    assert isinstance(model.look, DotAttention)
+    assert model.look.is_scaled is False
