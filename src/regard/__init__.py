@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         where,
         window,
     )
-    from regard.interop import edit, use, watch
+    from regard.interop import edit, trust, use, watch
 
 # Where each public name lives.
 _HOMES = {
@@ -97,6 +97,7 @@ _HOMES = {
     "summarize_seen": "regard.attention",
     "testing": "regard.attention",
     "transposed": "regard.attention",
+    "trust": "regard.interop",
     "use": "regard.interop",
     "watch": "regard.interop",
     "weights": "regard.attention",
@@ -145,6 +146,7 @@ __all__ = [
     "summarize_seen",
     "testing",
     "transposed",
+    "trust",
     "use",
     "watch",
     "weights",

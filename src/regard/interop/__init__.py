@@ -3,6 +3,18 @@
 from regard.interop.edit import Edits, edit
 from regard.interop.models import use
 from regard.interop.torch_modules import EngineAttention
+from regard.interop.trust import Trust, rank_correlation, trust
 from regard.interop.watch import Watch, Watched, watch
 
-__all__ = ["Edits", "EngineAttention", "Watch", "Watched", "edit", "use", "watch"]
+__all__ = [
+    "Edits",
+    "EngineAttention",
+    "Trust",
+    "Watch",
+    "Watched",
+    "edit",
+    "rank_correlation",
+    "trust",
+    "use",
+    "watch",
+]

@@ -177,12 +177,24 @@ class EngineAttention(nn.MultiheadAttention):
             given.append(attn_mask.reshape(B, H, N, M - added) if per_head else attn_mask)
         if key_padding_mask is not None:
             given.append(key_padding_mask.reshape(B, 1, 1, M - added))
-        for hidden in (F.pad(each, (0, added)) for each in given):
-            if hidden.dtype == torch.bool:
+        for each in (F.pad(each, (0, added)) for each in given):
+            hidden, rest = _parts(each.to(query.dtype) if each.is_floating_point() else each)
+            if hidden is not None:
                 mask = dense(~hidden) if mask is None else mask & dense(~hidden)
-            else:
-                bias = hidden.to(query.dtype) if bias is None else bias + hidden.to(query.dtype)
+            if rest is not None:
+                bias = rest if bias is None else bias + rest
         return {"mask": mask, "bias": bias}
+
+
+def _parts(given: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """What a mask of torch hides, and what it adds: torch makes floats of booleans on the way."""
+    if given.dtype == torch.bool:
+        return given, None
+    hidden = given == float("-inf")
+    if not bool(hidden.any()):
+        return None, given
+    rest = given.masked_fill(hidden, 0.0)
+    return hidden, rest if rest.requires_grad or bool(rest.any()) else None
 
 
 def _check_mask(name: str, mask: Tensor | None, shapes: list[tuple[int, ...]]) -> None:

@@ -1,0 +1,305 @@
+"""How far to trust attention as an explanation: beside it, what changes when a token goes.
+
+Jain & Wallace (2019), https://arxiv.org/abs/1902.10186, compare attention with leave-one-out and
+with gradients in this way; low rank correlations say that weights do not tell what mattered.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.attention import Mask, dense
+from regard.checks import check_at_least
+from regard.errors import SettingError, ShapeError
+from regard.interop.edit import Ground, edit
+from regard.interop.watch import Watch, watch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trust:
+    """What attention says of one output's inputs, and what else does; one number per input token.
+
+    Attributes:
+        log_prob: Of the output that is explained.
+        output: Its place among the outputs (of a classifier, the place that is looked from), and
+            the number of the token or class.
+        places: Which places of the input the numbers are for: all that are no padding.
+        evidence: By name: "removed", how much the log-probability falls without the token;
+            "gradient", the gradient of the log-probability times the token's embedding;
+            "attention", the output's weights, a mean over layers and heads; "rollout", the same
+            through all layers, where all attention is of one text to itself.
+        correlation: The rank correlation of the sizes of each two of them; NaN where one is the
+            same everywhere.
+    """
+
+    log_prob: float
+    output: tuple[int, int]
+    places: Int[Tensor, " P"]
+    evidence: dict[str, Float[Tensor, " P"]]
+    correlation: dict[tuple[str, str], float]
+
+    def __str__(self) -> str:
+        names = list(self.evidence)
+        lines = ["place " + " ".join(f"{name:>10}" for name in names)]
+        for row, place in enumerate(self.places.tolist()):
+            numbers = " ".join(f"{self.evidence[name][row]:10.4f}" for name in names)
+            lines.append(f"{place:5} {numbers}")
+        lines += [
+            f"{one} and {other}: rank correlation {number:.2f}"
+            for (one, other), number in self.correlation.items()
+        ]
+        return "\n".join(lines)
+
+
+def trust(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    output: tuple[int | None, int | None] = (None, None),
+    *,
+    replacement: int | None = None,
+    rows: int = 16,
+) -> Trust:
+    """Attention beside leave-one-out and gradient × input, with their rank correlations.
+
+    Without its token, a place is hidden from every other's attention, in all layers; what stands
+    there reaches the output only if the output is at that very place. With ``replacement`` another
+    token stands there instead.
+
+    Args:
+        model: One that ``watch`` can see, in evaluation mode: its outputs have ``logits``,
+            (B, T, V) or (B, V), or are states that ``model.project`` makes logits of.
+        inputs: What it is called with, by name, for one text: tensors with a batch axis of one.
+        output: The place and the token (or class) to explain; None is the last place that is no
+            padding (of a classifier that looks both ways, the first), and the likeliest token.
+        replacement: A token to put in place of each, such as a mask; None hides it.
+        rows: How many texts with a token less are computed at once.
+
+    Raises:
+        SettingError: The model has no logits, or no such output, or cannot be watched.
+        ShapeError: There is more than one text.
+
+    Example:
+        >>> from regard.models import Transformer, TransformerConfig
+        >>> config = TransformerConfig(model_dim=16, num_heads=2, num_encoder_layers=1,
+        ...     num_decoder_layers=1, ffn_dim=16)
+        >>> model = Transformer(config, source_vocab=11, target_vocab=11).eval()
+        >>> found = trust(model, {"source": torch.tensor([[4, 5, 6]]),
+        ...     "source_lengths": torch.tensor([3]), "target": torch.tensor([[1, 7]])})
+        >>> found.places.tolist(), sorted(found.evidence)
+        ([0, 1, 2], ['attention', 'gradient', 'removed'])
+    """
+    check_at_least("rows", rows, 1)
+    if model.training:
+        raise SettingError("model must be in evaluation mode; got training. Call model.eval().")
+    for name, tensor in inputs.items():
+        if isinstance(tensor, Tensor) and len(tensor) != 1:
+            raise ShapeError(f"inputs must be of one text; got {name} of {len(tensor)}.")
+    with torch.no_grad(), watch(model, top=0, map=1, keep=True) as seen:
+        logits = _logits(model, model(**inputs))
+    has_memory = any(each.kind == "cross" for each in seen)
+    counts = _counted(seen, has_memory)
+    place, token = _output(logits, output, seen, inputs, has_memory)
+    places = counts.nonzero().flatten()
+
+    def log_prob(answer: Any) -> Tensor:
+        found = _logits(model, answer)
+        chosen = found if found.dim() == 2 else found[:, place]
+        return torch.log_softmax(chosen.float(), dim=-1)[:, token]
+
+    with torch.no_grad():
+        whole = float(log_prob(model(**inputs)))
+    kinds = sorted({each.kind for each in seen if not has_memory or each.kind != "decoder"})
+    replaced = None if replacement is None else (_ids_of(inputs, len(counts)), replacement)
+    evidence = {
+        "removed": whole - _removed(model, inputs, log_prob, places, kinds, replaced, rows),
+        "gradient": _gradient(model, inputs, log_prob, len(counts))[places],
+        "attention": _row(seen, place, has_memory)[places],
+    }
+    if kinds in (["encoder"], ["decoder"]):
+        rollout = seen.rollout([place])
+        evidence["rollout"] = rollout.reshape(-1)[places]
+    sizes = {name: values.abs() for name, values in evidence.items()}
+    correlation = {
+        (one, other): rank_correlation(sizes[one], sizes[other])
+        for one, other in combinations(sizes, 2)
+    }
+    return Trust(whole, (place, token), places, evidence, correlation)
+
+
+def rank_correlation(one: Float[Tensor, " P"], other: Float[Tensor, " P"]) -> float:
+    """Spearman's: the correlation of ranks, equal values sharing the mean of theirs.
+
+    Example:
+        >>> rank_correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 9.0, 4.0]))
+        0.5
+        >>> rank_correlation(torch.tensor([1.0, 1.0]), torch.tensor([1.0, 2.0]))
+        nan
+    """
+    first, second = (ranks - ranks.mean() for ranks in (_ranks(one), _ranks(other)))
+    size = (first.square().sum() * second.square().sum()).sqrt()
+    return float(first @ second / size) if float(size) else float("nan")
+
+
+def _ranks(values: Tensor) -> Tensor:
+    _, which, counts = torch.unique(values.double(), return_inverse=True, return_counts=True)
+    last: Tensor = counts.cumsum(0).double()
+    ranks: Tensor = (last - (counts - 1) / 2)[which]
+    return ranks
+
+
+def _logits(model: nn.Module, answer: Any) -> Tensor:
+    found = getattr(answer, "logits", None)
+    project = getattr(model, "project", None)
+    if found is None and project is not None:
+        found = project(answer[0] if isinstance(answer, tuple) else answer)
+    if not isinstance(found, Tensor) or found.dim() not in (2, 3):
+        raise SettingError(
+            "model must give logits of (B, T, V) or (B, V), or have project(states); "
+            f"got {type(answer).__name__} from {type(model).__name__}."
+        )
+    return found
+
+
+def _counted(seen: Watch, has_memory: bool) -> Tensor:
+    """Which places of the input are no padding."""
+    kinds = {each.kind: each for each in reversed(seen)}
+    if has_memory and "encoder" not in kinds:
+        received = kinds["cross"].summary.received
+        return torch.ones(received.shape[-1], dtype=torch.bool, device=received.device)
+    of_input = kinds["encoder"] if "encoder" in kinds else kinds["decoder"]
+    return of_input.summary.counts[0].any(dim=0)
+
+
+def _output(
+    logits: Tensor,
+    output: tuple[int | None, int | None],
+    seen: Watch,
+    inputs: Mapping[str, Any],
+    has_memory: bool,
+) -> tuple[int, int]:
+    place, token = output
+    counts = next(each for each in seen if (each.kind == "cross") == has_memory).summary.counts[0]
+    length = counts.shape[-1]
+    if place is None:
+        is_first = logits.dim() == 2 and any(each.kind == "encoder" for each in seen)
+        place = 0 if is_first else int(counts.any(dim=0).nonzero().max())
+    if not 0 <= place < length:
+        raise SettingError(f"output must be at a place below {length}; got {place}.")
+    chosen = logits[0] if logits.dim() == 2 else logits[0, place]
+    if token is None:
+        token = int(chosen.argmax())
+    if not 0 <= token < len(chosen):
+        raise SettingError(f"output must be a token below {len(chosen)}; got {token}.")
+    return place, token
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _HideOne:
+    """Keeps one place of each batch row from everyone's attention."""
+
+    places: Tensor
+
+    def mask(self, ground: Ground) -> Mask | None:
+        keys = torch.arange(ground.keys.start, ground.keys.stop, device=ground.device)
+        return dense((keys != self.places[:, None])[:, None, None, :])
+
+    def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
+        return out
+
+
+@torch.no_grad()
+def _removed(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    log_prob: Any,
+    places: Tensor,
+    kinds: Sequence[str],
+    replacement: tuple[str, int] | None,
+    rows: int,
+) -> Tensor:
+    """The log-probability without each token."""
+    found = []
+    for some in torch.split(places, rows):
+        given = {
+            name: each.expand(len(some), *each.shape[1:]) if isinstance(each, Tensor) else each
+            for name, each in inputs.items()
+        }
+        if replacement is None:
+            with edit(model) as edits:
+                for kind in kinds:
+                    edits.change(_HideOne(some), kind=kind)
+                found.append(log_prob(model(**given)))
+        else:
+            name, token = replacement
+            ids = given[name].clone()
+            ids[torch.arange(len(some)), some] = token
+            found.append(log_prob(model(**{**given, name: ids})))
+    return torch.cat(found)
+
+
+def _ids_of(inputs: Mapping[str, Any], length: int) -> str:
+    """The name of the input's tokens: the first whole numbers of that length."""
+    for name, tensor in inputs.items():
+        is_ids = isinstance(tensor, Tensor) and tensor.dtype in (torch.int64, torch.int32)
+        if is_ids and tensor.shape == (1, length):
+            return name
+    raise SettingError(
+        f"replacement must be left out where no input is of token ids, (1, {length}); "
+        f"got inputs {', '.join(inputs)}."
+    )
+
+
+def _gradient(
+    model: nn.Module, inputs: Mapping[str, Any], log_prob: Any, length: int
+) -> Float[Tensor, " M"]:
+    """The gradient of the log-probability times the embedding, of each place of the input."""
+    found: list[Tensor] = []
+
+    def take(module: nn.Module, args: Any, embedded: Any) -> Any:
+        if found or not isinstance(embedded, Tensor) or embedded.shape[:2] != (1, length):
+            return None
+        found.append(embedded.detach().requires_grad_())
+        return found[0]
+
+    handle = _embedding_of(model).register_forward_hook(take)
+    try:
+        with torch.enable_grad():
+            answer = log_prob(model(**inputs))
+    finally:
+        handle.remove()
+    if not found:
+        raise SettingError(
+            f"model must embed its input, of {length} places, at once; "
+            f"got {type(model).__name__}, which does not."
+        )
+    (slope,) = torch.autograd.grad(answer.sum(), found)
+    return (slope * found[0].detach()).sum(dim=-1)[0]
+
+
+def _embedding_of(model: nn.Module) -> nn.Module:
+    """What makes vectors of the input's tokens."""
+    ours = getattr(model, "source_embedding", None)
+    if isinstance(ours, nn.Module):
+        return ours
+    theirs = getattr(model, "get_input_embeddings", None)
+    if theirs is not None and isinstance(made := theirs(), nn.Module):
+        return made
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            return module
+    raise SettingError(f"model must embed tokens; got {type(model).__name__} without a table.")
+
+
+def _row(seen: Watch, place: int, has_memory: bool) -> Float[Tensor, " M"]:
+    """What the output's place looks at: the mean over layers and heads."""
+    rows = [
+        seen.rows(each.layer, [place], each.kind, name=each.name)[0].mean(dim=0)[0]
+        for each in seen
+        if (each.kind == "cross") == has_memory
+    ]
+    return torch.stack(rows).mean(dim=0)

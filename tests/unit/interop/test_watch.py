@@ -1,0 +1,397 @@
+"""Whole models are watched: layers, kinds, names, steps, padding, and what is refused."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+import regard as rg
+from regard.attention.observing import current_editor, current_observer
+from regard.errors import SettingError, ShapeError
+from regard.layers import MultiHeadAttention
+from regard.models import Transformer, TransformerConfig
+
+V = 23
+
+
+def ours(**options):
+    config = TransformerConfig(
+        model_dim=12, num_heads=3, num_encoder_layers=2, num_decoder_layers=2, ffn_dim=7, **options
+    )
+    return Transformer(config, source_vocab=V, target_vocab=V).eval()
+
+
+def pair():
+    return {
+        "source": torch.randint(4, V, (2, 7)),
+        "source_lengths": torch.tensor([7, 5]),
+        "target": torch.randint(4, V, (2, 5)),
+    }
+
+
+def torchs():
+    layer = nn.TransformerEncoderLayer(12, 3, 7, batch_first=True)
+    return rg.use(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)).eval()
+
+
+def llama(**options):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=V,
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=7,
+        eos_token_id=None,
+        **options,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+def test_our_model_says_what_its_layers_look_at():
+    model, given = ours(), pair()
+    calls = []
+    with torch.no_grad(), rg.observe(calls.append), rg.watch(model, top=2) as seen:
+        model(**given)
+    assert [(each.kind, each.layer, each.call) for each in seen] == [
+        (kind, layer, 0) for kind in ("encoder", "decoder", "cross") for layer in (0, 1)
+    ]
+    assert [each.name for each in seen][::3] == ["encoder.0.attend", "decoder.1.attend"]
+    assert len(calls) == 6  # whoever observed before still does
+    for call in calls:
+        weights = rg.weights(call.query, call.key, mask=call.mask)
+        summary = seen.summary(call.layer, call.kind)
+        assert_close(summary.top_weights, weights.topk(2).values)
+
+
+def test_padding_does_not_count_in_the_encoder_and_a_targets_does_not_where_it_is_said():
+    model, given = ours(), pair()
+    with torch.no_grad(), rg.watch(model) as seen:
+        model(**given)
+    assert_close(
+        seen.summary(0, "encoder").received.sum(-1), torch.tensor([[7.0], [5.0]]).expand(2, 3)
+    )
+    real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    with torch.no_grad(), rg.watch(model, queries={"cross": real}) as seen:
+        model(**given)
+    assert_close(
+        seen.summary(0, "cross").received.sum(-1), torch.tensor([[5.0], [3.0]]).expand(2, 3)
+    )
+    assert_close(seen.summary(0, "decoder").received.sum(-1), torch.full((2, 3), 5.0))
+
+
+def test_steps_of_our_decoder_are_joined_and_are_those_of_one_pass():
+    model, given = ours(), pair()
+    with torch.no_grad(), rg.watch(model) as seen:
+        state = model.start(given["source"], given["source_lengths"])
+        for step in range(5):
+            _, state = model.step(given["target"][:, step], state)
+    with torch.no_grad(), rg.watch(model) as whole:
+        model(**given)
+    assert len(seen) == len(whole) == 6
+    for one, other in zip(seen, whole, strict=True):
+        assert (one.kind, one.layer, one.name) == (other.kind, other.layer, other.name)
+        for name, tensor in other.summary.tensors().items():
+            # How far a word of another text is depends on how many queries there are.
+            if (one.kind, name) != ("cross", "distance"):
+                assert_close(getattr(one.summary, name), tensor, msg=f"{one.kind} {name}")
+
+
+def test_each_forward_is_a_pass_of_its_own():
+    model, given = ours(), pair()
+    with torch.no_grad(), rg.watch(model, kinds="cross", layers=1) as seen:
+        model(**given)
+        model(**given | {"target": given["target"][:, :3]})
+    assert [each.call for each in seen] == [0, 1]
+    assert seen.summary(1).shape[-2:] == (3, 7)
+    assert seen.summary(1, call=0).shape[-2:] == (5, 7)
+
+
+def test_two_generations_are_two_passes():
+    model, ids = llama(), torch.randint(4, V, (1, 5))
+    options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    with rg.watch(model, layers=[2]) as seen:
+        model.generate(ids, **options)
+        model.generate(ids, **options, use_cache=False)
+    assert [each.call for each in seen] == [0, 1, 2, 3, 4]
+    assert [each.summary.shape[-2] for each in seen] == [8, 5, 6, 7, 8]
+
+
+def test_torchs_layers_are_told_apart():
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(12, 3, 7, batch_first=True), 2)
+    rg.use(decoder.eval())
+    mask = nn.Transformer.generate_square_subsequent_mask(5)
+    with torch.no_grad(), rg.watch(decoder) as seen:
+        decoder(torch.randn(2, 5, 12), torch.randn(2, 7, 12), tgt_mask=mask)
+    assert [(each.kind, each.layer, each.name) for each in seen] == [
+        ("decoder", 0, "layers.0.self_attn"),
+        ("decoder", 1, "layers.1.self_attn"),
+        ("cross", 0, "layers.0.multihead_attn"),
+        ("cross", 1, "layers.1.multihead_attn"),
+    ]
+
+
+def test_torchs_padding_does_not_count():
+    model = torchs()
+    hidden = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    with torch.no_grad(), rg.watch(model) as seen:
+        model(torch.randn(2, 5, 12), src_key_padding_mask=hidden)
+    assert [each.kind for each in seen] == ["encoder"] * 2
+    assert_close(seen.summary(1).received.sum(-1), torch.tensor([[5.0], [3.0]]).expand(2, 3))
+
+
+class Own(nn.Module):
+    """A model of someone's own, that attends by itself and with our layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(MultiHeadAttention(12, 3) for _ in range(2))
+        self.reader = MultiHeadAttention(12, 3, key_value_dim=12)
+
+    def forward(self, states):
+        for block in self.blocks:
+            states = block(states, mask=rg.causal())[0]
+        states = self.reader(states, memory=states * 2)[0]
+        return rg.attend(states, states)
+
+
+def test_a_model_that_names_no_places_is_told_by_its_modules():
+    model = Own().eval()
+    with torch.no_grad(), rg.watch(model) as seen:
+        model(torch.randn(2, 5, 12))
+    assert [(each.kind, each.layer, each.name) for each in seen] == [
+        ("encoder", 0, ""),
+        ("decoder", 0, "blocks.0"),
+        ("decoder", 1, "blocks.1"),
+        ("cross", 0, "reader"),
+    ]
+
+
+@pytest.mark.parametrize("make", [ours, llama])
+def test_chosen_heads_and_layers_are_those_of_the_whole(make):
+    model = make()
+    given = pair() if make is ours else {"input_ids": torch.randint(4, V, (2, 7))}
+    with torch.no_grad(), rg.watch(model) as whole, rg.watch(model, [1], [2, 0]) as part:
+        model(**given)
+    assert {each.layer for each in part} == {1}
+    for each in part:
+        assert each.heads == (2, 0)
+        want = whole.summary(1, each.kind)
+        for name, tensor in each.summary.tensors().items():
+            assert_close(tensor, getattr(want, name)[:, [2, 0]])
+
+
+def test_heads_of_a_bias_and_of_sinks_are_chosen_with_them():
+    class Odd(nn.Module):
+        def forward(self, states, bias, mask):
+            return rg.attend(states, states, bias=bias, mask=mask, weighting=rg.Softmax(sink))
+
+    sink, model = torch.randn(3), Odd()
+    states = torch.randn(2, 3, 5, 4)
+    for bias in (torch.randn(3, 5, 5), torch.randn(2, 1, 5, 5), rg.alibi(), None):
+        for mask in (None, rg.causal(), torch.rand(3, 5, 5) > 0.3):
+            with rg.watch(model) as whole, rg.watch(model, heads=1) as part:
+                model(states, bias, mask)
+            assert_close(part[0].summary.pooled, whole[0].summary.pooled[:, [1]])
+
+
+def test_exact_rows_of_what_was_kept():
+    model, ids = llama(), torch.randint(4, V, (2, 6))
+    options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    with rg.watch(model, keep=True, heads=[3, 1]) as seen:
+        model.generate(ids, **options)
+    rows = seen.rows(1, range(9))
+    assert rows.shape == (2, 2, 9, 9)
+    assert_close(rows, seen.summary(1).pooled)
+    assert_close(seen.rows(1, [7, 2]), rows[:, :, [7, 2]])
+    with pytest.raises(SettingError, match="queries must be places that were seen; got 9"):
+        seen.rows(1, [9])
+
+
+def test_rows_that_were_not_kept_are_refused():
+    model = torchs()
+    with torch.no_grad(), rg.watch(model) as seen:
+        model(torch.randn(1, 5, 12))
+    with pytest.raises(SettingError, match="keep must be True; got False"):
+        seen.rows(0, [1])
+
+
+def test_rollout_through_the_layers_of_a_model():
+    model = torchs()
+    with torch.no_grad(), rg.watch(model, keep=True) as seen:
+        model(torch.randn(1, 5, 12))
+    one, other = (seen.rows(layer, range(5)).mean(1)[0] / 2 + torch.eye(5) / 2 for layer in (0, 1))
+    assert_close(seen.rollout([4])[0], (other @ one)[[4]])
+
+
+def test_watching_changes_neither_outputs_nor_gradients():
+    model, ids = llama(), torch.randint(4, V, (2, 6))
+    rg.use(model)
+    grads = []
+    for look in (False, True):
+        model.zero_grad()
+        if look:
+            with rg.watch(model):
+                model(ids).logits.square().mean().backward()
+        else:
+            model(ids).logits.square().mean().backward()
+        grads.append([parameter.grad for parameter in model.parameters()])
+    for one, other in zip(*grads, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["eager", "sdpa"])
+def test_a_model_is_what_it_was_before_also_after_an_error_and_nested(name):
+    model = llama()
+    model.set_attn_implementation(name)
+
+    def hooks():
+        modules = list(model.modules())
+        return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules)
+
+    def fail():
+        with rg.watch(model), rg.edit(model):
+            with rg.watch(model):
+                pass
+            assert model.config._attn_implementation == "regard"
+            model(torch.tensor([[V + 1]]))
+
+    before = hooks()
+    with pytest.raises(IndexError):
+        fail()
+    assert model.config._attn_implementation == name
+    assert hooks() == before
+    assert current_observer() is None
+    assert current_editor() is None
+
+
+def test_parts_of_a_model_are_put_back_each_to_its_own():
+    from transformers import CLIPConfig, CLIPModel
+
+    small = {
+        "hidden_size": 12,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 3,
+        "intermediate_size": 7,
+    }
+    model = CLIPModel(
+        CLIPConfig(
+            text_config={**small, "vocab_size": V, "max_position_embeddings": 16},
+            vision_config={**small, "image_size": 4, "patch_size": 2},
+        )
+    )
+    model.set_attn_implementation({"text_config": "eager", "vision_config": "sdpa"})
+    before = (
+        model.config._attn_implementation,
+        model.text_model.config._attn_implementation,
+        model.vision_model.config._attn_implementation,
+    )
+    with torch.no_grad(), rg.watch(model.eval()) as seen:
+        model(torch.randint(0, V, (1, 5)), torch.randn(1, 3, 4, 4))
+    assert {each.name.split(".")[0] for each in seen} == {"text_model", "vision_model"}
+    assert before == (
+        model.config._attn_implementation,
+        model.text_model.config._attn_implementation,
+        model.vision_model.config._attn_implementation,
+    )
+    assert "eager" in before
+    assert "sdpa" in before
+
+
+def test_a_hugging_face_model_inside_another():
+    class Wrapped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = llama()
+
+        def forward(self, ids):
+            return self.inner(ids).logits
+
+    model = Wrapped()
+    with torch.no_grad(), rg.watch(model) as seen:
+        model(torch.randint(4, V, (1, 6)))
+    assert [each.name for each in seen] == [f"inner.model.layers.{n}.self_attn" for n in range(3)]
+
+
+def test_names_that_are_not_there_are_errors():
+    model, ids = llama(), torch.randint(4, V, (1, 6))
+
+    def look(**options):
+        with torch.no_grad(), rg.watch(model, **options) as seen:
+            model(ids)
+        return seen
+
+    with pytest.raises(SettingError, match="layers must be of 0, 1, 2; got 7"):
+        look(layers=[1, 7])
+    with pytest.raises(SettingError, match=r"heads must be below 4, .*layers\.0.*; got 4"):
+        look(heads=4)
+    with pytest.raises(SettingError, match="layers must be whole numbers from 0; got -1"):
+        look(layers=-1)
+    with pytest.raises(SettingError, match="kind must be one of"):
+        look(kinds="crosses")
+    with pytest.raises(ShapeError, match="queries must have a place for each of 6 queries"):
+        look(queries=torch.ones(1, 5, dtype=torch.bool))
+    with pytest.raises(SettingError, match="call must be of the passes that were seen, 1; got 1"):
+        look().summary(0, call=1)
+    with pytest.raises(SettingError, match=r"layer must be one of those .*; got layer=3"):
+        look().summary(3)
+
+
+def test_a_layer_of_several_kinds_must_be_told_which():
+    with torch.no_grad(), rg.watch(model := ours()) as seen:
+        model(**pair())
+    with pytest.raises(
+        SettingError, match=r"encoder 0 encoder\.0\.attend, .*; got layer=0, kind=None"
+    ):
+        seen.summary(0)
+    assert seen.summary(-1, "cross") is seen.summary(1, "cross")
+
+
+def test_models_whose_attention_cannot_be_seen_are_refused():
+    from transformers import DebertaV2Config, DebertaV2Model
+
+    small = {
+        "vocab_size": V,
+        "hidden_size": 12,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 3,
+        "intermediate_size": 7,
+    }
+    with (
+        pytest.raises(SettingError, match="AttentionInterface; got DebertaV2Model"),
+        rg.watch(DebertaV2Model(DebertaV2Config(**small))),
+    ):
+        pass
+    with (
+        pytest.raises(SettingError, match=r"Call regard\.use\(model\) first"),
+        rg.watch(nn.TransformerEncoderLayer(12, 3)),
+    ):
+        pass
+
+    def look(model):
+        with rg.watch(model):
+            model(torch.zeros(1, 12))
+
+    with pytest.raises(SettingError, match="got Linear, none of whose attention could be seen"):
+        look(nn.Linear(12, 12))
+
+
+def test_a_slice_of_queries_counts_through_the_steps():
+    model, ids = llama(), torch.randint(4, V, (1, 6))
+    with rg.watch(model, queries=slice(5, 8)) as seen:
+        model.generate(ids, max_new_tokens=5, do_sample=False, pad_token_id=0)
+    summary = seen.summary(0)
+    assert summary.counts[0, 0].nonzero().flatten().tolist() == [5, 6, 7]
+    assert_close(summary.received.sum(-1), torch.full((1, 4), 3.0))
+
+
+def test_a_long_generation_is_joined_as_it_goes():
+    model, ids = llama(), torch.randint(4, V, (1, 3))
+    with rg.watch(model, layers=0, map=8, keep=True) as seen:
+        out = model.generate(ids, max_new_tokens=70, do_sample=False, pad_token_id=0)
+    with torch.no_grad(), rg.watch(model, layers=0, map=8) as whole:
+        model(out[:, :-1])
+    for name, tensor in whole.summary(0).tensors().items():
+        assert_close(getattr(seen.summary(0), name), tensor, msg=name)
