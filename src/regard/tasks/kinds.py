@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from regard.models import LANGUAGE_MODELS, MODELS, READERS, ClassifierConfig
+from regard.models import LANGUAGE_MODELS, MODELS, READERS, ClassifierConfig, TaggerConfig
 from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.recipe import DataConfig, DecodingConfig
+from regard.tasks.tagging import Tagging, TaggingData
 from regard.text import TokenizerConfig
 
 
@@ -47,5 +48,8 @@ TASKS: dict[str, Kind] = {
         data=ClassificationData, models=READERS, head=ClassifierConfig, job=Classification
     ),
     "language_modelling": Kind(data=TextData, models=LANGUAGE_MODELS, job=LanguageModelling),
+    "tagging": Kind(
+        data=TaggingData, tokenizer=None, models=READERS, head=TaggerConfig, job=Tagging
+    ),
     "translation": Kind(data=DataConfig, models=_SEQ2SEQ, decoding=DecodingConfig),
 }

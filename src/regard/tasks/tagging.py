@@ -1,0 +1,467 @@
+"""Tagging: a label for each word, such as its part of speech, or the entity it is part of."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Int64
+from torch import Tensor, nn
+
+from regard.checks import check_at_least, check_fraction
+from regard.errors import DataError, SettingError
+from regard.metrics.labels import accuracy, macro_f1
+from regard.metrics.spans import entity_scores, is_bio
+from regard.models import READERS, Tagger
+from regard.tasks.held_out import hold_out
+from regard.tasks.job import Table
+from regard.tasks.label_tables import confusion_table, label_table
+from regard.tasks.recipe import Recipe
+from regard.text import PAD_ID, UNK_ID, BadLines, normalize
+from regard.text.files import read_table, write_plain
+from regard.text.records import OnBadLine
+from regard.text.tagged import TaggedWords, read_tagged
+from regard.text.vocabulary import Vocabulary
+
+_WORDS_FILE = "words.json"
+# Characters of a word that are read: its beginning and its end decide.
+_MOST_PARTS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaggingData:
+    """Where the tagged sentences are.
+
+    Attributes:
+        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv), or .jsonl.
+        valid: The same, for validation; empty takes a few sentences from the training text.
+        test: The same, for ``evaluate``.
+        word: The word's column, from 1; not of .conllu.
+        tag: The tag's column.
+        lowercase: Whether words are looked up in lower case; their characters are read as they are.
+        min_count: How often a word must occur to get an id.
+        drop_words: In training, the probability that a word which occurs once there is read as
+            unknown, so that the model learns what to do about those.
+        max_length: Longest sentence, in words, that is read at once; a longer one is read in parts.
+        on_bad_line: Whether a sentence that cannot be read is an ``error``, or is left out.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    word: int = 1
+    tag: int = 2
+    lowercase: bool = False
+    min_count: int = 1
+    drop_words: float = 0.0
+    max_length: int = 256
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        for name in ("word", "tag", "min_count", "max_length"):
+            check_at_least(name, getattr(self, name), 1)
+        check_fraction("drop_words", self.drop_words)
+        if self.word == self.tag:
+            raise SettingError(f"word and tag must be different columns; got {self.word} for both.")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedWords:
+    """A sentence as ids.
+
+    Attributes:
+        texts: Its words.
+        words: Of its words.
+        parts: Of each word's characters; empty where words are not read from them.
+        tags: Of the tags; -1 where not known.
+        rare: Whether each word occurs once in training.
+    """
+
+    texts: tuple[str, ...]
+    words: list[int]
+    parts: list[list[int]]
+    tags: list[int]
+    rare: list[bool]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordBatch:
+    """Padded sentences, batch first; one that is too long takes several rows.
+
+    Attributes:
+        words: Ids of the words.
+        lengths: How many of each row are real.
+        parts: Ids of the words' characters; None where words are not read from them.
+        tags: Ids of the tags; -1 where not known, and in padding.
+        owners: Which sentence each row is part of.
+        texts: The words of each sentence.
+    """
+
+    words: Int[Tensor, "R N"]
+    lengths: Int[Tensor, " R"]
+    parts: Int[Tensor, "R N L"] | None
+    tags: Int[Tensor, "R N"]
+    owners: list[int]
+    texts: list[tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """The tags of one sentence.
+
+    Attributes:
+        words: What is tagged.
+        tags: One a word.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+    def text(self) -> str:
+        """``word/tag`` with spaces between."""
+        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {"tokens": list(self.words), "tags": list(self.tags)}
+
+
+class Tagging:
+    """Words to tags.
+
+    Args:
+        recipe: Whose settings hold.
+        words: Learned from the training text.
+        parts: Characters, learned from it too.
+        tags: In order of their ids.
+        rare: Words that occur once in training.
+    """
+
+    unit: ClassVar[str] = "sentences"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        words: Vocabulary,
+        parts: Vocabulary,
+        tags: Sequence[str],
+        rare: Iterable[str] = (),
+    ) -> None:
+        self.recipe, self.words, self.parts, self.tags = recipe, words, parts, list(tags)
+        self._tag_ids = {tag: place for place, tag in enumerate(tags)}
+        self._rare = frozenset(rare)
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[TaggedWords]:
+        """The sentences of a split; none if the recipe names no file."""
+        data = recipe.data
+        return [
+            sentence
+            for file in recipe.files(split)
+            for sentence in read_tagged(
+                file,
+                word=data.word,
+                tag=data.tag,
+                on_bad_line=data.on_bad_line,
+                bad_lines=bad_lines,
+            )
+        ]
+
+    @classmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[TaggedWords]
+    ) -> tuple[list[TaggedWords], list[TaggedWords]]:
+        """The sentences to train on, and a few to validate on."""
+        return hold_out(examples, unit=cls.unit)
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[TaggedWords]) -> "Tagging":
+        """The job with the words, characters and tags of the training text.
+
+        Raises:
+            DataError: There are fewer than two tags.
+        """
+        data = recipe.data
+        tags = sorted({tag for example in examples for tag in example.tags or ()})
+        if len(tags) < 2:
+            raise DataError(
+                f"data.train must hold at least two different tags; got {tags}. "
+                "Is data.tag the tag's column?"
+            )
+        every = [_folded(word, data) for example in examples for word in example.words]
+        rare = [word for word, count in Counter(every).items() if count == 1]
+        characters = (part for example in examples for word in example.words for part in word)
+        return cls(
+            recipe,
+            Vocabulary.learn(every, min_count=data.min_count),
+            Vocabulary.learn(characters),
+            tags,
+            rare,
+        )
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "Tagging":
+        """The job with what ``save`` wrote."""
+        table = read_table(folder, _WORDS_FILE)
+        words, parts = Vocabulary(table["words"]), Vocabulary(table["parts"])
+        return cls(recipe, words, parts, table["tags"], table["rare"])
+
+    def save(self, folder: Path) -> None:
+        """Write words, characters and tags."""
+        folder.mkdir(parents=True, exist_ok=True)
+        table = {"words": self.words.units, "parts": self.parts.units, "tags": self.tags}
+        write_plain(folder, {**table, "rare": sorted(self._rare)}, _WORDS_FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's reader with new weights, and the tagger on it."""
+        _, read = READERS[self.recipe.model_type]
+        sizes = {"vocab_size": len(self.words)}
+        if self._reads_parts:
+            sizes["parts_vocab"] = len(self.parts)
+        allowed = self._allowed() if is_bio(self.tags) else None
+        reader = read(self.recipe.model, **sizes)
+        return Tagger(self.recipe.head, reader, num_tags=len(self.tags), allowed=allowed)
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        shown = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
+        return [
+            f"{len(self.words):,} words, {len(self.parts):,} characters",
+            f"{len(self.tags)} tags: {shown}",
+        ]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> TaggedWords:
+        """The words of a line or of a JSON record's "tokens".
+
+        Words of a line are parted by spaces; without one they are its characters, if those were the
+        words of the training text.
+
+        Raises:
+            DataError: There are no words.
+        """
+        if isinstance(record, str):
+            words = normalize(record).split()
+            if len(words) == 1 and all(len(word) == 1 for word in self.words.units[:200]):
+                words = list(words[0])
+        else:
+            found = record.get("tokens")
+            is_list = isinstance(found, list) and all(isinstance(word, str) for word in found)
+            words = [normalize(word) for word in found] if is_list else []  # type: ignore[union-attr]
+        if not words or not all(words):
+            raise DataError(f"{where}: tokens must hold words to tag; got {record!r}.")
+        return TaggedWords(tuple(words), None, where)
+
+    def encode(
+        self,
+        examples: Iterable[TaggedWords],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[EncodedWords]:
+        """Ids of each sentence.
+
+        Raises:
+            DataError: A tag was not met in training.
+        """
+        found = []
+        for example in examples:
+            folded = [_folded(word, self.recipe.data) for word in example.words]
+            found.append(
+                EncodedWords(
+                    example.words,
+                    self.words.ids(folded),
+                    [self.parts.ids(_ends(word)) for word in example.words]
+                    if self._reads_parts
+                    else [],
+                    self._ids_of_tags(example),
+                    [word in self._rare for word in folded],
+                )
+            )
+        return found
+
+    def lengths(self, encoded: Sequence[EncodedWords]) -> Int64[np.ndarray, " n"]:
+        """Words of each sentence."""
+        return np.array([len(each.words) for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[EncodedWords], *, generator: torch.Generator | None = None
+    ) -> WordBatch:
+        """A padded batch; with a generator, words that occur once may become unknown."""
+        longest = self.recipe.data.max_length
+        pieces = [
+            (owner, slice(first, first + longest))
+            for owner, each in enumerate(encoded)
+            for first in range(0, len(each.words), longest)
+        ]
+        words = _padded([encoded[owner].words[part] for owner, part in pieces], PAD_ID)
+        if generator is not None and self.recipe.data.drop_words:
+            rare = _padded([encoded[owner].rare[part] for owner, part in pieces], False)
+            drawn = torch.rand(words.shape, generator=generator) < self.recipe.data.drop_words
+            words = words.masked_fill(rare.bool() & drawn, UNK_ID)
+        parts = None
+        if self._reads_parts:
+            most = max(len(part) for each in encoded for part in each.parts)
+            parts = torch.full((*words.shape, most), PAD_ID)
+            for row, (owner, part) in enumerate(pieces):
+                for column, ids in enumerate(encoded[owner].parts[part]):
+                    parts[row, column, : len(ids)] = torch.tensor(ids)
+        return WordBatch(
+            words=words,
+            lengths=torch.tensor([len(encoded[owner].words[part]) for owner, part in pieces]),
+            parts=parts,
+            tags=_padded([encoded[owner].tags[part] for owner, part in pieces], -1),
+            owners=[owner for owner, _ in pieces],
+            texts=[each.texts for each in encoded],
+        )
+
+    def loss(
+        self, model: nn.Module, batch: WordBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """Minus the log-probability of the tags, and how many there are.
+
+        Raises:
+            SettingError: Labels are to be smoothed, which a sequence's probability has no sense of.
+        """
+        if smoothing:
+            raise SettingError(
+                f"training.label_smoothing must be 0 for tagging; got {smoothing}. Leave it 0."
+            )
+        scores = self._scores(model, batch)
+        loss: Tensor = model.loss(scores, batch.tags.clamp(min=0), batch.lengths)  # type: ignore[operator]
+        return loss, int(batch.lengths.sum())
+
+    def answers(self, model: nn.Module, batch: WordBatch) -> list[Tags]:
+        """The tags of each sentence."""
+        best = model.best(self._scores(model, batch), batch.lengths).tolist()  # type: ignore[operator]
+        found: list[list[str]] = [[] for _ in batch.texts]
+        for owner, row, length in zip(batch.owners, best, batch.lengths.tolist(), strict=True):
+            found[owner] += [self.tags[tag] for tag in row[:length]]
+        return [Tags(words, tuple(tags)) for words, tags in zip(batch.texts, found, strict=True)]
+
+    def score(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> dict[str, float]:
+        """Accuracy of tags; F1 of whole entities where tags are BIO, else averaged over tags."""
+        given, right = [each.tags for each in answers], _right(examples)
+        all_given, all_right = _flat(given), _flat(right)
+        if is_bio(self.tags):
+            f1 = entity_scores(given, right)[0].f1
+        else:
+            f1 = macro_f1(all_given, all_right)
+        return {"accuracy": accuracy(all_given, all_right), "f1": f1}
+
+    def goodness(self, answer: Tags, example: TaggedWords) -> float:
+        """The share of right tags."""
+        return accuracy(answer.tags, example.tags or answer.tags) / 100
+
+    def baselines(
+        self, train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
+    ) -> dict[str, list[Tags]]:
+        """Each word's most frequent tag in training; the most frequent of all for the others."""
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        for sentence in train:
+            for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
+                counts[word][tag] += 1
+        (most, _), *_ = sum(counts.values(), Counter[str]()).most_common(1)
+        best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+        return {
+            "each word's most frequent tag": [
+                Tags(example.words, tuple(best.get(word, most) for word in example.words))
+                for example in examples
+            ]
+        }
+
+    def tables(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> list[Table]:
+        """By entity type or by tag, known words and unknown ones, what was taken for what."""
+        given, right = [each.tags for each in answers], _right(examples)
+        flat = (_flat(given), _flat(right))
+        if is_bio(self.tags):
+            _, each = entity_scores(given, right)
+            rows = tuple((s.label, s.precision, s.recall, s.f1, s.count) for s in each)
+            columns = ("type", "precision", "recall", "F1", "count")
+            first = Table("by type of entity", columns, rows)
+        else:
+            first = label_table(*flat)
+        return [first, self._by_novelty(answers, examples), confusion_table(*flat)]
+
+    def fingerprint(self, example: TaggedWords) -> str:
+        """Its words and tags."""
+        return "\0".join((*example.words, *(example.tags or ()), ""))
+
+    def show(self, example: TaggedWords, answer: Tags) -> str:
+        """The words with their tags; where the tag is wrong, the right one behind it."""
+        shown = []
+        gold = example.tags or answer.tags
+        for word, tag, right in zip(example.words, answer.tags, gold, strict=True):
+            mark = f"/{tag}" if tag != "O" or right != "O" else ""
+            shown.append(f"{word}{mark}" + (f"(right: {right})" if tag != right else ""))
+        text = " ".join(shown)
+        return text if len(text) <= 240 else f"{text[:237]}…"
+
+    @property
+    def _reads_parts(self) -> bool:
+        return getattr(self.recipe.model, "parts", "none") != "none"
+
+    def _scores(self, model: nn.Module, batch: WordBatch) -> Float[Tensor, "R N K"]:
+        reading = {} if batch.parts is None else {"parts": batch.parts}
+        scores: Tensor = model(batch.words, batch.lengths, **reading)
+        return scores.float()
+
+    def _allowed(self) -> Bool[Tensor, "rows K"]:
+        """Which tag may follow which: I-X only B-X or I-X, and none may come first."""
+        allowed = torch.ones(len(self.tags) + 1, len(self.tags), dtype=torch.bool)
+        for place, tag in enumerate(self.tags):
+            if tag.startswith("I-"):
+                before = [other.partition("-")[2] == tag[2:] for other in self.tags]
+                allowed[:, place] = torch.tensor([*before, False])
+        return allowed
+
+    def _ids_of_tags(self, example: TaggedWords) -> list[int]:
+        if example.tags is None:
+            return [-1] * len(example.words)
+        unknown = [tag for tag in example.tags if tag not in self._tag_ids]
+        if unknown:
+            raise DataError(
+                f"{example.where}: tags must be ones met in training "
+                f"({', '.join(self.tags[:20])}); got {unknown[0]!r}."
+            )
+        return [self._tag_ids[tag] for tag in example.tags]
+
+    def _by_novelty(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> Table:
+        hits: dict[str, list[bool]] = {"known from training": [], "unknown": []}
+        for answer, example in zip(answers, examples, strict=True):
+            ids = self.words.ids(_folded(word, self.recipe.data) for word in example.words)
+            gold = example.tags or answer.tags
+            for found, right, word in zip(answer.tags, gold, ids, strict=True):
+                hits["unknown" if word == UNK_ID else "known from training"].append(found == right)
+        rows = tuple(
+            (name, 100 * sum(each) / len(each), len(each)) for name, each in hits.items() if each
+        )
+        return Table("by word", ("words", "accuracy", "count"), rows)
+
+
+def _folded(word: str, data: TaggingData) -> str:
+    return word.lower() if data.lowercase else word
+
+
+def _ends(word: str) -> str:
+    half = _MOST_PARTS // 2
+    return word if len(word) <= _MOST_PARTS else word[:half] + word[-half:]
+
+
+def _right(examples: Sequence[TaggedWords]) -> list[tuple[str, ...]]:
+    return [example.tags or () for example in examples]
+
+
+def _flat(rows: Iterable[Sequence[str]]) -> list[str]:
+    return [tag for row in rows for tag in row]
+
+
+def _padded(rows: Sequence[Sequence[int]], fill: int) -> Int[Tensor, "R N"]:
+    return nn.utils.rnn.pad_sequence(
+        [torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=fill
+    )

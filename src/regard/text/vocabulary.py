@@ -1,0 +1,41 @@
+"""A list of words, or of characters, with an id each, for text that is cut already."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from regard.text.pieces import PAD_ID, UNK_ID
+
+# Ids of padding and of what is not in the list.
+_SPECIAL = 2
+assert (PAD_ID, UNK_ID) == (0, 1)
+
+
+class Vocabulary:
+    """Ids of units: 0 pads, 1 is unknown.
+
+    Args:
+        units: In the order of their ids, from 2.
+
+    Example:
+        >>> words = Vocabulary.learn(["a", "b", "a"], min_count=2)
+        >>> words.ids(["a", "b"]), len(words)
+        ([2, 1], 3)
+    """
+
+    def __init__(self, units: Sequence[str]) -> None:
+        self.units = list(units)
+        self._ids = {unit: place for place, unit in enumerate(units, _SPECIAL)}
+
+    @classmethod
+    def learn(cls, units: Iterable[str], *, min_count: int = 1) -> "Vocabulary":
+        """The units that occur at least ``min_count`` times, the most frequent first."""
+        counts = Counter(units)
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return cls([unit for unit, count in ordered if count >= min_count])
+
+    def __len__(self) -> int:
+        return len(self.units) + _SPECIAL
+
+    def ids(self, units: Iterable[str]) -> list[int]:
+        """Their ids."""
+        return [self._ids.get(unit, UNK_ID) for unit in units]
