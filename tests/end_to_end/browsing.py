@@ -61,6 +61,10 @@ class Tab:
         """What an expression of JavaScript is in the page."""
         return self.page.evaluate(expression, argument)
 
+    def wait(self, function: str, argument: object = None) -> None:
+        """Waits until a function of JavaScript, ``(argument) => …``, is true in the page."""
+        self.page.wait_for_function(function, arg=argument)
+
     def text(self, selector: str) -> str:
         """What the first such element says."""
         return self.page.locator(selector).first.inner_text()
@@ -112,5 +116,5 @@ def tab(chromium: Browser, tmp_path: Path) -> Iterator[Tab]:
     found = open_tab(context, tmp_path)
     yield found
     context.close()
-    assert found.complaints == []
-    assert found.outside() == []
+    assert not found.complaints, found.complaints
+    assert not found.outside(), found.outside()

@@ -1,172 +1,40 @@
 """The page in a real browser: it draws what the document says and complains of nothing."""
 
-import fcntl
-import json
-import os
-import select
+import csv
+import io
+import re
 import shutil
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
+import numpy as np
 import pytest
+from playwright.sync_api import Browser
+from tests.end_to_end.browsing import Tab, open_tab
+from tests.end_to_end.long_texts import long_document, text_of_length
 
-from regard.viewer import AttentionMap, Document, Example, GoldLinks, Token, View, page
+from regard.viewer import (
+    AttentionMap,
+    Document,
+    Example,
+    GoldLinks,
+    LayerSummary,
+    Line,
+    Token,
+    View,
+    pack,
+    page,
+    show,
+)
+from regard.viewer.row_server import RowServer
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1280,1000",
-    "--remote-debugging-pipe",
-)
-LAUNCH = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4);"
-    "os.execv(sys.argv[3], sys.argv[3:])"
-)
 HOSTILE = "</script><img src=x onerror=document.title='broken'>\u2028<!--"
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-
-class Browser:
-    """One tab of Chromium, driven by the DevTools protocol over a pair of pipes."""
-
-    def __init__(self, profile: str) -> None:
-        assert CHROMIUM is not None
-        reading, self._commands = os.pipe()
-        self._answers, writing = os.pipe()
-        # Chromium wants its pipes as 3 and 4, so first move them out of the way of these.
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (reading, writing)]
-        flags = [*FLAGS, f"--user-data-dir={profile}"]
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCH, *map(str, ends), CHROMIUM, *flags],
-            pass_fds=ends,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for end in (reading, writing, *ends):
-            os.close(end)
-        self._buffer = b""
-        self._last = 0
-        self._session: str | None = None
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-
-    def attach(self) -> None:
-        tab = self.call("Target.createTarget", url="about:blank")["targetId"]
-        attached = self.call("Target.attachToTarget", targetId=tab, flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
-        self._last += 1
-        message: dict[str, Any] = {"id": self._last, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._commands, json.dumps(message).encode() + b"\0")
-        while (answer := self._next())["id"] != self._last:
-            pass
-        assert "error" not in answer, answer
-        return dict(answer["result"])
-
-    def _next(self) -> dict[str, Any]:
-        """The next answer; events on the way are noted."""
-        deadline = time.monotonic() + 60
-        while True:
-            while b"\0" in self._buffer:
-                text, self._buffer = self._buffer.split(b"\0", 1)
-                message = json.loads(text)
-                if "id" in message:
-                    return dict(message)
-                self._note(message["method"], message["params"])
-            ready, _, _ = select.select([self._answers], [], [], deadline - time.monotonic())
-            chunk = os.read(self._answers, 1 << 16) if ready else b""
-            assert chunk, "Chromium does not answer"
-            self._buffer += chunk
-
-    def _note(self, event: str, params: dict[str, Any]) -> None:
-        if event == "Runtime.exceptionThrown":
-            self.complaints.append(json.dumps(params["exceptionDetails"]))
-        elif event == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
-            self.complaints.append(json.dumps(params["args"]))
-        elif event == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(params["entry"]["text"])
-        elif event == "Network.requestWillBeSent":
-            self.requests.append(params["request"]["url"])
-
-    def open(self, address: str) -> None:
-        self.complaints.clear()
-        self.requests.clear()
-        self.call("Page.navigate", url=address)
-        deadline = time.monotonic() + 30
-        ready = "location.href !== 'about:blank' && document.readyState === 'complete'"
-        while not self.ask(ready):
-            assert time.monotonic() < deadline, "the page does not finish loading"
-            time.sleep(0.05)
-
-    def ask(self, expression: str) -> Any:
-        """What an expression of JavaScript is in the page."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
-
-    def press(self, key: str) -> None:
-        text = {"text": key} if len(key) == 1 else {}
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
-
-    def close(self) -> None:
-        os.close(self._commands)  # Chromium ends with its pipe
-        try:
-            self._process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._answers)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("Chromium must be installed where CI=true; none is on the path.")
-        pytest.skip("no Chromium on the path")
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        found = Browser(profile)
-        try:
-            found.attach()
-            yield found
-        finally:
-            found.close()
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
-    """The document below in a tab; whatever the console says fails the test."""
-    file = tmp_path / "page.html"
-    file.write_text(page(document()), encoding="utf-8")
-    browser.open(file.as_uri())
-    yield browser
-    assert browser.complaints == []
-    assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -174,10 +42,6 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
-
-
-def document_in_html() -> str:
-    return document().to_json().replace("<", "\\u003c")
 
 
 def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
@@ -231,12 +95,78 @@ def document() -> Document:
     )
 
 
-def cells(browser: Browser, selector: str) -> list[list[int]]:
+@pytest.fixture
+def opened(tab: Tab) -> Tab:
+    """The document above in a tab."""
+    return tab.open(document())
+
+
+@pytest.fixture(scope="module")
+def long() -> Document:
+    """12 layers of 12 heads over 4,096 tokens."""
+    return long_document(4096)
+
+
+@pytest.fixture(scope="module")
+def medium() -> Document:
+    """Three layers of five heads over 97 tokens, all rows in the document."""
+    return watched_document(97)
+
+
+def watched_document(
+    length: int, layers: int = 3, heads: int = 5, *, rows: bool = True
+) -> Document:
+    """Causal heads with random weights, kept exactly or as their summaries."""
+    draw = np.random.default_rng(0)
+    text = text_of_length(length)
+    summaries = []
+    for layer in range(layers):
+        weights = np.tril(draw.exponential(1, (heads, length, length)) ** 3)
+        weights /= weights.sum(-1, keepdims=True)
+        entropy = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)
+        summaries.append(
+            LayerSummary(
+                kind="decoder",
+                layer=layer,
+                heads=tuple(range(heads)),
+                measures={"entropy": tuple(entropy.mean(-1).tolist())},
+                entropy=Line(values=pack(entropy)),
+                received=Line(values=pack(weights.sum(1), scale="log")),
+                pooled=None if rows else pack(pooled(weights), scale="log"),
+                bucket=(1, 1) if rows else (8, 8),
+                rows=pack(weights, bits=16, scale="log") if rows else None,
+            )
+        )
+    example = Example(
+        source="",
+        output=text.text,
+        source_tokens=(),
+        output_tokens=text.tokens,
+        summaries=tuple(summaries),
+        started=False,
+    )
+    return Document(title="Heads", task="", model="", examples=(example,))
+
+
+def pooled(weights: np.ndarray) -> np.ndarray:
+    size = -(-weights.shape[-1] // 8) * 8
+    rest = size - weights.shape[-1]
+    padded = np.pad(weights, ((0, 0), (0, rest), (0, rest)))
+    return padded.reshape(-1, size // 8, 8, size // 8, 8).sum((2, 4))
+
+
+def cells(tab: Tab, selector: str) -> list[list[int]]:
     found = f"[...document.querySelectorAll('.matrix td{selector}')]"
-    return browser.ask(f"{found}.map(c => [Number(c.dataset.row), Number(c.dataset.column)])")
+    return tab.ask(f"{found}.map(c => [Number(c.dataset.row), Number(c.dataset.column)])")
 
 
-def test_matrix_has_every_weight_and_marks_the_largest_of_each_row(opened: Browser) -> None:
+CHOSEN = "[...document.querySelectorAll('.choices .strip input:checked')].map(input => input.value)"
+FIRST_ROW = (
+    "[...document.querySelectorAll('[data-row=\"0\"][data-weight]')].map(c => c.dataset.weight)"
+)
+
+
+def test_matrix_has_every_weight_and_marks_the_largest_of_each_row(opened: Tab) -> None:
     assert len(cells(opened, "[data-weight]")) == 16
     weights = opened.ask(
         "[...document.querySelectorAll('[data-row=\"2\"][data-weight]')]"
@@ -251,26 +181,19 @@ def test_matrix_has_every_weight_and_marks_the_largest_of_each_row(opened: Brows
     assert opened.ask(heads) == [[character, "zh"] for character in "我爱中国"]
 
 
-def test_gold_links_are_outlined_and_explained(opened: Browser) -> None:
+def test_gold_links_are_outlined_and_explained(opened: Tab) -> None:
     assert cells(opened, "[data-gold=sure]") == [[0, 0], [1, 1], [2, 2], [2, 3]]
     assert cells(opened, "[data-gold=possible]") == [[3, 3]]
-    assert "gold link" in opened.ask("document.querySelector('.legend').innerText")
+    assert "gold link" in opened.text(".legend")
 
 
-CHOSEN = "[...document.querySelectorAll('.strip input:checked')].map(input => input.value)"
-FIRST_ROW = (
-    "[...document.querySelectorAll('[data-row=\"0\"][data-weight]')].map(c => c.dataset.weight)"
-)
-
-
-def test_keys_move_the_cell_and_change_head_layer_and_kind(opened: Browser) -> None:
+def test_keys_move_the_cell_and_change_head_layer_and_kind(opened: Tab) -> None:
     assert opened.ask(CHOSEN) == ["cross", "1", "0", "largest"]  # as the document asks
-    for key in ("{", "ArrowDown", "ArrowDown", "ArrowRight"):
-        opened.press(key)
+    opened.press("{", "ArrowDown", "ArrowDown", "ArrowRight")
     assert opened.ask(CHOSEN) == ["cross", "0", "0", "largest"]
     focused = "document.activeElement.getAttribute('aria-label')"
     assert opened.ask(focused) == "love looks at 爱: 0.7, its most, a gold link"
-    assert opened.ask("document.querySelector('.weight').innerText") == "0.7"
+    assert opened.text(".weight") == "0.7"
     opened.press("]")
     assert opened.ask(focused) == "love looks at 爱: 0.1, a gold link"
     opened.press("k")
@@ -279,41 +202,34 @@ def test_keys_move_the_cell_and_change_head_layer_and_kind(opened: Browser) -> N
     assert opened.ask(heads) == ["start", "I", "▁love", "▁China"]
 
 
-def test_mean_of_a_layers_heads_is_shown(opened: Browser) -> None:
-    opened.press("{")
-    opened.press("[")
+def test_mean_of_a_layers_heads_is_shown(opened: Tab) -> None:
+    opened.press("{", "[")
     assert opened.ask(CHOSEN) == ["cross", "0", "mean", "largest"]
     assert opened.ask(FIRST_ROW) == ["0.45", "0.05", "0.05", "0.45"]
 
 
-def test_every_layer_counts_alike_in_their_mean(opened: Browser) -> None:
+def test_every_layer_counts_alike_in_their_mean(opened: Tab) -> None:
     opened.press("m")
     assert opened.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
     assert opened.ask(FIRST_ROW) == ["0.675", "0.075", "0.025", "0.225"]
 
 
-def test_a_page_opens_with_the_mean_of_layers(browser: Browser, tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(page(replace(document(), opening=None)), encoding="utf-8")
-    browser.open(file.as_uri())
-    assert browser.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
-    assert browser.complaints == []
+def test_a_page_of_a_short_translation_opens_with_the_mean_of_layers(tab: Tab) -> None:
+    tab.open(replace(document(), opening=None))
+    assert tab.ask(CHOSEN) == ["cross", "mean", "mean", "largest"]
 
 
-def test_pointing_at_an_output_word_lights_its_links(opened: Browser) -> None:
-    opened.ask(
-        "document.querySelectorAll('.line')[1].children[1]"
-        ".dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
-    )
+def test_pointing_at_an_output_word_lights_its_links(opened: Tab) -> None:
+    opened.page.locator(".line").nth(1).locator("button").nth(1).hover()
     lit = (
         "[...document.querySelectorAll('path.lit')]"
         ".map(path => path.dataset.row + ' ' + path.dataset.column)"
     )
     assert sorted(opened.ask(lit)) == ["1 0", "1 1", "1 2"]
-    assert opened.ask("document.querySelector('.texts .marked').innerText") == "love"
+    assert opened.text(".texts .marked") == "love"
 
 
-def test_text_never_becomes_markup(opened: Browser) -> None:
+def test_text_never_becomes_markup(opened: Tab) -> None:
     opened.press(".")
     assert opened.ask("document.querySelectorAll('img, b').length") == 0
     assert opened.ask("document.title").startswith("我爱中国 </script>")
@@ -323,41 +239,352 @@ def test_text_never_becomes_markup(opened: Browser) -> None:
     )
 
 
-def test_theme_follows_the_system_and_the_button(opened: Browser) -> None:
+def test_theme_follows_the_system_and_the_button(opened: Tab) -> None:
     paper = "getComputedStyle(document.documentElement).backgroundColor"
-    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
     light = opened.ask(paper)
-    opened.call("Emulation.setEmulatedMedia", features=dark)
+    opened.page.emulate_media(color_scheme="dark")
     assert opened.ask(paper) != light
-    opened.ask("document.querySelector('.theme').click()")
+    opened.click(".theme")
     assert opened.ask(paper) == light
-    opened.call("Emulation.setEmulatedMedia", features=[])
 
 
-def test_modules_also_work_when_they_are_served_one_by_one(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_colours_of_canvases_are_those_of_cells_and_get_darker_evenly(tab: Tab) -> None:
+    tab.open(watched_document(13, 1, 1))
+    for theme in ("light", "dark"):
+        tab.page.emulate_media(color_scheme=theme)
+        steps = tab.ask(
+            """async () => {
+                const options = { willReadFrequently: true };
+                const canvas = document.createElement("canvas").getContext("2d", options);
+                const found = [...document.querySelectorAll(".ramp i")].map((step) => {
+                    canvas.fillStyle = getComputedStyle(step).backgroundColor;
+                    canvas.fillRect(0, 0, 1, 1);
+                    return [...canvas.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+                });
+                return found;
+            }"""
+        )
+        grey = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in steps]
+        differences = np.diff(grey) if theme == "dark" else -np.diff(grey)
+        assert (differences > 0).all()  # so it reads without any colour too
+        assert differences.max() < 4 * differences.min()
+
+
+def test_modules_also_work_when_they_are_served_one_by_one(tab: Tab, tmp_path: Path) -> None:
     folder = tmp_path / "static"
     shutil.copytree(str(files("regard.viewer") / "static"), folder)
     (folder / "index.html").write_text(
         '<meta charset="utf-8"><link rel="icon" href="data:,"><div id="regard"></div>'
-        f'<script type="application/json" id="regard-data">{document_in_html()}</script>'
-        '<script type="module" src="main.js"></script>',
+        '<script type="application/json" id="regard-data">'
+        + document().to_json().replace("<", "\\u003c")
+        + '</script><script type="module" src="main.js"></script>',
         encoding="utf-8",
     )
     handler = partial(QuietHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        browser.open(f"http://127.0.0.1:{server.server_port}/index.html")
-        assert len(cells(browser, "[data-weight]")) == 16
+        home = f"http://127.0.0.1:{server.server_port}/"
+        tab.page.goto(f"{home}index.html")
+        assert len(cells(tab.settled(), "[data-weight]")) == 16
         server.shutdown()
-    assert browser.complaints == []
+    assert [address for address in tab.requests if not address.startswith(home)] == []
+    tab.requests.clear()
 
 
-def test_a_broken_page_says_so_and_is_noticed(browser: Browser, tmp_path: Path) -> None:
+def test_a_broken_page_says_so_and_is_noticed(tab: Tab, tmp_path: Path) -> None:
     file = tmp_path / "broken.html"
-    text = page(document()).replace('"version":1', '"version":9')
-    file.write_text(text, encoding="utf-8")
-    browser.open(file.as_uri())
-    assert "could not be drawn" in browser.ask("document.querySelector('.failure[role]').innerText")
-    assert any("version 1" in complaint for complaint in browser.complaints)
+    file.write_text(page(document()).replace('"version":2', '"version":9'), encoding="utf-8")
+    tab.page.goto(file.as_uri())
+    assert "could not be drawn" in tab.text(".failure[role]")
+    assert any("version 2" in complaint for complaint in tab.complaints)
+    tab.complaints.clear()
+
+
+def test_damaged_bytes_are_told_and_other_views_go_on(tab: Tab, medium: Document) -> None:
+    example = medium.examples[0]
+    first = example.summaries[0]
+    assert first.rows is not None
+    broken = replace(first, rows=replace(first.rows, data=first.rows.data[:400]))
+    summaries = (broken, *example.summaries[1:])
+    tab.open(
+        replace(medium, examples=(replace(example, summaries=summaries),)),
+        "#view=map&layer=1&head=1",
+    )
+    assert "could not be drawn" in tab.text(".failure[role]")
+    assert tab.complaints
+    tab.press("}")
+    assert tab.page.locator("canvas.map").count() == 1
+    tab.complaints.clear()
+
+
+def test_many_heads_are_met_on_the_grid_and_opened_by_mouse(tab: Tab, medium: Document) -> None:
+    tab.open(medium)
+    assert tab.page.locator(".heads button").count() == 15
+    cell = tab.page.locator('.heads [data-layer="1"][data-head="3"]')
+    wanted = medium.examples[0].summaries[1].measures["entropy"][3]
+    assert f"{wanted:.2f}" == cell.inner_text()
+    assert cell.get_attribute("aria-label") == f"Decoder, layer 2, head 4: Entropy {wanted:.3g}"
+    cell.hover()
+    tab.page.wait_for_selector(".readout .thumbnail")
+    assert "layer 2 · head 4" in tab.text(".readout h3")
+    cell.click()
+    tab.settled()
+    assert tab.ask(CHOSEN) == ["decoder", "1", "3", "log"]
+    point_at(tab, row=50, column=20, length=97)
+    tab.page.wait_for_selector(".readout ol")
+    assert int(re.search(r"(\d+) looks at", tab.text(".readout"))[1]) == 51
+
+
+def test_the_map_shows_the_weight_under_the_pointer(tab: Tab, medium: Document) -> None:
+    tab.open(medium, "#view=map&layer=2&head=4")
+    rows = medium.examples[0].summaries[1].rows
+    assert rows is not None
+    weights = rows.values()[3]
+    for row, column in ((90, 3), (41, 17)):
+        point_at(tab, row=row, column=column, length=97)
+        tab.wait(
+            "wanted => Math.abs(document.querySelector('.readout .weight')?.innerText - wanted)"
+            " <= 0.006 * wanted",
+            float(weights[row, column]),
+        )
+    listed = tab.ask(
+        "[...document.querySelectorAll('.readout li data')].map(entry => Number(entry.value))"
+    )
+    assert listed == pytest.approx(sorted(weights[41], reverse=True)[:8], rel=1e-3)
+
+
+def point_at(tab: Tab, *, row: int, column: int, length: int, click: bool = False) -> None:
+    """Points at a cell of a map that is seen whole: margins are those of static/map.js."""
+    canvas = tab.page.locator("canvas.map")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    assert box is not None
+    width, height = box["width"] - 132 - 26, box["height"] - 104 - 8
+    place = {"x": 132 + (column + 0.5) * width / length, "y": 104 + (row + 0.5) * height / length}
+    canvas.click(position=place) if click else canvas.hover(position=place)
+
+
+def test_everything_is_reached_by_keyboard(tab: Tab, medium: Document) -> None:
+    tab.open(medium)
+    tab.press("ArrowDown")  # takes the keyboard to the grid
+    tab.press("ArrowDown", "ArrowRight", "ArrowRight", "Enter")
+    assert tab.ask(CHOSEN) == ["decoder", "1", "2", "log"]
+    tab.page.locator("canvas.map").focus()
+    tab.press("Home", "ArrowDown", "ArrowDown", "ArrowRight")
+    tab.wait("() => document.querySelector('.said').innerText.startsWith('Row 3,')")
+    assert "looks most at" in tab.text(".said")
+    before = address(tab)
+    tab.press("+", "+")
+    tab.wait("() => location.hash.includes('zoom=')")
+    tab.press("0")
+    tab.wait("() => !location.hash.includes('zoom=')")
+    assert address(tab) == before
+    tab.press("?")
+    assert tab.page.locator("dialog[open]").count() == 1
+    tab.press("Escape", "g")
+    assert tab.page.locator("main.view").get_attribute("data-view") == "grid"
+
+
+def address(tab: Tab) -> dict[str, str]:
+    return tab.ask("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+
+
+def test_a_link_restores_the_state_and_back_returns_to_the_grid(
+    tab: Tab, chromium: Browser, medium: Document, tmp_path: Path
+) -> None:
+    tab.open(medium)
+    tab.click('.heads [data-layer="2"][data-head="1"]')
+    point_at(tab, row=30, column=11, length=97, click=True)
+    wanted = {
+        "view": "map",
+        "kind": "decoder",
+        "layer": "3",
+        "head": "2",
+        "row": "31",
+        "column": "12",
+    }
+    assert wanted.items() <= address(tab).items()
+    other = open_tab(chromium.new_context(), tmp_path)
+    other.page.goto(tab.page.url)
+    other.settled()
+    assert other.ask(CHOSEN) == ["decoder", "2", "1", "log"]
+    other.wait("() => document.querySelector('.readout')?.innerText.includes('31 looks at')")
+    assert other.complaints == []
+    other.page.context.close()
+    tab.page.go_back()
+    tab.page.wait_for_selector("main.view[data-view=grid]")
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    ["#layer=99&head=-4&view=nothing&row=9999", "#example=77&kind=what", "#%E0%A4%A&&=&zoom=1_a"],
+)
+def test_a_link_to_what_is_not_there_opens_something(
+    tab: Tab, medium: Document, fragment: str
+) -> None:
+    tab.open(medium, fragment)
+    assert tab.page.locator("main.view > *").count() >= 1
+    tab.press("2")
+    assert tab.page.locator("main.view > *").count() >= 1
+
+
+def test_search_finds_tokens_and_goes_from_one_to_the_next(tab: Tab, medium: Document) -> None:
+    tab.open(medium, "#view=map&layer=1&head=1")
+    places = [at for at, token in enumerate(medium.examples[0].output_tokens) if "模" in token.text]
+    tab.press("/")
+    tab.page.keyboard.type("模")
+    tab.settled()
+    assert tab.text(".finding .count") == f"{len(places)} found"
+    for place in (places[0], places[1]):
+        tab.press("Enter")
+        assert address(tab)["row"] == str(place + 1)
+    tab.page.locator("#find").fill("MODEL ")  # whatever the case
+    models = [token for token in medium.examples[0].output_tokens if "model" in token.text]
+    tab.settled()
+    assert tab.text(".finding .count") == f"{len(models)} found"
+    tab.page.locator("#find").fill("zebra")
+    tab.settled()
+    assert tab.text(".finding .count") == "none"
+
+
+def test_what_is_shown_can_be_saved(tab: Tab, medium: Document) -> None:
+    tab.open(medium, "#view=map&layer=1&head=2")
+    png = saved(tab, "PNG")
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(png[16:20], "big") > 1000  # two pixels to one of the screen
+    svg = saved(tab, "SVG").decode()
+    assert svg.count("<text") > 20
+    assert "<image" in svg
+    table = list(csv.reader(io.StringIO(saved(tab, "CSV").decode("utf-8-sig"))))
+    rows = medium.examples[0].summaries[0].rows
+    assert rows is not None
+    assert len(table) == 98
+    assert [float(cell) for cell in table[60][2:]] == pytest.approx(rows.values()[1, 59], rel=1e-3)
+    tab.press("g")
+    table = list(csv.reader(io.StringIO(saved(tab, "CSV").decode("utf-8-sig"))))
+    assert table[0] == ["kind", "layer", "head", "entropy"]
+    assert len(table) == 16
+    assert saved(tab, "SVG").decode().count("<rect") == 16
+
+
+def saved(tab: Tab, kind: str) -> bytes:
+    with tab.page.expect_download() as download:
+        tab.page.locator(".saving button", has_text=kind).click()
+    return Path(download.value.path()).read_bytes()
+
+
+def test_right_to_left_tokens_keep_their_direction(tab: Tab, medium: Document) -> None:
+    tokens = medium.examples[0].output_tokens
+    row = next(at for at, token in enumerate(tokens) if "מלים" in token.text)
+    tab.open(medium, f"#view=map&layer=1&head=1&row={row + 1}")
+    tab.page.wait_for_selector(".readout h3 bdi")
+    assert tab.ask("getComputedStyle(document.querySelector('.readout h3 bdi')).direction") == "rtl"
+    assert tab.text(".readout h3 bdi").endswith("מלים")
+
+
+def test_twelve_layers_of_4096_tokens_are_small_and_open_at_once(tab: Tab, long: Document) -> None:
+    assert len(page(long).encode()) < 3_000_000
+    tab.open(watched_document(13, 1, 2))
+    least = tab.ask("performance.now()")
+    tab.open(long)
+    assert tab.ask("performance.now()") < max(5_000, 10 * least)  # usually half a second
+    assert tab.page.locator(".heads button").count() == 144
+    assert tab.ask("document.querySelectorAll('*').length") < 1500
+    tab.click('.heads [data-layer="5"][data-head="5"]')
+    point_at(tab, row=3000, column=40, length=4096)
+    tab.page.wait_for_selector(".readout .weight")
+    assert "share that these 64 tokens give those 64" in tab.text(".readout")
+    assert tab.ask("document.querySelectorAll('*').length") < 1500
+
+
+def test_kept_top_keys_are_told_at_any_length(tab: Tab, long: Document) -> None:
+    summary = next(one for one in long.examples[0].summaries if one.top_heads)
+    assert summary.top_keys is not None
+    assert summary.top_weights is not None
+    head = summary.top_heads[0]
+    tab.open(long, f"#view=map&layer={summary.layer + 1}&head={head + 1}&row=2001")
+    tab.page.wait_for_selector(".readout ol li")
+    keys, weights = summary.top_keys.values()[0, 2000], summary.top_weights.values()[0, 2000]
+    wanted = [weight for key, weight in zip(keys, weights, strict=True) if key >= 0]
+    listed = tab.ask(
+        "[...document.querySelectorAll('.readout li data')].map(one => Number(one.value))"
+    )
+    assert listed == pytest.approx(wanted)
+    assert "the others were not kept" in tab.text(".readout")
+
+
+def test_32768_tokens_open_zoom_and_pan_without_a_node_for_each(tab: Tab) -> None:
+    tab.open(long_document(32_768, layers=2, heads=3), "#view=map&layer=1&head=1")
+    tab.page.locator("canvas.map").hover(position={"x": 400, "y": 400})
+    for _ in range(8):
+        tab.page.mouse.wheel(0, -500)
+    slowest = tab.ask(
+        """async () => {
+            const canvas = document.querySelector("canvas.map");
+            let [slowest, before] = [0, performance.now()];
+            for (let at = 0; at < 30; at++) {
+                canvas.focus();
+                const pressed = { key: "PageDown", bubbles: true };
+                canvas.dispatchEvent(new KeyboardEvent("keydown", pressed));
+                await new Promise(requestAnimationFrame);
+                slowest = Math.max(slowest, performance.now() - before);
+                before = performance.now();
+            }
+            return slowest;
+        }"""
+    )
+    assert slowest < 1_000  # milliseconds; usually under 30
+    assert tab.ask("document.querySelectorAll('*').length") < 1500
+    tab.wait("() => location.hash.includes('zoom=')")
+
+
+def test_exact_rows_come_from_who_is_asked(tab: Tab) -> None:
+    kept = watched_document(640, 1, 2, rows=False)
+    draw = np.random.default_rng(5).random((640, 640))
+    asked = []
+
+    def rows(example, kind, layer, head, queries):
+        asked.append((example, kind, layer, head))
+        return draw[list(queries)]
+
+    server = RowServer(rows)
+    tab.open(kept, "#view=map&layer=1&head=2&row=101&column=8", rows=server.address)
+    tab.wait(
+        "wanted => Number(document.querySelector('.readout .weight')?.innerText) === wanted",
+        float(f"{draw[100, 7]:.3g}"),
+    )
+    assert set(asked) == {(0, "decoder", 0, 1)}
+    assert tab.outside()
+    assert all(request.startswith(server.address) for request in tab.outside())
+    server.close()
+    tab.requests.clear()
+
+
+def test_the_cell_of_a_notebook_is_the_whole_viewer(tab: Tab, medium: Document) -> None:
+    tab.page.set_content(f"<!doctype html><body>{show(medium)._repr_html_()}</body>")
+    frame = tab.page.frame_locator("iframe")
+    frame.locator('.heads [data-layer="1"][data-head="3"]').click()
+    frame.locator("canvas.map").wait_for()
+    with tab.page.expect_download() as download:
+        frame.locator(".saving button", has_text="CSV").click()
+    assert Path(download.value.path()).stat().st_size > 1000
+
+
+def test_a_narrow_page_does_not_scroll_sideways(tab: Tab, medium: Document) -> None:
+    tab.page.set_viewport_size({"width": 390, "height": 800})
+    for document_, views in ((medium, ("grid", "map")), (document(), ("words",))):
+        for view in views:
+            tab.open(document_, f"#view={view}")
+            assert tab.ask("document.documentElement.scrollWidth") <= 390
+
+
+def test_everything_one_can_press_has_a_name(tab: Tab, medium: Document) -> None:
+    for view in ("grid", "map"):
+        tab.open(medium, f"#view={view}")
+        nameless = tab.ask(
+            """[...document.querySelectorAll("button, input, select, canvas")].filter((one) =>
+                !one.innerText?.trim() && !one.getAttribute("aria-label") && !one.labels?.length
+            ).map((one) => one.outerHTML)"""
+        )
+        assert nameless == []
+    assert "not why the model answered" in tab.text(".meaning")

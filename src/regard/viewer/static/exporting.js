@@ -68,7 +68,9 @@ export function svgOf({ width, height, shapes }) {
     if (one.image) {
       const [x, y, w, h] = one.at;
       const href = one.image.toDataURL("image/png");
-      return shape("image", { x, y, width: w, height: h, href, preserveAspectRatio: "none", style: "image-rendering:pixelated" });
+      const image = shape("image", { x, y, width: w, height: h, href, preserveAspectRatio: "none" });
+      image.style.imageRendering = "pixelated"; // as an attribute the page's content policy refuses it
+      return image;
     }
     const [x, y] = one.at;
     return shape(

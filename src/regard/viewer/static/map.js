@@ -12,6 +12,7 @@ const EXACT = 3; // pixels of a cell from which exact rows are asked for
 const MOST_ROWS = 256; // asked for at a time
 const STEP = 1.5; // of zooming
 const MARGINS = { left: 132, top: 104, right: 26, bottom: 8 };
+const NARROW = 520; // pixels of a page with less room for labels
 
 export const map = {
   id: "map",
@@ -59,7 +60,8 @@ function create(host, context) {
       ),
     ),
   );
-  const surface = createSurface(canvas, MARGINS);
+  const margins = { ...MARGINS };
+  const surface = createSurface(canvas, margins);
   let state = null;
   let scene = null; // what the surface draws
   let viewport = null;
@@ -96,7 +98,8 @@ function create(host, context) {
   function fit() {
     if (!scene) return;
     const { rows, columns } = scene.axes;
-    const room = Math.max(120, holder.clientWidth - MARGINS.left - MARGINS.right);
+    margins.left = holder.clientWidth < NARROW ? 84 : MARGINS.left;
+    const room = Math.max(120, holder.clientWidth - margins.left - margins.right);
     const width = Math.min(room, LARGEST * columns.length);
     const height = Math.min(LARGEST * rows.length, Math.max(140, (width * rows.length) / columns.length), 0.8 * Math.max(innerHeight, 500), 1.4 * width);
     surface.resize(width, height);

@@ -63,8 +63,10 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
     if (view?.controls.includes("head")) opened = view.id;
     const isStep = Boolean(current) && (view.id !== state.view || wish.example !== state.example);
     const { isEmpty, nearest } = reader;
+    const before = state.kind;
     state = { ...wish, ...(isEmpty(wish.example) ? {} : nearest(wish.example, wish)), view: view?.id };
-    if (state.kind !== wish.kind && wish.kind) Object.assign(state, NOWHERE);
+    if (before && state.kind !== before) Object.assign(state, NOWHERE); // other tokens
+    if (!isEmpty(state.example)) Object.assign(state, within(reader.axes(state), state));
     writeAddress(state, isStep);
     draw();
   }
@@ -212,6 +214,11 @@ function openingOf(data, reader, example, views) {
   if (data.opening) return { example, view: plain, scale, ...data.opening };
   const view = reader.headCount(example) > HANDFUL && !isShort ? "grid" : plain;
   return { example, view, scale, ...mean };
+}
+
+// A place that there is; a link may be of another text.
+function within({ rows, columns }, { row, column }) {
+  return { row: rows[row] ? row : null, column: columns[column] ? column : null };
 }
 
 function nameOf({ view, kind, layer, head }, data) {
