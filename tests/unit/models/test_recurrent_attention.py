@@ -300,9 +300,9 @@ def test_the_gradient_of_hard_attention_is_exact_on_average(monkeypatch):
             logits.flatten(0, 1), labels.flatten(), ignore_index=0, reduction="sum"
         )
         chance = torch.cat(log_probs, 1).sum().exp()
-        total += float(chance)
+        total += chance.item()
         for sums, objective, share in (
-            (mean, loss + auxiliary, float(chance)),
+            (mean, loss + auxiliary, chance.item()),
             (exact, chance * loss, 1.0),
         ):
             grads = torch.autograd.grad(
@@ -333,8 +333,8 @@ def test_the_loss_of_coverage_is_summed_over_real_tokens():
     for row, count in enumerate(n.tolist()):
         for t in range(count):
             before = sum((rows[k][row] for k in range(t)), torch.zeros(S))
-            expected += float(torch.minimum(rows[t][row], before).sum())
-    torch.testing.assert_close(float(loss), expected / 2)
+            expected += torch.minimum(rows[t][row], before).sum().item()
+    torch.testing.assert_close(loss.item(), expected / 2)
 
 
 def test_dot_scores_compare_with_the_sum_of_both_directions():
