@@ -1,0 +1,158 @@
+"""What attention says beside what changes: each number is what it claims to be."""
+
+import pytest
+import torch
+from scipy.stats import spearmanr
+from torch.testing import assert_close
+
+import regard as rg
+from regard.errors import SettingError, ShapeError
+from regard.interop import rank_correlation
+from regard.models import Transformer, TransformerConfig
+
+V, N = 23, 7
+
+
+def bert(name="BertForMaskedLM"):
+    import transformers
+
+    config = transformers.BertConfig(
+        vocab_size=V,
+        hidden_size=12,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=11,
+        initializer_range=0.5,
+        num_labels=5,
+    )
+    return getattr(transformers, name)(config).eval()
+
+
+def gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=V,
+            n_embd=12,
+            n_layer=2,
+            n_head=3,
+            bos_token_id=1,
+            eos_token_id=1,
+            initializer_range=0.5,
+        )
+    ).eval()
+
+
+def given(padded=2):
+    mask = torch.ones(1, N, dtype=torch.long)
+    mask[:, N - padded :] = 0
+    return {"input_ids": torch.randint(3, V, (1, N)), "attention_mask": mask}
+
+
+def log_prob(logits, found):
+    place, token = found.output
+    chosen = logits[0] if logits.dim() == 2 else logits[0, place]
+    return chosen.log_softmax(-1)[token]
+
+
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "BertForSequenceClassification"])
+def test_a_removed_token_is_one_that_the_padding_mask_hides(name):
+    model, inputs = bert(name), given()
+    found = rg.trust(model, inputs, rows=2)
+    assert found.places.tolist() == list(range(N - 2))
+    with torch.no_grad():
+        assert_close(found.log_prob, float(log_prob(model(**inputs).logits, found)))
+        for place in range(N - 2):
+            mask = inputs["attention_mask"].clone()
+            mask[:, place] = 0
+            left = log_prob(model(**inputs | {"attention_mask": mask}).logits, found)
+            assert_close(found.evidence["removed"][place], found.log_prob - left)
+
+
+def test_a_replaced_token_is_another_in_its_place():
+    model, inputs = gpt2(), given(0)
+    found = rg.trust(model, inputs, (5, 4), replacement=3)
+    assert found.output == (5, 4)
+    for place in range(N):
+        ids = inputs["input_ids"].clone()
+        ids[:, place] = 3
+        with torch.no_grad():
+            left = log_prob(model(**inputs | {"input_ids": ids}).logits, found)
+        assert_close(found.evidence["removed"][place], found.log_prob - left)
+    assert_close(found.evidence["removed"][6], torch.tensor(0.0), atol=1e-5, rtol=0)
+
+
+def test_the_gradient_is_the_slope_along_the_embedding():
+    model, inputs = gpt2().double(), given(0)
+    found = rg.trust(model, inputs)
+    assert found.output[0] == N - 1
+    embedded = model.get_input_embeddings()(inputs["input_ids"]).detach()
+    for place in range(N):
+        step = torch.zeros_like(embedded)
+        step[:, place] = 1e-6 * embedded[:, place]
+        with torch.no_grad():
+            up, down = (
+                log_prob(model(inputs_embeds=embedded + s).logits, found) for s in (step, -step)
+            )
+        assert_close(found.evidence["gradient"][place], (up - down) / 2e-6, atol=1e-4, rtol=1e-4)
+
+
+def test_attention_and_rollout_are_those_of_the_watched_model():
+    model, inputs = gpt2(), given(0)
+    found = rg.trust(model, inputs, (4, None))
+    with torch.no_grad(), rg.watch(model, keep=True) as seen:
+        model(**inputs)
+    rows = torch.stack([seen.rows(layer, [4])[0, :, 0] for layer in (0, 1)])
+    assert_close(found.evidence["attention"], rows.mean((0, 1)))
+    assert_close(found.evidence["rollout"], seen.rollout([4])[0, 0])
+    assert list(found.evidence) == ["removed", "gradient", "attention", "rollout"]
+    assert len(found.correlation) == 6
+
+
+def test_a_translation_is_explained_by_its_source():
+    config = TransformerConfig(
+        model_dim=12, num_heads=3, num_encoder_layers=2, num_decoder_layers=2, ffn_dim=11
+    )
+    model = Transformer(config, source_vocab=V, target_vocab=V).eval()
+    inputs = {
+        "source": torch.randint(4, V, (1, N)),
+        "source_lengths": torch.tensor([5]),
+        "target": torch.randint(4, V, (1, 3)),
+    }
+    found = rg.trust(model, inputs)
+    assert found.output[0] == 2
+    assert found.places.tolist() == [0, 1, 2, 3, 4]
+    # The last word of a source can be left out by its length alone.
+    shorter = inputs | {"source_lengths": torch.tensor([4])}
+    with torch.no_grad():
+        left = log_prob(model.project(model(**shorter)[0]), found)
+    assert_close(found.evidence["removed"][4], found.log_prob - left)
+    assert_close(found.evidence["attention"].sum(), torch.tensor(1.0))
+    assert "rank correlation" in str(found)
+
+
+@pytest.mark.parametrize("few", [3, 1000])
+def test_rank_correlation_is_spearmans_also_with_ties(few):
+    one, other = torch.randint(few, (50,)).double(), torch.randint(few, (50,)).double()
+    assert rank_correlation(one, other) == pytest.approx(spearmanr(one, other).statistic)
+
+
+def test_correlations_are_those_of_sizes():
+    found = rg.trust(gpt2(), given(0))
+    one, other = found.evidence["removed"], found.evidence["attention"]
+    assert found.correlation["removed", "attention"] == rank_correlation(one.abs(), other.abs())
+
+
+def test_what_cannot_be_explained_is_an_error():
+    model, inputs = bert(), given()
+    with pytest.raises(ShapeError, match="inputs must be of one text; got input_ids of 2"):
+        rg.trust(model, {"input_ids": torch.zeros(2, N, dtype=torch.long)})
+    with pytest.raises(SettingError, match=f"output must be at a place below {N}; got 9"):
+        rg.trust(model, inputs, (9, None))
+    with pytest.raises(SettingError, match=f"output must be a token below {V}; got {V}"):
+        rg.trust(model, inputs, (0, V))
+    with pytest.raises(SettingError, match="model must be in evaluation mode; got training"):
+        rg.trust(model.train(), inputs)
+    with pytest.raises(SettingError, match="model must give logits"):
+        rg.trust(bert("BertModel"), inputs)
