@@ -32,7 +32,8 @@ class EncoderConfig:
         norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
         norm_kind: ``layer`` as in the paper, or ``rms``.
         norm_eps: What the norms add to a variance.
-        activation: ``gelu`` as in the paper, ``relu`` or ``swiglu``.
+        activation: ``gelu`` as in the paper, ``gelu_tanh`` (an approximation of it), ``relu`` or
+            ``swiglu``.
         positions: ``learned`` as in the paper, or ``rotary``, which have no limit.
         max_length: Longest text, in tokens, that learned positions can take.
         num_segments: How many texts side by side can be told apart; 0 is not to.
@@ -47,7 +48,7 @@ class EncoderConfig:
     norm: Literal["post", "pre"] = "post"
     norm_kind: Literal["layer", "rms"] = "layer"
     norm_eps: float = 1e-12
-    activation: Literal["gelu", "relu", "swiglu"] = "gelu"
+    activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
     positions: Literal["learned", "rotary"] = "learned"
     max_length: int = 512
     num_segments: int = 2

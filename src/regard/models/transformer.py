@@ -49,7 +49,8 @@ class TransformerConfig:
         norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
         norm_kind: ``layer`` as in the paper, ``rms``, or ``batch``, whose mean and variance are
             those of the batch's real positions while training, and running averages in use.
-        activation: ``relu`` as in the paper, ``gelu``, or ``swiglu``, which has a third matrix.
+        activation: ``relu`` as in the paper, ``gelu``, ``gelu_tanh`` (an approximation of it),
+            ``silu``, or ``swiglu``, which has a third matrix.
         positions: Added to the embeddings: ``sinusoidal`` as in the paper, or ``learned``. Known to
             self-attention alone: ``rotary`` (Su et al.), ``relative`` (Shaw et al.), ``t5`` (Raffel
             et al.), ``alibi`` (Press et al.). Or ``none``.
@@ -58,6 +59,10 @@ class TransformerConfig:
         max_length: Longest sequence, in tokens, that learned positions can take.
         tie_embeddings: Which tables are one: ``all`` (source, target and last layer, which needs a
             shared vocabulary), ``target`` (target and last layer) or ``none``.
+        scale_embeddings: Whether embeddings are multiplied by √C as in the paper; BART's are not.
+        embedding_norm: Whether the sum of embeddings and positions is normed, as BART's is.
+        own_positions: Whether learned positions are two tables, one a side, as BART's are.
+        output_bias: Whether the logits have a bias, as Marian's have.
         values: What cross-attention mixes: the encoder's ``states`` as in the paper, or the source
             ``embeddings``. With embeddings, a word's meaning reaches the output only through the
             attention paid to that very word, so the weights can be read as an alignment.
@@ -75,13 +80,17 @@ class TransformerConfig:
     head_dropout: float = 0.0
     norm: Literal["post", "pre"] = "post"
     norm_kind: NormKind = "layer"
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"
     positions: Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"] = (
         "sinusoidal"
     )
     window: int | None = None
     max_length: int = 1024
     tie_embeddings: Literal["all", "target", "none"] = "all"
+    scale_embeddings: bool = True
+    embedding_norm: bool = False
+    own_positions: bool = False
+    output_bias: bool = False
     values: Literal["states", "embeddings"] = "states"
     copy: bool = False
 
@@ -153,17 +162,24 @@ class Transformer(nn.Module):
         self.config = config
         self.max_length = config.max_length if config.positions == "learned" else None
         width = config.model_dim
-        self.target_embedding = TokenEmbedding(target_vocab, width)
+        scaled = config.scale_embeddings
+        self.target_embedding = TokenEmbedding(target_vocab, width, scaled=scaled)
         one_table = config.tie_embeddings == "all" and shared_vocab
         self.source_embedding = (
-            self.target_embedding if one_table else TokenEmbedding(source_vocab, width)
+            self.target_embedding
+            if one_table
+            else TokenEmbedding(source_vocab, width, scaled=scaled)
         )
         self.output = (
             TokenEmbedding(target_vocab, width, scaled=False)
             if config.tie_embeddings == "none"
             else self.target_embedding
         )
+        self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
         self.positions = _added_positions(config)
+        self.target_positions = _added_positions(config) if config.own_positions else self.positions
+        added = NORMS[config.norm_kind] if config.embedding_norm else nn.Identity
+        self.source_norm, self.target_norm = added(width), added(width)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
@@ -202,7 +218,7 @@ class Transformer(nn.Module):
         source_packing = self._packing(source_lengths, source.shape[1])
         memory, values = self._encode(source, source_mask, source_packing)
         packing = self._packing(target_lengths, target.shape[1])
-        states = self._embed(self.target_embedding, target, first=0)
+        states = self._embed(target, first=0)
         if packing is not None:
             states = packing.pack(states)
         past_only = window(before=self.config.window, after=0)
@@ -222,7 +238,8 @@ class Transformer(nn.Module):
         """The logits of the next token from the decoder's states."""
         if self.config.copy:
             return self.pointer.log_probs(states, self.config.model_dim, self.output.logits)
-        return self.output.logits(states)
+        logits = self.output.logits(states)
+        return logits if self.output_bias is None else logits + self.output_bias
 
     def start(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
@@ -245,7 +262,7 @@ class Transformer(nn.Module):
     ) -> tuple[Float[Tensor, "B V"], TransformerState]:
         """Log-probabilities of the token after ``token``, and the state that includes it."""
         first = state.past[0].length
-        states = self._embed(self.target_embedding, token[:, None], first=first)
+        states = self._embed(token[:, None], first=first)
         source_mask = lengths(state.source_lengths)
         reach = self.config.window
         near = None if reach is None else window(before=reach, after=0)
@@ -268,7 +285,7 @@ class Transformer(nn.Module):
         self, source: Int[Tensor, "B S"], mask: Mask, packing: Packing | None
     ) -> tuple[Float[Tensor, "*positions C"], Float[Tensor, "*positions C"] | None]:
         """The encoder's states, and what cross-attention mixes if it is something else."""
-        states = self._embed(self.source_embedding, source, first=0)
+        states = self._embed(source, first=0, is_source=True)
         if packing is not None:
             states = packing.pack(states)
         reach = self.config.window
@@ -282,11 +299,16 @@ class Transformer(nn.Module):
             return states, values if packing is None else packing.pack(values)
         return states, None
 
-    def _embed(self, table: TokenEmbedding, ids: Tensor, *, first: int) -> Tensor:
+    def _embed(self, ids: Tensor, *, first: int, is_source: bool = False) -> Tensor:
+        table, positions, norm = (
+            (self.source_embedding, self.positions, self.source_norm)
+            if is_source
+            else (self.target_embedding, self.target_positions, self.target_norm)
+        )
         embedded = table(ids)
-        if self.positions is not None:
-            embedded = self.positions(embedded, first=first)
-        dropped: Tensor = self.dropout(embedded)
+        if positions is not None:
+            embedded = positions(embedded, first=first)
+        dropped: Tensor = self.dropout(norm(embedded))
         return dropped
 
     def _packing(self, lengths: Int[Tensor, " B"] | None, width: int) -> Packing | None:
