@@ -4,7 +4,20 @@ from dataclasses import replace
 import pytest
 
 from regard.errors import DataError, RegardError
-from regard.viewer import AttentionMap, Document, Example, GoldLinks, Token, View
+from regard.viewer import (
+    AttentionMap,
+    Change,
+    Document,
+    Example,
+    GoldLinks,
+    Importance,
+    LayerSummary,
+    Line,
+    Token,
+    View,
+    pack,
+    pack_integers,
+)
 
 S, T = 3, 2
 
@@ -131,3 +144,118 @@ def test_what_cannot_be_read_is_named(text: str, message: str):
 def test_weights_that_are_not_numbers_are_refused():
     with pytest.raises(RegardError, match="between 0 and 1; got nan"):
         AttentionMap(kind="cross", layer=0, head=0, rows=((float("nan"),),))
+
+
+H, N = 2, 3
+
+
+def summary(**changes: object) -> LayerSummary:
+    """Of the source's three tokens, in two heads."""
+    line = Line(values=pack([[0.5] * N] * H))
+    made = LayerSummary(
+        kind="encoder",
+        layer=1,
+        heads=(0, 3),
+        measures={"entropy": (0.5, None)},
+        entropy=line,
+        distance=Line(values=pack([[1.0, 2.0]] * H), places=2),
+        first=line,
+        received=Line(values=pack([[0.5, 1.5, 1.0]] * H, scale="log")),
+        pooled=pack([[[1.0, 1.0], [1.0, 0.0]]] * H, scale="log"),
+        bucket=(2, 2),
+        start=(1, 0),
+        top_heads=(3,),
+        top_keys=pack_integers([[[0, 1], [1, -1], [2, 0]]]),
+        top_weights=pack([[[0.9, 0.1], [1.0, 0.0], [0.6, 0.4]]], scale="log"),
+        rows=pack([[[0.2, 0.3, 0.5]] * N] * H),
+    )
+    return replace(made, **changes)
+
+
+def with_summary(**changes: object) -> Document:
+    extra = {
+        "summaries": (summary(**changes),),
+        "started": False,
+        "label": "mine",
+        "changes": (Change(edit="head 1 muted", output="I", score=-3.0),),
+        "importances": (Importance(method="leave one out", values=(0.1, 0.5, 0.0), output=1),),
+    }
+    return document(**extra)
+
+
+def changed_summary(**members: object) -> str:
+    found = json.loads(with_summary().to_json())
+    found["examples"][0]["summaries"][0].update(members)
+    return json.dumps(found)
+
+
+def packed(**members: object) -> dict[str, object]:
+    found = json.loads(with_summary().to_json())
+    return {**found["examples"][0]["summaries"][0]["rows"], **members}
+
+
+def test_everything_of_version_2_survives_a_round_trip():
+    assert Document.from_json(with_summary().to_json()) == with_summary()
+
+
+def test_documents_of_version_1_are_still_read():
+    members = json.loads(document().to_json())
+    added = ("summaries", "started", "label", "search", "changes", "importances")
+    for example_members in members["examples"]:
+        for name in added:
+            del example_members[name]
+    assert Document.from_json(json.dumps({**members, "version": 1})) == document()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (changed_example(started=1), r"examples\[0\].started must be true or false; got 1"),
+        (changed_example(summaries=3), r"examples\[0\].summaries must be a list; got 3"),
+        (
+            changed_example(changes=[{"edit": "x"}]),
+            r"changes\[0\] must have a member 'output'; got edit",
+        ),
+        (
+            changed_example(importances=[{"method": "x", "values": [1.0]}]),
+            r"importances must have a value for each of 3 tokens; got 1 of 'x'",
+        ),
+        (
+            changed_example(importances=[{"method": "x", "values": [1, 2, float("nan")]}]),
+            r"importances must be finite; got nan of 'x'",
+        ),
+        (changed_summary(kind="self"), r"summaries\[0\]: kind must be one of .*; got 'self'"),
+        (changed_summary(layer=-1), r"summaries\[0\]: layer must be at least 0; got -1"),
+        (changed_summary(bucket=[1]), r"bucket must be a pair \[queries, keys\]; got \[1\]"),
+        (changed_summary(bucket=[0, 1]), r"bucket must be at least 1; got 0"),
+        (
+            changed_summary(measures={"entropy": [1.0]}),
+            r"measures.entropy must have a number for each of 2 heads; got 1",
+        ),
+        (changed_summary(measures={"x": ["a", 1]}), r"measures.x must be a number; got 'a'"),
+        (changed_summary(top_heads=[2]), r"top_heads must be among heads; got 2"),
+        (changed_summary(top_keys=None), r"top_keys and top_weights must be given together"),
+        (changed_summary(rows=4), r"summaries\[0\].rows must be an object; got 4"),
+        (changed_summary(rows=packed(bits=9)), r"rows: bits must be 8, 16 or 32; got 9"),
+        (changed_summary(rows=packed(data="")), r"rows: data must hold 18 bytes.*got 0"),
+        (
+            changed_summary(rows=packed(shape=[2, 9])),
+            r"rows must be of shape \[2, 3, 3\]; got \[2, 9\] in encoder layer 1",
+        ),
+        (
+            changed_summary(start=[0, 0], bucket=[1, 2]),
+            r"pooled must be of shape \[2, 3, 2\]; got \[2, 2, 2\]",
+        ),
+        (
+            changed_summary(entropy={"values": packed(), "places": 1}),
+            r"entropy must be of shape \[2, 3\]; got \[2, 3, 3\]",
+        ),
+        (
+            changed_summary(entropy={"places": 1}),
+            r"summaries\[0\].entropy must have a member 'values'; got places",
+        ),
+    ],
+)
+def test_what_cannot_be_read_of_version_2_is_named(text: str, message: str):
+    with pytest.raises(DataError, match=message):
+        Document.from_json(text)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.errors import SettingError
 from regard.viewer import AttentionMap, Document, Example, Token, page
 from regard.viewer.page import bundle
 
@@ -24,7 +25,7 @@ def document(text: str = "a") -> Document:
 
 
 def data_of(text: str) -> str:
-    found = re.search(r'<script type="application/json" id="regard-data">(.*?)</script>', text)
+    found = re.search(r'<script type="application/json" id="regard-data"[^>]*>(.*?)</script>', text)
     assert found is not None
     return found[1]
 
@@ -47,7 +48,7 @@ def test_page_of_broken_text_can_be_written():
 
 def test_page_without_data_is_small():
     empty = Document(title="", task="", model="", examples=())
-    assert len(page(empty).encode()) < 60_000
+    assert len(page(empty).encode()) < 300_000
 
 
 def test_page_holds_no_address_and_asks_for_nothing():
@@ -64,9 +65,36 @@ def test_scripts_never_write_markup():
     )
 
 
-def test_every_module_is_in_the_page():
-    script = bundle("main.js")
-    assert [name for name in MODULES if f"const ${name.removesuffix('.js')} = " not in script] == []
+def test_every_module_is_in_a_page_that_needs_it():
+    file, live = (modules(bundle(entry)) for entry in ("main.js", "live.js"))
+    assert file | live == set(MODULES)
+    assert file - live == {"main.js"}
+    assert live - file == {"live.js", "fetched.js"}
+
+
+def modules(script: str) -> set[str]:
+    return {f"{name}.js" for name in re.findall(r"^const \$(\w+) = ", script, re.MULTILINE)}
+
+
+def test_a_page_that_may_ask_asks_one_host():
+    text = page(document(), rows="http://127.0.0.1:8000/some/rows")
+    assert "connect-src http://127.0.0.1:8000;" in text
+    assert 'data-rows="http://127.0.0.1:8000/some/rows"' in text
+    assert "connect-src" not in page(document())
+
+
+@pytest.mark.parametrize(
+    "rows", ["", "ftp://a/b", "http://a;b/c", 'http://a/"x', "http://a/b?c", "javascript:1"]
+)
+def test_a_page_asks_plain_addresses_only(rows: str):
+    with pytest.raises(SettingError, match="rows must be an http address without a query"):
+        page(document(), rows=rows)
+
+
+def test_every_style_sheet_is_in_the_page():
+    sheets = [file.read_text("utf-8") for file in sorted(STATIC.glob("*.css"))]
+    assert len(sheets) > 1
+    assert all(sheet in page(document()) for sheet in sheets)
 
 
 def test_page_without_examples_says_so_in_its_title():

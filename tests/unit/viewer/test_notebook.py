@@ -1,0 +1,138 @@
+import html
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import regard as rg
+from regard.errors import SettingError
+from regard.viewer import Document, OneAttention, page, show
+from regard.viewer.row_server import RowServer, read_question
+
+N, M = 3, 5
+
+
+def summary(queries: int, keys: int) -> rg.Summary:
+    return rg.summarize(torch.randn(2, queries, 7), torch.randn(2, keys, 7))
+
+
+def inner(shown: object) -> str:
+    """The page inside the frame."""
+    found = re.search(r'srcdoc="([^"]*)"', shown._repr_html_())
+    return html.unescape(found[1])
+
+
+def test_a_summary_is_shown_with_numbered_keys():
+    example = show(summary(M, M)).document.examples[0]
+    assert [token.text for token in example.source_tokens] == ["1", "2", "3", "4", "5"]
+    assert example.summaries[0].kind == "encoder"
+
+
+def test_a_summary_of_other_keys_is_of_two_texts():
+    example = show(summary(N, M), list("abcde")).document.examples[0]
+    assert example.summaries[0].kind == "cross"
+    assert (example.source, example.output) == ("a b c d e", "1 2 3")
+
+
+def test_what_was_watched_is_shown_with_its_tokens(tmp_path: Path):
+    seen = [OneAttention("decoder", 0, (0, 1), summary(M, M))]
+    shown = show(seen, list("abcde"), title="Mine", label="x", height=300)
+    assert shown.document.title == "Mine"
+    assert shown.document.examples[0].label == "x"
+    assert "height:300px" in shown._repr_html_()
+    assert inner(shown) == page(shown.document)
+    shown.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text("utf-8") == page(shown.document)
+
+
+def test_the_frame_can_reach_nothing_around_it():
+    text = show(summary(N, N))._repr_html_()
+    assert re.search(r'sandbox="([^"]*)"', text)[1] == "allow-scripts allow-downloads"
+    assert text.count("<") == 2
+
+
+def test_what_cannot_be_shown_is_refused():
+    document = Document(title="", task="", model="", examples=())
+    with pytest.raises(SettingError, match="tokens must be None for a document"):
+        show(document, ["a"])
+    with pytest.raises(SettingError, match=r"what must be a document, a summary or .*; got int"):
+        show(3)
+    with pytest.raises(SettingError, match="height must be at least 100; got 1"):
+        show(document, height=1)
+
+
+def test_rows_are_answered_to_who_knows_the_address():
+    weights = np.arange(12, dtype=float).reshape(3, 4)
+
+    def rows(example, kind, layer, head, queries):
+        if kind == "cross":
+            return None
+        return weights[list(queries)] + head
+
+    document = Document(title="", task="", model="", examples=())
+    shown = show(document, rows=rows)
+    found = re.search(r'data-rows="([^"]*)"', inner(shown))[1]
+    assert f"connect-src {found.split('/rows')[0].rsplit('/', 1)[0]};" in inner(shown)
+    question = "example=0&kind=decoder&layer=0&head=2&queries=2,0"
+    with urllib.request.urlopen(f"{found}?{question}") as answer:
+        got = np.frombuffer(answer.read(), "<f4").reshape(2, 4)
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert got.tolist() == (weights[[2, 0]] + 2).tolist()
+    for asked, status in (
+        (f"{found}?{question.replace('decoder', 'cross')}", 404),
+        (f"{found}?{question.replace('2,0', '99')}", 400),
+        (f"{found}?{question.replace('head=2', 'head=x')}", 400),
+        (f"{found}?", 400),
+        (f"{found}x?{question}", 404),
+        (re.sub(r"/[^/]*/rows", "/rows", found) + f"?{question}", 404),
+    ):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(asked)
+        assert refused.value.code == status
+        refused.value.close()
+    shown.close()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"{found}?{question}", timeout=2)
+    assert inner(shown) == page(document)
+
+
+def test_long_texts_that_were_watched_have_someone_to_ask():
+    length = 520
+
+    class Kept(list):
+        def rows(self, layer: int, queries: list[int], kind: str) -> torch.Tensor:
+            return torch.full((2, len(queries), length), 0.5)
+
+    seen = Kept([OneAttention("decoder", 0, (0, 1), summary(length, length))])
+    shown = show(seen, ["a"] * length)
+    assert 'data-rows="http://127.0.0.1:' in inner(shown)
+    shown.close()
+    assert 'data-rows=""' in inner(show(list(seen), ["a"] * length))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "example=0&kind=cross&layer=0&head=0",
+        "example=a&kind=cross&layer=0&head=0&queries=1",
+        "example=0&kind=what&layer=0&head=0&queries=1",
+        "example=0&kind=cross&layer=0&head=0&queries=" + ",".join(["1"] * 65),
+        "example=0&kind=cross&layer=0&head=0&queries=-1",
+        "example=0&kind=cross&layer=0&head=0&queries=",
+    ],
+)
+def test_questions_that_cannot_be_answered_are_refused(question: str):
+    with pytest.raises(ValueError, match=r"question must|invalid literal"):
+        read_question(question)
+
+
+def test_two_servers_have_different_addresses():
+    servers = [RowServer(lambda *_: None) for _ in range(2)]
+    addresses = {server.address.rsplit(":", 1)[1].split("/", 1)[1] for server in servers}
+    assert len(addresses) == 2
+    for server in servers:
+        server.close()

@@ -1,0 +1,118 @@
+import base64
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from regard.errors import DataError, SettingError
+from regard.viewer import Packed, pack, pack_integers
+
+H, N = 3, 11
+
+
+@pytest.fixture
+def draw() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_linear_values_are_within_half_a_step(bits: int, draw: np.random.Generator):
+    values = draw.normal(2, 5, (H, N))
+    packed = pack(values, bits=bits)
+    error = np.abs(packed.values() - values).max()
+    assert packed.step == pytest.approx((values.max() - values.min()) / (2**bits - 1) / 2)
+    assert error <= packed.step * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("bits", "most"), [(8, 0.033), (16, 1.3e-4)])
+def test_log_values_are_within_a_ratio_and_zeros_stay(
+    bits: int, most: float, draw: np.random.Generator
+):
+    values = 10 ** draw.uniform(-6.9, 0, (H, N)) * 500
+    values[1, 3] = 0
+    values[0, 0], values[0, 1] = 500, 500 * 10**-6.9  # the whole range
+    packed = pack(values, bits=bits, scale="log")
+    got = packed.values()
+    assert got[1, 3] == 0
+    seen = values > 0
+    error = np.abs(got[seen] / values[seen] - 1).max()
+    assert error <= packed.step * (1 + 1e-6)
+    assert packed.step < most
+
+
+def test_what_is_below_a_ten_millionth_of_the_largest_is_zero():
+    assert pack([1.0, 2e-8, -1e-9], scale="log").values().tolist() == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("values", [[], [0.0], [5.0], [3.0, 3.0], np.zeros((2, 0, 3))])
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_empty_and_even_arrays_come_back(values: object, scale: str):
+    array = np.asarray(values, dtype=float)
+    packed = pack(array, scale=scale)
+    assert packed.values() == pytest.approx(array)
+    assert packed.values().shape == array.shape
+
+
+@pytest.mark.parametrize(("most", "bits"), [(65_534, 16), (65_535, 32), (2**31, 32)])
+def test_whole_numbers_are_exact(most: int, bits: int):
+    values = [-1, 0, 1, 255, 256, most]
+    packed = pack_integers(values)
+    assert packed.bits == bits
+    assert packed.values().tolist() == values
+
+
+def test_planes_stand_highest_byte_first():
+    packed = pack_integers([0x0102 - 1, 0x0304 - 1])
+    assert zlib.decompress(base64.b64decode(packed.data), -15) == bytes([1, 3, 2, 4])
+
+
+def test_neighbours_that_are_alike_take_few_bytes():
+    assert len(pack(np.tril(np.ones((64, 64))), scale="log").data) < 300
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_must_be_finite(value: float):
+    with pytest.raises(DataError, match="values must be finite"):
+        pack([0.0, value])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"bits": 12}, DataError, "bits must be 8, 16 or 32; got 12"),
+        ({"scale": "cubic"}, SettingError, "scale must be one of linear, log; got 'cubic'"),
+        ({"shape": (2, -1)}, SettingError, "shape must be at least 0; got -1"),
+        ({"low": 2.0}, DataError, "low must be at most high; got 2.0 and 1.0"),
+        ({"low": float("nan")}, DataError, "low must be at most high; got nan"),
+        ({"scale": "log", "low": 0.0}, DataError, "low must be above 0 on a log scale; got 0.0"),
+    ],
+)
+def test_a_scale_that_cannot_be_is_refused(
+    changes: dict[str, object], error: type[Exception], message: str
+):
+    with pytest.raises(error, match=message):
+        replace(pack([0.0, 1.0]), **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": "!!!"}, "data must be deflated bytes in base 64"),
+        ({"data": base64.b64encode(b"\xff\xff").decode()}, "data must be deflated bytes"),
+        ({"shape": (3,)}, r"data must hold 3 bytes, as shape \[3\] of 8 bits says; got 2"),
+        ({"shape": (1,)}, "data must hold 1 bytes.*got more"),
+        ({"shape": (1 << 20, 1 << 20)}, "shape must be of at most 1073741824 bytes"),
+    ],
+)
+def test_damaged_bytes_are_refused(changes: dict[str, object], message: str):
+    packed: Packed = replace(pack([0.0, 1.0]), **changes)
+    with pytest.raises(DataError, match=message):
+        packed.checked()
+
+
+def test_bytes_that_unfold_without_end_are_refused_at_once():
+    bomb = zlib.compressobj(9, wbits=-15)
+    data = base64.b64encode(bomb.compress(bytes(1 << 24)) + bomb.flush()).decode()
+    with pytest.raises(DataError, match="data must hold 2 bytes"):
+        replace(pack([0.0, 1.0]), data=data).checked()

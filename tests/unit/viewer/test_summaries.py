@@ -1,0 +1,215 @@
+"""Examples made of summaries say what the summaries say, whatever is cut away."""
+
+import numpy as np
+import pytest
+import torch
+
+import regard as rg
+from regard.errors import DataError
+from regard.viewer import Document, Example, GoldLinks, OneAttention, Text, example_of, watched_rows
+from regard.viewer.packing import Packed
+
+B, H, N, M, D = 2, 3, 7, 11, 13
+
+
+def made(height: int, width: int, **options) -> tuple[rg.Summary, torch.Tensor]:
+    """A summary and the weights it is of."""
+    query, key = torch.randn(B, H, height, D) * 2, torch.randn(B, H, width, D)
+    mask = options.get("mask")
+    return rg.summarize(query, key, **options), rg.weights(query, key, mask=mask)
+
+
+def words(count: int, mark: str = "w") -> list[str]:
+    return [f"{mark}{place}" for place in range(count)]
+
+
+def close(packed: Packed | None, wanted: torch.Tensor) -> bool:
+    """Whether values are kept to within what the scale promises."""
+    assert packed is not None
+    relative = packed.step if packed.scale == "log" else 0
+    absolute = packed.step if packed.scale == "linear" else 1e-7 * float(wanted.max())
+    got = packed.values()
+    rounding = {"rtol": relative * 1.001 + 1e-5, "atol": absolute * 1.001 + 1e-6}
+    return np.allclose(got, wanted.numpy(), **rounding)
+
+
+@pytest.mark.parametrize("row", range(B))
+def test_arrays_are_those_of_the_row(row: int):
+    summary, weights = made(N, M, map=4, top=3)
+    attention = OneAttention("cross", 1, (0, 2, 5), summary)
+    example = example_of([attention], words(M), output=words(N, "o"), row=row)
+    found = example.summaries[0]
+    assert (found.kind, found.layer, found.heads) == ("cross", 1, (0, 2, 5))
+    entropy = torch.special.entr(weights[row]).sum(-1)
+    assert close(found.entropy.values, entropy)
+    assert close(found.received.values, weights[row].sum(-2))
+    assert close(found.first.values, weights[row][..., 0])
+    assert found.measures["entropy"] == pytest.approx(entropy.mean(-1).tolist(), rel=1e-3)
+    assert found.measures["first"] == pytest.approx(
+        weights[row][..., 0].mean(-1).tolist(), rel=2e-3
+    )
+    assert "distance" not in found.measures  # two texts have no places in common
+    assert found.bucket == (2, 4)
+    pooled = found.pooled.values()
+    assert pooled.shape == (H, 4, 3)
+    assert pooled[1, 2, 1] == about(weights[row][1, 4:6, 4:8])
+    best = weights[row].topk(3)
+    assert found.top_heads == (0, 2, 5)
+    assert found.top_keys.values().tolist() == best.indices.tolist()
+    assert close(found.top_weights, best.values)
+    assert Document.from_json(as_document(example).to_json()).examples[0] == example
+
+
+def about(weights: torch.Tensor):
+    """The sum of weights, as a byte on a log scale keeps it."""
+    return pytest.approx(float(weights.sum()), rel=0.04)
+
+
+def as_document(example: Example) -> Document:
+    return Document(title="", task="", model="", examples=(example,))
+
+
+@pytest.mark.parametrize("padding", ["left", "right"])
+def test_padding_is_cut_away(padding: str):
+    real = 5
+    places = slice(N - real, N) if padding == "left" else slice(0, real)
+    seen = torch.zeros(N, dtype=torch.bool)
+    seen[places] = True
+    mask = rg.dense(seen[None, :] & seen[:, None])
+    summary, weights = made(N, N, mask=mask, queries=seen, top=2, map=4)
+    example = example_of(
+        [OneAttention("encoder", 0, (0, 1, 2), summary)], words(real), padding=padding
+    )
+    found, kept = example.summaries[0], weights[0][:, places, places]
+    assert close(found.received.values, kept.sum(-2))
+    entropy = torch.special.entr(kept).sum(-1)
+    assert close(found.entropy.values, entropy)
+    assert found.measures["entropy"] == pytest.approx(entropy.mean(-1).tolist(), rel=1e-3)
+    assert found.top_keys.values().tolist() == kept.topk(2).indices.tolist()
+    assert (found.bucket, found.start) == ((2, 2), (0, 0))
+    assert found.pooled.values().sum() == pytest.approx(H * real, rel=0.03)
+
+
+def test_tokens_amid_a_bucket_are_told_where_it_starts():
+    summary, weights = made(N, N, map=2)  # buckets of four
+    example = example_of([OneAttention("encoder", 0, (0, 1, 2), summary)], words(5), padding="left")
+    found = example.summaries[0]
+    assert (found.bucket, found.start) == ((4, 4), (2, 2))
+    assert found.pooled.values()[0, 1, 1] == about(weights[0, 0, 4:, 4:])
+
+
+def test_exact_rows_are_kept_of_short_texts_only():
+    summary, weights = made(N, N)
+    attention = OneAttention("encoder", 3, (0, 1, 2), summary)
+    kept = example_of([attention], words(N), rows={("encoder", 3): weights}, row=1).summaries[0]
+    assert close(kept.rows, weights[1])
+    assert kept.rows.bits == 16
+    assert kept.pooled is None
+    assert kept.top_heads == ()
+    length = 513
+    query = torch.randn(1, 1, length, 4)
+    long = OneAttention("encoder", 3, (0,), rg.summarize(query, query))
+    rows = {("encoder", 3): torch.zeros(1, 1, length, length)}
+    assert example_of([long], words(length), rows=rows).summaries[0].rows is None
+
+
+def test_alignment_error_counts_the_best_keys():
+    summary, weights = made(N, M)
+    best = weights[0].argmax(-1)  # (H, N)
+    links = tuple((int(key), query) for query, key in enumerate(best[1]))
+    attention = OneAttention("cross", 0, (0, 1, 2), summary)
+    example = example_of([attention], words(M), output=words(N), gold=GoldLinks(sure=links))
+    errors = example.summaries[0].measures["alignment_error"]
+    right = [sum((int(key), query) in links for query, key in enumerate(head)) for head in best]
+    assert errors == pytest.approx([1 - 2 * count / (2 * N) for count in right], abs=1e-3)
+    assert errors[1] == 0
+
+
+def test_lines_of_many_heads_get_coarser_and_keep_their_means(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("regard.viewer.summaries._POINTS", 3 * H)
+    summary, weights = made(N, N)
+    found = example_of([OneAttention("encoder", 0, (0, 1, 2), summary)], words(N)).summaries[0]
+    assert found.entropy.places == 4
+    entropy = torch.special.entr(weights[0]).sum(-1)
+    wanted = torch.stack([entropy[:, :4].mean(-1), entropy[:, 4:].mean(-1)], dim=-1)
+    assert close(found.entropy.values, wanted)
+
+
+def test_maps_of_many_heads_get_coarser_and_keep_their_sums(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("regard.viewer.summaries._CELLS", 70)
+    summary, weights = made(N, M)
+    attention = OneAttention("cross", 0, (0, 1, 2), summary)
+    found = example_of([attention], words(M), output=words(N)).summaries[0]
+    assert found.bucket == (2, 2)
+    assert found.pooled.values()[2, 3, 5] == about(weights[0, 2, 6:, 10:])
+
+
+def test_sharpest_heads_have_their_top_keys_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("regard.viewer.summaries._TOP", 2 * N)
+    key = torch.randn(1, 1, N, D)
+    sharpness = torch.tensor([0.1, 5.0, 1.0]).reshape(1, H, 1, 1)
+    summary = rg.summarize(key * sharpness, key.expand(1, H, N, D), top=1)
+    attention = OneAttention("encoder", 0, (0, 1, 2), summary)
+    assert example_of([attention], words(N)).summaries[0].top_heads == (1, 2)
+    chosen = example_of([attention], words(N), top_heads=[("encoder", 0, 0)])
+    assert chosen.summaries[0].top_heads == (0,)
+    every = example_of([attention], words(N), top_heads="all")
+    assert every.summaries[0].top_heads == (0, 1, 2)
+
+
+def test_sides_are_those_of_the_kinds():
+    square, _ = made(N, N)
+    heads = (0, 1, 2)
+    alone = example_of([OneAttention("decoder", 0, heads, square)], words(N))
+    assert (alone.source, alone.output) == ("", " ".join(words(N)))
+    assert not alone.started
+    cross, _ = made(N, M)
+    both = [OneAttention("decoder", 0, heads, square), OneAttention("cross", 0, heads, cross)]
+    pair = example_of(both, words(M), output=Text.of(words(N)), label="mine", score=-0.5)
+    assert pair.started
+    assert [one.kind for one in pair.summaries] == ["cross", "decoder"]
+    assert (pair.label, pair.score) == ("mine", -0.5)
+    with pytest.raises(DataError, match="output must be given for cross, decoder attention"):
+        example_of(both, words(M))
+    with pytest.raises(DataError, match="tokens must be given for encoder attention; got None"):
+        example_of([OneAttention("encoder", 0, heads, square)], None)
+
+
+def test_what_does_not_fit_is_named():
+    summary, _ = made(N, N)
+    attention = OneAttention("encoder", 0, (0, 1, 2), summary)
+    with pytest.raises(DataError, match="tokens must be at most the 7 queries of the encoder"):
+        example_of([attention], words(N + 1))
+    with pytest.raises(DataError, match="row must be one of 2 rows of the batch; got 2"):
+        example_of([attention], words(N), row=2)
+    with pytest.raises(DataError, match="heads must name each of 3 heads of the summary; got 1"):
+        example_of([OneAttention("encoder", 0, (0,), summary)], words(N))
+
+
+class Kept:
+    """What ``watch(keep=True)`` gives, of weights at hand."""
+
+    def __init__(self, weights: torch.Tensor, summary: rg.Summary) -> None:
+        self.weights, self.one = weights, OneAttention("encoder", 2, (0, 1, 2), summary)
+
+    def __iter__(self):
+        return iter([self.one])
+
+    def rows(self, layer: int, queries: list[int], kind: str) -> torch.Tensor:
+        assert (layer, kind) == (2, "encoder")
+        return self.weights[..., queries, :]
+
+
+def test_rows_that_were_watched_are_taken_and_asked_for():
+    summary, weights = made(N, N)
+    seen = Kept(weights, summary)
+    example = example_of(seen, words(5), padding="left", row=1)
+    assert close(example.summaries[0].rows, weights[1, :, 2:, 2:])
+    answer = watched_rows(seen, example, 1, "left")
+    assert answer is not None
+    got = answer(0, "encoder", 2, 1, [0, 3])
+    assert got == pytest.approx(weights[1, 1, [2, 5], 2:].numpy(), rel=1e-5)
+    mean = answer(0, "encoder", "mean", "mean", [4])
+    assert mean == pytest.approx(weights[1, :, 6:, 2:].mean(0).numpy(), rel=1e-5)
+    assert answer(0, "cross", 2, 1, [0]) is None
+    assert watched_rows([seen.one], example) is None

@@ -1,0 +1,52 @@
+import pytest
+
+from regard.errors import DataError
+from regard.viewer import Text
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["▁The", "▁do", "g", "."], "The dog."),
+        (["Hello", "Ġwor", "ld"], "Hello world"),
+        (["[CLS]", "play", "##ing", "[SEP]"], "playing"),
+        (["<s>", "▁我", "爱", "中国", "</s>"], "我爱中国"),
+        (["我", "爱", "you", "too"], "我爱 you too"),
+        (["a", "b"], "a b"),
+        (["▁", "▁a"], "a"),
+        (["a", "\n", "b"], "a \nb"),
+        (["##", "▁"], "##"),
+        ([], ""),
+    ],
+)
+def test_text_is_put_together_from_pieces(pieces: list[str], text: str):
+    found = Text.of(pieces)
+    assert found.text == text
+    assert [token.text for token in found.tokens] == pieces
+    for token in found.tokens:
+        bare = text[token.start : token.end]
+        assert bare == "" or token.text.endswith(bare)
+
+
+def test_signs_are_no_text():
+    assert [(t.start, t.end) for t in Text.of(["<s>", "▁a", "</s>"]).tokens] == [
+        (0, 0),
+        (0, 1),
+        (1, 1),
+    ]
+
+
+def test_pieces_are_looked_for_in_a_text():
+    found = Text.of(["▁no", "▁no", "▁yes", "▁NO"], "no, no NO")
+    assert [(t.start, t.end) for t in found.tokens] == [(0, 2), (4, 6), (6, 6), (7, 9)]
+
+
+def test_tokens_with_spans_show_what_the_text_says():
+    found = Text.of(["æĪĳ", "çĪ±", "<end>"], "我爱", [(0, 1), (1, 2), (2, 2)])
+    assert [t.text for t in found.tokens] == ["我", "爱", "<end>"]
+
+
+@pytest.mark.parametrize("text", [None, "ab"])
+def test_spans_must_be_one_for_each_piece_of_a_text(text: str | None):
+    with pytest.raises(DataError, match="spans must be one for each of 2 pieces of a text; got 1"):
+        Text.of(["a", "b"], text, [(0, 1)])
