@@ -5,7 +5,7 @@ at all, neither padding nor causal, to a name that has none of its own.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense
+from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense, weights
 from regard.errors import SettingError, ShapeError
 from regard.interop.lazy_mask import Frame, LazyMask, MaskFunction
 from regard.interop.places import Place, place_of
@@ -111,10 +111,12 @@ def attention(
     position_bias: Float[Tensor, "..."] | None = None,
     s_aux: Float[Tensor, "..."] | None = None,
     **options: Any,
-) -> tuple[Float[Tensor, "B N H E"], None]:
+) -> tuple[Float[Tensor, "B N H E"], Float[Tensor, "B H N M"] | None]:
     """What transformers calls an attention function, computed by ``attend``.
 
     A query with nothing to see gets zeros, where the eager function gives the mean of all values.
+    The weights are made, N×M of them, only where ``output_attentions`` asks for them; before
+    dropout.
 
     Args:
         module: The attention module that calls.
@@ -133,7 +135,7 @@ def attention(
     Raises:
         SettingError: The model asks for what is not understood.
     """
-    formula = _formula(type(module).__module__)
+    formula = _formula_of(module)
     formula.check(type(module).__name__, options)
     if s_aux is None and formula.has_sinks:
         s_aux = options.get("sinks", getattr(module, "sinks", None))
@@ -148,22 +150,20 @@ def attention(
         bias = added if bias is None else bias + added
     place = place_of(module)
     kind = _kind(place, lazy, mask, module)
+    given: dict[str, Any] = {
+        "score": ScaledDot(None if scaling is None else float(scaling), softcap or None),
+        "mask": mask,
+        "bias": bias,
+        "weighting": Softmax(_sink(s_aux, query)),
+    }
     token = _call.set(Call(place, lazy))
     try:
         with at(kind, place.layer):
-            out = attend(
-                query,
-                key,
-                value,
-                score=ScaledDot(None if scaling is None else float(scaling), softcap or None),
-                mask=mask,
-                bias=bias,
-                weighting=Softmax(_sink(s_aux, query)),
-                dropout=dropout if module.training else 0.0,
-            )
+            out = attend(query, key, value, dropout=dropout if module.training else 0.0, **given)
     finally:
         _call.reset(token)
-    return out.transpose(1, 2).contiguous(), None
+    rows = weights(query, key, **given) if _wants_weights(options) else None
+    return out.transpose(1, 2).contiguous(), rows
 
 
 def lazy_mask(
@@ -233,10 +233,15 @@ class _Formula(NamedTuple):
                 )
 
 
-@lru_cache(maxsize=256)
-def _formula(home_name: str) -> _Formula:
+def _formula_of(module: nn.Module) -> _Formula:
+    home = type(module).__module__
+    if home not in _formulas:
+        _formulas[home] = _formula(vars(sys.modules.get(home, object)))
+    return _formulas[home]
+
+
+def _formula(home: Mapping[str, Any]) -> _Formula:
     """Read off the eager functions of a module of models."""
-    home = vars(sys.modules.get(home_name, object))
     codes = [
         each.__code__
         for name, each in home.items()
@@ -251,6 +256,10 @@ def _formula(home_name: str) -> _Formula:
     return _Formula(
         tuple(sorted(names - _UNDERSTOOD)), tuple(sorted(given - _HONOURED)), "sinks" in names
     )
+
+
+# By the names of modules: a compiler looks through a cache of functions.
+_formulas: dict[str, _Formula] = {}
 
 
 def _visible(
@@ -329,6 +338,16 @@ def _sink(sinks: Tensor | None, query: Tensor) -> Tensor | None:
             f"s_aux must be one number per head, ({H},); got shape {tuple(sinks.shape)}."
         )
     return sinks.reshape(H)
+
+
+def _wants_weights(options: Mapping[str, Any]) -> bool:
+    """Whether the model was called with ``output_attentions``; most do not tell their attention."""
+    if options.get("output_attentions"):
+        return True
+    home = sys.modules.get("transformers.utils.output_capturing")
+    collector = getattr(home, "_active_collector", None)
+    collected = None if collector is None else collector.get()
+    return any("attentions" in name for name in collected or ())
 
 
 def _kind(place: Place, lazy: LazyMask | None, mask: Mask | None, module: nn.Module) -> str:

@@ -20,8 +20,7 @@ def use(model: ModuleT) -> ModuleT:
     ``attn_implementation`` becomes "regard". Weights, hooks and ``state_dict`` stay what they are.
 
     What changes: a query with nothing to see gets zeros, where torch gives NaN and transformers the
-    mean of all values; NaN in padding is not seen; ``observe`` sees every call. Of a Hugging Face
-    model no attention weights are returned: ``watch`` shows them.
+    mean of all values; NaN in padding is not seen; ``observe`` sees every call.
 
     Args:
         model: Changed in place. ``set_attn_implementation`` undoes it for Hugging Face's.

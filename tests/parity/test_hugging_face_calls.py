@@ -1,0 +1,247 @@
+"""What Hugging Face models are called with beyond ids and padding, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.parity.hugging_face_models import FAMILIES, B, H, N, V, inputs, make
+from torch import nn
+from torch.testing import assert_close
+
+import regard as rg
+from regard.errors import SettingError, ShapeError
+from regard.interop import hugging_face
+from regard.interop.hugging_face import attention
+
+pytestmark = pytest.mark.parity
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+
+
+def floats(visible):
+    return torch.zeros(visible.shape).masked_fill(~visible, torch.finfo(torch.float32).min)
+
+
+@pytest.mark.parametrize("as_floats", [False, True])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "gemma2"])
+def test_a_mask_of_ones_own_for_each_query(name, as_floats):
+    model, given = make(name), inputs(name)
+    visible = (torch.rand(B, 1, N, N) > 0.4) | torch.eye(N, dtype=torch.bool)
+    with torch.no_grad():
+        want = model(**given | {"attention_mask": floats(visible)})[0]
+        mask = floats(visible) if as_floats else visible
+        out = rg.use(model)(**given | {"attention_mask": mask})[0]
+    assert_close(out, want, **CLOSE)
+
+
+def test_a_mask_that_adds_numbers_adds_them():
+    model, given = make("llama"), inputs("llama")
+    added = torch.randn(B, 1, N, N) + floats(torch.ones(N, N, dtype=torch.bool).tril())
+    with torch.no_grad():
+        want = model(**given | {"attention_mask": added})[0]
+        out = rg.use(model)(**given | {"attention_mask": added})[0]
+    assert_close(out, want, **CLOSE)
+
+
+def test_a_mask_that_its_owner_changed_is_read_anew():
+    model, given = rg.use(make("llama")), inputs("llama")
+    visible = torch.ones(B, 1, N, N, dtype=torch.bool).tril()
+    with torch.no_grad():
+        one = model(**given | {"attention_mask": visible})[0]
+        visible[..., 0] = False
+        other = model(**given | {"attention_mask": visible})[0]
+        again = model(**given | {"attention_mask": visible.clone()})[0]
+    assert not torch.allclose(one, other)
+    assert torch.equal(other, again)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral", "qwen3", "llama4"])
+def test_texts_packed_into_one_row_do_not_see_each_other(name):
+    model, given = make(name), {"input_ids": torch.randint(3, V, (1, N)), "use_cache": False}
+    given["position_ids"] = torch.tensor([[*range(5), *range(8)]])
+    with torch.no_grad():
+        want = model(**given)[0]
+        with rg.watch(model) as seen:
+            out = model(**given)[0]
+    assert_close(out, want, **CLOSE)
+    assert seen[0].summary.pooled[..., 5:, :5].eq(0).all()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_weights_are_given_to_who_asks_for_them(name):
+    model, given = make(name), inputs(name, "right")
+    with torch.no_grad():
+        want = model(**given, output_attentions=True)
+        out = rg.use(model)(**given, output_attentions=True)
+        assert not any(model(**given).get(key) for key in want if "attentions" in key)
+    kinds = [key for key in want if "attentions" in key]
+    assert kinds
+    for key in kinds:
+        for ours, theirs in zip(out[key], want[key], strict=True):
+            # Of padding, eager's states depend on rows that see nothing and are even.
+            is_text = FAMILIES[name].kind == "text"
+            chosen = given["attention_mask"][:, None, :, None] if is_text else 1
+            assert_close(ours * chosen, theirs * chosen, **CLOSE)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_other_dtypes(dtype):
+    model, given = make("gemma2").to(dtype), inputs("gemma2")
+    with torch.no_grad():
+        want = model(**given)[0]
+        with rg.watch(model) as seen:
+            out = model(**given)[0]
+    bound = {"atol": 0.1, "rtol": 0.05} if dtype == torch.bfloat16 else CLOSE
+    assert out.dtype == want.dtype
+    assert_close(out, want, **bound)
+    assert seen[0].summary.lse.dtype == torch.promote_types(dtype, torch.float32)
+
+
+def test_under_autocast():
+    model, given = make("llama"), inputs("llama")
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        want = model(**given)[0]
+        with rg.watch(model):
+            out = model(**given)[0]
+    assert_close(out, want, atol=0.1, rtol=0.05)
+
+
+def test_what_is_learned_after_inference_mode():
+    model, given = make("llama"), inputs("llama")
+    with torch.inference_mode(), rg.watch(model):
+        model(**given)
+    rg.use(model.train())(**given)[0].sum().backward()
+    assert model.model.layers[0].self_attn.q_proj.weight.grad.isfinite().all()
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_model():
+    model, given = make("llama"), inputs("llama", "left")
+    chosen = given["attention_mask"].bool()
+    with torch.no_grad():
+        want = model(**given, use_cache=False)[0]
+        compiled = torch.compile(rg.use(model), backend="eager")
+        assert_close(compiled(**given, use_cache=False)[0][chosen], want[chosen], **CLOSE)
+
+
+def test_the_saved_model_names_no_attention(tmp_path):
+    import transformers
+
+    rg.use(make("llama")).save_pretrained(tmp_path)
+    assert "regard" not in (tmp_path / "config.json").read_text()
+    options = {"attn_implementation": hugging_face.NAME}
+    again = transformers.LlamaForCausalLM.from_pretrained(tmp_path, **options)
+    assert again.config._attn_implementation == "regard"
+
+
+def test_every_eager_attention_of_transformers_is_understood():
+    """Or refused: the formulas are read off the functions, so each is looked at once."""
+    import transformers
+
+    root = Path(transformers.__file__).parent / "models"
+    unknown = {}
+    for path in sorted(root.glob("*/modeling_*.py")):
+        text = path.read_text()
+        codes = [
+            const
+            for const in compile(text, str(path), "exec").co_consts
+            if hasattr(const, "co_name") and const.co_name.endswith("eager_attention_forward")
+        ]
+        home = {code.co_name: type("F", (), {"__code__": code}) for code in codes}
+        formula = hugging_face._formula(home)
+        if formula.unknown or formula.arguments:
+            unknown[path.parent.name] = formula
+    assert not unknown
+
+
+class Module(nn.Module):
+    """Stands for an attention module of a model."""
+
+    def __init__(self, **attributes):
+        super().__init__()
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+
+def heads():
+    return (torch.randn(B, H, 5, 4), torch.randn(B, H, 7, 4), torch.randn(B, H, 7, 3))
+
+
+@pytest.mark.parametrize(
+    ("causal", "said", "is_causal"),
+    [(None, None, False), (None, True, True), (True, None, True), (True, False, False)],
+)
+def test_no_mask_means_what_the_call_or_the_module_says(causal, said, is_causal):
+    module = elsewhere() if causal is None else elsewhere(is_causal=causal)
+    query, key, value = heads()
+    out, rows = attention(module.eval(), query, key, value, None, is_causal=said)
+    mask = rg.causal(first=0) if is_causal else None
+    assert_close(out, rg.attend(query, key, value, mask=mask).transpose(1, 2))
+    assert out.is_contiguous()
+    assert rows is None
+    one, _ = attention(module, query[:, :, :1], key, value, None, is_causal=said)
+    assert_close(one, rg.attend(query[:, :, :1], key, value).transpose(1, 2))
+
+
+def test_a_learned_scale_gets_its_gradient():
+    query, key, value = heads()
+    scale = torch.rand(H, 1, 1, requires_grad=True)
+    out, _ = attention(elsewhere(), query, key, value, None, scaling=scale)
+    assert_close(out, rg.attend(query * scale, key, value, score=rg.Dot()).transpose(1, 2))
+    out.sum().backward()
+    assert scale.grad.ne(0).all()
+
+
+def elsewhere(**attributes):
+    """The same in a file without an eager attention."""
+    module = Module(**attributes)
+    module.__class__ = type("Module", (Module,), {"__module__": "nowhere"})
+    return module
+
+
+def odd_eager_attention_forward(module, query, key, value, attention_mask, slopes=None, **options):
+    return query.cosh()
+
+
+class Odd(Module):
+    """Its eager attention stands beside it, in this file."""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"indices": torch.zeros(1)}, "indices must be left out .*; got Tensor from Module"),
+        ({"s_aux": torch.zeros(H, 2)}, r"s_aux must be one number per head, \(6,\); got shape"),
+    ],
+)
+def test_options_that_change_the_answer_are_refused_by_name(options, message):
+    with pytest.raises(SettingError, match=message):
+        attention(elsewhere(), *heads(), None, **options)
+
+
+def test_formulas_that_are_not_understood_are_refused_by_name():
+    with pytest.raises(SettingError, match="got Odd, whose eager attention uses cosh"):
+        attention(Odd(), *heads(), None)
+
+
+def test_arguments_that_an_eager_function_takes_and_we_do_not_are_refused_by_name():
+    formula = hugging_face._formula({"odd_eager_attention_forward": odd_eager_attention_forward})
+    assert formula.arguments == ("slopes",)
+    with pytest.raises(SettingError, match=r"slopes must be left out .*; got float from Odd"):
+        formula._replace(unknown=()).check("Odd", {"slopes": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        (torch.ones(B, 1, 5, 7).long(), ShapeError, "attention_mask must be boolean, or floats"),
+        (torch.ones(B, 1, 5, 6).bool(), ShapeError, r"attention_mask must have shape \(B, 1, N"),
+        (torch.ones(B, 5, 7).bool(), ShapeError, r"attention_mask must have shape \(B, 1, N"),
+        ("causal", SettingError, "attention_mask must be a tensor or None; got str"),
+        (hugging_face.lazy_mask(B, 4, 7), ShapeError, r"\(N, M\) = \(4, 7\); got \(5, 7\)"),
+    ],
+)
+def test_masks_that_do_not_fit_are_refused(mask, error, message):
+    with pytest.raises(error, match=message):
+        attention(elsewhere(), *heads(), mask)
