@@ -19,9 +19,11 @@ from tests.end_to_end.long_texts import long_document, text_of_length
 
 from regard.viewer import (
     AttentionMap,
+    Change,
     Document,
     Example,
     GoldLinks,
+    Importance,
     LayerSummary,
     Line,
     Token,
@@ -588,3 +590,27 @@ def test_everything_one_can_press_has_a_name(tab: Tab, medium: Document) -> None
         )
         assert nameless == []
     assert "not why the model answered" in tab.text(".meaning")
+
+
+def test_other_measures_and_changes_stand_beside_the_attention(tab: Tab) -> None:
+    shown = document()
+    first = replace(
+        shown.examples[0],
+        importances=(
+            Importance(method="attention", values=(0.5, 0.1, 0.2, 0.2), output=1),
+            Importance(method="leave one out", values=(-2.0, 1, 0, 0), output=1, correlation=0.4),
+        ),
+        changes=(Change(edit="head 2 muted", output="I hate China.", score=-1.5),),
+    )
+    tab.open(replace(shown, examples=(first,)), "#view=trust")
+    assert "What mattered for “love”" in tab.text("section h2")
+    weights = "[...document.querySelectorAll('.measure:last-child .shaded')].map(t => %s)"
+    assert tab.ask(weights % "t.style.getPropertyValue('--w')") == [
+        "1.0000", "0.5000", "0.0000", "0.0000",
+    ]  # fmt: skip
+    assert tab.ask(weights % "t.title")[0] == "我, 1: −2"
+    assert tab.text(".measure:last-child data") == "0.4"
+    assert tab.text(".changes mark") == "hate"
+    assert "−1.5" in tab.text(".changes tbody tr:last-child")
+    tab.open(shown)
+    assert tab.page.locator("[data-view=trust]").count() == 0

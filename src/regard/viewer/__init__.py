@@ -1,6 +1,7 @@
 """Plain data about what a model looked at, and the pages and text that show it."""
 
 from regard.viewer.document import Document
+from regard.viewer.evidence import importances_of
 from regard.viewer.example import (
     AttentionMap,
     Change,
@@ -39,6 +40,7 @@ __all__ = [
     "View",
     "draw_text",
     "example_of",
+    "importances_of",
     "pack",
     "pack_integers",
     "page",

@@ -37,6 +37,7 @@ import { links } from "./links.js";
 import { map } from "./map.js";
 import { playground } from "./playground.js";
 import { running } from "./running.js";
+import { trust } from "./trust.js";
 import { words } from "./words.js";
 
-export const VIEWS = [grid, words, map, links, running, flow, compare, playground];
+export const VIEWS = [grid, words, map, links, running, flow, trust, compare, playground];

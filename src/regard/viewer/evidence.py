@@ -1,0 +1,53 @@
+"""Other measures of what mattered, for a page to show beside the attention."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from regard.viewer.example import Importance
+
+_NAMES = {"removed": "leave one out", "gradient": "gradient × input"}
+
+
+class Evidence(Protocol):
+    """What ``regard.trust`` gives."""
+
+    @property
+    def output(self) -> tuple[int, int]:
+        """The place of the output that is explained, and its token."""
+
+    @property
+    def evidence(self) -> Mapping[str, Any]:
+        """One number per input token, by the name of the measure."""
+
+    @property
+    def correlation(self) -> Mapping[tuple[str, str], float]:
+        """The rank correlation of each two of them."""
+
+
+def importances_of(trust: Evidence, output: int | None = None) -> tuple[Importance, ...]:
+    """What ``regard.trust`` found, for ``Example.importances``.
+
+    Args:
+        trust: Its answer, for a text without padding.
+        output: Which output token of the example it explains; None leaves that open.
+
+    Returns:
+        One for each measure, attention first, each with its rank correlation with the attention.
+    """
+    names = sorted(trust.evidence, key=lambda name: (name != "attention", name))
+    return tuple(
+        Importance(
+            method=_NAMES.get(name, name),
+            values=tuple(float(f"{value:.4g}") for value in trust.evidence[name].tolist()),
+            output=output,
+            correlation=_with_attention(trust.correlation, name),
+        )
+        for name in names
+    )
+
+
+def _with_attention(correlation: Mapping[tuple[str, str], float], name: str) -> float | None:
+    for pair, number in correlation.items():
+        if set(pair) == {"attention", name} and number == number:  # not NaN
+            return float(f"{number:.4g}")
+    return None
