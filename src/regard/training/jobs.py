@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.errors import DataError
 from regard.inference.labeller import Labeller
-from regard.tasks import TASKS, Job, Recipe
+from regard.tasks import TASKS, Recipe
 from regard.text import BadLines, Batches
 from regard.training.settings import TrainingConfig
 
@@ -50,19 +50,21 @@ class JobTraining:
         self.valid = list(valid)
 
     @staticmethod
-    def _job(recipe: Recipe) -> type[Job[Any, Any, Any]]:
-        job: type[Job[Any, Any, Any]] = TASKS[recipe.task].job
-        return job
+    def _job(recipe: Recipe) -> Any:
+        return TASKS[recipe.task].job
 
     @classmethod
     def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Any], list[Any]]:
         """The examples to train on and those to validate on, which may be held out of the first."""
         job = cls._job(recipe)
-        train = job.read(recipe, "train", bad_lines=bad_lines)
+        train: list[Any] = job.read(recipe, "train", bad_lines=bad_lines)
         if not train:
             raise DataError("data.train must name the training text; got nothing.")
-        valid = job.read(recipe, "valid", bad_lines=bad_lines)
-        return (train, valid) if valid else job.hold_out(recipe, train)
+        valid: list[Any] = job.read(recipe, "valid", bad_lines=bad_lines)
+        if valid:
+            return train, valid
+        rest, held_out = job.hold_out(recipe, train)
+        return rest, held_out
 
     @classmethod
     def fingerprint(cls, example: Any) -> str:

@@ -1,0 +1,123 @@
+"""Labelled texts and tagged sentences from files, and what is said of lines that cannot be used."""
+
+import gzip
+import json
+
+import pytest
+
+from regard.errors import DataError, SettingError
+from regard.text import BadLines
+from regard.text.records import Field, read_records
+from regard.text.tagged import read_tagged
+
+FIELDS = [Field("label", 1), Field("text", 3)]
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_columns_and_keys_give_the_same_records(tmp_path):
+    rows = [("1", "酒店", "很好。"), ("0", "书", "never again")]
+    tsv = write(tmp_path / "a.tsv", "".join("\t".join(row) + "\n" for row in rows))
+    lines = [json.dumps({"label": int(a), "aspect": b, "text": c}) for a, b, c in rows]
+    jsonl = write(tmp_path / "a.jsonl", "\n".join(lines) + "\n")
+    packed = tmp_path / "a.tsv.gz"
+    packed.write_bytes(gzip.compress(tsv.read_bytes()))
+    expected = [{"label": a, "text": c} for a, _, c in rows]
+    for path in (tsv, jsonl, packed):
+        read = list(read_records(path, FIELDS))
+        assert [record for record, _ in read] == expected
+        assert [where for _, where in read] == [f"{path}:1", f"{path}:2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("a.tsv", "1\tb", r"a.tsv:2: expected 3 columns, found 2. .* label in column 1, text in"),
+        ("a.tsv", "1\tb\t ", r"a.tsv:2: the text is empty"),
+        ("a.tsv", "1\tb\tc\td", r"a.tsv:2: expected 3 columns, found 4"),
+        ("a.jsonl", "{", r"a.jsonl:2: not JSON"),
+        ("a.jsonl", "[1]", r"a.jsonl:2: expected a JSON object, found \[1\]"),
+        ("a.jsonl", '{"label": 1}', r"a.jsonl:2: expected the key 'text'; found 'label'"),
+        ("a.jsonl", '{"label": 1, "text": 2.5}', r"a.jsonl:2: text must be text; got 2.5"),
+        ("a.jsonl", '{"label": true, "text": "x"}', r"a.jsonl:2: label must be text; got True"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named_or_left_out(tmp_path, name, line, message):
+    good = {"a.tsv": "1\tb\tc", "a.jsonl": '{"label": 1, "text": "c"}'}[name]
+    path = write(tmp_path / name, f"{good}\n{line}\n{good}\n")
+    with pytest.raises(DataError, match=message):
+        list(read_records(path, FIELDS))
+    bad = BadLines()
+    assert len(list(read_records(path, FIELDS, on_bad_line="skip", bad_lines=bad))) == 2
+    assert bad.total == 1
+
+
+def test_a_file_without_records_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"a.tsv must hold records of label, text; got none"):
+        list(read_records(write(tmp_path / "a.tsv", ""), FIELDS))
+    with pytest.raises(SettingError, match=r"the ending of .*a.csv must be one of .jsonl, .tsv"):
+        list(read_records(write(tmp_path / "a.csv", "x"), FIELDS))
+    (tmp_path / "b.tsv").write_bytes(b"1\tb\tcaf\xe9\n")
+    with pytest.raises(DataError, match=r"b.tsv:1: not UTF-8"):
+        list(read_records(tmp_path / "b.tsv", FIELDS))
+
+
+CONLLU = """# sent_id = 1
+1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tdo\tdo\tAUX\tVBP\t_\t0\troot\t_\t_
+2\tn't\tnot\tPART\tRB\t_\t1\tadvmod\t_\t_
+2.1\tgo\tgo\tVERB\t_\t_\t_\t_\t_\t_
+
+1\t好\t好\tADJ\t_\t_\t0\troot\t_\t_
+"""
+
+
+def test_conllu_gives_words_without_contractions_and_empty_nodes(tmp_path):
+    read = list(read_tagged(write(tmp_path / "a.conllu", CONLLU)))
+    assert [(found.words, found.tags) for found in read] == [
+        (("do", "n't"), ("AUX", "PART")),
+        (("好",), ("ADJ",)),
+    ]
+    assert read[1].where.endswith("a.conllu:7")
+
+
+def test_columns_and_lists_give_the_same_sentences(tmp_path):
+    text = "x\t北\tB-LOC\nx\t京\tI-LOC\n\n\nx\t去\tO\n"
+    columns = list(read_tagged(write(tmp_path / "a.txt", text), word=2, tag=3))
+    records = [{"tokens": ["北", "京"], "tags": ["B-LOC", "I-LOC"]}, {"tokens": "去", "tags": "O"}]
+    records[1] = {"tokens": ["去"], "tags": ["O"]}
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    lists = list(read_tagged(write(tmp_path / "a.jsonl", lines)))
+    assert [(s.words, s.tags) for s in columns] == [(s.words, s.tags) for s in lists]
+    assert len(columns) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.txt", "a O\n", r"a.txt:1: expected at least 2 columns, found 1. A tab must stand"),
+        ("a.txt", "a\t \n", r"a.txt:1: the tag is empty"),
+        (
+            "a.jsonl",
+            '{"tokens": ["a"], "tags": []}',
+            r"tags must be as many as tokens; got 0 for 1",
+        ),
+        ("a.jsonl", '{"words": []}', r"a.jsonl:1: expected a JSON object"),
+        ("a.conllu", "1\ta\n", r"a.conllu:1: expected at least 10 columns, found 2"),
+        ("a.conllu", "# only\n", r"must hold sentences of words and tags; got none"),
+    ],
+)
+def test_a_sentence_that_cannot_be_used_is_named(tmp_path, name, text, message):
+    with pytest.raises(DataError, match=message):
+        list(read_tagged(write(tmp_path / name, text)))
+
+
+def test_bad_sentences_can_be_left_out_and_are_counted(tmp_path):
+    bad = BadLines()
+    path = write(tmp_path / "a.txt", "a\tO\n\nb\n\nc\tO\n")
+    read = read_tagged(path, on_bad_line="skip", bad_lines=bad)
+    assert [found.words for found in read] == [("a",), ("c",)]
+    assert bad.total == 1

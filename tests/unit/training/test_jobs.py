@@ -1,0 +1,244 @@
+"""Whole trainings of jobs, small ones: classification, tagging, language modelling."""
+
+import os
+import random
+import signal
+
+import pytest
+
+from regard.errors import DataError, Interrupted, RunError, SettingError
+from regard.inference.job_evaluation import evaluate_job
+from regard.inference.labeller import Labeller
+from regard.tasks import TASKS, recipe_from_table
+from regard.training import train
+
+WORDS = ["ba", "be", "bi", "da", "de", "di", "ga", "ge", "gi"]
+TRAINING = {
+    "updates": 60,
+    "batch_tokens": 90,
+    "learning_rate": 0.02,
+    "warmup": 5,
+    "schedule": "constant",
+    "label_smoothing": 0.0,
+    "validate_every": 30,
+    "precision": "float32",
+}
+
+
+def sentences(count, seed):
+    dice = random.Random(seed)
+    return [dice.choices(WORDS, k=dice.randint(2, 7)) for _ in range(count)]
+
+
+def write_classification(path, count, seed):
+    # The label is whether there are words with g; the aspect asks for it, or for its opposite.
+    rows = []
+    for number, words in enumerate(sentences(count, seed)):
+        has_g = any(word[0] == "g" for word in words)
+        rows.append(f"{'yes' if has_g else 'no'}\t{'kind' + str(number % 2)}\t{' '.join(words)}\n")
+    path.write_text("".join(rows), encoding="utf-8")
+
+
+def write_tagging(path, count, seed):
+    # A word's tag is its consonant's entity; one that follows its like is inside it.
+    blocks = []
+    for words in sentences(count, seed):
+        before, lines = "", []
+        for word in words:
+            kind = {"b": "O", "d": "D", "g": "G"}[word[0]]
+            tag = "O" if kind == "O" else f"{'I' if kind == before else 'B'}-{kind}"
+            before = kind
+            lines.append(f"{word}\t{tag}\n")
+        blocks.append("".join(lines))
+    path.write_text("\n".join(blocks), encoding="utf-8")
+
+
+def write_text(path, count, seed):
+    path.write_text("\n".join("bdg" * 7 for _ in range(count)) + "\n", encoding="utf-8")
+
+
+# For each task: the files' ending, who writes one, and what its recipe says besides.
+CASES = {
+    "classification": (
+        "tsv",
+        write_classification,
+        {
+            "data": {"text": 3, "label": 1},
+            "tokenizer": {"type": "words"},
+            "model": {"type": "bag", "embed_dim": 12, "dropout": 0.1},
+            "head": {"pooling": "maximum", "dropout": 0.0},
+        },
+    ),
+    "tagging": (
+        "conll",
+        write_tagging,
+        {
+            "data": {"drop_words": 0.1},
+            "model": {"type": "recurrent", "embed_dim": 12, "hidden_dim": 12, "dropout": 0.1},
+            "head": {"crf": True, "dropout": 0.1},
+        },
+    ),
+    "language_modelling": (
+        "txt",
+        write_text,
+        {
+            "data": {"context": 10},
+            "tokenizer": {"type": "characters"},
+            "model": {"type": "recurrent", "cell": "gru", "embed_dim": 8, "hidden_dim": 12},
+        },
+    ),
+}
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    """A maker of recipes of one task, on text written for it."""
+
+    def make(task, **changes):
+        ending, write, table = CASES[task]
+        if not (tmp_path / f"train.{ending}").exists():
+            write(tmp_path / f"train.{ending}", 120, 1)
+            write(tmp_path / f"valid.{ending}", 30, 2)
+        files = {"train": f"train.{ending}", "valid": f"valid.{ending}"}
+        sections = {name: {**table.get(name, {}), **changes.get(name, {})} for name in (*table,)}
+        sections["data"] = files | sections["data"]
+        training = TRAINING | changes.get("training", {})
+        return recipe_from_table({"task": task, **sections, "training": training}, folder=tmp_path)
+
+    return make
+
+
+def test_every_job_is_tried():
+    assert set(CASES) <= {name for name, kind in TASKS.items() if kind.job is not None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", sorted(CASES))
+def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
+    trained = train(recipe(task), tmp_path / "run", reporter=toy.Recorder())
+    figures = trained.summary["validation"]
+    if task == "language_modelling":
+        assert figures["perplexity"] < 1.3
+        assert figures["bits per byte"] < 0.5
+    else:
+        assert figures["accuracy"] > 95
+        assert figures["f1"] > 90
+    loaded = Labeller.load(tmp_path / "run")
+    examples = loaded.job.read(loaded.job.recipe, "valid")
+    assert loaded.answers(examples) == trained.predictor.answers(examples)
+    # One at a time as together: neither padding nor company changes an answer.
+    alone = [loaded.answers([example])[0] for example in examples[:5]]
+    together = loaded.answers(examples)[:5]
+    if task == "tagging":
+        assert alone == together
+    shown = [loaded.job.show(e, a) for e, a in zip(examples, together, strict=False)]
+    assert all(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", sorted(CASES))
+def test_a_job_that_was_stopped_ends_with_the_same_bytes(toy, tmp_path, recipe, task):
+    changes = {"training": {"updates": 8, "validate_every": 4, "seed": 3}}
+    train(recipe(task, **changes), tmp_path / "whole", reporter=toy.Recorder())
+
+    class Stopping(toy.Recorder):
+        def updated(self, update, *rest):
+            super().updated(update, *rest)
+            if update == 5:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        train(recipe(task, **changes), tmp_path / "run", reporter=Stopping())
+    train(recipe(task, **changes), tmp_path / "run", reporter=toy.Recorder())
+    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("task", sorted(CASES))
+def test_a_report_has_figures_baselines_tables_and_examples(toy, tmp_path, recipe, task):
+    trained = train(
+        recipe(task, training={"updates": 2, "validate_every": 2}),
+        tmp_path / "run",
+        reporter=toy.Recorder(),
+    )
+    job = trained.predictor.job
+    examples, known = job.read(job.recipe, "valid"), job.read(job.recipe, "train")
+    report = evaluate_job(trained.predictor, examples, known)
+    assert {figure.name for figure in report.figures} == set(job.metrics)
+    assert all(figure.low <= figure.value <= figure.high for figure in report.figures)
+    assert report.baselines
+    assert all(set(figures) == set(job.metrics) for figures in report.baselines.values())
+    text = str(report)
+    assert all(name in text for name in report.baselines)
+    assert len(report.examples) == min(10, len(examples))
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "error", "message"),
+    [
+        ("classification", "yes\tk\tba\n" * 20, DataError, "at least two different labels"),
+        ("classification", "x\n", DataError, "expected 3 columns, found 1"),
+        ("tagging", "ba\tO\n\n" * 20, DataError, "at least two different tags; got"),
+        ("tagging", "ba O\n", DataError, "A tab must stand between the word and its tag"),
+    ],
+)
+def test_text_that_cannot_be_used_leaves_no_run(toy, tmp_path, recipe, task, text, error, message):
+    made = recipe(task)
+    (tmp_path / f"train.{CASES[task][0]}").write_text(text, encoding="utf-8")
+    with pytest.raises(error, match=message):
+        train(made, tmp_path / "run", reporter=toy.Recorder())
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "old", "new", "message"),
+    [
+        ("classification", "yes", "maybe", r"valid.tsv:\d+: label must be one met in training"),
+        ("tagging", "B-D", "B-X", r"valid.conll:\d+: tags must be ones met in training .*'B-X'"),
+    ],
+)
+def test_labels_unknown_to_training_are_named(toy, tmp_path, recipe, task, old, new, message):
+    made = recipe(task)
+    path = tmp_path / f"valid.{CASES[task][0]}"
+    path.write_text(path.read_text().replace(old, new), encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        train(made, tmp_path / "run", reporter=toy.Recorder())
+
+
+def test_settings_that_make_no_sense_are_named(toy, tmp_path, recipe):
+    with pytest.raises(SettingError, match=r"training.metric must be one of accuracy, f1, loss"):
+        train(recipe("tagging", training={"metric": "bleu"}), tmp_path / "run")
+    with pytest.raises(SettingError, match="tokenizer is not a section of a recipe"):
+        recipe_from_table({"task": "tagging", "tokenizer": {}})
+    with pytest.raises(SettingError, match=r"head.pooling must be one of"):
+        recipe("classification", head={"pooling": "median"})
+    with pytest.raises(SettingError, match="text, label and aspect must be different columns"):
+        recipe("classification", data={"text": 1, "label": 1})
+    with pytest.raises(SettingError, match="overlap must be at least 0 and below context = 10"):
+        recipe("language_modelling", data={"overlap": 10})
+
+
+def test_the_aspect_is_read_where_the_head_asks_for_it(toy, tmp_path, recipe):
+    changes = {"data": {"aspect": 2}, "head": {"pooling": "aspect"}}
+    changes["training"] = {"updates": 2, "validate_every": 2}
+    trained = train(recipe("classification", **changes), tmp_path / "run", reporter=toy.Recorder())
+    one, other = trained.predictor.predict(
+        [{"text": "ba ge di", "aspect": "kind0"}, {"text": "ba ge di", "aspect": "kind1"}]
+    )
+    assert one.probabilities != other.probabilities
+
+
+def test_a_run_of_a_translator_is_no_job(tmp_path):
+    with pytest.raises(RunError):
+        Labeller.load(tmp_path)
+
+
+def test_text_of_windows_is_scored_once(toy, tmp_path, recipe):
+    made = recipe("language_modelling", data={"overlap": 4})
+    job = TASKS["language_modelling"].job.learn(
+        made, TASKS["language_modelling"].job.read(made, "train")
+    )
+    examples = job.read(made, "valid")
+    encoded = job.encode(examples)
+    batch = job.collate(encoded)
+    assert int((batch.labels >= 0).sum()) == int(job.lengths(encoded).sum())
+    assert batch.ids.shape[1] == 10
