@@ -34,6 +34,10 @@ OPTIONS = {
     "norm_kind": ({}, {"norm_kind": "rms"}),
     "window": ({}, {"window": 1}),
     "copy": ({}, {"copy": True}),
+    "scale_embeddings": ({}, {"scale_embeddings": False}),
+    "embedding_norm": ({}, {"embedding_norm": True}),
+    "own_positions": ({"positions": "learned"}, {"positions": "learned", "own_positions": True}),
+    "output_bias": ({}, {"output_bias": True}),
 }
 
 
@@ -112,6 +116,8 @@ def test_setting_changes_the_result(name):
     results = []
     for settings in OPTIONS[name]:
         model = build(**settings).train()
+        if model.output_bias is not None:
+            torch.nn.init.normal_(model.output_bias)
         torch.manual_seed(3)
         try:
             results.append(model.project(model(*batch())[0]))
