@@ -140,13 +140,9 @@ class Batcher(Generic[K, T, R]):
     async def close(self) -> None:
         """Take nobody any more, finish what was taken, and end the thread."""
         self._is_closed = True
-        while self._jobs:
-            with suppress(Exception, asyncio.CancelledError):
-                await asyncio.wait([job.future for job in self._jobs])
-            await asyncio.sleep(0)
+        self._arrived.set()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await self._task
         self._thread.shutdown(wait=False)
 
     def _forget(self, job: _Job[K, T, R]) -> None:
@@ -158,11 +154,14 @@ class Batcher(Generic[K, T, R]):
     async def _run(self) -> None:
         while True:
             while not self.waiting:
+                if self._is_closed:
+                    return
                 self._arrived.clear()
                 await self._arrived.wait()
             await self._hold()
             if batch := self._take():
                 await self._work_on(batch)
+            await asyncio.sleep(0)  # others have their turn, whatever was taken
 
     async def _hold(self) -> None:
         """Wait for those just answered, who come within a moment of each other.
@@ -177,11 +176,14 @@ class Batcher(Generic[K, T, R]):
                 return
             self._arrived.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._arrived.wait(), left)
+                async with asyncio.timeout(left):
+                    await self._arrived.wait()
 
     def _take(self) -> dict[_Job[K, T, R], list[T]]:
         """The next batch: what it has of each request. Keys take turns."""
-        jobs = [job for job in self._jobs if job.begun < len(job.items) and not job.future.done()]
+        for job in [job for job in self._jobs if job.future.done()]:
+            self._forget(job)  # who has just gone, and has not been called for yet
+        jobs = [job for job in self._jobs if job.begun < len(job.items)]
         jobs.sort(key=lambda job: job.key == self._last_key)  # stable: the oldest of another first
         alike = [job for job in jobs if job.key == jobs[0].key]
         batch: dict[_Job[K, T, R], list[T]] = {}

@@ -4,6 +4,8 @@ import mimetypes
 from dataclasses import dataclass
 from importlib.resources import files
 
+from regard.viewer.page import styles
+
 # Where each folder of files is found by a browser.
 _FOLDERS = {"/viewer": "regard.viewer", "/inspector": "regard.server"}
 _ENDINGS = (".js", ".css", ".svg")
@@ -34,6 +36,8 @@ def page_files() -> dict[str, PageFile]:
         for each in (files(package) / "static").iterdir():
             if each.name.endswith(_ENDINGS):
                 found[f"{place}/{each.name}"] = PageFile(each.read_bytes(), _kind(each.name))
+    # The viewer's sheets as one; pages that are files carry the same.
+    found["/viewer/styles.css"] = PageFile(styles().encode(), _kind("styles.css"))
     found["/"] = PageFile(
         (files("regard.server") / "static" / "inspector.html").read_bytes(), _kind("page.html")
     )

@@ -21,6 +21,7 @@ class Limits:
         queue: Sentences that may wait; beyond that, requests are refused with 503.
         timeout: Seconds within which a request is answered, or given up with 504.
         max_length: Characters of one text.
+        max_looked: Characters of a text that is looked into.
         max_texts: Texts of one request.
         max_beam: Widest beam.
         patience: Seconds that a client may take to send its request.
@@ -31,6 +32,7 @@ class Limits:
     queue: int = 2000
     timeout: float = 30.0
     max_length: int = 10_000
+    max_looked: int = 2000
     max_texts: int = 1000
     max_beam: int = 32
     patience: float = 10.0
@@ -41,6 +43,7 @@ class Limits:
         check_at_least("queue", self.queue, 1)
         check_positive("timeout", self.timeout)
         check_at_least("max_length", self.max_length, 1)
+        check_at_least("max_looked", self.max_looked, 1)
         check_at_least("max_texts", self.max_texts, 1)
         check_at_least("max_beam", self.max_beam, 1)
         check_positive("patience", self.patience)

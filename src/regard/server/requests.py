@@ -78,7 +78,10 @@ class RowsRequest(AttentionRequest):
         None, max_length=1024, description="Places of the tokens that look; all if left out."
     )
     keys: list[Place] | None = Field(
-        None, description="[first, end) of the tokens looked at; all if left out."
+        None,
+        min_length=2,
+        max_length=2,
+        description="[first, end) of the tokens looked at; all if left out.",
     )
 
 
@@ -142,7 +145,7 @@ def texts_of(request: PredictRequest, limits: Limits) -> list[str]:
         got = "neither" if request.text is None else "both"
         raise Problem(422, f"request must have either text or texts; got {got}.")
     if request.text is not None:
-        return [checked("text", request.text, limits)]
+        return [checked("text", request.text, limits.max_length)]
     texts = request.texts or []
     if len(texts) > limits.max_texts:
         raise Problem(
@@ -150,24 +153,24 @@ def texts_of(request: PredictRequest, limits: Limits) -> list[str]:
             f"texts must be at most {limits.max_texts:,}; got {len(texts):,}. "
             "Send them in several requests.",
         )
-    return [checked(f"texts[{place}]", text, limits) for place, text in enumerate(texts)]
+    return [checked(f"texts[{place}]", text, limits.max_length) for place, text in enumerate(texts)]
 
 
-def checked(name: str, text: str, limits: Limits) -> str:
+def checked(name: str, text: str, longest: int) -> str:
     r"""The text, if it is one.
 
     Raises:
         Problem: It is empty, too long, or has control characters or half a surrogate pair.
 
     Example:
-        >>> checked("text", "a\x07", Limits())
+        >>> checked("text", "a\x07", 10_000)
         Traceback (most recent call last):
         regard.server.problems.Problem: text must hold no control characters; got '\x07' at 1.
     """
-    if len(text) > limits.max_length:
+    if len(text) > longest:
         raise Problem(
             422,
-            f"{name} must be at most {limits.max_length:,} characters long; got {len(text):,}. "
+            f"{name} must be at most {longest:,} characters long; got {len(text):,}. "
             "Send it in parts.",
         )
     if not text.isascii() and (half := _HALF.search(text)):
@@ -180,26 +183,6 @@ def checked(name: str, text: str, limits: Limits) -> str:
     if not text.strip():
         raise Problem(422, f"{name} must hold something to read; got an empty text.")
     return text
-
-
-def span(name: str, value: Sequence[int] | None, size: int) -> slice:
-    """``[first, end)`` as a slice of ``size`` places.
-
-    Raises:
-        Problem: It is not two places in order.
-
-    Example:
-        >>> span("keys", [2, 9], 5)
-        Traceback (most recent call last):
-        regard.server.problems.Problem: keys must be [first, end) within 0 and 5; got [2, 9].
-    """
-    if value is None:
-        return slice(0, size)
-    if len(value) != 2 or not value[0] <= value[1] <= size:
-        raise Problem(
-            422, f"{name} must be [first, end) within 0 and {size}; got {shown(list(value))}."
-        )
-    return slice(*value)
 
 
 # What pydantic finds wrong, in our words; the others are told as they are.
@@ -217,28 +200,34 @@ _RULES = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
     "too_long": "must be at most {max_length} long",
+    "too_short": "must be at least {min_length} long",
 }
 
 
 def _problem(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     name = _name(error["loc"])
     if error["type"] == "extra_forbidden":
-        known = list(model.model_fields)
-        near = nearest(name, known)
-        cure = f"Did you mean {near}?" if near else f"There are {', '.join(known)}."
+        members = list(model.model_fields)
+        near = nearest(name, members)
+        cure = f"Did you mean {near}?" if near else f"There are {', '.join(members)}."
         return Problem(422, f"{shown(name)} is no member of the request. {cure}")
     if error["type"] == "missing":
         return Problem(422, f"{name} must be given; got {shown(list(error['input']))}.")
     rule = _RULES.get(error["type"])
-    said = (
-        f"must be right ({error['msg']})" if rule is None else rule.format(**error.get("ctx", {}))
-    )
+    known = {name: _figure(value) for name, value in error.get("ctx", {}).items()}
+    said = rule.format(**known) if rule else f"must be right ({error['msg']})"
     return Problem(422, f"{name} {said}; got {shown(error['input'])}.")
 
 
+def _figure(value: object) -> object:
+    """A limit as people write it: 100, not 100.0."""
+    return f"{value:g}" if isinstance(value, float) else value
+
+
 def _name(place: Sequence[str | int]) -> str:
-    first, *rest = place
-    return str(first) + "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in rest)
+    """``texts[3]``; branches of a union, which pydantic names too, are left out."""
+    first, *rest = place or ["name of a member"]
+    return str(first) + "".join(f"[{at}]" for at in rest if isinstance(at, int))
 
 
 def _said(error: ValueError) -> str:

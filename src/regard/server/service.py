@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from regard.errors import RegardError
-from regard.inference import Look, Predictor
+from regard.inference import Predictor
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.limits import Limits, sentences
 from regard.server.meters import Meters
@@ -16,7 +16,6 @@ from regard.server.requests import (
     PredictRequest,
     RowsRequest,
     checked,
-    span,
     texts_of,
 )
 from regard.server.work import (
@@ -24,11 +23,12 @@ from regard.server.work import (
     Item,
     Looking,
     Planning,
+    Reading,
     Subject,
     Task,
+    Tile,
     Translating,
     Worker,
-    weights_of,
 )
 
 # Returns once the client has gone away.
@@ -97,7 +97,7 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
-        task = Looking(run, self._beam_size(predictor, request.beam_size), "document")
+        task = Looking(run, self._beam_size(predictor, request.beam_size))
         found: str
         (found,) = await self._answers(task, [self._subject(request)], gone)
         return found
@@ -110,17 +110,17 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
-        task = Looking(run, self._beam_size(predictor, request.beam_size), "weights")
-        look: Look
-        (look,) = await self._answers(task, [self._subject(request)], gone)
-        weights = weights_of(look, request.kind, request.layer, request.head)
-        queries = list(range(len(weights))) if request.queries is None else request.queries
-        if max(queries, default=0) >= len(weights):
-            raise Problem(
-                422, f"queries must be places below {len(weights)}; got {shown(max(queries))}."
-            )
-        keys = span("keys", request.keys, weights.shape[1])
-        return {"queries": queries, "weights": weights[queries, keys].tolist()}
+        task = Reading(run, self._beam_size(predictor, request.beam_size))
+        asked = Tile(
+            self._subject(request),
+            request.kind,
+            request.layer,
+            request.head,
+            None if request.queries is None else tuple(request.queries),
+            None if request.keys is None else (request.keys[0], request.keys[1]),
+        )
+        (weights,) = await self._answers(task, [asked], gone)
+        return {"weights": weights}
 
     async def explain(self, request: ExplainRequest, gone: Gone) -> dict[str, Any]:
         """A mask's drawing, and how a call with it would be served.
@@ -194,8 +194,8 @@ class Service:
     def _subject(self, request: AttentionRequest) -> Subject:
         target = request.target
         return Subject(
-            checked("text", request.text, self.limits),
-            None if target is None else checked("target", target, self.limits),
+            checked("text", request.text, self.limits.max_looked),
+            None if target is None else checked("target", target, self.limits.max_looked),
         )
 
     async def _answers(self, task: Task, items: Sequence[Item], gone: Gone) -> list[Any]:

@@ -9,15 +9,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import explain
+from regard.attention import Seen, explain, observe, rows
 from regard.attention.expressions import parse_mask
-from regard.errors import RegardError, SettingError
-from regard.inference import Look, Predictor, Translation
-from regard.inference.looking import document, look_at
+from regard.errors import DataError, RegardError, SettingError
+from regard.inference import Predictor, Translation
+from regard.inference.looking import look_into
+from regard.inference.maps import joined
 from regard.server.batching import AbandonedError
+from regard.text import BOS_ID, EOS_ID, normalize
 
-# Weights kept of texts looked at before, so that their rows are there at once.
-_KEPT_WEIGHTS = 16_000_000
+# Texts looked at before whose queries and keys are kept, so that more rows are there at once; and
+# how many numbers those are at most.
+_KEPT_TEXTS = 64
+_KEPT_NUMBERS = 16_000_000
 # Larger masks are planned and not drawn.
 _DRAWN = 64
 
@@ -35,11 +39,18 @@ class Translating:
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """Requests to look into translations: for a page's document, or for all weights."""
+    """Requests for a page's document of a text and its translation."""
 
     run: str
     beam_size: int
-    wants: Literal["document", "weights"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Requests for exact weights."""
+
+    run: str
+    beam_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,27 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class Tile:
+    """Some weights: of a head, or the mean over the heads of a layer, or over all layers.
+
+    Attributes:
+        subject: The text and the translation looked into.
+        kind: ``cross``, ``encoder`` or ``decoder``.
+        layer: Counted from 0.
+        head: Counted from 0.
+        queries: Places of those that look; None is all.
+        keys: First and end of those looked at; None is all.
+    """
+
+    subject: Subject
+    kind: str
+    layer: int | Literal["mean"]
+    head: int | Literal["mean"]
+    queries: tuple[int, ...] | None = None
+    keys: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of ``attend`` to plan."""
 
@@ -66,8 +98,11 @@ class Call:
     head_dim: int
 
 
-Task = Translating | Looking | Planning
-Item = str | Subject | Call
+Task = Translating | Looking | Reading | Planning
+Item = str | Subject | Tile | Call
+
+# What ``attend`` was called with, by kind and layer.
+_Calls = Mapping[tuple[str, int], Seen]
 
 
 class Worker:
@@ -81,7 +116,7 @@ class Worker:
 
     def __init__(self, predictors: Mapping[str, Predictor]) -> None:
         self._predictors = predictors
-        self._looks: OrderedDict[tuple[str, int, Subject], Look] = OrderedDict()
+        self._calls: OrderedDict[tuple[Reading, Subject], _Calls] = OrderedDict()
 
     def __call__(
         self, task: Task, items: Sequence[Any], is_wanted: Callable[[], bool]
@@ -90,7 +125,8 @@ class Worker:
 
         Args:
             task: What is to be done with all of them.
-            items: Texts for ``Translating``, subjects for ``Looking``, calls for ``Planning``.
+            items: Texts for ``Translating``, subjects for ``Looking``, tiles for ``Reading``, calls
+                for ``Planning``.
             is_wanted: Whether anybody still waits.
 
         Raises:
@@ -99,10 +135,10 @@ class Worker:
         match task:
             case Translating():
                 return self._translate(task, items, is_wanted)
-            case Looking(wants="document"):
-                return _each(lambda subject: self._document(task, subject), items, is_wanted)
             case Looking():
-                return _each(lambda subject: self._look(task, subject), items, is_wanted)
+                return _each(lambda subject: self._document(task, subject), items, is_wanted)
+            case Reading():
+                return _each(lambda asked: self._tile(task, asked), items, is_wanted)
             case Planning():
                 return _each(plan, items, is_wanted)
 
@@ -120,25 +156,102 @@ class Worker:
         return [_members(translations) for translations in found]
 
     def _document(self, task: Looking, subject: Subject) -> str:
-        predictor = self._predictors[task.run]
-        shown = look_at(predictor, subject.text, subject.target, beam_size=task.beam_size)
-        title = f"{shown.source} → {shown.output}"
-        return document(predictor, [shown], title=title).to_json()
+        return look_into(
+            self._predictors[task.run],
+            subject.text,
+            target=subject.target,
+            beam_size=task.beam_size,
+        ).to_json()
 
-    def _look(self, task: Looking, subject: Subject) -> Look:
-        key = task.run, task.beam_size, subject
-        if key not in self._looks:
-            predictor, target = self._predictors[task.run], subject.target
-            output = (
-                predictor.translate([subject.text], beam_size=task.beam_size)[0][0].tokens
-                if target is None
-                else target
+    def _tile(self, task: Reading, asked: Tile) -> list[list[float]]:
+        key = task, asked.subject
+        if key not in self._calls:
+            self._calls[key] = _calls(
+                self._predictors[task.run], asked.subject, beam_size=task.beam_size
             )
-            self._looks[key] = predictor.look(subject.text, output)
-            while sum(map(_weights, self._looks.values())) > _KEPT_WEIGHTS and len(self._looks) > 1:
-                self._looks.popitem(last=False)
-        self._looks.move_to_end(key)
-        return self._looks[key]
+        self._calls.move_to_end(key)
+        while len(self._calls) > 1 and (
+            len(self._calls) > _KEPT_TEXTS or sum(map(_size, self._calls.values())) > _KEPT_NUMBERS
+        ):
+            self._calls.popitem(last=False)
+        found: list[list[float]] = tile(self._calls[key], asked).tolist()
+        return found
+
+
+@torch.no_grad()
+def _calls(predictor: Predictor, subject: Subject, *, beam_size: int) -> _Calls:
+    """What the model calls ``attend`` with when it writes the translation: one forward pass."""
+    source, target, output = normalize(subject.text), subject.target, predictor.tokenizer.target
+    if target is None:
+        best = predictor.translate([source], beam_size=beam_size)[0][0]
+        if best.parts > 1:
+            raise DataError(
+                f"text must be one that the model reads at once; got one of {best.parts} parts. "
+                "Ask for each of them."
+            )
+        written = list(best.tokens)
+    else:
+        written = list(output.encode(normalize(target)))
+    read = [*predictor.tokenizer.source.encode(source)]
+    read += [EOS_ID] if predictor.recipe.data.source_end else []
+    most = predictor.model.max_length
+    if most is not None and max(len(read), len(written) + 1) > most:
+        raise DataError(
+            f"text and target must be at most {most} tokens long; "
+            f"got {len(read)} and {len(written) + 1}."
+        )
+    found: list[Seen] = []
+    predictor.model.eval()
+    with observe(found.append):
+        predictor.model(
+            torch.tensor([read]), torch.tensor([len(read)]), torch.tensor([[BOS_ID, *written]])
+        )
+    return joined(found)
+
+
+def tile(calls: _Calls, asked: Tile) -> Float[Tensor, "N M"]:
+    """Exact weights, worked out for the queries that are asked for.
+
+    Raises:
+        SettingError: There is no such kind, layer, head, query or key.
+    """
+    layers = {layer: seen for (kind, layer), seen in calls.items() if kind == asked.kind}
+    if not layers:
+        kinds = ", ".join(sorted({kind for kind, _ in calls})) or "none"
+        raise SettingError(f"kind must be one the model has ({kinds}); got {asked.kind!r}.")
+    if asked.layer == "mean" and asked.head != "mean":
+        raise SettingError("head must be mean where layer is mean: heads of layers differ.")
+    if asked.layer != "mean" and asked.layer not in layers:
+        raise SettingError(f"layer must be one of {_listed(layers)}; got {asked.layer}.")
+    chosen = list(layers.values()) if asked.layer == "mean" else [layers[asked.layer]]
+    N, M = chosen[0].query.shape[-2], chosen[0].key.shape[-2]
+    queries = range(N) if asked.queries is None else asked.queries
+    if not set(queries) <= set(range(N)):
+        raise SettingError(f"queries must be of {_listed(range(N))}; got {max(queries)}.")
+    first, end = (0, M) if asked.keys is None else asked.keys
+    if not 0 <= first <= end <= M:
+        raise SettingError(f"keys must be [first, end) within 0 and {M}; got [{first}, {end}].")
+    found = [_rows(seen, queries)[..., first:end] for seen in chosen]  # (H, P, M) each
+    if asked.head == "mean":
+        return torch.stack([each.mean(0) for each in found]).mean(0)
+    if asked.head not in range(len(found[0])):
+        raise SettingError(
+            f"head must be one of {_listed(range(len(found[0])))}; got {asked.head}."
+        )
+    return found[0][asked.head]
+
+
+def _rows(seen: Seen, queries: Sequence[int]) -> Float[Tensor, "H P M"]:
+    found = rows(
+        seen.query,
+        seen.key,
+        list(queries),
+        score=seen.score,
+        mask=seen.mask,
+        bias=seen.bias,
+        weighting=seen.weighting,
+    )[0]
+    return found.reshape(-1, *found.shape[-2:])  # a recurrent model's has no axis of heads
 
 
 def plan(call: Call) -> dict[str, Any]:
@@ -167,30 +280,6 @@ def plan(call: Call) -> dict[str, Any]:
         },
         "matrix_bytes": 4 * call.heads * call.queries * call.keys,
     }
-
-
-def weights_of(
-    look: Look, kind: str, layer: int | Literal["mean"], head: int | Literal["mean"]
-) -> Float[Tensor, "N M"]:
-    """The weights of one head; or their mean over the heads of a layer, or over all layers.
-
-    Raises:
-        SettingError: The model has no such layer or head.
-    """
-    layers = {found.layer: found.weights for found in look.maps if found.kind == kind}
-    if not layers:
-        kinds = ", ".join(sorted({found.kind for found in look.maps})) or "none"
-        raise SettingError(f"kind must be one the model has ({kinds}); got {kind!r}.")
-    if layer != "mean" and layer not in layers:
-        raise SettingError(f"layer must be one of {_listed(layers)}; got {layer}.")
-    chosen = list(layers.values()) if layer == "mean" else [layers[layer]]
-    if head == "mean":
-        return torch.stack([found.mean(0) for found in chosen]).mean(0)
-    if layer == "mean":
-        raise SettingError("head must be mean where layer is mean; their heads differ.")
-    if not head < len(chosen[0]):
-        raise SettingError(f"head must be one of {_listed(range(len(chosen[0])))}; got {head}.")
-    return chosen[0][head]
 
 
 def _members(translations: Sequence[Translation]) -> dict[str, Any]:
@@ -233,8 +322,8 @@ def _check_wanted(is_wanted: Callable[[], bool]) -> None:
         raise AbandonedError
 
 
-def _weights(look: Look) -> int:
-    return sum(found.weights.numel() for found in look.maps)
+def _size(calls: _Calls) -> int:
+    return sum(seen.query.numel() + seen.key.numel() for seen in calls.values())
 
 
 def _listed(numbers: Iterable[int]) -> str:
