@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         where,
         window,
     )
-    from regard.interop import edit, trust, use, watch
+    from regard.interop import edit, look, trust, use, watch
 
 # Where each public name lives.
 _HOMES = {
@@ -86,6 +86,7 @@ _HOMES = {
     "edit": "regard.interop",
     "explain": "regard.attention",
     "lengths": "regard.attention",
+    "look": "regard.interop",
     "observe": "regard.attention",
     "pick": "regard.attention",
     "prefix": "regard.attention",
@@ -135,6 +136,7 @@ __all__ = [
     "edit",
     "explain",
     "lengths",
+    "look",
     "observe",
     "pick",
     "prefix",

@@ -1,54 +1,85 @@
 """``regard look``."""
 
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from regard.cli.output import note, say
+from regard.errors import DataError, RunError, SettingError
+
+if TYPE_CHECKING:
+    from regard.viewer import Document, Example
 
 
 def look(
-    run: Path,
-    text: str,
+    run: str | None = None,
     /,
-    *,
-    output: Path = Path("attention.html"),
+    *texts: str,
+    model: str | None = None,
+    file: Path | None = None,
     target: str | None = None,
+    layers: str | None = None,
+    heads: str | None = None,
+    out: Annotated[Path, Parameter(name=["--out", "--output"])] = Path("attention.html"),
     beam_size: int | None = None,
+    truncate: bool = False,
+    allow_download: bool = False,
     open_page: Annotated[bool, Parameter(name="--open")] = False,
 ) -> None:
-    """Show what the model looks at when it translates a text.
+    """Show what a model looks at: a run and texts, or a Hugging Face folder and files of text.
 
     Example: `regard look regard-demo 我爱中国`
 
-    Draws the attention in the terminal, and writes a page that needs no network: source and output,
-    heads and layers to choose from.
+    Example: `regard look --model bert-folder article.txt`
+
+    Draws what can be drawn in the terminal, and writes a page that needs no network. A run
+    translates each text; a text longer than it was trained on is cut at sentence ends, as in
+    `regard predict`. With --model, which no other folder of weights than safetensors serves, each
+    file is one text; a model that reads one text and writes another is looked at while it writes.
 
     Args:
-        run: The run folder.
-        text: The sentence to translate.
-        output: The page to write.
-        target: Explain this translation, instead of the model's own.
-        beam_size: Hypotheses kept at each step of the search; by default the recipe's.
+        run: The run folder. With --model, a file of text.
+        texts: The texts. With --model, more files.
+        model: Look into the Hugging Face model in this folder instead of a run.
+        file: Read texts from here: of a run one on each line, with --model all of it.
+        target: Explain this output of the one text, instead of the model's own.
+        layers: Which layers, counted from 0: 3 or 0,2 or 4-7. The page counts from 1.
+        heads: Which heads, in the same way.
+        out: The page to write.
+        beam_size: Hypotheses kept at each step of a run's search; by default the recipe's.
+        truncate: Cut a text that is longer than the positions of --model.
+        allow_download: Fetch --model from the Hugging Face hub where it is no folder here.
         open_page: Open the page in a browser.
     """
-    from regard.inference import Predictor
-    from regard.inference.looking import document, draw, look_at
+    from regard.inference.numbers import numbers_of
     from regard.viewer import page
 
-    predictor = Predictor.load(run)
-    example = look_at(predictor, text, target, beam_size=beam_size)
-    say(f"{example.source} → {example.output}")
-    if any(found.kind == "cross" for found in example.maps):
-        say()
-        say(str(draw(example)))
-    shown = document(predictor, [example], title=f"{example.source} → {example.output}")
-    write_page(output, page(shown))
-    note(f"wrote {output}")
+    of_layers, of_heads = numbers_of("--layers", layers), numbers_of("--heads", heads)
+    if model is not None:
+        _refuse("--beam-size", beam_size is not None, "a run")
+        files = [path for path in (run, *texts, file) if path is not None]
+        shown = _look_into_model(
+            model, files, target, of_layers, of_heads, truncate, allow_download
+        )
+    else:
+        _refuse("--truncate", truncate, "--model")
+        _refuse("--allow-download", allow_download, "--model")
+        if run is None:
+            raise SettingError(
+                "RUN must be given, or --model; got neither. See regard look --help."
+            )
+        shown = _look_into_run(Path(run), texts, file, target, of_layers, of_heads, beam_size)
+    for number, example in enumerate(shown.examples):
+        if number:
+            say()
+        _draw(example)
+    write_page(out, page(shown))
+    note(f"wrote {out}")
     if open_page:
-        webbrowser.open(output.resolve().as_uri())
+        webbrowser.open(out.resolve().as_uri())
 
 
 def write_page(path: Path, text: str) -> None:
@@ -57,13 +88,102 @@ def write_page(path: Path, text: str) -> None:
     Raises:
         RunError: The system refuses.
     """
-    from regard.errors import RunError
-
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RunError(
             f"{path} must be a file that can be written; got: {error.strerror}. "
-            "Choose another with --output."
+            "Choose another with --out."
         ) from error
+
+
+def _look_into_run(
+    run: Path,
+    texts: Sequence[str],
+    file: Path | None,
+    target: str | None,
+    layers: list[int] | None,
+    heads: list[int] | None,
+    beam_size: int | None,
+) -> "Document":
+    from regard.checks import check_at_least
+    from regard.inference import Predictor
+    from regard.inference.looking import look_into
+
+    if beam_size is not None:
+        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
+    predictor = Predictor.load(run)
+    given = [*texts, *(() if file is None else (line for line in _lines(file) if line.strip()))]
+    if not given:
+        where = "the command" if file is None else str(file)
+        raise DataError(
+            f"text must be given to look into a run; got none in {where}. Write it behind the run, "
+            "or a line each into --file."
+        )
+    return look_into(
+        predictor, given, target=target, layers=layers, heads=heads, beam_size=beam_size
+    )
+
+
+def _look_into_model(
+    model: str,
+    files: Sequence[Path | str],
+    target: str | None,
+    layers: list[int] | None,
+    heads: list[int] | None,
+    truncate: bool,
+    allow_download: bool,
+) -> "Document":
+    from regard.interop.folder import load_folder
+    from regard.interop.looking import look as look_into
+
+    if not files:
+        raise DataError("a file of text must be given with --model; got none.")
+    texts = ["\n".join(_lines(Path(path))) for path in files]
+    for path, text in zip(files, texts, strict=True):
+        if not text.strip():
+            raise DataError(f"{path} must hold text to look at; got an empty file.")
+    loaded, tokenizer = load_folder(model, allow_download=allow_download)
+    return look_into(
+        loaded, tokenizer, texts, target=target, layers=layers, heads=heads, truncate=truncate
+    ).document
+
+
+def _draw(example: "Example") -> None:
+    """What a terminal can show of an example."""
+    from regard.inference.looking import draw
+    from regard.viewer.table import draw_layers
+
+    if example.source and example.output:
+        say(f"{_line(example.source)} → {_line(example.output)}")
+    else:
+        say(_line(example.source or example.output))
+    if any(found.kind == "cross" for found in example.maps):
+        say()
+        say(str(draw(example)))
+    elif example.summaries:
+        say()
+        say(draw_layers(example))
+
+
+def _lines(file: Path) -> list[str]:
+    from regard.text import read_lines
+
+    lines = []
+    for line in read_lines(file):
+        if line.problem is not None:
+            cure = "Convert the text: iconv -f ITS-ENCODING -t UTF-8."
+            raise DataError(f"{line.where}: not UTF-8 ({line.problem}). {cure}")
+        lines.append(line.text)
+    return lines
+
+
+def _line(text: str, longest: int = 120) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def _refuse(option: str, is_given: bool, where: str) -> None:
+    if is_given:
+        raise SettingError(f"{option} must go with {where}; got it without.")

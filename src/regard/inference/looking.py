@@ -1,15 +1,72 @@
 """From what a model looked at to what people are shown: pages, drawings, links."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import torch
+
+from regard.attention import Summary
 from regard.attention.alignment import Link, Span
 from regard.errors import DataError, SettingError
 from regard.inference.predictor import Look, Predictor
 from regard.inference.searching import END, followed, searched
 from regard.text import Piece, normalize
 from regard.text.phrasebook import Phrase
-from regard.viewer import AttentionMap, Document, Example, GoldLinks, Search, Token, draw_text
+from regard.viewer import (
+    AttentionMap,
+    Document,
+    Example,
+    GoldLinks,
+    OneAttention,
+    Search,
+    Text,
+    Token,
+    draw_text,
+    example_of,
+)
+
+
+def look_into(
+    predictor: Predictor,
+    texts: str | Sequence[str],
+    *,
+    target: str | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    beam_size: int | None = None,
+    title: str | None = None,
+) -> Document:
+    """What the model looks at when it translates texts: a document to show, or to make a page of.
+
+    A text longer than training allowed is cut where ``Predictor.translate`` cuts it, and every
+    part is an example of its own; with a target it is looked at as a whole.
+
+    Args:
+        predictor: The model in use.
+        texts: One text, or several.
+        target: The output to explain, of one text; None explains the model's own.
+        layers: Which layers are shown, counted from 0; None is all.
+        heads: Which heads; None is all.
+        beam_size: Of the search for translations; None takes the recipe's.
+        title: Heading of the page; None is the first text and its translation.
+
+    Raises:
+        DataError: There is no text, or a target for several.
+        SettingError: The model has no such layer or head.
+    """
+    given = [texts] if isinstance(texts, str) else list(texts)
+    if target is not None and len(given) > 1:
+        raise DataError(f"target must be of one text; got {len(given)} texts.")
+    parts = [part for text in given for part in _parts(predictor, text, target)]
+    if not parts:
+        raise DataError("texts must hold text to look at; got none.")
+    examples = [
+        look_at(predictor, part, target, layers=layers, heads=heads, beam_size=beam_size)
+        for part in parts
+    ]
+    first = f"{examples[0].source} → {examples[0].output}"
+    return document(predictor, examples, title=first if title is None else title)
 
 
 def look_at(
@@ -19,6 +76,8 @@ def look_at(
     *,
     phrase: Phrase | None = None,
     beam_size: int | None = None,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
 ) -> Example:
     """What the model looks at when it translates ``source``, ready for a page.
 
@@ -28,19 +87,64 @@ def look_at(
         target: The output to explain; None explains the model's own translation.
         phrase: Whose gold links are added, where the output is the phrase's target.
         beam_size: Of the search for the translation; None takes the recipe's.
+        layers: Which layers are shown, counted from 0; None is all.
+        heads: Which heads; None is all.
 
     Raises:
-        DataError: The source is empty or longer than training allowed, or the target is empty.
+        DataError: The source is empty, or longer than training allowed and without a target, or
+            the target is empty.
+        SettingError: The model has no such layer or head.
     """
+    chosen = _Chosen(layers, heads)
     if target is not None:
         if not normalize(target):
             raise DataError("target must hold text to look at; got an empty line.")
         look = predictor.look(source, normalize(target))
-        search = followed(predictor, look.source, [piece.id for piece in look.output_pieces])
-        return example(look, phrase=phrase, search=search)
+        search = None
+        if not look.summaries:  # of a long text a search is nothing to read
+            search = followed(predictor, look.source, [piece.id for piece in look.output_pieces])
+        return example(look, phrase=phrase, search=search, chosen=chosen)
+    if len(parts := _parts(predictor, source, None)) > 1:
+        raise DataError(
+            f"source must be at most {predictor.recipe.data.max_length} tokens long to be "
+            f"translated at once; got a text of {len(parts)} such parts. Look into each, or give "
+            "the target."
+        )
     found, search = searched(predictor, source, beam_size=beam_size)
     look = predictor.look(source, found.tokens)
-    return example(look, score=found.score, phrase=phrase, search=search)
+    return example(look, score=found.score, phrase=phrase, search=search, chosen=chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which layers and heads are shown; None is all."""
+
+    layers: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
+
+    def check(self, look: Look) -> None:
+        """Raise SettingError if the model has none of these layers or heads."""
+        counts = {(one.kind, one.layer): one.weights.shape[0] for one in look.maps} or {
+            (one.kind, one.layer): one.summary.shape[0] for one in look.summaries
+        }
+        for name, wanted, there in (
+            ("layers", self.layers, {layer for _, layer in counts}),
+            ("heads", self.heads, set(range(max(counts.values(), default=0)))),
+        ):
+            unknown = sorted(set(wanted or ()) - there)
+            if unknown or (wanted is not None and not wanted):
+                raise SettingError(
+                    f"{name} must be of {_listed(sorted(there))}; got {_listed(unknown)}."
+                )
+
+    def has_layer(self, layer: int) -> bool:
+        return self.layers is None or layer in self.layers
+
+    def heads_of(self, count: int) -> list[int]:
+        return [head for head in range(count) if self.heads is None or head in self.heads]
+
+
+_ALL = _Chosen()
 
 
 def example(
@@ -49,6 +153,7 @@ def example(
     score: float | None = None,
     phrase: Phrase | None = None,
     search: Search | None = None,
+    chosen: _Chosen = _ALL,
 ) -> Example:
     """A look as the viewer's plain data.
 
@@ -57,24 +162,68 @@ def example(
         score: The search's score of the output.
         phrase: Its gold links are added if source and output are this phrase's.
         search: How the output was found.
+        chosen: Which layers and heads are shown.
+
+    Raises:
+        SettingError: The model has no such layer or head.
     """
+    chosen.check(look)
     source_tokens = _tokens(look.source_pieces, look.source)[: _source_width(look)]
     output_tokens = _tokens(look.output_pieces, look.output)
     is_gold = phrase is not None and (phrase.source, phrase.target) == (look.source, look.output)
+    gold = gold_links(source_tokens, output_tokens, phrase) if phrase and is_gold else None
+    if look.summaries:
+        return _long_example(
+            look,
+            Text(text=look.source, tokens=source_tokens),
+            Text(text=look.output, tokens=output_tokens),
+            chosen,
+            score=score,
+            gold=gold,
+            search=search,
+        )
     return Example(
         source=look.source,
         output=look.output,
         source_tokens=source_tokens,
         output_tokens=output_tokens,
         maps=tuple(
-            AttentionMap(kind=found.kind, layer=found.layer, head=head, rows=rows)  # type: ignore[arg-type]
+            AttentionMap(
+                kind=found.kind,  # type: ignore[arg-type]
+                layer=found.layer,
+                head=head,
+                rows=found.weights[head].float().tolist(),
+            )
             for found in look.maps
-            for head, rows in enumerate(found.weights.float().tolist())
+            if chosen.has_layer(found.layer)
+            for head in chosen.heads_of(len(found.weights))
         ),
         score=score,
-        gold=gold_links(source_tokens, output_tokens, phrase) if phrase and is_gold else None,
+        gold=gold,
         search=search,
     )
+
+
+def _long_example(look: Look, source: Text, output: Text, chosen: _Chosen, **known: Any) -> Example:
+    """The same in packed bytes, of a text that numbers would make too large a page of."""
+    seen, rows = [], {}
+    for found in look.summaries:
+        heads = chosen.heads_of(found.summary.shape[0])
+        if chosen.has_layer(found.layer) and heads:
+            summary = picked(found.summary, heads)
+            seen.append(OneAttention(found.kind, found.layer, tuple(heads), summary))
+    for mapped in look.maps:
+        if chosen.has_layer(mapped.layer):
+            heads = chosen.heads_of(len(mapped.weights))
+            rows[mapped.kind, mapped.layer] = mapped.weights[heads]
+    return example_of(seen, source, output=output, started=True, rows=rows, **known)
+
+
+def picked(summary: Summary, heads: Sequence[int]) -> Summary:
+    """The summary of some of its heads, which are its one leading axis."""
+    index = torch.tensor(heads)
+    tensors: dict[str, Any] = {name: one[index] for name, one in summary.tensors().items()}
+    return replace(summary, **tensors)
 
 
 def document(
@@ -186,12 +335,24 @@ def strongest_links(look: Look) -> list[Link]:
     return [(s, t) for t, s in enumerate(best) if s < len(look.source_pieces)]
 
 
+def _parts(predictor: Predictor, text: str, target: str | None) -> list[str]:
+    """What is translated at once."""
+    text = normalize(text)
+    return [text] if target is not None or not text else predictor.parts(text)
+
+
 def _source_width(look: Look) -> int:
     """Columns of the source: its pieces, and its end where the model reads one."""
-    widths = [found.weights.shape[-1] for found in look.maps if found.kind != "decoder"]
+    widths = [found.weights.shape[-1] for found in look.maps if found.kind != "decoder"] + [
+        found.summary.shape[-1] for found in look.summaries if found.kind != "decoder"
+    ]
     return widths[0] if widths else len(look.source_pieces)
 
 
 def _tokens(pieces: Sequence[Piece], text: str) -> tuple[Token, ...]:
     shown = [Token(text=piece.text, start=piece.start, end=piece.end) for piece in pieces]
     return (*shown, Token(text=END, start=len(text), end=len(text)))
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"

@@ -36,7 +36,9 @@ from regard.text import (
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
 
 
-# Tokens of a text, on either side, beyond which a look keeps summaries and no matrix.
+# Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
+# beyond which it has summaries only.
+MOST_WITHOUT_SUMMARIES = 64
 MOST_MAPPED = 512
 
 
@@ -130,8 +132,8 @@ class Look:
         output: The output text.
         source_pieces: The source's tokens with their places in ``source``.
         output_pieces: The output's tokens with their places in ``output``.
-        maps: Every attention of the model, if source and output are short.
-        summaries: The same of a long text, in memory that grows with its length.
+        maps: Every attention of the model, if source and output have at most 512 tokens.
+        summaries: The same of a text of more than 64, in memory that grows with its length.
     """
 
     source: str
@@ -148,7 +150,7 @@ class Look:
             SettingError: The model has no such attention, or the text is so long that only its
                 summaries were kept.
         """
-        if self.summaries:
+        if self.summaries and not self.maps:
             raise SettingError(
                 f"text must be at most {MOST_MAPPED} tokens long for its weights to be kept; got "
                 f"{len(self.source_pieces)} and {len(self.output_pieces)}. Read its summaries."
@@ -230,7 +232,7 @@ class Predictor:
                 f"n_best must be at most beam_size; got n_best={n_best}, beam_size={beam_size}."
             )
         sources = [normalize(text) for text in texts]
-        parts = [self._parts(source) for source in sources]
+        parts = [self.parts(source) for source in sources]
         flat = [part for cut in parts for part in cut]
         wanted = _Wanted(beam_size, length_penalty, n_best, attention, layers)
         found = iter(self._search(flat, wanted, progress))
@@ -250,8 +252,8 @@ class Predictor:
             output: The output's text, or its token ids.
 
         Returns:
-            The weights of all heads; their summaries where source or output has more than
-            ``MOST_MAPPED`` tokens.
+            The weights of all heads where source and output have at most 512 tokens; summaries
+            of them where either has more than 64.
 
         Raises:
             DataError: The source is empty, or source or output longer than the model's positions.
@@ -272,14 +274,16 @@ class Predictor:
         with observe(calls.append):
             self.model(source_batch, lengths, torch.tensor([[BOS_ID, *ids]]))
         seen = joined(calls)
-        is_long = max(len(source_ids), len(ids)) > MOST_MAPPED
+        longest = max(len(source_ids), len(ids))
+        mapped = seen if longest <= MOST_MAPPED else {}
+        summarised = seen if longest > MOST_WITHOUT_SUMMARIES else {}
         return Look(
             source=source,
             output=text,
             source_pieces=self.tokenizer.source.pieces(source),
             output_pieces=_pieces(text, ids, spans),
-            maps=[] if is_long else [_map(*place, call) for place, call in seen.items()],
-            summaries=[_summary(*place, call) for place, call in seen.items()] if is_long else [],
+            maps=[_map(*place, call) for place, call in mapped.items()],
+            summaries=[_summary(*place, call) for place, call in summarised.items()],
         )
 
     def _check_length(self, name: str, length: int, signs: int) -> None:
@@ -387,8 +391,8 @@ class Predictor:
             )
         return found
 
-    def _parts(self, text: str) -> list[str]:
-        """The text itself, or pieces of it that are no longer than training allowed."""
+    def parts(self, text: str) -> list[str]:
+        """What ``translate`` cuts a text into: itself, or parts no longer than training allowed."""
         longest = self.recipe.data.max_length
         if len(self.tokenizer.source.encode(text)) <= longest:
             return [text]

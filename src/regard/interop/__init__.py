@@ -1,6 +1,8 @@
 """The engine inside models that others wrote, and whole models looked into."""
 
 from regard.interop.edit import Edits, edit
+from regard.interop.folder import load_folder
+from regard.interop.looking import look
 from regard.interop.models import use
 from regard.interop.torch_modules import EngineAttention
 from regard.interop.trust import Trust, rank_correlation, trust
@@ -13,6 +15,8 @@ __all__ = [
     "Watch",
     "Watched",
     "edit",
+    "load_folder",
+    "look",
     "rank_correlation",
     "trust",
     "use",

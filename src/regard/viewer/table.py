@@ -29,7 +29,7 @@ def draw_layers(example: Example, *, width: int = 80) -> str:
 
     Example:
         >>> import torch, regard
-        >>> from regard.viewer.summaries import OneAttention, example_of
+        >>> from regard.viewer import OneAttention, example_of
         >>> seen = regard.summarize(torch.zeros(2, 2, 4), torch.zeros(2, 2, 4))
         >>> print(draw_layers(example_of([OneAttention("encoder", 0, (0, 1), seen)], ["a", "b"])))
         attention  heads           entropy  first  distance  looked at most
@@ -80,14 +80,25 @@ def _received(layer: LayerSummary, names: Sequence[str]) -> list[str]:
     best = np.argsort(-sums, kind="stable")[:_MOST_NAMED]
     more = "…" if places > 1 else ""
     return [
-        f"{_short(names[int(place) * places])}{more} {sums[place] / total:.0%}"
+        f"{_short(names[int(place) * places])}{more} {_share(sums[place] / total)}"
         for place in best
         if sums[place] > 0
     ]
 
 
+def _share(share: float) -> str:
+    """A percentage with a digit that is not zero.
+
+    Example:
+        >>> _share(0.12), _share(0.0123), _share(0.00049)
+        ('12%', '1.2%', '0.05%')
+    """
+    digits = 0 if share >= 0.0995 else 1 if share >= 0.00995 else 2
+    return f"{share:.{digits}%}"
+
+
 def _short(name: str) -> str:
-    name = shown(name)
+    name = shown(name.replace("Ġ", " "))  # the space of byte-level tokenizers
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 

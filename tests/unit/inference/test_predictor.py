@@ -318,8 +318,11 @@ def test_a_long_text_is_looked_at_in_summaries(kind):
 def test_summaries_are_those_of_the_weights(kind, monkeypatch):
     made = predictor(kind)
     maps = made.look("fed cab", "abc").maps
-    monkeypatch.setattr("regard.inference.predictor.MOST_MAPPED", 6)
-    summaries = made.look("fed cab", "abc").summaries
+    assert made.look("fed cab", "abc").summaries == []
+    monkeypatch.setattr("regard.inference.predictor.MOST_WITHOUT_SUMMARIES", 6)
+    look = made.look("fed cab", "abc")
+    assert len(look.maps) == len(maps)
+    summaries = look.summaries
     assert [(one.kind, one.layer) for one in summaries] == [(one.kind, one.layer) for one in maps]
     for one, other in zip(summaries, maps, strict=True):
         torch.testing.assert_close(one.summary.received, other.weights.sum(-2))

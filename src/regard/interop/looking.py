@@ -1,0 +1,182 @@
+"""From a Hugging Face model and a text to the page of what it looked at, in one call."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from regard.checks import check_at_least
+from regard.errors import DataError, SettingError
+from regard.interop.hugging_face import is_hugging_face
+from regard.interop.reading import read, written
+from regard.interop.watch import Watch, watch
+from regard.viewer import Document, Example, Shown, Text, example_of, show
+
+_LONGEST_TITLE = 60
+_LONGEST_WITH_ROWS = 512  # tokens, of which the page keeps all weights
+
+
+def look(
+    model: Any,
+    tokenizer: Any,
+    text: str | Sequence[str],
+    *,
+    target: str | None = None,
+    layers: Iterable[int] | int | None = None,
+    heads: Iterable[int] | int | None = None,
+    truncate: bool = False,
+    max_new_tokens: int = 128,
+    title: str | None = None,
+) -> Shown:
+    """What a Hugging Face model looks at: the page, for a notebook's cell or a file.
+
+    One pass over each text, watched at any length. A model that reads one text and writes another
+    is looked at while it writes: its own output, as ``generate`` finds it, or a target.
+
+    Args:
+        model: An encoder, a decoder or an encoder-decoder of transformers, for text.
+        tokenizer: Its tokenizer.
+        text: One text, or several, each an example of the page.
+        target: The output to explain, of one text; None explains the model's own.
+        layers: Which layers are shown, counted from 0; None is all.
+        heads: Which heads; None is all.
+        truncate: Whether a text longer than the model's positions is cut there.
+        max_new_tokens: Of an output that the model generates.
+        title: Heading of the page; None is the beginning of the first text.
+
+    Returns:
+        What a notebook displays; ``.save(path)`` writes the page, ``.document`` is the data.
+
+    Raises:
+        DataError: A text is empty or too long, or there is a target that cannot be.
+        SettingError: The model's attention cannot be seen, or it has no such layer or head.
+
+    Example:
+        >>> from regard.interop.folder import load_folder
+        >>> look(*load_folder(path), "我爱中国。").save("page.html")  # doctest: +SKIP
+    """
+    check_at_least("max_new_tokens", max_new_tokens, 1)
+    if not is_hugging_face(model):
+        raise SettingError(
+            f"model must be one of transformers; got {type(model).__name__}. For others, watch "
+            "them: with regard.watch(model) as seen, then regard.viewer.show(seen, tokens)."
+        )
+    if (reads := getattr(model, "main_input_name", "input_ids")) != "input_ids":
+        raise SettingError(
+            f"model must read text to be looked at here; got {type(model).__name__}, which reads "
+            f"{reads}. Watch it: with regard.watch(model) as seen."
+        )
+    texts = [text] if isinstance(text, str) else list(text)
+    if not texts:
+        raise DataError("text must hold something to look at; got no text.")
+    is_writer = bool(getattr(model.config, "is_encoder_decoder", False))
+    if target is not None and (len(texts) > 1 or not is_writer):
+        raise DataError(
+            f"target must be of one text, and of a model that reads one and writes another; got "
+            f"{len(texts)} for {type(model).__name__}."
+        )
+    with _at_rest(model):
+        examples = []
+        for one in texts:
+            ids, source = read(model, tokenizer, one, truncate=truncate)
+            if is_writer:
+                outputs, output = _output(model, tokenizer, ids, target, max_new_tokens, truncate)
+                examples.append(_seen_writing(model, ids, source, outputs, output, layers, heads))
+            else:
+                examples.append(_seen_reading(model, ids, source, layers, heads))
+    return show(
+        Document(
+            title=_beginning(texts[0]) if title is None else title,
+            task="",
+            model=f"{type(model).__name__}, {sum(p.numel() for p in model.parameters()):,} "
+            "parameters",
+            examples=tuple(examples),
+        )
+    )
+
+
+def _seen_reading(model: Any, ids: Tensor, text: Text, layers: Any, heads: Any) -> Example:
+    """One pass of an encoder or a decoder; what comes after its last layer is left out."""
+    seen = _pass(model, {"input_ids": ids}, layers, heads, longest=ids.shape[1])
+    return example_of(seen, text)
+
+
+def _seen_writing(
+    model: Any,
+    ids: Tensor,
+    source: Text,
+    outputs: Tensor,
+    output: Text,
+    layers: Any,
+    heads: Any,
+) -> Example:
+    """One pass of an encoder-decoder over its source and an output, which begins with its start."""
+    inputs = {"input_ids": ids, "decoder_input_ids": outputs[:, :-1]}
+    seen = _pass(model, inputs, layers, heads, longest=max(ids.shape[1], outputs.shape[1]))
+    return example_of(seen, source, output=output, started=True)
+
+
+def _pass(model: Any, inputs: dict[str, Tensor], layers: Any, heads: Any, *, longest: int) -> Watch:
+    body = getattr(model, "base_model", model)
+    with watch(body, layers, heads, keep=longest <= _LONGEST_WITH_ROWS) as seen:
+        body(**{name: ids.to(model.device) for name, ids in inputs.items()})
+    return seen
+
+
+def _output(
+    model: Any,
+    tokenizer: Any,
+    ids: Int[Tensor, "1 N"],
+    target: str | None,
+    max_new_tokens: int,
+    truncate: bool,
+) -> tuple[Int[Tensor, "1 T"], Text]:
+    """The ids of an output, with the start before them; and its tokens, without the start."""
+    if target is None:
+        if not hasattr(model, "generate"):
+            raise SettingError(
+                f"target must be given for a model that cannot generate; got "
+                f"{type(model).__name__}. Load it with the head that writes, or give --target."
+            )
+        outputs = model.generate(
+            input_ids=ids.to(model.device),
+            attention_mask=torch.ones_like(ids).to(model.device),
+            max_new_tokens=max_new_tokens,
+        ).cpu()
+        if outputs.shape[1] < 2:
+            raise DataError("output must hold tokens to look at; got none from the model.")
+        return outputs, written(tokenizer, outputs[0, 1:].tolist())
+    found, text = read(model, tokenizer, target, truncate=truncate, is_target=True)
+    return torch.cat([torch.tensor([[_start_of(model)]]), found], dim=1), text
+
+
+def _start_of(model: Any) -> int:
+    for config in (getattr(model, "generation_config", None), model.config):
+        for name in ("decoder_start_token_id", "bos_token_id"):
+            start = getattr(config, name, None)
+            if isinstance(start, int):
+                return start
+    raise SettingError(
+        f"model must say what its output starts with; got {type(model).__name__} without "
+        "decoder_start_token_id."
+    )
+
+
+@contextmanager
+def _at_rest(model: nn.Module) -> Iterator[None]:
+    """The model without its dropout and without gradients."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
+
+
+def _beginning(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"

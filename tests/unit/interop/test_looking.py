@@ -1,0 +1,422 @@
+"""Hugging Face folders and texts in, pages out: tiny random models with tokenizers of their own."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.errors import DataError, SettingError
+from regard.interop.folder import load_folder
+from regard.interop.reading import longest_input, written
+from regard.viewer import Example, page
+from regard.viewer.table import draw_layers
+
+transformers = pytest.importorskip("transformers")
+
+CHINESE = "我爱中国。他昨天去北京了，因为下雨。"
+ENGLISH = "the cat sat on a mat and we go to school."
+WORDS = re.findall(r"\w+|\.", ENGLISH)
+SIZES = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
+
+
+def save_bert(folder: Path, **sizes: int) -> None:
+    """An encoder of Chinese characters and English words."""
+    signs = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [*signs, *dict.fromkeys(CHINESE), *dict.fromkeys(WORDS)]
+    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
+    config = transformers.BertConfig(
+        vocab_size=len(words),
+        intermediate_size=17,
+        max_position_embeddings=5000,
+        **SIZES | sizes,
+    )
+    save(transformers.BertModel(config), tokenizer, folder)
+
+
+def save_gpt2(folder: Path) -> None:
+    """A decoder of bytes, three to a Chinese character."""
+    tokenizer = byte_tokenizer()
+    config = transformers.GPT2Config(
+        vocab_size=len(tokenizer), n_embd=12, n_layer=2, n_head=3, n_positions=77
+    )
+    save(transformers.GPT2LMHeadModel(config), tokenizer, folder)
+
+
+def save_t5(folder: Path) -> None:
+    """An encoder-decoder without a longest length."""
+    tokenizer = byte_tokenizer()
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer),
+        d_model=12,
+        d_kv=4,
+        d_ff=17,
+        num_layers=2,
+        num_decoder_layers=1,
+        num_heads=3,
+        decoder_start_token_id=0,
+    )
+    save(transformers.T5ForConditionalGeneration(config), tokenizer, folder)
+
+
+def save_marian(folder: Path) -> None:
+    """An encoder-decoder with positions, whose heads differ in number."""
+    tokenizer = byte_tokenizer()
+    config = transformers.MarianConfig(
+        vocab_size=len(tokenizer),
+        decoder_vocab_size=len(tokenizer),
+        d_model=12,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=3,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=17,
+        decoder_ffn_dim=17,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        eos_token_id=1,
+        decoder_start_token_id=0,
+        forced_eos_token_id=1,
+    )
+    save(transformers.MarianMTModel(config), tokenizer, folder)
+
+
+def byte_tokenizer() -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=290,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<pad>", "</s>"],
+        show_progress=False,
+    )
+    made.train_from_iterator([ENGLISH] * 3, trainer)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", eos_token="</s>"
+    )
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    torch.manual_seed(5)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+SAVED: dict[str, Callable[[Path], None]] = {
+    "bert": save_bert,
+    "gpt2": save_gpt2,
+    "t5": save_t5,
+    "marian": save_marian,
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    made = {name: tmp_path_factory.mktemp("models") / name for name in SAVED}
+    for name, folder in made.items():
+        SAVED[name](folder)
+    return made
+
+
+def eager(folder: Path, text: str) -> tuple[Any, Any]:
+    """What transformers itself gives: the ids, and the weights of every layer."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager")
+    ids = tokenizer(text, return_tensors="pt").input_ids
+    with torch.no_grad():
+        return ids, model.eval()(input_ids=ids, output_attentions=True).attentions
+
+
+def rows(example: Example, number: int) -> torch.Tensor:
+    packed = example.summaries[number].rows
+    assert packed is not None
+    return torch.tensor(packed.values())
+
+
+@pytest.mark.parametrize("text", [CHINESE, ENGLISH])
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_page_has_the_tokens_and_the_weights_of_the_model(
+    name: str, text: str, folders: dict[str, Path]
+) -> None:
+    shown = regard.look(*load_folder(folders[name]), text)
+    (example,) = shown.document.examples
+    ids, weights = eager(folders[name], text)
+    is_encoder = name == "bert"
+    tokens = example.source_tokens if is_encoder else example.output_tokens
+    assert (example.source if is_encoder else example.output) == text
+    assert len(tokens) == ids.shape[1]
+    assert "".join(text.split()) == joined(tokens, text)
+    assert [(one.kind, one.layer) for one in example.summaries] == [
+        ("encoder" if is_encoder else "decoder", layer) for layer in (0, 1)
+    ]
+    for layer, expected in enumerate(weights):
+        got = rows(example, layer)
+        torch.testing.assert_close(got, expected[0].double(), atol=2e-3, rtol=2e-3)
+    assert text[:9] in page(shown.document)
+
+
+def joined(tokens: Any, text: str) -> str:
+    """What tokens cover of a text, each place once."""
+    covered = {place for token in tokens for place in range(token.start, token.end)}
+    return "".join("".join(text[place] for place in sorted(covered)).split())
+
+
+@pytest.mark.parametrize("text", [CHINESE, ENGLISH])
+@pytest.mark.parametrize("name", ["t5", "marian"])
+def test_a_writer_is_looked_at_while_it_writes(
+    name: str, text: str, folders: dict[str, Path]
+) -> None:
+    model, tokenizer = load_folder(folders[name])
+    (example,) = regard.look(model, tokenizer, text, max_new_tokens=7).document.examples
+    ids = tokenizer(text, return_tensors="pt").input_ids
+    found = model.generate(input_ids=ids, max_new_tokens=7)
+    assert len(example.output_tokens) == found.shape[1] - 1
+    assert example.output == tokenizer.decode(
+        found[0, 1:], skip_special_tokens=True, clean_up_tokenization_spaces=False
+    )
+    other = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        folders[name], attn_implementation="eager"
+    )
+    with torch.no_grad():
+        out = other(input_ids=ids, decoder_input_ids=found[:, :-1], output_attentions=True)
+    expected = {
+        "encoder": out.encoder_attentions,
+        "decoder": out.decoder_attentions,
+        "cross": out.cross_attentions,
+    }
+    assert {one.kind for one in example.summaries} == set(expected)
+    for number, one in enumerate(example.summaries):
+        weights = expected[one.kind][one.layer][0].double()
+        torch.testing.assert_close(rows(example, number), weights, atol=2e-3, rtol=2e-3)
+
+
+def test_a_target_is_explained_instead(folders: dict[str, Path]) -> None:
+    model, tokenizer = load_folder(folders["t5"])
+    (example,) = regard.look(model, tokenizer, CHINESE, target="we go").document.examples
+    assert example.output == "we go"
+    assert len(example.output_tokens) == len(tokenizer("we go").input_ids)
+    ids = torch.tensor([[0, *tokenizer("we go").input_ids[:-1]]])
+    with torch.no_grad():
+        model.set_attn_implementation("eager")
+        source = tokenizer(CHINESE, return_tensors="pt").input_ids
+        out = model(input_ids=source, decoder_input_ids=ids, output_attentions=True)
+    cross = [n for n, one in enumerate(example.summaries) if one.kind == "cross"]
+    torch.testing.assert_close(
+        rows(example, cross[0]), out.cross_attentions[0][0].double(), atol=2e-3, rtol=2e-3
+    )
+
+
+def test_three_thousand_tokens_make_a_small_page(folders: dict[str, Path]) -> None:
+    shown = regard.look(*load_folder(folders["bert"]), CHINESE * 166)
+    (example,) = shown.document.examples
+    assert len(example.source_tokens) == 166 * 18 + 2
+    assert all(one.rows is None and one.pooled is not None for one in example.summaries)
+    assert len(page(shown.document)) < 2_000_000
+    lines = draw_layers(example).splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [["encoder", str(n), "3"] for n in (0, 1)]
+
+
+def test_several_texts_and_some_layers_and_heads(folders: dict[str, Path]) -> None:
+    model, tokenizer = load_folder(folders["bert"])
+    shown = regard.look(model, tokenizer, [CHINESE, ENGLISH], layers=[1], heads=[0, 2])
+    assert [example.source for example in shown.document.examples] == [CHINESE, ENGLISH]
+    for example in shown.document.examples:
+        assert [(one.layer, one.heads) for one in example.summaries] == [(1, (0, 2))]
+
+
+def test_the_model_is_left_as_it_was(folders: dict[str, Path]) -> None:
+    model, tokenizer = load_folder(folders["gpt2"])
+    model.train()
+    before = model.config._attn_implementation
+    regard.look(model, tokenizer, ENGLISH)
+    assert model.training
+    assert model.config._attn_implementation == before
+
+
+def test_a_head_is_no_matter(folders: dict[str, Path]) -> None:
+    made = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"])
+    _, tokenizer = load_folder(folders["gpt2"])
+    with_head = regard.look(made, tokenizer, ENGLISH).document.examples[0]
+    without = regard.look(*load_folder(folders["gpt2"]), ENGLISH).document.examples[0]
+    torch.testing.assert_close(rows(with_head, 1), rows(without, 1), atol=1e-4, rtol=1e-4)
+
+
+def test_a_text_beyond_the_positions_is_refused_or_cut(folders: dict[str, Path]) -> None:
+    model, tokenizer = load_folder(folders["gpt2"])
+    with pytest.raises(
+        DataError, match=r"at most 77 tokens long, .* of GPT2Model go; got 108\. Cut it .*--trunc"
+    ):
+        regard.look(model, tokenizer, CHINESE * 2)
+    (example,) = regard.look(model, tokenizer, CHINESE * 2, truncate=True).document.examples
+    assert len(example.output_tokens) == 77
+    assert example.output == (CHINESE * 2)[: example.output_tokens[-1].end]
+    assert 20 < len(example.output) < 30
+    (whole,) = regard.look(model, tokenizer, ENGLISH, truncate=True).document.examples
+    assert whole.output == ENGLISH
+
+
+@pytest.mark.parametrize(
+    ("config", "longest"),
+    [
+        (transformers.RobertaConfig(max_position_embeddings=23, pad_token_id=1, **SIZES), 21),
+        (transformers.BertConfig(max_position_embeddings=23, **SIZES), 23),
+        (transformers.T5Config(d_model=12, d_kv=4, d_ff=8, num_layers=1, num_heads=2), None),
+    ],
+    ids=["roberta", "bert", "t5"],
+)
+def test_the_longest_text_is_that_which_the_model_can_read(config: Any, longest: int) -> None:
+    model = transformers.AutoModel.from_config(config).eval()
+    assert longest_input(model, byte_tokenizer()) == longest
+    if longest is not None:
+        with torch.no_grad():
+            model(input_ids=torch.full((1, longest), 5))
+            with pytest.raises((IndexError, RuntimeError)):
+                model(input_ids=torch.full((1, longest + 1), 5))
+
+
+def test_what_is_written_has_a_place_for_every_id() -> None:
+    tokenizer = byte_tokenizer()
+    ids = [*tokenizer("we go 爱国").input_ids, 1]
+    text = written(tokenizer, ids)
+    assert text.text == "we go 爱国"
+    assert len(text.tokens) == len(ids)
+    assert [t.text for t in text.tokens if t.end > t.start][-2:] == ["爱", "国"]
+    assert joined(text.tokens, text.text) == "wego爱国"
+    assert (text.tokens[-1].text, text.tokens[-1].start) == ("</s>", 8)
+
+
+def test_a_tokenizer_without_places_is_looked_for(folders: dict[str, Path]) -> None:
+    model, fast = load_folder(folders["bert"])
+
+    class Slow:
+        is_fast = False
+        model_max_length = 10**30
+        convert_ids_to_tokens = fast.convert_ids_to_tokens
+
+        def __call__(self, text: str, return_offsets_mapping: bool, verbose: bool) -> Any:
+            assert not return_offsets_mapping
+            return fast(text)
+
+    (example,) = regard.look(model, Slow(), CHINESE).document.examples
+    (expected,) = regard.look(model, fast, CHINESE).document.examples
+    assert example.source_tokens[1:-1] == expected.source_tokens[1:-1]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", []])
+def test_nothing_to_look_at_is_named(text: Any, folders: dict[str, Path]) -> None:
+    with pytest.raises(DataError, match="text must hold something to look at; got"):
+        regard.look(*load_folder(folders["bert"]), text)
+
+
+def test_half_a_character_is_named(folders: dict[str, Path]) -> None:
+    with pytest.raises(DataError, match="text must be one that its tokenizer can encode; got"):
+        regard.look(*load_folder(folders["gpt2"]), "a\ud800b")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"layers": [7]}, SettingError, r"layers must be of 0, 1; got 7"),
+        ({"heads": [9]}, SettingError, r"heads must be below 3.*got 9"),
+        ({"target": "x"}, DataError, r"target must be of one text, and of a model that reads"),
+        ({"max_new_tokens": 0}, SettingError, r"max_new_tokens must be at least 1; got 0"),
+    ],
+)
+def test_wrong_wishes_are_named(
+    options: dict[str, Any], error: type[Exception], message: str, folders: dict[str, Path]
+) -> None:
+    with pytest.raises(error, match=message):
+        regard.look(*load_folder(folders["bert"]), ENGLISH, **options)
+
+
+def test_models_of_others_are_named() -> None:
+    with pytest.raises(SettingError, match="model must be one of transformers; got Linear"):
+        regard.look(torch.nn.Linear(2, 2), byte_tokenizer(), ENGLISH)
+
+
+def test_a_model_that_reads_no_text_is_named() -> None:
+    config = transformers.ViTConfig(image_size=4, patch_size=2, intermediate_size=8, **SIZES)
+    with pytest.raises(SettingError, match=r"must read text .* got ViTModel, which reads pixel_v"):
+        regard.look(transformers.ViTModel(config), byte_tokenizer(), "we")
+
+
+def test_attention_that_cannot_be_watched_is_named() -> None:
+    config = transformers.DebertaV2Config(vocab_size=290, intermediate_size=8, **SIZES)
+    with pytest.raises(SettingError, match=r"model must .* DebertaV2"):
+        regard.look(transformers.DebertaV2Model(config), byte_tokenizer(), "we go")
+
+
+@pytest.mark.parametrize(
+    ("absent", "message"),
+    [
+        ("config.json", r"must hold a Hugging Face model; got no config\.json in it"),
+        ("model.safetensors", r"must hold the model's weights; got no model\.safetensors in it"),
+        ("tokenizer*", r"must hold the model's tokenizer; got no tokenizer\.json or vocabulary"),
+    ],
+)
+def test_a_folder_must_have_all_its_parts(absent: str, message: str, tmp_path: Path) -> None:
+    save_gpt2(tmp_path)
+    for path in tmp_path.glob(absent):
+        path.unlink()
+    with pytest.raises(DataError, match=message):
+        load_folder(tmp_path)
+
+
+def test_pickled_weights_are_refused_by_name(tmp_path: Path) -> None:
+    save_gpt2(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    with pytest.raises(
+        DataError, match=r"must be safetensors; got pytorch_model\.bin in .*model\.save_pretrained"
+    ):
+        load_folder(tmp_path)
+
+
+def test_damaged_weights_and_code_are_refused(tmp_path: Path) -> None:
+    save_gpt2(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    weights = (tmp_path / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(weights[:500])
+    with pytest.raises(DataError, match="model must be one that transformers can load"):
+        load_folder(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(weights)
+    code = tmp_path / "mine.py"
+    code.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.C", "AutoModel": "mine.M"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(DataError, match=r"config must be one that transformers can load without c"):
+        load_folder(tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save_gpt2(tmp_path)
+    file = tmp_path / "model.safetensors"
+    kept = {name: one for name, one in load_file(file).items() if "h.1.attn" not in name}
+    save_file(kept, file, metadata={"format": "pt"})
+    with pytest.raises(DataError, match=r"got none for \d+ of its parameters, such as h\.1\.attn"):
+        load_folder(tmp_path)
+
+
+def test_a_name_that_is_no_folder_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("went to the network"))
+    with pytest.raises(DataError, match=r"got 'gpt2', which is no folder here\. Nothing is downlo"):
+        load_folder("gpt2")
+
+
+def test_the_progress_bars_of_transformers_come_back(folders: dict[str, Path]) -> None:
+    from transformers.utils import logging
+
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    load_folder(folders["bert"])
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
