@@ -9,6 +9,7 @@ from regard.layers.attention import (
     LocationAttention,
     ScoredAttention,
 )
+from regard.layers.block import SelfAttentionBlock
 from regard.layers.convolution import GatedConvolution
 from regard.layers.crf import Crf
 from regard.layers.dropout import Dropout, dropout
@@ -17,7 +18,9 @@ from regard.layers.feedforward import FeedForward
 from regard.layers.given_weights import mix
 from regard.layers.multihead import MultiHeadAttention
 from regard.layers.packing import Packing
+from regard.layers.parts import PartsEmbedding
 from regard.layers.pointer import CopyAttention, Pointer, identity
+from regard.layers.pooling import Pooling
 from regard.layers.positions import (
     LearnedPositions,
     RelativePositions,
@@ -44,13 +47,16 @@ __all__ = [
     "LocationAttention",
     "MultiHeadAttention",
     "Packing",
+    "PartsEmbedding",
     "Pointer",
+    "Pooling",
     "RecurrentCell",
     "RecurrentEncoder",
     "RelativePositions",
     "Residual",
     "RotaryPositions",
     "ScoredAttention",
+    "SelfAttentionBlock",
     "ShawPositions",
     "SinusoidalPositions",
     "TokenEmbedding",

@@ -5,11 +5,13 @@ from regard.text.checking import DataReport, check_pairs
 from regard.text.corpus import Corpus, Sequences, encode_corpus, resample
 from regard.text.findings import Finding
 from regard.text.lines import BadLines, Line, decode_lines, open_text, read_lines
+from regard.text.masking import Masked, mask_words, words_of_spans
 from regard.text.normalization import normalize
 from regard.text.pair_tokenizer import PairTokenizer, load_pair_tokenizer, train_pair_tokenizer
 from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece
 from regard.text.readers import Pair, PairLayout, read_pairs
 from regard.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
+from regard.text.vectors import WordVectors, read_vectors, write_vectors
 
 __all__ = [
     "BOS_ID",
@@ -24,6 +26,7 @@ __all__ = [
     "DataReport",
     "Finding",
     "Line",
+    "Masked",
     "Pair",
     "PairLayout",
     "PairTokenizer",
@@ -31,18 +34,23 @@ __all__ = [
     "Sequences",
     "Tokenizer",
     "TokenizerConfig",
+    "WordVectors",
     "check_pairs",
     "collate",
     "decode_lines",
     "encode_corpus",
     "load_pair_tokenizer",
     "load_tokenizer",
+    "mask_words",
     "normalize",
     "open_text",
     "permutation",
     "read_lines",
     "read_pairs",
+    "read_vectors",
     "resample",
     "train_pair_tokenizer",
     "train_tokenizer",
+    "words_of_spans",
+    "write_vectors",
 ]
