@@ -16,7 +16,6 @@ from regard.server.batching import (
     QueueFullError,
 )
 
-
 BAD = -1
 
 

@@ -1,0 +1,292 @@
+"""Routes and their guard, without a socket: every answer's form, and what no client can do."""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+from tests.unit.server.conftest import Site, refusal
+
+from regard.server import Limits
+from regard.server.files import page_files
+from regard.server.guard import loopback_hosts
+
+Make = Callable[..., Site]
+
+
+def test_a_text_and_a_list_are_translated(site: Make):
+    one = site().post("/predict", {"text": "我爱中国"})
+    assert one.status_code == 200
+    found = {"source": "我爱中国", "translation": "国中爱我", "score": -0.1235}
+    assert one.json() == {"run": "turner", "translations": [found]}
+    many = site().post("/predict", {"texts": [str(n) for n in range(1000)], "n_best": 2})
+    assert [each["translation"] for each in many.json()["translations"]] == [
+        str(n)[::-1] for n in range(1000)
+    ]
+    assert len(many.json()["translations"][7]["n_best"]) == 2
+    assert site().post("/predict", {"texts": []}).json()["translations"] == []
+
+
+def test_requests_of_one_moment_share_a_batch_and_those_with_other_options_do_not(site: Make):
+    made = site(Limits(max_batch=64))
+
+    async def scene() -> list[httpx.Response]:
+        asked = [made.ask("POST", "/predict", json={"text": f"{n}"}) for n in range(10)]
+        # What a run would take anyway is the same as nothing.
+        asked += [made.ask("POST", "/predict", json={"text": "ab", "beam_size": 4})]
+        asked += [made.ask("POST", "/predict", json={"text": "cd", "beam_size": 2})]
+        return await asyncio.gather(*asked)
+
+    assert {answer.status_code for answer in asyncio.run(scene())} == {200}
+    assert ["cd"] in made.turner.batches
+    assert sum(map(len, made.turner.batches)) == 12
+    assert max(map(len, made.turner.batches)) >= 8
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "said"),
+    [
+        ("GET", "/nowhere", 404, "route must be one of this server; got '/nowhere'."),
+        ("GET", "/viewer/../../../etc/passwd", 404, "route must be"),
+        ("GET", "/viewer/%2e%2e/page.py", 404, "route must be"),
+        ("GET", "/inspector/inspector.html", 404, "route must be"),
+        ("GET", "/predict", 405, "method of '/predict' must be POST; got 'GET'."),
+        ("DELETE", "/runs", 405, "method of '/runs' must be GET; got 'DELETE'."),
+        ("OPTIONS", "/predict", 405, "method of '/predict' must be POST"),
+        ("POST", "/predict", 415, "Content-Type must be application/json; got ''."),
+    ],
+)
+def test_other_routes_methods_and_types_are_refused(
+    site: Make, method: str, path: str, status: int, said: str
+):
+    answer = asyncio.run(site().ask(method, path))
+    assert refusal(answer, status).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("members", "status", "said"),
+    [
+        ({"text": "ja", "run": "../turner"}, 404, "run must be one of turner; got '../turner'."),
+        ({"text": "ja", "n_best": 5}, 422, "n_best must be at most beam_size; got n_best=5, bea"),
+        ({"text": "ja", "beam_size": 33}, 422, "beam_size must be at most 32; got 33."),
+        ({"text": "ja", "beam_size": 10**30}, 422, "beam_size must be at most 32; got 1000"),
+        ({"text": "x" * 10_001}, 422, "text must be at most 10,000 characters long; got 10,001."),
+        ({"texts": ["x"] * 1001}, 413, "texts must be at most 1,000; got 1,001."),
+    ],
+    ids=range(6),
+)
+def test_requests_beyond_the_run_and_the_limits_are_refused(
+    site: Make, members: object, status: int, said: str
+):
+    assert refusal(site().post("/predict", members), status).startswith(said)
+
+
+def test_a_body_too_large_is_refused_before_it_is_read(site: Make):
+    made = site()
+    read = 0
+
+    async def body():
+        nonlocal read
+        for _ in range(4000):
+            read += 1
+            yield b"x" * 10_000
+
+    kind = {"Content-Type": "application/json"}
+    answer = asyncio.run(made.ask("POST", "/predict", content=body(), headers=kind))
+    assert (
+        refusal(answer, 413) == "body must be at most 1,048,576 bytes; got more. Send it in parts."
+    )
+    assert answer.headers["connection"] == "close"
+    assert read < 1500  # what is read away for politeness is bounded too
+    said = kind | {"Content-Length": "9" * 30}
+    answer = asyncio.run(made.ask("POST", "/predict", content=b"", headers=said))
+    assert "got 999," in refusal(answer, 413)
+
+
+def test_a_bug_gives_an_id_that_the_log_has_too(site: Make, caplog: pytest.LogCaptureFixture):
+    made = site()
+
+    async def scene() -> list[httpx.Response]:
+        return [await made.ask("POST", "/predict", json={"text": text}) for text in ("bug", "ab")]
+
+    with caplog.at_level(logging.ERROR):
+        answer, following = asyncio.run(scene())
+    assert refusal(answer, 500).startswith("server must be able to answer; it met a bug.")
+    number = answer.json()["error"]["id"]
+    assert number in answer.json()["error"]["message"]
+    assert f"bug {number}" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+    assert following.status_code == 200
+
+
+def test_whoever_takes_too_long_is_given_up_and_the_next_is_served(site: Make):
+    made = site(Limits(timeout=0.1))
+
+    async def scene() -> None:
+        made.turner.opened.clear()
+        late = await made.ask("POST", "/predict", json={"text": "ab"})
+        assert refusal(late, 504).startswith("request must be answered within 0.1 s")
+        assert int(late.headers["retry-after"]) >= 1
+        made.turner.opened.set()
+        again = await made.ask("POST", "/predict", json={"text": "cd"})
+        assert again.json()["translations"][0]["translation"] == "dc"
+
+    asyncio.run(scene())
+
+
+def test_a_full_line_says_when_to_come_again(site: Make):
+    made = site(Limits(queue=3))
+
+    async def scene() -> None:
+        made.turner.opened.clear()
+        first = asyncio.create_task(made.ask("POST", "/predict", json={"text": "ab"}))
+        while not made.turner.batches:
+            await asyncio.sleep(0.001)
+        second = asyncio.create_task(made.ask("POST", "/predict", json={"texts": ["1", "2", "3"]}))
+        while not made.service.health()["waiting"]:
+            await asyncio.sleep(0.001)
+        full = await made.ask("POST", "/predict", json={"text": "cd"})
+        assert refusal(full, 503).startswith("server must have room for a request; 3 sentences")
+        assert int(full.headers["retry-after"]) >= 1
+        made.turner.opened.set()
+        assert [(await each).status_code for each in (first, second)] == [200, 200]
+
+    asyncio.run(scene())
+
+
+def test_a_server_that_stops_answers_what_it_took_and_refuses_the_rest(site: Make):
+    made = site()
+
+    async def scene() -> None:
+        made.turner.opened.clear()
+        taken = asyncio.create_task(made.ask("POST", "/predict", json={"text": "ab"}))
+        while not made.turner.batches:
+            await asyncio.sleep(0.001)
+        made.service.is_stopping = True
+        assert (await made.ask("GET", "/health/ready")).status_code == 503
+        assert (await made.ask("GET", "/health/live")).status_code == 200
+        late = await made.ask("POST", "/predict", json={"text": "cd"})
+        assert refusal(late, 503).startswith("server must be running")
+        assert late.headers["retry-after"] == "5"
+        made.turner.opened.set()
+        await made.service.close()
+        assert (await taken).json()["translations"][0]["translation"] == "ba"
+
+    asyncio.run(scene())
+
+
+def test_a_token_is_asked_of_everyone_who_wants_work_and_nobody_who_opens_the_page(site: Make):
+    made = site(token="s3cret")
+    for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic s3cret"}):
+        answer = made.post("/predict", {"text": "ab"}, headers=given)
+        assert refusal(answer, 401).startswith("token must be the server's; got")
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert refusal(made.get("/metrics", headers=given), 401)
+        assert refusal(made.get("/runs", headers=given), 401)
+    right = {"Authorization": "bearer s3cret"}
+    assert made.post("/predict", {"text": "ab"}, headers=right).status_code == 200
+    for path in ("/", "/docs", "/openapi.json", "/health", "/viewer/viewer.js"):
+        assert made.get(path).status_code == 200, path
+    latin = {b"Authorization": "Bearer é".encode("latin-1")}
+    assert refusal(made.post("/predict", {"text": "ab"}, headers=latin), 401)
+
+
+def test_a_name_from_elsewhere_does_not_reach_a_server_on_loopback(site: Make):
+    made = site(hosts=loopback_hosts("127.0.0.1"))
+    assert made.get("/runs").status_code == 200
+    for host in ("evil.example", "evil.example:8000", "localhost.evil.example", ""):
+        assert "Host must be" in refusal(made.get("/runs", headers={"Host": host}), 421)
+    for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"):
+        assert made.get("/runs", headers={"Host": host}).status_code == 200
+
+
+def test_every_answer_has_the_headers_that_keep_pages_from_elsewhere_out(site: Make):
+    made = site()
+    for answer in (made.get("/"), made.get("/nowhere"), made.post("/predict", {"text": "ab"})):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in answer.headers
+        assert "server" not in answer.headers
+
+
+def test_no_page_asks_for_anything_from_elsewhere(site: Make):
+    made = site()
+    for path in [*page_files(), "/docs"]:
+        answer = made.get(path)
+        assert answer.status_code == 200
+        assert not re.search(
+            r"""(?:src|href|url\(|from|import)\s*[=(]?\s*["']?(?:https?:)?//""", answer.text
+        )
+    assert "text/javascript" in made.get("/inspector/inspector.js").headers["content-type"]
+
+
+def test_the_page_of_routes_has_every_route_and_member(site: Make):
+    made = site()
+    schema, page = made.get("/openapi.json").json(), made.get("/docs").text
+    assert set(schema["paths"]) == {
+        "/attention", "/attention/rows", "/explain", "/health", "/health/live", "/health/ready",
+        "/metrics", "/predict", "/runs",
+    }  # fmt: skip
+    for path, methods in schema["paths"].items():
+        for method, said in methods.items():
+            assert f"{method.upper()} {path}" in page
+            body = said.get("requestBody")
+            for name in body["content"]["application/json"]["schema"]["properties"] if body else ():
+                assert f"<code>{name}</code>" in page
+    assert "<script" not in page
+
+
+def test_what_was_done_is_counted_under_few_names(site: Make):
+    made = site()
+    for number in range(20):
+        made.get(f"/{number}")
+        asyncio.run(made.ask(f"M{number}", "/"))
+    made.post("/predict", {"texts": ["ab", "cd"]})
+    text = made.get("/metrics").text
+    assert 'regard_requests_total{route="other",method="GET",status="404"} 20' in text
+    assert 'regard_requests_total{route="/",method="other",status="405"} 20' in text
+    assert 'regard_requests_total{route="/predict",method="POST",status="200"} 1' in text
+    assert 'regard_request_seconds_bucket{route="/predict",le="+Inf"} 1' in text
+    assert 'regard_batch_size_bucket{le="1"} 0' in text
+    assert 'regard_batch_size_bucket{le="2"} 1' in text
+    assert "regard_queue_sentences 0" in text
+    assert int(re.search(r"process_resident_memory_bytes (\d+)", text)[1]) > 1 << 20
+    for line in text.splitlines():
+        assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"]*",?)+\})? \S+', line), line
+
+
+def test_runs_and_health_say_nothing_of_the_machine(site: Make):
+    made = site()
+    assert made.get("/runs").json()["runs"] == [
+        {
+            "name": "turner", "task": "translation", "model": "turner", "parameters": 9,
+            "source_language": "zh", "target_language": "en", "beam_size": 4, "max_tokens": 64,
+        }
+    ]  # fmt: skip
+    assert made.get("/health").json() == {"live": True, "ready": True, "runs": 1, "waiting": 0}
+
+
+def test_a_mask_is_explained(site: Make):
+    found = site().post("/explain", {"mask": "causal() & window(before=1)", "queries": 3}).json()
+    assert found["drawing"] == "1 . .\n1 1 .\n. 1 1"
+    assert found["mask"] == "causal() & window(before=1)"
+    assert found["plan"]["bytes"] >= 0
+    assert found["plan"]["backend"]
+    large = site().post("/explain", {"mask": "causal()", "queries": 1 << 20}).json()
+    assert large["drawing"] is None
+    wrong = site().post("/explain", {"mask": "casual()"})
+    assert refusal(wrong, 422).endswith("Did you mean 'causal'?")
+    assert refusal(site().post("/explain", {"mask": "__import__('os')"}), 422)
+
+
+def test_what_is_said_of_a_broken_byte_is_json(site: Make):
+    kind = {"Content-Type": "application/json"}
+    body = b'{"text": "ab", "run": "\\ud800"}'
+    answer = asyncio.run(site().ask("POST", "/predict", content=body, headers=kind))
+    assert json.loads(answer.content)["error"]["code"] == "not_found"
