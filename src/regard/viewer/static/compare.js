@@ -34,7 +34,9 @@ function create(host, context) {
   const most = element("span", {});
   const [less, more] = [element("span", {}), element("span", {})];
   const difference = element("span", { class: "key" }, less, divergingRamp(), more);
-  host.append(
+  host.append(element(
+    "div",
+    {},
     outputs,
     element(
       "section",
@@ -43,7 +45,7 @@ function create(host, context) {
       says, row, why, told,
       element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), most), difference),
     ),
-  );
+  ));
   const charts = {
     one: createChart("one", "A", pointAt),
     other: createChart("other", "B", pointAt),

@@ -14,7 +14,7 @@ import { VIEWS } from "./views.js";
 
 const VERSION = 2;
 const NOWHERE = { row: null, column: null };
-const HANDFUL = 12; // heads; more are met on the grid
+const HANDFUL = 6; // heads; more are met on the grid
 
 /**
  * Shows a document inside `root`; `source` gives exact rows that the document does not hold (see
@@ -31,6 +31,7 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
   let current = null; // the view that is shown, and of which example
   let drawing = null; // the drawing under way
   let isStale = false;
+  let pointed = null; // in passing
   let hits = { rows: [], columns: [], key: "" };
 
   const context = {
@@ -64,6 +65,7 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
     const isStep = Boolean(current) && (view.id !== state.view || wish.example !== state.example);
     const { isEmpty, nearest } = reader;
     const before = state.kind;
+    pointed = null;
     state = { ...wish, ...(isEmpty(wish.example) ? {} : nearest(wish.example, wish)), view: view?.id };
     if (before && state.kind !== before) Object.assign(state, NOWHERE); // other tokens
     if (!isEmpty(state.example)) Object.assign(state, within(reader.axes(state), state));
@@ -125,6 +127,7 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
   const held = () => ({ row: state.row ?? null, column: state.column ?? null });
 
   function point(place, isFirm, isFar = false) {
+    pointed = place;
     if (isFirm) {
       state = { ...state, row: place.row, column: place.column };
       writeAddress(state, false);
@@ -177,9 +180,14 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
   const restore = () => choose({ row: null, column: null, ...readAddress() });
   const fit = () => {
     current?.instance?.fit?.();
-    current?.instance?.mark?.(held());
+    current?.instance?.mark?.(pointed ?? held());
   };
-  const sized = new ResizeObserver(() => !drawing && fit());
+  // What is pointed at may change the height, which is no reason to draw again.
+  let width = 0;
+  const sized = new ResizeObserver(([{ contentRect }]) => {
+    if (!drawing && contentRect.width !== width) fit();
+    ({ width } = contentRect);
+  });
   const unwatch = watchTheme(fit);
   document.addEventListener("keydown", press);
   addEventListener("popstate", restore);

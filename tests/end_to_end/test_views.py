@@ -1,0 +1,593 @@
+"""Arcs, text, flow, compare and masks in a real browser, by mouse and by keyboard."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.end_to_end.browsing import Tab
+from tests.end_to_end.long_texts import long_document
+
+from regard.attention.alignment import words_from_tokens
+from regard.attention.expressions import parse_mask
+from regard.attention.grid import Grid, as_tensor
+from regard.errors import RegardError
+from regard.viewer import AttentionMap, Change, Document, Example, Search, Token, page
+from regard.viewer.beside import beside
+from regard.viewer.page import bundle
+from regard.viewer.playground import explained
+from regard.viewer.search import Answer, Beginning, Extension
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+ROWS = (
+    (0.9, 0.1, 0.0, 0.0),
+    (0.2, 0.7, 0.1, 0.0),
+    (0.0, 0.02, 0.54, 0.44),
+    (0.0, 0.0, 0.3, 0.7),
+    (0.25, 0.25, 0.25, 0.25),
+)
+END = "⟨end⟩"
+
+
+def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
+    found, at = [], 0
+    for piece in pieces:
+        bare = piece.strip("▁")
+        at = text.index(bare, at)
+        found.append(Token(text=piece, start=at, end=at + len(bare)))
+        at += len(bare)
+    return tuple(found)
+
+
+def search() -> Search:
+    """A beam of two that writes 'I love China.' and thinks of 'We'."""
+
+    def beginning(parent: int, text: str, log_prob: float, *options: tuple[str, float, str]) -> Any:
+        extensions = tuple(
+            Extension(text=token, probability=chance, outcome=outcome)  # type: ignore[arg-type]
+            for token, chance, outcome in options
+        )
+        return Beginning(parent=parent, text=text, log_prob=log_prob, extensions=extensions)
+
+    steps = (
+        (
+            beginning(
+                -1, "", 0.0, ("I", 0.8, "kept"), ("We", 0.15, "kept"), ("My", 0.05, "dropped")
+            ),
+        ),
+        (
+            beginning(0, "I", -0.22, (" love", 0.9, "kept"), (" like", 0.05, "dropped")),
+            beginning(0, "We", -1.9, (" love", 0.7, "kept"), (" all", 0.1, "dropped")),
+        ),
+        (
+            beginning(0, " love", -0.33, (" China", 0.6, "kept"), (END, 0.01, "dropped")),
+            beginning(1, " love", -2.25, (" China", 0.6, "kept")),
+        ),
+        (
+            beginning(0, " China", -0.84, (".", 0.95, "kept"), (END, 0.04, "dropped")),
+            beginning(1, " China", -2.76, (".", 0.9, "kept")),
+        ),
+        (
+            beginning(0, ".", -0.89, (END, 0.97, "ended")),
+            beginning(1, ".", -2.87, (END, 0.97, "ended")),
+        ),
+    )
+    return Search(
+        beam_size=2,
+        steps=steps,
+        path=(0, 0, 0, 0, 0),
+        probabilities=(0.8, 0.9, 0.6, 0.95, 0.97),
+        answers=(
+            Answer(text="I love China.", score=-0.6, log_prob=-0.92, is_finished=True),
+            Answer(text="We love China.", score=-2.1, log_prob=-2.9, is_finished=False),
+        ),
+    )
+
+
+def example() -> Example:
+    china = tokens("我爱中国", ["我", "爱", "中", "国"])
+    english = tokens("I love China.", ["I", "▁love", "▁China", "."])
+    end = Token(text=END, start=13, end=13)
+    other = tuple(tuple(reversed(row)) for row in ROWS)
+    return Example(
+        source="我爱中国",
+        output="I love China.",
+        source_tokens=china,
+        output_tokens=(*english, end),
+        maps=(
+            AttentionMap(kind="cross", layer=0, head=0, rows=ROWS),
+            AttentionMap(kind="cross", layer=0, head=1, rows=other),
+            AttentionMap(kind="encoder", layer=0, head=0, rows=ROWS[:4]),
+        ),
+        score=-0.25,
+        search=search(),
+    )
+
+
+def document(*examples: Example) -> Document:
+    return Document(
+        title="我爱中国",
+        task="translation",
+        model="none",
+        examples=examples or (example(),),
+        source_language="zh",
+        output_language="en",
+    )
+
+
+def opened(tab: Tab, state: str, shown: Document | None = None) -> Tab:
+    """The page in this state, once it is drawn."""
+    return tab.open(shown or document(), f"#{state}")
+
+
+def opened_file(tab: Tab, file: Path, state: str) -> Tab:
+    """The same of a page that is written already."""
+    tab.page.goto(f"{file.as_uri()}#{state}")
+    return tab.settled()
+
+
+def texts(tab: Tab, selector: str) -> list[str]:
+    return [text.strip() for text in tab.page.locator(selector).all_inner_texts()]
+
+
+def entries(tab: Tab, heading: str) -> dict[str, str]:
+    """The tokens and weights of one list of the readout."""
+    return dict(
+        tab.ask(
+            """heading => {
+              const head = [...document.querySelectorAll('.readout h3')].find(h => h.innerText.includes(heading));
+              const items = head.nextElementSibling.querySelectorAll('li');
+              return [...items].map(li => [li.querySelector('bdi').innerText, li.querySelector('data').innerText]);
+            }""",  # noqa: E501
+            heading,
+        )
+    )
+
+
+# Arcs.
+
+
+def test_arcs_tell_where_a_token_looks_and_who_looks_at_it(tab: Tab) -> None:
+    opened(tab, "view=arcs&kind=cross&layer=1&head=1")
+    tab.page.locator(".line.rows button", has_text="China").hover()
+    tab.page.locator(".readout h3").wait_for()
+    assert entries(tab, "looks at") == {"中": "0.54", "国": "0.44", "爱": "0.02"}
+    assert texts(tab, ".line.columns .shaded") == ["爱", "中", "国"]
+    tab.page.locator(".line.columns button", has_text="国").hover()
+    tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
+    assert list(entries(tab, "is looked at by").items()) == [
+        (".", "0.7"), ("▁China", "0.44"), (END, "0.25"),
+    ]  # fmt: skip
+
+
+def test_arcs_are_walked_by_keyboard_and_linked_to(tab: Tab) -> None:
+    opened(tab, "view=arcs&kind=cross&layer=1&head=1")
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp", "ArrowRight"):
+        tab.page.keyboard.press(key)
+    focused = "document.activeElement.closest('.columns') && document.activeElement.innerText"
+    assert tab.ask(focused) == "中"
+    assert "column=3" in tab.ask("location.hash")
+    tab.page.reload()
+    tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
+    assert entries(tab, "is looked at by")["▁China"] == "0.54"
+    tab.page.keyboard.press("Escape")
+    tab.page.locator(".readout .hint").wait_for()
+
+
+def test_tokens_join_to_words(tab: Tab) -> None:
+    opened(tab, "view=arcs&kind=cross&layer=1&head=1")
+    tab.page.get_by_label("Join tokens to words").check()
+    tab.page.locator(".line.columns button", has_text="中国").hover()
+    tab.page.locator(".readout h3", has_text="中国").wait_for()
+    assert entries(tab, "is looked at by")["China"] == "0.54"  # the larger of 0.54 and 0.44
+    assert "words=merged" in tab.ask("location.hash")
+
+
+def test_a_token_of_one_text_shows_both_directions(tab: Tab) -> None:
+    opened(tab, "view=arcs&kind=encoder&row=2")
+    tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
+    assert entries(tab, "looks at") == {"爱": "0.7", "我": "0.2", "中": "0.1"}
+    assert entries(tab, "is looked at by") == {"爱": "0.7", "我": "0.1", "中": "0.02"}
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("long") / "page.html"
+    shown = long_document(4096, layers=1, heads=2)
+    file.write_text(page(shown), encoding="utf-8")
+    return file
+
+
+def test_arcs_of_a_long_text_keep_few_elements_and_reach_every_token(
+    tab: Tab, long_page: Path
+) -> None:
+    opened_file(tab, long_page, "view=arcs&kind=decoder&layer=1&head=1")
+    count = "document.querySelectorAll('.lines button').length"
+    assert 10 < tab.ask(count) < 200
+    tab.page.keyboard.press("ArrowDown")
+    tab.page.keyboard.press("End")
+    tab.page.locator(".line.rows button[data-at='4095']:focus").wait_for()
+    assert 10 < tab.ask(count) < 200
+    place = tab.page.locator(".line.rows button[data-at='4095']").bounding_box()
+    assert place is not None
+    assert 0 < place["x"] < 1280
+    tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
+    target = tab.page.locator(".readout li button").first
+    name = str(target.get_attribute("title")).removeprefix("Go to token ")
+    target.click()
+    tab.page.locator(f".line.columns button[data-at='{int(name) - 1}'].marked").wait_for()
+
+
+def test_heads_whose_links_were_not_kept_say_so(tab: Tab, long_page: Path) -> None:
+    opened_file(tab, long_page, "view=arcs&kind=decoder&layer=mean&head=mean")
+    tab.page.locator("section .hint button", has_text="layer 1, head 1").click()
+    tab.page.locator(".line.rows button").first.hover()
+    tab.page.locator(".readout h3").first.wait_for()
+    assert "layer=1&head=1" in tab.ask("location.hash")
+
+
+# Text.
+
+
+def test_text_is_shaded_by_what_it_receives_and_by_where_a_token_looks(tab: Tab) -> None:
+    opened(tab, "view=text&kind=cross&layer=1&head=1")
+    shares = (
+        "[...document.querySelectorAll('.prose:lang(zh) span')]"
+        ".map(span => [span.innerText, Number(span.style.getPropertyValue('--w'))])"
+    )
+    received = [sum(row[key] for row in ROWS) for key in range(4)]
+    assert dict(tab.ask(shares)) == pytest.approx(
+        {text: mass / max(received) for text, mass in zip("我爱中国", received, strict=True)},
+        abs=1e-3,
+    )
+    tab.page.locator(".prose:lang(en) span", has_text="China").hover()
+    tab.page.locator(".readout h3", has_text="looks at").wait_for()
+    assert dict(tab.ask(shares))["国"] == pytest.approx(0.44 / 0.54, abs=1e-3)
+    assert texts(tab, ".prose .marked") == ["China"]
+
+
+def test_text_is_read_by_keyboard_and_by_other_measures(tab: Tab) -> None:
+    opened(tab, "view=text&kind=cross&layer=1&head=1")
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight"):
+        tab.page.keyboard.press(key)
+    tab.page.locator(".prose .marked", has_text="love").wait_for()
+    assert "row=2" in tab.ask("location.hash")
+    tab.page.keyboard.press("Escape")
+    tab.page.locator(".strip label", has_text="Entropy").click()
+    tab.page.locator(".prose:lang(en) .shaded").first.wait_for()
+    even = tab.page.locator(".prose:lang(en) span", has_text=END)
+    assert even.evaluate("span => span.style.getPropertyValue('--w')") == "1.0000"
+
+
+def test_right_to_left_text_runs_from_the_right(tab: Tab) -> None:
+    text = "السلام عليكم جميعا"
+    found = tokens(text, text.split(" "))
+    shown = Example(
+        source=text,
+        output="",
+        source_tokens=found,
+        output_tokens=(),
+        maps=(AttentionMap(kind="encoder", layer=0, head=0, rows=[[0.5, 0.3, 0.2]] * 3),),
+    )
+    opened(tab, "view=text", document(shown))
+    left = "(selector) => document.querySelector(selector).getBoundingClientRect().left"
+    assert tab.ask(left, "[data-at='0']") > tab.ask(left, "[data-at='2']")
+    tab.page.locator("[role=tab]", has_text="Arcs").click()
+    tab.page.locator(".lines button").first.wait_for()
+    rows = ".line.rows button[data-at='{}']"
+    assert tab.ask(left, rows.format(0)) < tab.ask(left, rows.format(2))  # as the document says: zh
+    opened(tab, "view=arcs", replace(document(shown), source_language="ar"))
+    assert tab.ask(left, rows.format(0)) > tab.ask(left, rows.format(2))
+
+
+def test_a_long_text_has_elements_where_it_is_read_only(tab: Tab, long_page: Path) -> None:
+    opened_file(tab, long_page, "view=text&kind=decoder&layer=1&head=1")
+    assert len(tab.ask("document.querySelector('.prose').innerText").split()) >= 4096
+    assert 100 < tab.ask("document.querySelectorAll('.prose span').length") < 2500
+    tab.page.locator(".prose").focus()
+    tab.page.keyboard.press("End")
+    tab.page.locator(".prose span[data-at='4095'].marked").wait_for()
+    assert tab.page.locator(".prose span[data-at='4095']").is_visible()
+    assert tab.ask("document.querySelectorAll('.prose span').length") < 4000
+
+
+# Flow.
+
+
+def test_flow_tells_what_was_looked_at_and_chosen_at_each_step(tab: Tab) -> None:
+    opened(tab, "view=flow&kind=cross&layer=1&head=1")
+    assert texts(tab, ".answers bdi") == ["I love China.", "We love China."]
+    assert "cut at the longest length" in texts(tab, ".answers small")[1]
+    for _ in range(3):
+        tab.page.keyboard.press("ArrowRight")
+    told = "After “I love” it looked most at 中 (0.54), 国 (0.44), 爱 (0.02) and wrote “China”"
+    assert texts(tab, ".told") == [f"{told}, which it gave a probability of 0.6."]
+    assert texts(tab, ".beam tbody td:nth-child(2)") == ["I love", "We love"]
+    assert texts(tab, ".beam .path .chip.taken") == ["China\n0.6"]
+    assert texts(tab, ".beam .path .chip.dropped") == [f"{END}\n0.01"]
+    assert texts(tab, ".line.rows .faded") == [".", END]
+    assert "row=3" in tab.ask("location.hash")
+
+
+def test_flow_goes_to_the_end_by_slider_and_tells_finished_answers(tab: Tab) -> None:
+    opened(tab, "view=flow")
+    slider = tab.page.get_by_role("slider", name="Step")
+    slider.focus()
+    tab.page.keyboard.press("End")
+    assert slider.get_attribute("aria-valuetext") == f"step 5 of 5: {END}"
+    assert texts(tab, ".beam .chip.ended") == [f"{END}\n0.97"] * 2
+    assert texts(tab, ".beam .chip.taken") == [f"{END}\n0.97"]
+    tab.page.keyboard.press("Home")
+    assert not tab.page.locator(".beam").is_visible()
+
+
+def test_flow_plays_by_itself_and_stops(tab: Tab) -> None:
+    tab.page.clock.install()
+    opened(tab, "view=flow")
+    tab.page.keyboard.press("Space")
+    for step in range(1, 4):
+        tab.page.clock.run_for(900)
+        assert texts(tab, ".steps .count") == [f"{step} of 5"]
+    tab.page.keyboard.press("Space")
+    tab.page.clock.run_for(5000)
+    assert texts(tab, ".steps .count") == ["3 of 5"]
+
+
+def test_flow_without_a_search_still_shows_where_the_model_looked(tab: Tab) -> None:
+    plain = replace(example(), search=None, score=None)
+    opened(tab, "view=flow&row=2&kind=cross&layer=1&head=1", document(plain))
+    assert texts(tab, ".told") == [
+        "After “I” it looked most at 爱 (0.7), 我 (0.2), 中 (0.1) and wrote “love”."
+    ]
+    assert not tab.page.locator(".beam, .answers").first.is_visible()
+
+
+# Compare.
+
+
+def test_heads_are_compared_and_their_difference_is_told(tab: Tab) -> None:
+    opened(tab, "view=compare&kind=cross&layer=1&head=1")
+    assert texts(tab, ".sides figcaption") == ["A", "B", "B − A"]
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        tab.page.keyboard.press(key)
+    tab.page.locator(".told", has_text="A love").wait_for()
+    assert texts(tab, ".told") == ["A love → 爱: 0.7; B love → 爱: 0.1, a difference of −0.6."]
+    box = tab.page.locator("canvas[data-side=change]").bounding_box()
+    assert box is not None
+    tab.page.mouse.move(box["x"] + box["width"] / 8, box["y"] + box["height"] / 10)
+    tab.page.locator(".told", has_text="A I").wait_for()
+    assert texts(tab, ".told") == ["A I → 我: 0.9; B I → 我: 0, a difference of −0.9."]
+    colour = tab.ask(
+        "(() => { const c = document.querySelector('canvas[data-side=change]');"
+        "return [...c.getContext('2d').getImageData(c.width / 8, c.height / 10, 1, 1).data]; })()"
+    )
+    assert colour[:3] == [176, 84, 0]  # the deepest orange: A has more
+
+
+def test_two_documents_stand_side_by_side(tab: Tab) -> None:
+    changed = replace(
+        example(), output="I like China.", output_tokens=example().output_tokens, score=-0.5
+    )
+    other = replace(document(changed), model="muted")
+    opened(tab, "view=compare", beside(document(), other))
+    assert texts(tab, ".versions mark") == ["love", "like"]
+    assert [text.split(" · ")[0] for text in texts(tab, ".versions small")] == ["none", "muted"]
+    before = tab.ask("location.hash")
+    tab.page.get_by_role("button", name="⇄ swap").click()
+    tab.page.locator(".versions mark", has_text="like").first.wait_for()
+    assert texts(tab, ".versions mark") == ["like", "love"]
+    assert tab.ask("location.hash") != before
+
+
+def test_texts_of_other_lengths_have_no_difference_and_edits_are_told(tab: Tab) -> None:
+    short = Example(
+        source="我",
+        output="I",
+        source_tokens=tokens("我", ["我"]),
+        output_tokens=tokens("I", ["I"]),
+        maps=(AttentionMap(kind="cross", layer=0, head=0, rows=((1.0,),)),),
+    )
+    change = Change(edit="layer 1, head 1 muted", output="We love China.", score=-1.5)
+    edited = replace(example(), changes=(change,))
+    opened(tab, "view=compare&kind=cross", document(edited, short))
+    assert "no map of differences" in texts(tab, "section[aria-label=Compare] .caption")[0]
+    assert not tab.page.locator("canvas[data-side=change]").is_visible()
+    assert texts(tab, ".versions dt") == ["A", "B", "layer 1, head 1 muted"]
+    assert "We" in texts(tab, ".versions mark")
+    assert "score −1.500" in texts(tab, ".versions small")
+
+
+# Masks.
+
+
+def test_a_mask_is_drawn_as_it_is_typed_and_faults_are_shown(tab: Tab) -> None:
+    opened(tab, "view=masks&queries=4&keys=4")
+    field = tab.page.get_by_label("Mask", exact=True)
+    field.fill("causal() & window(before=1)")
+    tab.page.locator("canvas[aria-label^='4 queries by 4 keys, 7 of 16 visible']").wait_for()
+    assert "mask=causal" in tab.ask("location.hash")
+    tab.page.locator("canvas").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown"):
+        tab.page.keyboard.press(key)
+    assert "Query 2 does not see key 0. It sees keys 1–2 (2 of 4)." in texts(tab, ".told")
+    field.fill("causal() & windw(before=1)")
+    tab.page.locator(".fault", has_text="got 'windw' at character 12. Did you mean").wait_for()
+    assert field.get_attribute("aria-invalid") == "true"
+    field.fill("documents([0, 0, 1])")
+    tab.page.locator(".fault", has_text="documents must have shape (N,) = (4,)").wait_for()
+    field.fill("lengths([4, 1])")
+    tab.page.locator(".drawing figcaption").nth(1).wait_for()
+    assert "20 of 32" in " ".join(texts(tab, ".measures dd"))
+    assert "mask = rg.lengths([4, 1])" in texts(tab, ".code")[0]
+
+
+def test_the_plan_is_pythons(tab: Tab) -> None:
+    asked: list[tuple[str, dict[str, int]]] = []
+
+    def explain(mask: str, sizes: dict[str, int]) -> dict[str, Any]:
+        asked.append((mask, sizes))
+        try:
+            return explained(mask, **sizes)
+        except RegardError as error:
+            return {"message": str(error)}
+
+    tab.page.expose_function("askPython", explain)
+    tab.page.goto("about:blank")
+    tab.page.evaluate(
+        f"""async data => {{
+          {bundle("viewer.js")}
+          document.body.innerHTML = '<div id="regard"></div>';
+          const source = {{ rows: async () => null, explain: async (mask, sizes) => {{
+            const found = await askPython(mask, sizes);
+            if (found.message) throw new Error(found.message);
+            return found;
+          }} }};
+          $viewer.show(document.getElementById('regard'), JSON.parse(data), {{ source }})
+            .choose({{ view: "masks", mask: "causal() & window(before=2)", queries: 512,
+              keys: 512 }});
+        }}""",
+        document().to_json(),
+    )
+    tab.page.locator(".plan dd").first.wait_for()
+    plan = explained("causal() & window(before=2)", queries=512, keys=512)
+    assert texts(tab, ".plan dd")[0] == plan["backend"]
+    assert asked[-1][1] == {"queries": 512, "keys": 512, "heads": 8, "head_dim": 64}
+
+
+def written(choose: random.Random, depth: int = 3) -> str:
+    """An expression, or something close to one."""
+    if depth and choose.random() < 0.6:
+        one, other = written(choose, depth - 1), written(choose, depth - 1)
+        return choose.choice([f"{one} & {other}", f"{one} | {other}", f"~{one}", f"({one})"])
+    number = choose.choice(["None", "-1", "0", "1", "2", "4"])
+    size = choose.choice(["0", "1", "3", "[0, 2]", "[5, 3]", "[[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]]"])
+    rules = [
+        "causal()",
+        f"causal({number})",
+        f"window({number})",
+        f"rg.window(before={number}, after={number}, first={number})",
+        f"prefix({size})",
+        f"lengths(n={size})",
+        "documents([0, 0, 1, 1, 2])",
+        "documents([[0, 0, 1, 1, 1], [0, 1, 1, 2, 2]], [[0, 1, 1, 2, 2, 3, 0], [0] * 7])",
+        f"documents([0, 1, 0, 1, 0], [{number}, 0, 1, 0, 1, 0, 1])",
+        "casual()", "windows(1)", "dense(1)", "causal(frist=1)", "prefix()", "causal", "where(é)",
+    ]  # fmt: skip
+    return choose.choice(rules)
+
+
+def python_says(text: str, N: int, M: int) -> str:
+    """The drawing of an expression at these sizes, all its batch rows; or what is wrong with it."""
+    try:
+        mask = parse_mask(text)
+        B = mask.extent(Grid((1,), None, N, M, torch.device("cpu")))[0]
+        grid = mask.bind(B, None, N, M).grid
+        seen = as_tensor(mask.tile(grid, range(N), range(M)), grid).expand(B, 1, N, M)
+    except RegardError as error:
+        return str(error)
+    lines = [[" ".join("1" if see else "." for see in row) for row in block[0]] for block in seen]
+    return "\n\n".join("\n".join(block) for block in lines)
+
+
+def test_the_page_draws_every_mask_as_python_does_and_refuses_the_same(tab: Tab) -> None:
+    choose = random.Random(7)
+    asked = [(written(choose), *choose.choice([(5, 7), (5, 5), (5, 3)])) for _ in range(400)]
+    said = tab.ask(
+        f"""asked => {{
+          {bundle("masks.js")}
+          return asked.map(([text, queries, keys]) => {{
+            try {{
+              const fitted = $masks.fitMask($masks.parseMask(text), queries, keys);
+              return $masks.drawMask(fitted, queries, keys);
+            }} catch (error) {{
+              if (!(error instanceof $masks.MaskError)) throw error;
+              return error.message;
+            }}
+          }});
+        }}""",
+        asked,
+    )
+    wanted = [python_says(*one) for one in asked]
+    assert sum("must" not in one for one in wanted) > 80
+    for one, found, expected in zip(asked, said, wanted, strict=True):
+        assert found == expected, one
+
+
+def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:
+    source = "他不喜欢北京的 Summer,don't you?"
+    pieces = ["他", "不", "喜", "欢北", "京", "的", "Sum", "mer", ",", "don", "'", "t", "you", "?"]
+    columns = tokens(source, pieces)
+    target = "Understanding 中国 well."
+    rows = tokens(target, ["Under", "stand", "ing", "中", "国", "we", "ll", "."])
+    weights = torch.rand(len(rows), len(columns)).softmax(-1)
+    found = tab.ask(
+        f"""([weights, rows, target, columns, source]) => {{
+          {bundle("looking.js")}
+          const merged = {{ rows: $merging.wordsOf(rows, target, 'en'), columns: $merging.wordsOf(columns, source, 'zh') }};
+          const reader = {{ axes: () => ({{ rows }}), map: async () => ({{ weights }}) }};
+          const looking = $looking.createLooking(reader, {{}}, merged);
+          return looking.rows(merged.rows.words.map((_, at) => at), 99).then(lists => ({{
+            lists, rows: $merging.spansOf(target, 'en'), columns: $merging.spansOf(source, 'zh'),
+            words: merged.rows.words.map(word => word.text), seen: merged.columns.words.map(word => word.text),
+          }}));
+        }}""",  # noqa: E501
+        [weights.tolist(), as_plain(rows), target, as_plain(columns), source],
+    )
+    assert found["words"] == ["Understanding", "中国", "well", "."]
+    assert "don't" in found["seen"]
+    spans = [[(t.start, t.end) for t in side] for side in (columns, rows)]
+    words = [[(start, end) for start, end in found[side]] for side in ("columns", "rows")]
+    wanted = words_from_tokens(weights, *spans, *words)
+    kept = wanted[:, wanted.amax(0) > 0]  # a word without a token has no column on the page
+    dense = torch.zeros_like(kept)
+    for row, list_ in enumerate(found["lists"]):
+        for entry in list_:
+            dense[row, entry["column"]] = entry["weight"]
+    torch.testing.assert_close(dense, kept)
+
+
+def as_plain(found: tuple[Token, ...]) -> list[dict[str, Any]]:
+    return [{"text": token.text, "start": token.start, "end": token.end} for token in found]
+
+
+def test_tokens_without_places_are_joined_by_their_marks(tab: Tab) -> None:
+    joined = tab.ask(
+        f"""lists => {{
+          {bundle("merging.js")}
+          const placeless = text => ({{ text, start: 0, end: 0 }});
+          const joined = list => $merging.wordsOf(list.map(placeless), '', 'en').words;
+          return lists.map(list => joined(list).map(word => word.text));
+        }}""",
+        [
+            ["[CLS]", "under", "##stand", "##ing", "it", "[SEP]"],
+            ["▁un", "der", "▁it", "</s>"],
+            ["Hello", "Ġwor", "ld", "!"],
+        ],
+    )
+    assert joined == [
+        ["[CLS]", "understanding", "it", "[SEP]"],
+        ["under", "it", "</s>"],
+        ["Hello", "world!"],
+    ]
+
+
+# All of them.
+
+
+@pytest.mark.parametrize("view", ["arcs", "text", "flow", "compare", "masks"])
+def test_views_fit_a_narrow_dark_screen_and_are_named_for_those_who_listen(
+    tab: Tab, view: str
+) -> None:
+    tab.page.emulate_media(color_scheme="dark")
+    tab.page.set_viewport_size({"width": 600, "height": 900})
+    opened(tab, f"view={view}&kind=cross&row=3&column=2")
+    assert tab.ask("document.scrollingElement.scrollWidth") <= 600
+    unnamed = tab.ask(
+        "[...document.querySelectorAll('main button, main input, main select, main textarea, "
+        "main canvas[tabindex]')].filter(node => node.offsetParent && !(node.ariaLabel || "
+        "node.innerText || node.labels?.length || node.title)).map(node => node.outerHTML)"
+    )
+    assert unnamed == []
