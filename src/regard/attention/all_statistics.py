@@ -61,8 +61,10 @@ def _of_blocks(
     job: Job, ask: Ask, given: Given, counted: Tensor | None
 ) -> Iterator[tuple[Block, Statistics]]:
     """The blocks with their statistics."""
+    if not all(job.shape):
+        return
     if isinstance(job.weighting, Softmax):
-        room = Room(given.query)
+        room = Room(job, ask, given.query)
         for parts in job.blocks_in_parts(PART):
             yield of_parts(job, ask, parts, given, counted, room)
         return

@@ -1,25 +1,22 @@
 """The best places of each row, exactly: of equal ones, those that come first."""
 
-from math import sqrt
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-# Where groups are smaller, looking at every place is as quick.
-_SMALLEST_GROUP = 4
+# Places of a group, and how many times as many as are asked for make groups worth while.
+_GROUP, _MANY = 8, 16
 
 
 def best_of(
-    rows: Float[Tensor, "*b m"], count: int, *, tops: Float[Tensor, "*b g"] | None = None
+    rows: Float[Tensor, "*b m"], count: int
 ) -> tuple[Int[Tensor, "*b K"], Bool[Tensor, "*b K"]]:
     """The ``count`` best places of each row, the best first, and which of them there are.
 
     Args:
         rows: Scores; −inf is no place at all.
         count: K. Where fewer are there, the rest are zeros.
-        tops: What ``tops_of`` gives, if it is at hand.
 
     Example:
         >>> best_of(torch.tensor([1.0, 3.0, -torch.inf, 3.0]), 2)
@@ -27,7 +24,7 @@ def best_of(
     """
     m = rows.shape[-1]
     # One more than asked for: it tells whether what is left out is as good as what is taken.
-    values, places = _first_of_equals(*_candidates(rows, min(count + 1, m), tops))
+    values, places = _first_of_equals(*_candidates(rows, min(count + 1, m)))
     if 0 < count < m:
         least = values[..., count - 1]
         is_tied = (values[..., count] == least) & (least > float("-inf"))
@@ -38,40 +35,23 @@ def best_of(
     return places.masked_fill(~is_there, 0), is_there
 
 
-def tops_of(rows: Float[Tensor, "*b m"], count: int) -> Float[Tensor, "*b g"] | None:
-    """The best of every group of places, or None where ``best_of`` has no use for it.
+def _candidates(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The best values with their places. They lie in the groups that have the best tops.
 
     Places of a group are equally far apart, since that is the quickest to look through; the last
-    places, too few for one more of each group, are in none.
+    places, too few for one more of each group, are looked at by themselves.
     """
     m = rows.shape[-1]
-    size = _group_size(m, count)
-    if size < _SMALLEST_GROUP:
-        return None
-    groups = m // size
-    return rows[..., : groups * size].unflatten(-1, (size, groups)).amax(dim=-2)  # type: ignore[no-any-return,no-untyped-call]
-
-
-def _group_size(m: int, count: int) -> int:
-    """Where the best groups and the best places among them are found with the least work."""
-    size: int = 2 ** round(sqrt(m / (count + 1))).bit_length() // 2
-    return size
-
-
-def _candidates(rows: Tensor, count: int, tops: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The best values with their places. They lie in the groups that have the best tops."""
-    m = rows.shape[-1]
-    tops = tops_of(rows, count - 1) if tops is None else tops
-    if tops is None or tops.shape[-1] < count:
+    if m < _MANY * count:
         values, places = rows.topk(count, dim=-1)
         return values, places
-    groups = tops.shape[-1]
-    size = m // groups
-    best = tops.topk(count, dim=-1, sorted=False).indices
-    inside = torch.arange(0, size * groups, groups, device=rows.device)
+    groups = m // _GROUP
+    grouped: Tensor = rows[..., : groups * _GROUP].unflatten(-1, (_GROUP, groups))  # type: ignore[no-untyped-call]
+    _, best = _candidates(grouped.amax(dim=-2), count)
+    inside = torch.arange(0, _GROUP * groups, groups, device=rows.device)
     places = (best.unsqueeze(-1) + inside).flatten(-2)
-    if size * groups < m:
-        rest = torch.arange(size * groups, m, device=rows.device)
+    if _GROUP * groups < m:
+        rest = torch.arange(_GROUP * groups, m, device=rows.device)
         places = torch.cat([places, rest.expand(*places.shape[:-1], -1)], dim=-1)
     values, which = rows.gather(-1, places).topk(count, dim=-1)
     return values, places.gather(-1, which)

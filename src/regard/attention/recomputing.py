@@ -90,7 +90,7 @@ def gradients(
     """
     flat = given.flat()
     totals = [None if t is None or not w else torch.zeros_like(t) for t, w in _both(flat, wanted)]
-    for block in job.blocks():
+    for block in job.blocks() if all(job.shape) else ():
         parts = given.of_block(block).flat()
         leaves = tuple(
             t if t is None else t.detach().requires_grad_(w) for t, w in _both(parts, wanted)

@@ -26,7 +26,7 @@ from regard.errors import SettingError, ShapeError
 _SCALED_DOT = ScaledDot()
 _SOFTMAX = Softmax()
 # Of a block: fewer would cost more calls than work.
-_PAIRS = 2**20
+_PAIRS = 2**21
 P = ParamSpec("P")
 R = TypeVar("R")
 Queries = Bool[Tensor, "..."] | slice

@@ -80,7 +80,7 @@ class _Transposed(torch.autograd.Function):
         assert given.states is not None
         B, H, _, M = job.shape
         total = given.states.new_zeros(B, H, M, given.states.shape[-1])
-        for block in job.blocks():
+        for block in job.blocks() if all(job.shape) else ():
             add_to_keys(total, block, _of_block(job, block, given.of_block(block)))
         ctx.job = job
         ctx.save_for_backward(*flat)

@@ -74,7 +74,7 @@ class Sparsemax:
         ranked = below.sort(dim=-1, descending=True).values
         places = _counting_from_one(ranked)
         sums = ranked.cumsum(dim=-1) - 1
-        size = (places * ranked > sums).sum(dim=-1, keepdim=True)
+        size = (places * ranked > sums).sum(dim=-1, keepdim=True).clamp_min(1)
         threshold = sums.gather(-1, size - 1) / size
         return (below - threshold).clamp_min(0).masked_fill(empty, 0.0)
 
@@ -108,7 +108,7 @@ class Entmax15:
         mean = ranked.cumsum(dim=-1) / places
         spread = ranked.square().cumsum(dim=-1) - places * mean.square()
         thresholds = mean - ((1 - spread) / places).clamp_min(0).sqrt()
-        size = (thresholds <= ranked).sum(dim=-1, keepdim=True)
+        size = (thresholds <= ranked).sum(dim=-1, keepdim=True).clamp_min(1)
         threshold = thresholds.gather(-1, size - 1)
         # Running sums over long rows round a digit away; a step of Newton's method brings it back.
         roots = (below - threshold).clamp_min(0)

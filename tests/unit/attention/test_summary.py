@@ -9,7 +9,18 @@ from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS, weigh
 
-from regard.attention import summarize
+from regard.attention import (
+    Custom,
+    Entmax15,
+    Softmax,
+    Sparsemax,
+    attend,
+    causal,
+    lengths,
+    summarize,
+    weights,
+)
+from regard.errors import SettingError, ShapeError
 
 SIZES = Sizes(B=2, H=3, G=3, N=5, M=7, D=11, E=13)
 GROUPED = SIZES._replace(H=6, G=2)
@@ -99,3 +110,168 @@ def test_every_bias(bias):
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_every_weighting(weighting, mask):
     assert_right(Case.draw(SIZES, torch.float64, weighting=weighting, mask=mask))
+
+
+@pytest.mark.parametrize(("score", "bias"), [("laplace", "alibi"), ("additive", "of pairs")])
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_scores_with_biases_and_weightings(score, bias, weighting):
+    case = Case.draw(
+        SIZES, torch.float64, score=score, bias=bias, weighting=weighting, mask="documents"
+    )
+    assert_right(case)
+
+
+@pytest.mark.parametrize("mask", [None, "causal", "window", "documents of rows", "where", "dense"])
+def test_many_keys_in_parts_and_groups(mask):
+    sizes = SIZES._replace(B=1, N=211, M=1301)
+    assert_right(Case.draw(sizes, torch.float64, mask=mask), most=17, top=3)
+
+
+def test_shared_heads():
+    assert_right(Case.draw(GROUPED, torch.float64, mask="dense", weighting="sink"))
+
+
+@pytest.mark.parametrize("top", [0, 1, 7, 9])
+def test_any_number_of_top_keys(top):
+    assert_right(Case.draw(SIZES, torch.float64, mask="lengths"), top=top)
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 64])
+def test_any_size_of_map(most):
+    assert_right(Case.draw(SIZES, torch.float64, mask="causal"), most=most)
+
+
+@pytest.mark.parametrize("weighting", ["softmax", "sparsemax"])
+def test_only_counted_queries_give(weighting):
+    counted = torch.tensor([[True, False, True, True, False], [False] * 5])
+    case = Case.draw(SIZES, torch.float64, weighting=weighting, mask="lengths")
+    assert_right(case, counted=counted)
+    query, key, _ = case.inputs
+    some = summarize(query, key, queries=slice(1, -1), map=2)
+    same = summarize(query, key, queries=torch.tensor([False, True, True, True, False]), map=2)
+    torch.testing.assert_close(some.tensors(), same.tensors(), equal_nan=True)
+
+
+@pytest.mark.parametrize("weighting", [Softmax(), Entmax15()], ids=repr)
+def test_what_is_in_queries_that_do_not_count_reaches_no_key(weighting):
+    query, key = torch.randn(3, 5, 11), torch.randn(3, 7, 11)
+    counted = torch.tensor([True, True, False, True, True])
+    clean = summarize(query, key, queries=counted, weighting=weighting)
+    query[:, 2] = torch.nan
+    found = summarize(query, key, queries=counted, weighting=weighting)
+    assert torch.equal(found.received, clean.received)
+    assert torch.equal(found.pooled, clean.pooled)
+
+
+@pytest.mark.parametrize("weighting", [Softmax(), Sparsemax()], ids=repr)
+def test_nan_in_hidden_keys_reaches_nothing(weighting):
+    query, key = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11)
+    other = key.clone()
+    other[:, :, 6] = torch.nan
+    clean = summarize(query, key, mask=lengths([4, 6]), weighting=weighting)
+    found = summarize(query, other, mask=lengths([4, 6]), weighting=weighting)
+    torch.testing.assert_close(found.tensors(), clean.tensors())
+    # The last query sees it, and no other may have anything of it.
+    clean = summarize(query, key, mask=causal(), weighting=weighting)
+    found = summarize(query, other, mask=causal(), weighting=weighting)
+    for name in ("lse", "entropy", "distance", "first", "top_keys", "top_weights"):
+        torch.testing.assert_close(getattr(found, name)[:, :, :4], getattr(clean, name)[:, :, :4])
+
+
+def test_queries_that_see_nothing_have_no_mass():
+    found = summarize(
+        torch.randn(2, 5, 11), torch.randn(2, 7, 11), mask=lengths([0, 3]), weighting=Softmax(0.5)
+    )
+    assert (found.lse[0] == -torch.inf).all()
+    assert (found.top_keys[0] == -1).all()
+    for name in ("entropy", "effective_keys", "distance", "first", "received", "pooled"):
+        assert (getattr(found, name)[0] == 0).all(), name
+    assert found.counts.tolist() == [[False] * 5, [True] * 5]
+    assert (found.effective_keys[1] > 1).all()
+
+
+def test_of_equal_keys_the_first_come_first():
+    key = torch.randn(1, 11).expand(97, 11)
+    found = summarize(torch.randn(5, 11), key, top=4)
+    assert found.top_keys.tolist() == [[0, 1, 2, 3]] * 5
+    # Better ones stay before them.
+    key = key.clone()
+    key[[40, 90]] *= 3
+    best = summarize(key[40:41], key, top=4).top_keys
+    assert best.tolist() == [[40, 90, 0, 1]]
+
+
+@pytest.mark.parametrize("axes", [2, 3, 4, 5])
+def test_leading_axes_are_those_of_attend(axes):
+    lead = {2: (), 3: (2,), 4: (2, 3), 5: (2, 1, 3)}[axes]
+    query, key = torch.randn(*lead, 5, 11), torch.randn(*lead, 7, 11)
+    found = summarize(query, key, map=2)
+    assert found.lse.shape == attend(query, key).shape[:-1]
+    torch.testing.assert_close(found.received, weights(query, key).sum(-2))
+    assert found.fits()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_narrow_tensors_are_summed_in_float32(dtype):
+    query, key = torch.randn(3, 5, 11).to(dtype), torch.randn(3, 7, 11).to(dtype)
+    found, exact = summarize(query, key), summarize(query.double(), key.double())
+    assert found.entropy.dtype == torch.float32
+    assert torch.equal(found.top_keys, exact.top_keys)
+    for name in ("lse", "entropy", "received", "pooled", "distance", "first", "top_weights"):
+        torch.testing.assert_close(
+            getattr(found, name).double(), getattr(exact, name), atol=2e-5, rtol=2e-5
+        )
+
+
+def test_large_scores_keep_their_digits():
+    query, key = 300 * torch.randn(3, 5, 11), torch.randn(3, 7, 11)
+    found, exact = summarize(query, key), summarize(query.double(), key.double())
+    for name in ("entropy", "received", "top_weights"):
+        torch.testing.assert_close(
+            getattr(found, name).double(), getattr(exact, name), atol=2e-4, rtol=1e-4
+        )
+
+
+@pytest.mark.parametrize(("N", "M"), [(0, 7), (5, 0), (0, 0)])
+def test_nothing_to_look_from_or_at(N, M):
+    found = summarize(torch.randn(3, N, 11), torch.randn(3, M, 11))
+    assert found.fits()
+    assert found.received.sum() == 0
+
+
+def test_a_custom_score_may_give_what_it_keeps():
+    table = torch.randn(5, 7)
+    kept = table.clone()
+    score = Custom(lambda q, k, t: t[: q.shape[-2], : k.shape[-2]].expand(1, 1, -1, -1), table)
+    found = summarize(torch.randn(5, 11), torch.randn(7, 11), score=score)
+    assert torch.equal(table, kept)
+    torch.testing.assert_close(found.lse, table.logsumexp(-1))
+
+
+def test_automatic_precision_changes_nothing():
+    query, key = torch.randn(3, 5, 11), torch.randn(3, 7, 11)
+    plain = summarize(query, key)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(summarize(query, key).lse, plain.lse)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"top": -1}, SettingError, r"top must be at least 0; got -1\."),
+        ({"top": 1.5}, SettingError, r"top must be a whole number; got 1\.5\."),
+        ({"map": 0}, SettingError, r"map must be at least 1; got 0\."),
+        ({"start": (-1, 0)}, SettingError, r"start must be at least 0; got -1\."),
+        (
+            {"queries": torch.ones(4, dtype=torch.bool)},
+            ShapeError,
+            r"queries must broadcast to \(\*batch, N\) = \(3, 5\); got \(4,\)\.",
+        ),
+        ({"queries": torch.ones(5)}, ShapeError, "queries must be .* boolean .* got torch.float32"),
+        ({"mask": torch.ones(5, 6, dtype=torch.bool)}, ShapeError, "mask must broadcast"),
+    ],
+    ids=["top", "half a top", "map", "start", "too few queries", "float queries", "mask"],
+)
+def test_bad_options_are_named(options, error, message, unchecked_shapes):
+    with pytest.raises(error, match=message):
+        summarize(torch.randn(3, 5, 11), torch.randn(3, 7, 11), **options)

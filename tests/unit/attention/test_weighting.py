@@ -132,3 +132,10 @@ def test_a_sink_of_minus_infinity_is_none(make_inputs):
     want, want_lse = attend(query, key, value, mask=mask, return_lse=True)
     torch.testing.assert_close(out, want)
     torch.testing.assert_close(lse, want_lse)
+
+
+@pytest.mark.parametrize("weighting", [Sparsemax(), Entmax15()], ids=repr)
+def test_a_row_of_nan_stays_one(weighting):
+    rows = weighting.rows(torch.tensor([[torch.nan, 1.0], [0.0, 0.0]]))
+    assert rows[0].isnan().all()
+    assert rows[1].tolist() == [0.5, 0.5]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
+from itertools import product
 from math import e, log2
 from typing import Any, NamedTuple
 
@@ -172,8 +173,26 @@ class Job:
         return self._blocks(self.sizes.keys)
 
     def blocks_in_parts(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
-        """The blocks of ``blocks``, each cut along its keys into parts of at most so many."""
-        return self._blocks(most_keys)
+        """The blocks of ``blocks``, each cut along its keys into parts of at most so many.
+
+        Where a block has but one head, one head comes after the other, if veils cost little: its
+        keys then stay in the cache.
+        """
+        rows = min(self.shape[2], self.sizes.rows)
+        is_wide = self.sizes.splits_heads and 2 * rows * self.shape[3] > self.sizes.pairs
+        is_cheap = self.mask is None or (self.mask.form is not None and self.mask.form.is_exact)
+        return self._by_head(most_keys) if is_wide and is_cheap else self._blocks(most_keys)
+
+    def _by_head(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
+        for b, h in product(range(self.shape[0]), range(self.shape[1])):
+            chunk, head = range(b, b + 1), range(h, h + 1)
+            for rows, keys in self._stripes():
+                parts = list(_cut(keys, most_keys))
+                veils = [self.mask and self.mask.veil(rows, part, chunk) for part in parts]
+                yield tuple(
+                    Block(chunk, head, rows, part, _of_heads(veil, head))
+                    for part, veil in zip(parts, veils, strict=True)
+                )
 
     def _blocks(self, most_keys: int | None) -> Iterator[tuple[Block, ...]]:
         B, H, _, _ = self.shape
