@@ -74,6 +74,24 @@ def test_a_guess_from_the_others_leaves_its_own_point_out(kernel):
     torch.testing.assert_close(model.leave_one_out(places, seen), want)
 
 
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("bandwidth", [0.001, 0.1, 3.0])
+def test_many_points_along_a_line_are_the_same_as_few_at_a_time(kernel, bandwidth):
+    """In order, far keys left out: also in a desert, and beyond the last key."""
+    config = KernelRegressionConfig(kernel=kernel, bandwidth=bandwidth, is_learned=True)
+    model = KernelRegression(config)
+    places = torch.rand(1100, 1).double()
+    places[places > 0.6] += 1
+    seen = torch.randn(1100, 2).double()
+    asked = torch.cat([4 * torch.rand(1500, 1).double() - 1, places[:10]])
+    few = torch.cat([model(part, places, seen) for part in asked.split(500)])
+    many = model(asked, places, seen)
+    torch.testing.assert_close(many, few, rtol=1e-9, atol=1e-9)
+    if kernel != "box":
+        slopes = [torch.autograd.grad(out.square().sum(), model.w)[0] for out in (few, many)]
+        torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-5)
+
+
 def test_where_no_kernel_reaches_the_guess_is_zero():
     model = KernelRegression(KernelRegressionConfig(kernel="box"))
     assert model(torch.tensor([[9.0]]), torch.zeros(3, 1), torch.ones(3, 1)).eq(0).all()
