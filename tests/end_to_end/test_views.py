@@ -400,6 +400,29 @@ def test_texts_of_other_lengths_have_no_difference_and_edits_are_told(tab: Tab) 
     assert "score −1.500" in texts(tab, ".versions small")
 
 
+def test_what_an_edit_did_to_the_probabilities_stands_beside_the_maps(tab: Tab) -> None:
+    whole = example()
+    assert whole.search is not None
+    muted = replace(whole.search, probabilities=(0.8, 0.1, 0.6, 0.95, None))
+    pair = (replace(whole, label="whole"), replace(whole, label="muted", search=muted))
+    opened(tab, "view=compare&kind=cross", document(*pair))
+    shown = dict(
+        zip(texts(tab, ".chances-beside bdi"), texts(tab, ".chances-beside small"), strict=True)
+    )
+    assert shown["▁love"] == "0.9 → 0.1"
+    assert shown[END] == "0.97 → –"
+    assert [text.split(" · ")[0] for text in texts(tab, ".versions small")] == ["whole", "muted"]
+    assert "the same in every cell" in texts(tab, "section[aria-label=Compare] .caption")[0]
+    assert not tab.page.locator(".diverging").is_visible()
+
+
+def test_long_texts_are_compared_by_buckets(tab: Tab, long_page: Path) -> None:
+    opened_file(tab, long_page, "view=compare&kind=decoder&layer=1&head=1&row=4096&column=1")
+    told = texts(tab, "section[aria-label=Compare] .told")[0]
+    assert told.startswith("A tokens 4,033–4,096 → tokens 1–64: ")
+    assert texts(tab, ".sides figcaption") == ["A", "B", "B − A"]
+
+
 # Masks.
 
 

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+import regard
 from regard.errors import DataError
 from regard.inference import Predictor
-from regard.inference.looking import END, look_at
+from regard.inference.looking import END, document, look_at
 from regard.inference.searching import followed, searched
+from regard.viewer import Document
 
 
 def shorter(predictor: Predictor, ratio: float) -> Predictor:
@@ -81,6 +83,19 @@ def test_pages_carry_the_search_of_every_output_token(predictor: Predictor) -> N
     assert given.search is not None
     assert given.search.beam_size is None
     assert len(given.search.steps) == len(given.output_tokens)
+
+
+def test_an_edit_changes_the_probabilities_that_a_page_compares(predictor: Predictor) -> None:
+    with regard.edit(predictor.model) as edits:
+        edits.mute(layer=0, kind="cross")
+        before, after = edits.compare(lambda: look_at(predictor, "我爱中国。", "I love China."))
+    assert before == look_at(predictor, "我爱中国。", "I love China.")
+    assert before.search is not None
+    assert after.search is not None
+    assert after.search.probabilities != before.search.probabilities
+    pair = tuple(replace(one, label=name) for one, name in ((before, "whole"), (after, "muted")))
+    shown = document(predictor, pair, title="An edit")
+    assert Document.from_json(shown.to_json()).examples == pair
 
 
 def test_texts_that_are_not_read_at_once_are_refused(predictor: Predictor) -> None:

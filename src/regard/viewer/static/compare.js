@@ -9,7 +9,7 @@ import { tokenLabel } from "./tokens.js";
 import { spansOf } from "./merging.js";
 
 const LARGEST = 420; // pixels of a map
-const LEGIBLE = 17; // pixels of a cell whose token can be written beside it
+const LEGIBLE = 14; // pixels of a cell whose token can be written beside it
 const MARGIN = 92; // pixels for tokens beside a map
 
 export const compare = {
@@ -56,7 +56,8 @@ function create(host, context) {
   let maps = null; // what is drawn of them
   let matches = false;
   let full = 1;
-  let apart = 1;
+  let apart = 1; // the difference of the deepest colour
+  let isEqual = false;
   let scale = "largest";
 
   async function show(state) {
@@ -76,11 +77,13 @@ function create(host, context) {
     }
     matches = maps.one.rows === maps.other.rows && maps.one.columns === maps.other.columns;
     full = scale === "one" ? 1 : Math.max(maps.one.largest, maps.other.largest);
-    apart = matches ? largestGap(maps) : 1;
+    const gaps = matches ? gapsOf(maps) : [];
+    [isEqual, apart] = [matches && gaps.at(-1) === 0, largeOf(gaps) || 1];
     says.textContent = sayingOf();
     most.textContent = figure(full, 3);
-    difference.hidden = !matches;
-    [less.textContent, more.textContent] = [`A more: −${figure(apart, 3)}`, `+${figure(apart, 3)}: B more`];
+    difference.hidden = !matches || isEqual;
+    const beyond = apart < gaps.at(-1) ? "≥ " : "";
+    [less.textContent, more.textContent] = [`A more: ${beyond}${figure(apart, 3)}`, `${beyond}${figure(apart, 3)}: B more`];
     draw();
   }
 
@@ -156,7 +159,29 @@ function create(host, context) {
       lines.push(lineOf(change.edit, { score: change.score }, parts.other, languages.output, change.output === one.output ? "the output is the same" : null));
     }
     outputs.hidden = !lines.length;
-    outputs.replaceChildren(element("h2", {}, changes.length && isOneText ? "What edits of the attention did" : "Texts"), element("dl", { class: "texts versions" }, ...lines));
+    outputs.replaceChildren(
+      element("h2", {}, changes.length && isOneText ? "What edits of the attention did" : "Texts"),
+      element("dl", { class: "texts versions" }, ...lines),
+      ...chancesOf(one, other, languages),
+    );
+  }
+
+  // Where both wrote the same, or were given it: how likely each held every token.
+  function chancesOf(one, other, languages) {
+    const [before, after] = [one, other].map((example) => example.search?.probabilities ?? []);
+    const isSame = one !== other && one.output === other.output && one.output_tokens.length === other.output_tokens.length;
+    if (!isSame || !before.length || !after.length) return [];
+    const rows = one.output_tokens.map((token, at) => {
+      const bars = [["A", before[at]], ["B", after[at]]].map(([name, chance]) => {
+        const bar = element("i", { class: name });
+        bar.style.setProperty("--p", String(chance ?? 0));
+        return bar;
+      });
+      const [first, second] = [before[at], after[at]].map((chance) => (typeof chance === "number" ? figure(chance, 2) : "–"));
+      const label = `${nameOf(token)}: A ${first}, B ${second}`;
+      return element("li", { title: label, "aria-label": label }, element("span", { class: "both", "aria-hidden": "true" }, ...bars), tokenLabel(token, languages.output), element("small", {}, `${first} → ${second}`));
+    });
+    return [element("h3", {}, "Probability of each token, A → B"), element("ol", { class: "chances-beside" }, ...rows)];
   }
 
   function lineOf(name, example, parts, language, note = null) {
@@ -177,8 +202,8 @@ function create(host, context) {
       return [label, `layer ${number(layer)}`, `head ${number(head)}`].filter(Boolean).join(", ");
     };
     const pooled = [maps.one, maps.other].some((map) => map.isPooled) ? " Long texts are pooled: a cell is a share of a bucket of tokens." : "";
-    const apart = matches ? "" : " Their sizes differ, so there is no map of differences.";
-    return `A: ${name(views.one)}. B: ${name(views.other)}.${apart}${pooled}`;
+    const gap = !matches ? " Their sizes differ, so there is no map of differences." : isEqual ? " They are the same in every cell." : "";
+    return `A: ${name(views.one)}. B: ${name(views.other)}.${gap}${pooled}`;
   }
 
   function draw() {
@@ -216,7 +241,9 @@ function create(host, context) {
     const shown = (value) => (value === null ? "none" : figure(value, 3));
     const pairs = ["one", "other"].map((name) => {
       const { rows, columns } = reader.axes(views[name]);
-      const [first, second] = [rows[cell.row * maps[name].bucket[0]], columns[cell.column * maps[name].bucket[1]]];
+      const [height, width] = maps[name].bucket;
+      if (maps[name].isPooled) return `${spanOf(cell.row, height, rows)} → ${spanOf(cell.column, width, columns)}`;
+      const [first, second] = [rows[cell.row], columns[cell.column]];
       return first && second ? `${nameOf(first)} → ${nameOf(second)}` : "";
     });
     const change = matches ? `, a difference of ${other >= one ? "+" : "−"}${figure(Math.abs(other - one), 3)}` : "";
@@ -353,12 +380,18 @@ async function drawable(reader, view) {
   return { rows: pooled.rows, columns: pooled.columns, bucket: pooled.bucket, largest, isPooled: true, weight: pooled.share };
 }
 
-function largestGap({ one, other }) {
-  let most = 0;
+// How far apart the maps are in every cell, rising.
+function gapsOf({ one, other }) {
+  const gaps = new Float64Array(one.rows * one.columns);
   for (let row = 0; row < one.rows; row++) {
-    for (let column = 0; column < one.columns; column++) most = Math.max(most, Math.abs(other.weight(row, column) - one.weight(row, column)));
+    for (let column = 0; column < one.columns; column++) gaps[row * one.columns + column] = Math.abs(other.weight(row, column) - one.weight(row, column));
   }
-  return most || 1;
+  return gaps.sort();
+}
+
+// A few cells of a large map may be farther apart than all others: they share the deepest colour.
+function largeOf(gaps) {
+  return gaps[gaps.length < 500 ? gaps.length - 1 : Math.floor(0.99 * gaps.length)] || gaps.at(-1);
 }
 
 // Orange where A is larger, blue where B is: two hues that no colour-blindness confuses.
@@ -373,6 +406,12 @@ function gapColour(share) {
 
 function divergingRamp() {
   return element("span", { class: "diverging", "aria-hidden": "true" });
+}
+
+// The tokens of a bucket, by their numbers.
+function spanOf(at, size, tokens) {
+  const [from, to] = [at * size + 1, Math.min(tokens.length, (at + 1) * size)].map((number) => number.toLocaleString("en"));
+  return from === to ? `token ${from}` : `tokens ${from}–${to}`;
 }
 
 function titleOf(example, at) {
