@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from regard.attention import KeyValueCache, Mask, PositionBias, alibi, at, lengths, window
 from regard.checks import check_at_least, check_divides, check_fraction
+from regard.errors import SettingError
 from regard.layers import (
     CopyAttention,
     Dropout,
@@ -100,6 +101,11 @@ class TransformerConfig:
             check_divides("num_key_heads", self.num_key_heads, "num_heads", self.num_heads)
         if self.window is not None:
             check_at_least("window", self.window, 1)
+        if self.embedding_norm and self.norm_kind == "batch":
+            raise SettingError(
+                "embedding_norm must be off where norm_kind is batch, since padding is among the "
+                "embeddings; got both. Set norm_kind = 'layer'."
+            )
         check_at_least("num_encoder_layers", self.num_encoder_layers, 1)
         check_at_least("num_decoder_layers", self.num_decoder_layers, 1)
         check_at_least("ffn_dim", self.ffn_dim, 1)
@@ -177,7 +183,7 @@ class Transformer(nn.Module):
         )
         self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
         self.positions = _added_positions(config)
-        self.target_positions = _added_positions(config) if config.own_positions else self.positions
+        self.target_positions = _added_positions(config) if config.own_positions else None
         added = NORMS[config.norm_kind] if config.embedding_norm else nn.Identity
         self.source_norm, self.target_norm = added(width), added(width)
         self.dropout = Dropout(config.dropout)
@@ -303,7 +309,7 @@ class Transformer(nn.Module):
         table, positions, norm = (
             (self.source_embedding, self.positions, self.source_norm)
             if is_source
-            else (self.target_embedding, self.target_positions, self.target_norm)
+            else (self.target_embedding, self.target_positions or self.positions, self.target_norm)
         )
         embedded = table(ids)
         if positions is not None:

@@ -1,9 +1,9 @@
 from xml.etree import ElementTree
 
 import pytest
-
 from benchmarks.attention_mechanisms import MECHANISMS, figures, recipe_table
 from benchmarks.weight_maps import WeightMap, draw
+
 from regard.tasks import recipe_from_table
 
 

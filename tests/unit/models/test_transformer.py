@@ -3,6 +3,7 @@ from dataclasses import fields
 import pytest
 import torch
 
+from regard.attention import observe
 from regard.errors import SettingError, ShapeError
 from regard.models import Transformer, TransformerConfig
 
@@ -145,6 +146,58 @@ def test_embeddings_as_values_bring_words_without_their_surroundings():
     assert not torch.equal(mixed[0][:, :, others], mixed[1][:, :, others])
 
 
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_batch_norm_leaves_padding_out_while_training(norm):
+    model = build(norm_kind="batch", norm=norm, dropout=0.0).train()
+    other = build(norm_kind="batch", norm=norm, dropout=0.0).train()
+    source, lengths, target = batch()
+    target_lengths = torch.tensor([7, 3, 5])
+    longer = torch.cat([source, torch.full((B, 4), 7)], 1)
+    later = torch.cat([target, torch.full((B, 2), 9)], 1)
+    one = model(source, lengths, target, target_lengths)[0]
+    two = other(longer, lengths, later, target_lengths)[0]
+    for row, length in enumerate(target_lengths.tolist()):
+        torch.testing.assert_close(one[row, :length], two[row, :length], rtol=1e-4, atol=1e-5)
+    for (name, buffer), (_, same) in zip(model.named_buffers(), other.named_buffers(), strict=True):
+        torch.testing.assert_close(buffer, same, msg=name)
+    moved = model.encoder[0].attend_residual.norm.mean.abs().max()
+    assert moved > 1e-3
+
+
+def test_a_window_hides_what_is_far_on_either_side_or_before():
+    seen = []
+    with observe(seen.append):
+        build(window=1).eval()(*batch())
+    masks = {call.kind: call.mask for call in seen if call.layer == 0}
+    assert masks["decoder"].draw(4, 4) == "1 . . .\n1 1 . .\n. 1 1 .\n. . 1 1"
+    assert masks["encoder"].draw(5, 5).split("\n\n")[2] == (
+        "1 1 . . .\n1 1 1 . .\n. 1 1 . .\n. . 1 . .\n. . . . ."
+    )
+
+
+def test_one_head_of_keys_serves_all_queries():
+    model = build(num_key_heads=1).eval()
+    state = model.start(*batch()[:2])
+    assert state.memory[0].key.shape == (B, 1, S, 4)
+    assert state.past[0].key.shape == (B, 1, 0, 4)
+
+
+def test_relative_positions_alone_know_no_absolute_place():
+    # A sentence's states are those it has behind another, out of sight.
+    for positions in ("rotary", "relative", "t5", "alibi", "none"):
+        model = build(positions=positions, num_heads=2, window=1, num_encoder_layers=1).eval()
+        source = torch.randint(4, V, (1, 6))
+        ahead = torch.cat([torch.randint(4, V, (1, 2)), source], 1)
+        one = model.start(source, torch.tensor([6])).memory[0].key[:, :, 1:]
+        two = model.start(ahead, torch.tensor([8])).memory[0].key[:, :, 3:]
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+
+
+def test_learned_positions_are_one_table_under_one_name():
+    names = [name for name in build(positions="learned").state_dict() if "positions" in name]
+    assert names == ["positions.table"]
+
+
 def test_learned_positions_end_at_their_length():
     model = build(positions="learned", max_length=6)
     source, lengths, target = batch()
@@ -166,6 +219,10 @@ def test_learned_positions_end_at_their_length():
         ({"max_length": 0}, "max_length must be at least 1; got 0"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1; got 1.0"),
         ({"window": 0}, "window must be at least 1; got 0"),
+        (
+            {"embedding_norm": True, "norm_kind": "batch"},
+            "embedding_norm must be off where norm_kind is batch",
+        ),
         (
             {"num_key_heads": 2},
             "num_heads must be divisible by num_key_heads; got num_heads=3, num_key_heads=2",
