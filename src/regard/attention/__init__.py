@@ -6,6 +6,7 @@ from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.bound import BoundMask
 from regard.attention.cache import KeyValueCache
 from regard.attention.exact import columns, rows
+from regard.attention.expressions import parse_mask
 from regard.attention.grid import Cover
 from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace, StudentT
 from regard.attention.mask import Mask, dense
@@ -67,6 +68,7 @@ __all__ = [
     "explain",
     "lengths",
     "observe",
+    "parse_mask",
     "pick",
     "prefix",
     "relative",

@@ -1,5 +1,6 @@
 """Plain data about what a model looked at, and the pages and text that show it."""
 
+from regard.viewer.beside import beside
 from regard.viewer.document import Document
 from regard.viewer.evidence import importances_of
 from regard.viewer.example import (
@@ -38,6 +39,7 @@ __all__ = [
     "Text",
     "Token",
     "View",
+    "beside",
     "draw_text",
     "example_of",
     "importances_of",

@@ -14,6 +14,8 @@ const KEYS = [
   [["k"], "kind of attention"],
   [["m"], "mean of heads and layers"],
   [["s"], "colour scale"],
+  [["w"], "tokens or words, on arcs"],
+  [["Space"], "play a translation"],
   [["/"], "search a token"],
   [["n", "p"], "next, previous found"],
   [["t"], "light or dark"],
