@@ -82,7 +82,7 @@ def widened(
     before = start // width % times
     after = -(before + pooled.shape[-1]) % times
     padded = F.pad(pooled, (before, after))
-    return padded.reshape(*pooled.shape[:-1], -1, times).sum(dim=-1)
+    return padded.reshape(*pooled.shape[:-1], padded.shape[-1] // times, times).sum(dim=-1)
 
 
 def laid_in(

@@ -1,6 +1,7 @@
 """A small static SVG of a summary, for the cell of a notebook: no script, nothing from outside."""
 
 from html import escape
+from math import prod
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,8 +21,9 @@ def draw(summary: "Summary") -> str:
     """The maps of the first heads, each above the effective number of keys along the queries."""
     pooled = summary.pooled.detach().double().cpu()
     lead = pooled.shape[:-2]
-    maps = pooled.reshape(-1, *pooled.shape[-2:])[:_MOST_HEADS]
-    lines = summary.effective_keys.detach().double().cpu().reshape(-1, summary.shape[-2])
+    total = prod(lead)
+    maps = pooled.reshape(total, *pooled.shape[-2:])[:_MOST_HEADS]
+    lines = summary.effective_keys.detach().double().cpu().reshape(total, summary.shape[-2])
     size = _CELLS * _CELL
     across = max(1, min(_ACROSS, len(maps)))
     down = max(1, -(-len(maps) // across))
@@ -31,7 +33,6 @@ def draw(summary: "Summary") -> str:
         _head(map_, line, _name(number, lead), *divmod(number, across))
         for number, (map_, line) in enumerate(zip(maps, lines, strict=False))
     ]
-    total = pooled.reshape(-1, *pooled.shape[-2:]).shape[0]
     more = f"; the first {len(maps)} of {total}" if total > len(maps) else ""
     title = escape(f"{summary!r}{more}")
     return (

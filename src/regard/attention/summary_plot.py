@@ -49,11 +49,11 @@ def plot(summary: "Summary") -> "Figure":
             panel.set_visible(True)
             panel.tick_params(labelsize=6)
         # The root shows small masses beside large ones.
-        image.imshow(pooled.sqrt(), cmap="cividis", aspect="auto", extent=(0, M, N, 0))
+        image.imshow(pooled.sqrt().numpy(), cmap="cividis", aspect="auto", extent=(0, M, N, 0))
         image.set_title(f"{number}", fontsize=8)
         image.set_ylabel("query", fontsize=7)
-        of_queries.plot(effective, linewidth=0.8, color="#00529b")
+        of_queries.plot(effective.numpy(), linewidth=0.8, color="#00529b")
         of_queries.set_ylabel("effective keys", fontsize=7)
-        of_keys.plot(received, linewidth=0.8, color="#b35900")
+        of_keys.plot(received.numpy(), linewidth=0.8, color="#b35900")
         of_keys.set_ylabel("received", fontsize=7)
     return figure

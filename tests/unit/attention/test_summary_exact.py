@@ -67,7 +67,9 @@ def test_slices_and_no_places():
 
 def test_bad_states_and_sums_are_named(unchecked_shapes):
     query, key = torch.randn(2, 5, 11), torch.randn(2, 7, 11)
-    with pytest.raises(ShapeError, match=r"states must broadcast to .* = \(2, 5, 3\); got \(4, 3\)"):
+    with pytest.raises(
+        ShapeError, match=r"states must broadcast to .* = \(2, 5, 3\); got \(4, 3\)"
+    ):
         transposed(query, key, torch.randn(4, 3))
     with pytest.raises(ShapeError, match=r"states must have axes \(N, E\) at least; got \(5,\)"):
         transposed(query, key, torch.randn(5))

@@ -24,7 +24,11 @@ def assert_same(found, expected):
         torch.testing.assert_close(getattr(found, name), tensor, atol=1e-12, rtol=1e-12, msg=name)
 
 
-@pytest.mark.parametrize("sizes", [[1] * 23, [7, 1, 1, 1, 13], [16, 7], [0, 23], [23]])
+@pytest.mark.parametrize(
+    "sizes",
+    [[1] * 23, [7, 1, 1, 1, 13], [16, 7], [0, 23], [23]],
+    ids=["one by one", "chunks", "two", "nothing first", "all"],
+)
 def test_steps_of_a_decoder_add_up_to_the_whole(sizes):
     query, key = drawn(23, 23)
     whole = summarize(query, key, mask=causal(), map=4, bias=alibi())
@@ -63,7 +67,7 @@ def test_keys_that_a_window_dropped_keep_their_places():
     query, key = drawn(12, 12)
     whole = summarize(query, key, mask=causal(), map=64)
     late = summarize(query[:, :, 8:], key[:, :, 5:], mask=causal(), start=(8, 5))
-    assert late.top_keys.min() >= 5
+    assert set(late.top_keys.unique().tolist()) == {-1, *range(5, 12)}
     assert late.received.shape[-1] == 12
     assert (late.received[..., :5] == 0).all()
     assert late.first.abs().max() == 0
@@ -172,9 +176,9 @@ def test_the_picture_is_small_and_needs_nothing_from_outside(N, M):
 
 def test_brighter_cells_hold_more_mass():
     key = torch.eye(4)
-    picture = summarize(20 * key, key)._repr_html_()
+    picture = summarize(80 * key, key)._repr_html_()
     cells = re.findall(r'<rect x="(\d+)" y="(\d+)" [^>]*fill="#fee838"', picture)
-    assert cells == [(str(24 * i), str(24 * i)) for i in range(1, 4)] or len(cells) == 4
+    assert cells == [(str(24 * i), str(24 * i)) for i in range(4)]
 
 
 def test_a_plot_shows_every_head():
