@@ -10,6 +10,7 @@ import { spansOf } from "./merging.js";
 
 const LARGEST = 420; // pixels of a map
 const LEGIBLE = 14; // pixels of a cell whose token can be written beside it
+const MOST_NAMED = 24; // tokens that are always written
 const MARGIN = 92; // pixels for tokens beside a map
 
 export const compare = {
@@ -207,7 +208,10 @@ function create(host, context) {
   }
 
   function draw() {
-    const width = Math.max(160, Math.min(LARGEST, Math.floor((host.clientWidth - 60) / (matches ? 3 : 2)) - 24));
+    const most = Math.max(maps.one.rows, maps.one.columns, maps.other.rows, maps.other.columns);
+    const named = !maps.one.isPooled && most <= MOST_NAMED ? MARGIN + LEGIBLE * most : 0; // rather on lines of their own than without tokens
+    const share = Math.floor((host.clientWidth - 60) / (matches ? 3 : 2)) - 24;
+    const width = Math.max(160, Math.min(LARGEST, Math.max(share, Math.min(named, host.clientWidth - 60))));
     const shade = (map) => (at, to) => colourOf(shareOf(map.weight(at, to), full, scale));
     charts.one.draw(maps.one, width, shade(maps.one), axesOf(views.one));
     charts.other.draw(maps.other, width, shade(maps.other), axesOf(views.other));
