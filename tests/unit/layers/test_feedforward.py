@@ -47,3 +47,17 @@ def test_weights_begin_xavier_uniform_and_biases_zero():
 def test_unknown_activation_is_named_with_the_nearest():
     with pytest.raises(SettingError, match=r"activation must be .*got 'relo'. Did you mean 'relu'"):
         FeedForward(C, F, activation="relo")
+
+
+def test_swiglu_is_its_papers_equation_6():
+    layer = FeedForward(C, F, activation="swiglu").double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    W, V = layer.inner.weight.chunk(2)
+    b, c = layer.inner.bias.chunk(2)
+    states = torch.randn(7, C, dtype=torch.float64)
+    gate = states @ W.T + b
+    inner = gate / (1 + (-gate).exp()) * (states @ V.T + c)
+    torch.testing.assert_close(layer(states), layer.outer(inner))
+    fresh, bound = FeedForward(64, 200, activation="swiglu"), math.sqrt(6 / 264)
+    assert 0.95 * bound < fresh.inner.weight.abs().max().item() <= bound

@@ -163,6 +163,54 @@ def test_additive_model_is_the_formulas_in_plain_loops(values, num_layers):
         torch.testing.assert_close(logits[row], torch.tensor(expected, dtype=torch.float64))
 
 
+def luong(p, source, target, config):
+    """The logits for one sentence, with one layer: Luong et al. (2015), equations 5, 7 and 8."""
+    scale, h = config.embed_dim**0.5, config.hidden_dim
+    read = [[v * scale for v in p["source_embedding.weight"][i]] for i in source]
+    memory = annotations(p, 0, read, h)
+    last = memory[-1][:h] + memory[0][h:]
+    state = [math.tanh(v) for v in plus(matvec(p["first.0.weight"], last), p["first.0.bias"])]
+    fed, rows = [0.0] * config.embed_dim, []
+    for token in target:
+        embedded = [v * scale for v in p["target_embedding.weight"][token]]
+        gates = plus(matvec(p["cells.0.input.weight"], embedded), p["cells.0.input.bias"])
+        gates = plus(gates, matvec(p["context_gates.weight"], fed))
+        hidden = plus(matvec(p["cells.0.hidden.weight"], state), p["cells.0.hidden.bias"])
+        state = gru(gates, hidden, state)
+        if config.attention == "general":
+            scores = [
+                sum(s * v for s, v in zip(state, matvec(p["look.w"], m), strict=True))
+                for m in memory
+            ]
+        elif config.attention == "location":
+            scores = matvec(p["look.w"][: len(memory)], state)
+        else:
+            scores = [
+                sum(s * (f + b) for s, f, b in zip(state, m[:h], m[h:], strict=True))
+                for m in memory
+            ]
+        context = plus(*[[w * v for v in m] for w, m in zip(softmax(scores), memory, strict=True)])
+        fed = plus(matvec(p["readout.weight"], context + state), p["readout.bias"])
+        fed = [math.tanh(v) for v in fed]
+        rows.append(matvec(p["target_embedding.weight"], fed))
+    return rows
+
+
+@pytest.mark.parametrize("attention", ["dot", "general", "location"])
+def test_luongs_model_is_the_formulas_in_plain_loops(attention):
+    model = build(num_layers=1, decoder="luong", attention=attention).double().eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    parameters = {name: p.tolist() for name, p in model.named_parameters()}
+    parameters["source_embedding.weight"][0] = [0.0] * 6
+    source, lengths, target = batch()
+    logits = model.project(model(source, lengths, target)[0])
+    for row in range(B):
+        words = source[row, : lengths[row]].tolist()
+        expected = luong(parameters, words, target[row].tolist(), model.config)
+        torch.testing.assert_close(logits[row], torch.tensor(expected, dtype=torch.float64))
+
+
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
 def test_without_attention_one_vector_is_all_that_passes(cell):
     model = build(attention="none", cell=cell).eval()
