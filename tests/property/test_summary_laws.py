@@ -1,0 +1,102 @@
+"""Laws of summaries, over random sizes, scores, masks and weightings."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.property.test_attention_laws import SCORES, SIZES, WEIGHTINGS, draw_inputs, draw_mask
+
+from regard.attention import Softmax, attend, causal, rows, summarize, transposed
+
+QUICK = settings(max_examples=25, deadline=None)
+MAPS = st.integers(1, 5)
+SEEDS = st.integers(0, 999)
+
+
+@QUICK
+@given(SEEDS, SIZES, SIZES, SCORES, WEIGHTINGS, MAPS)
+def test_masses_add_up_to_the_counted_queries_that_see_something(
+    seed, queries, keys, score, weighting, most
+):
+    query, key, _ = draw_inputs(seed, queries, keys)
+    generator = torch.Generator().manual_seed(seed)
+    counted = torch.rand(2, queries, generator=generator) > 0.3
+    found = summarize(
+        query,
+        key,
+        score=score,
+        mask=draw_mask(seed, queries, keys),
+        weighting=weighting,
+        map=most,
+        queries=counted,
+    )
+    counts = found.counts.sum(-1).double()
+    for mass in (found.received.sum(-1), found.pooled.sum((-1, -2))):
+        if getattr(weighting, "sink", None) is None:
+            torch.testing.assert_close(mass, counts)
+        assert (mass <= counts + 1e-9).all()
+    assert max(found.pooled.shape[-2:]) <= most
+
+
+@QUICK
+@given(SEEDS, SIZES, SIZES, SCORES)
+def test_entropy_is_between_nothing_and_that_of_even_weights(seed, queries, keys, score):
+    query, key, _ = draw_inputs(seed, queries, keys)
+    mask = draw_mask(seed, queries, keys)
+    found = summarize(query, key, score=score, mask=mask)
+    visible = mask.bind(2, 3, queries, keys).dense().expand(2, 3, queries, keys).sum(-1)
+    assert (found.entropy >= 0).all()
+    assert (found.effective_keys <= visible + 1e-9).all()
+    assert ((found.top_keys >= 0).sum(-1) <= visible.clamp_max(8)).all()
+
+
+@QUICK
+@given(SEEDS, SIZES, st.integers(9, 40), SCORES)
+def test_the_order_of_keys_changes_nothing_but_places(seed, queries, keys, score):
+    query, key, _ = draw_inputs(seed, queries, keys)
+    order = torch.randperm(keys, generator=torch.Generator().manual_seed(seed))
+    found = summarize(query, key, score=score)
+    moved = summarize(query, key[:, :, order], score=score)
+    for name in ("lse", "entropy", "top_weights"):
+        torch.testing.assert_close(getattr(moved, name), getattr(found, name))
+    torch.testing.assert_close(moved.received, found.received[..., order])
+
+
+@QUICK
+@given(SEEDS, st.lists(st.integers(0, 9), min_size=1, max_size=5), MAPS, WEIGHTINGS)
+def test_parts_join_to_the_whole(seed, sizes, most, weighting):
+    length = sum(sizes)
+    query, key, _ = draw_inputs(seed, length, length)
+    options = {"mask": causal(), "weighting": weighting, "map": most, "top": 3}
+    whole = summarize(query, key, **options)
+    parts, start = [], 0
+    for size in sizes:
+        stop = start + size
+        part = summarize(query[:, :, start:stop], key[:, :, :stop], start=(start, 0), **options)
+        parts.append(part)
+        start = stop
+    joined = parts[0].joined(*parts[1:])
+    assert torch.equal(joined.top_keys, whole.top_keys)
+    assert joined.bucket == whole.bucket
+    for name, tensor in whole.tensors().items():
+        torch.testing.assert_close(getattr(joined, name), tensor, msg=name)
+
+
+@QUICK
+@given(SEEDS, SIZES, SIZES, SCORES, WEIGHTINGS)
+def test_what_is_exact_agrees_with_attend(seed, queries, keys, score, weighting):
+    query, key, value = draw_inputs(seed, queries, keys)
+    options = {"score": score, "weighting": weighting, "mask": draw_mask(seed, queries, keys)}
+    context = attend(query, key, value, **options)
+    torch.testing.assert_close(rows(query, key, slice(None), **options) @ value, context)
+    received = transposed(query, key, torch.ones(queries, 1, dtype=torch.float64), **options)
+    torch.testing.assert_close(received[..., 0], summarize(query, key, **options).received)
+
+
+@QUICK
+@given(SEEDS, SIZES, SIZES, SCORES)
+def test_the_log_sum_exp_is_that_of_attend(seed, queries, keys, score):
+    query, key, _ = draw_inputs(seed, queries, keys)
+    mask = draw_mask(seed, queries, keys)
+    _, lse = attend(query, key, score=score, mask=mask, return_lse=True)
+    found = summarize(query, key, score=score, mask=mask, weighting=Softmax())
+    torch.testing.assert_close(found.lse, lse)
