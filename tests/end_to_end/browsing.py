@@ -85,7 +85,7 @@ def open_tab(context: BrowserContext, folder: Path) -> Tab:
     )
     tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
     tab.page.on("request", lambda request: tab.requests.append(request.url))
-    tab.page.set_default_timeout(20_000)
+    tab.page.set_default_timeout(60_000)
     return tab
 
 

@@ -361,8 +361,8 @@ def point_at(tab: Tab, *, row: int, column: int, length: int, click: bool = Fals
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     assert box is not None
-    width, height = box["width"] - 132 - 26, box["height"] - 104 - 8
-    place = {"x": 132 + (column + 0.5) * width / length, "y": 104 + (row + 0.5) * height / length}
+    width, height = box["width"] - 132 - 26, box["height"] - 118 - 8
+    place = {"x": 132 + (column + 0.5) * width / length, "y": 118 + (row + 0.5) * height / length}
     canvas.click(position=place) if click else canvas.hover(position=place)
 
 
@@ -513,6 +513,10 @@ def test_kept_top_keys_are_told_at_any_length(tab: Tab, long: Document) -> None:
     )
     assert listed == pytest.approx(wanted)
     assert "the others were not kept" in tab.text(".readout")
+    tab.page.locator("canvas.map").hover(position={"x": 400, "y": 400})
+    for _ in range(4):
+        tab.page.mouse.wheel(0, -700)
+    tab.wait("() => document.querySelector('.what').innerText.includes('only the largest')")
 
 
 def test_32768_tokens_open_zoom_and_pan_without_a_node_for_each(tab: Tab) -> None:
@@ -556,6 +560,11 @@ def test_exact_rows_come_from_who_is_asked(tab: Tab) -> None:
         float(f"{draw[100, 7]:.3g}"),
     )
     assert set(asked) == {(0, "decoder", 0, 1)}
+    assert "not kept" not in tab.text(".readout")
+    tab.page.locator("canvas.map").hover(position={"x": 400, "y": 400})
+    for _ in range(4):
+        tab.page.mouse.wheel(0, -700)
+    tab.wait("() => document.querySelector('.what').innerText === 'a cell is one weight'")
     assert tab.outside()
     assert all(request.startswith(server.address) for request in tab.outside())
     server.close()
@@ -578,6 +587,11 @@ def test_a_narrow_page_does_not_scroll_sideways(tab: Tab, medium: Document) -> N
         for view in views:
             tab.open(document_, f"#view={view}")
             assert tab.ask("document.documentElement.scrollWidth") <= 390
+            outside = """[...document.querySelectorAll("main section > *")].filter(
+                (part) => part.getBoundingClientRect().right > 390
+                    || part.scrollWidth > part.clientWidth + 8
+            ).map((part) => part.className)"""
+            assert tab.ask(outside) == []
 
 
 def test_everything_one_can_press_has_a_name(tab: Tab, medium: Document) -> None:

@@ -58,7 +58,7 @@ export function createFacts(host, { reader, languages }) {
       const full = top.entries[0]?.weight ?? 1;
       const items = top.entries.map((entry) => itemOf(entry, axes, tongues, entry.column === column, full));
       parts.push(items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, "nothing"));
-      if (!top.isWhole) parts.push(element("p", { class: "hint" }, `its ${top.entries.length} largest; the others were not kept`));
+      if (!top.isWhole) parts.push(element("p", { class: "hint" }, `its ${top.entries.length === 1 ? "" : `${top.entries.length} `}largest; the others were not kept`));
     } else parts.push(element("p", { class: "hint" }, "No weights of single tokens were kept of this head."));
     if (entropy) {
       const value = valueAt(entropy, row);

@@ -74,7 +74,9 @@ function create(host, { reader, choose, say }) {
   function tableOf(group) {
     const layers = [...new Set(group.found.map(({ layer }) => layer))];
     const heads = [...new Set(group.found.map(({ head }) => head))];
-    const size = Math.max(15, Math.min(48, Math.floor(760 / heads.length) - 3));
+    const beside = host.clientWidth > 900 ? 490 : 130; // the preview, and the layers' numbers
+    const room = Math.min(760, host.clientWidth - beside);
+    const size = Math.max(15, Math.min(48, Math.floor(room / heads.length) - 3));
     group.cells = new Map();
     const row = (layer) => {
       const cells = heads.map((head) => {

@@ -11,7 +11,7 @@ import { LARGEST, createViewport } from "./viewport.js";
 const EXACT = 3; // pixels of a cell from which exact rows are asked for
 const MOST_ROWS = 256; // asked for at a time
 const STEP = 1.5; // of zooming
-const MARGINS = { left: 132, top: 104, right: 26, bottom: 8 };
+const MARGINS = { left: 132, top: 118, right: 26, bottom: 8 };
 const NARROW = 520; // pixels of a page with less room for labels
 
 export const map = {
@@ -123,12 +123,7 @@ function create(host, context) {
     const top = scale === "one" ? 1 : full;
     least.textContent = scale === "log" ? figure(top / 10 ** DECADES, 2) : "0";
     most.textContent = figure(top, 3);
-    const [height, width] = pooled ? pooled.bucket : [1, 1];
-    what.textContent = whole || tile
-      ? "a cell is one weight"
-      : pooled
-        ? `a cell is the share that ${height} tokens give ${width} tokens`
-        : "no map was kept: zoom in";
+    what.textContent = cellSays(scene);
     tools.children[0].disabled = viewport.isClosest();
     tools.children[1].disabled = tools.children[2].disabled = viewport.isWhole();
   }
@@ -144,17 +139,18 @@ function create(host, context) {
       return;
     }
     const mine = ++tileTurn;
-    const { rows, columns } = viewport.seen();
+    const { rows } = viewport.seen();
     if (scene.tile && scene.tile.rows[0] <= rows[0] && scene.tile.rows[1] >= rows[1]) return;
     const first = Math.max(0, rows[0] - 16);
     const last = Math.min(scene.axes.rows.length, rows[1] + 16, first + MOST_ROWS);
     const queries = Array.from({ length: last - first }, (_, at) => first + at);
     const asked = scene;
-    const found = (await reader.rows(state, queries)) ?? (await topRows(queries, columns));
+    const exact = await reader.rows(state, queries);
+    const found = exact ?? (await topRows(queries));
     if (mine !== tileTurn || asked !== scene || !found) return;
     let full = 0;
     for (const row of found) for (const weight of row) full = Math.max(full, weight);
-    scene.tile = { rows: [first, last], weights: found, full };
+    scene.tile = { rows: [first, last], weights: found, full, isTop: !exact };
     surface.forgetTile();
     surface.draw(scene, place);
     explain();
@@ -294,4 +290,11 @@ function create(host, context) {
       ]),
     };
   }
+}
+
+function cellSays({ whole, tile, pooled }) {
+  if (tile?.isTop) return "a cell is one weight; of each row only the largest were kept";
+  if (whole || tile) return "a cell is one weight";
+  if (!pooled) return "no map was kept: zoom in";
+  return `a cell is the share that ${pooled.bucket[0]} tokens give ${pooled.bucket[1]} tokens`;
 }

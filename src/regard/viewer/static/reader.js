@@ -265,12 +265,8 @@ export function createReader(data, source) {
    * the whole row was at hand, else only so many were kept. Or null.
    */
   async function top(view, query, most = 8) {
-    const kept = await keptTop(view, query, most);
-    if (holdsRows(view) || !kept) {
-      const found = await rows(view, [query]);
-      if (found) return { entries: largestOf(found[0], most), isWhole: true };
-    }
-    return kept;
+    const found = await rows(view, [query]);
+    return found ? { entries: largestOf(found[0], most), isWhole: true } : keptTop(view, query, most);
   }
 
   /** The same from the kept top keys alone, which is at once: for drawing many rows. */
@@ -317,11 +313,11 @@ export function createReader(data, source) {
     const seeing = all.filter((row) => row.some((weight) => weight > 0));
     if (!seeing.length) return { entropy: null, first: null, distance: null };
     const mean = (values) => Array.from(values).reduce((sum, value) => sum + value, 0) / seeing.length;
-    const isSquare = all.length === all[0].length;
+    const isAlone = view.kind !== "cross"; // places in two texts are not comparable
     const found = {
       entropy: mean(seeing.map(entropyOf)),
       first: mean(seeing.map((row) => row[0])),
-      distance: isSquare ? mean((await lineOfRows(view, "distance")).values) : null,
+      distance: isAlone ? mean((await lineOfRows(view, "distance")).values) : null,
     };
     return gold.size ? { ...found, alignment_error: alignmentError(all, gold) } : found;
   }

@@ -50,7 +50,7 @@ function create(host, { reader, languages }) {
       "section",
       { "aria-label": "What mattered" },
       element("h2", {}, "What mattered", explained ? ` for “${nameOf(explained)}”` : ""),
-      element("p", { class: "caption" }, "Darker tokens mattered more, each measure on its own scale. A low rank correlation with the attention says that its weights do not tell what mattered here."),
+      element("p", { class: "caption" }, "The deeper its colour, the more a token mattered; each measure has its own scale. A low rank correlation with the attention says that its weights do not tell what mattered here."),
       element("div", { class: "evidence", role: "table" }, element("div", { class: "measure name", role: "row" }, ...["measure", "rank correlation", "tokens"].map((name) => element("span", { role: "columnheader" }, name))), ...rows),
     );
   }
