@@ -9,6 +9,7 @@ only ever asks 127.0.0.1. By hand::
 import argparse
 import asyncio
 import json
+import math
 import os
 import random
 import re
@@ -79,9 +80,20 @@ class Server:
 
 
 @contextmanager
-def serving(*runs: Path, options: Sequence[object] = (), threads: int = 1) -> Iterator[Server]:
-    """A server of these runs at a free port, stopped at the end whatever happens."""
-    command = [sys.executable, "-m", "regard", "serve", *runs, "--port", 0, *options]
+def serving(
+    *runs: Path, options: Sequence[object] = (), threads: int = 1, script: Path | None = None
+) -> Iterator[Server]:
+    """A server of these runs at a free port, stopped at the end whatever happens.
+
+    Args:
+        runs: Run folders.
+        options: More of ``regard serve``.
+        threads: Of torch.
+        script: Serves the runs instead of the command.
+    """
+    command: list[object] = [sys.executable, script, *runs]
+    if script is None:
+        command = [sys.executable, "-m", "regard", "serve", *runs, "--port", 0, *options]
     process = subprocess.Popen(
         list(map(str, command)),
         stderr=subprocess.PIPE,
@@ -196,6 +208,7 @@ class Outcome:
         latencies: Seconds of each good answer.
         wrong: Answers that were not as they should be; the first ones.
         lost: Requests without an answer, and why.
+        first_lost: When the first of them was made, by ``time.perf_counter``.
     """
 
     seconds: float = 0.0
@@ -203,6 +216,7 @@ class Outcome:
     latencies: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
+    first_lost: float = math.inf
 
     @property
     def throughput(self) -> float:
@@ -243,6 +257,7 @@ async def drive(
                 reply = await asyncio.wait_for(client.ask(raw), 60)
             except (OSError, EOFError, TimeoutError) as error:
                 outcome.lost[repr(error)[:80]] += 1
+                outcome.first_lost = min(outcome.first_lost, start)
                 continue
             outcome.statuses[reply.status] += 1
             if reply.status == 200:

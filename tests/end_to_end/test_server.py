@@ -1,0 +1,236 @@
+"""The server as a process, under load, attacked and stopped; and its page in a browser."""
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from regard.inference import Predictor
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+from benchmarks.server_load import (  # noqa: E402  (a package of the repository alone)
+    Client,
+    Outcome,
+    Reply,
+    Server,
+    ask,
+    batch_sizes,
+    drive,
+    expects,
+    good,
+    mean_batch,
+    mixed,
+    request,
+    serving,
+)
+
+SENTENCES = ("我爱中国", "他昨天去北京了", "我们明天去学校", "她有三本书", "今天很冷")
+
+
+@pytest.fixture(scope="module")
+def server(run: Path) -> Iterator[Server]:
+    with serving(run) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def impatient(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose patience with slow clients is short."""
+    script = tmp_path_factory.mktemp("script") / "serve.py"
+    script.write_text(
+        "import sys\nfrom regard.inference import Predictor\nfrom regard.server import *\n"
+        "serve({'run': Predictor.load(sys.argv[1])}, port=0, limits=Limits(patience=0.5),"
+        " ready=lambda a: print(f'serving run at {a} ', file=sys.stderr, flush=True))\n"
+    )
+    with serving(run, script=script) as found:
+        yield found
+
+
+def test_what_a_request_gets_does_not_depend_on_its_batch(server: Server, run: Path):
+    alone = [ask(server.port, request("/predict", {"text": each})).json() for each in SENTENCES]
+    alone = [found["translations"][0] for found in alone]
+
+    async def together() -> list[Reply]:
+        asked = [request("/predict", {"text": each}) for each in SENTENCES * 8]
+        clients = [Client(server.port) for _ in asked]
+        found = await asyncio.gather(*(c.ask(raw) for c, raw in zip(clients, asked, strict=True)))
+        for client in clients:
+            client.close()
+        return found
+
+    before = batch_sizes(server.port)
+    found = [reply.json()["translations"][0] for reply in asyncio.run(together())]
+    assert mean_batch(before, batch_sizes(server.port)) > 2
+    predictor = Predictor.load(run)
+    for place, got in enumerate(found):
+        expected = alone[place % len(alone)]
+        assert got["translation"] == expected["translation"]
+        assert got["score"] == pytest.approx(expected["score"], abs=2e-4)
+    direct = predictor.translate(SENTENCES)
+    assert [one["translation"] for one in alone] == [best[0].text for best in direct]
+
+
+def test_alignments_documents_and_rows_are_those_of_the_run(server: Server, run: Path):
+    look = Predictor.load(run).look("我爱中国", "I love China.")
+    asked = {"text": "我爱中国", "target": "I love China."}
+    document = ask(server.port, request("/attention", asked)).json()
+    assert (document["format"], len(document["examples"])) == ("regard.attention", 1)
+    assert document["examples"][0]["output"] == "I love China."
+    weights = look.maps[0].weights[0]
+    rows = ask(server.port, request("/attention/rows", {**asked, "layer": 0, "head": 0})).json()
+    assert rows["weights"] == [pytest.approx(row, abs=1e-5) for row in weights.tolist()]
+    tile = {**asked, "layer": 0, "head": 0, "queries": [2, 0], "keys": [1, 3]}
+    found = ask(server.port, request("/attention/rows", tile)).json()["weights"]
+    assert found == [pytest.approx(row, abs=1e-5) for row in weights[[2, 0], 1:3].tolist()]
+    aligned = request("/predict", {"text": "我爱中国", "alignments": True})
+    answer = ask(server.port, aligned).json()["translations"][0]
+    assert len(answer["attention"]) == len(answer["output_tokens"])
+    for wrong in ({"layer": 7, "head": 0}, {"layer": 0, "head": 7}, {"layer": 0, "queries": [99]}):
+        reply = ask(server.port, request("/attention/rows", {**asked, **wrong}))
+        assert expects(422)(reply) is None
+        assert "must be" in reply.json()["error"]["message"]
+
+
+def test_under_load_every_request_has_its_answer_and_memory_stays(server: Server):
+    asyncio.run(mixed(server, clients=100, seconds=1.0))  # what it keeps is there now
+    before = batch_sizes(server.port)
+    outcome, gone, memory = asyncio.run(mixed(server, clients=100, seconds=4.0))
+    assert not outcome.lost
+    assert not outcome.wrong
+    assert gone > 10
+    assert {200, 400, 404, 405, 413, 415, 422} <= set(outcome.statuses) <= {
+        200, 400, 404, 405, 413, 415, 422, 503,
+    }  # fmt: skip
+    assert mean_batch(before, batch_sizes(server.port)) >= 4
+    assert statistics.median(memory[-3:]) < memory[0] + 40 * 2**20
+    assert expects(200)(ask(server.port, request("/health"))) is None
+    assert b"regard_queue_sentences 0" in ask(server.port, request("/metrics")).body
+
+
+def test_five_hundred_clients_at_once_are_all_answered(server: Server):
+    async def crowd() -> list[Reply]:
+        clients = [Client(server.port) for _ in range(500)]
+        raw = request("/predict", {"text": "我爱中国"})
+        found = await asyncio.gather(*(client.ask(raw) for client in clients))
+        for client in clients:
+            client.close()
+        return found
+
+    found = asyncio.run(crowd())
+    assert {reply.status for reply in found} <= {200, 503}
+    assert len({reply.body for reply in found if reply.status == 200}) <= 3  # scores may round
+
+
+def test_a_thousand_texts_are_one_request(server: Server):
+    raw = request("/predict", {"texts": list(SENTENCES) * 200, "beam_size": 1})
+    found = ask(server.port, raw).json()["translations"]
+    assert len(found) == 1000
+    assert [each["source"] for each in found[:5]] == list(SENTENCES)
+
+
+def test_answers_come_at_once_on_a_connection_that_is_kept(server: Server):
+    async def latencies() -> list[float]:
+        client, found = Client(server.port), []
+        for _ in range(30):
+            start = time.perf_counter()
+            await client.ask(request("/health"))
+            found.append(time.perf_counter() - start)
+        client.close()
+        return found
+
+    # Nagle's algorithm and a delayed acknowledgement make 40 ms of each.
+    assert min(asyncio.run(latencies())[1:]) < 0.02
+
+
+def raw_answer(port: int, sent: bytes, wait: float = 20.0) -> bytes:
+    """What comes back for bytes that may be no HTTP, until the connection is closed."""
+    with socket.create_connection(("127.0.0.1", port), timeout=wait) as line:
+        line.sendall(sent)
+        found = b""
+        while part := line.recv(65536):
+            found += part
+        return found
+
+
+def test_what_is_no_http_is_refused_in_the_same_form(impatient: Server):
+    for sent in (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET" * 40_000):
+        found = raw_answer(impatient.port, sent)
+        head, _, body = found.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert json.loads(body)["error"]["code"] == "bad_request"
+
+
+def test_clients_that_send_slowly_or_nothing_are_let_go(impatient: Server):
+    head = request("/predict", {"text": "ab"}, Content_Length="1000")
+    found = raw_answer(impatient.port, head)
+    assert found.startswith(b"HTTP/1.1 408 ")
+    assert b"request must arrive within 0.5 s" in found
+    for silent in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"):
+        start = time.monotonic()
+        with suppress(ConnectionResetError):
+            assert raw_answer(impatient.port, silent) == b""
+        assert time.monotonic() - start < 15
+    assert ask(impatient.port, request("/health")).status == 200
+
+
+def test_a_stop_answers_everything_that_was_accepted(run: Path):
+    with serving(run) as server:
+        asked = good(server.port, SENTENCES)
+
+        async def scene() -> tuple[Outcome, float]:
+            driving = asyncio.create_task(drive(server.port, asked, clients=60, seconds=1.5))
+            await asyncio.sleep(0.7)
+            stopped = time.perf_counter()
+            server.process.send_signal(signal.SIGTERM)
+            return await driving, stopped
+
+        outcome, stopped = asyncio.run(scene())
+        # Whoever had asked was answered, or told that the server stops; then the door is closed.
+        assert not outcome.wrong
+        assert outcome.first_lost > stopped
+        assert all(why.startswith("Connection") for why in outcome.lost), outcome.lost
+        assert outcome.statuses[200] > 20
+        assert set(outcome.statuses) <= {200, 503}
+        assert server.process.wait(20) == 0
+        assert "Traceback" not in server.stop()
+
+
+def test_a_token_is_needed_and_the_address_is_loopback(run: Path):
+    with serving(run, options=["--token", "s3cret"]) as server:
+        raw = request("/predict", {"text": "我爱中国"})
+        assert ask(server.port, raw).status == 401
+        right = request("/predict", {"text": "我爱中国"}, Authorization="Bearer s3cret")
+        assert ask(server.port, right).status == 200
+        taken = serve_refused(run, "--port", server.port)
+        assert re.search(r"--port must be an address to listen at; got 127\.0\.0\.1:\d+", taken)
+
+
+def serve_refused(*arguments: object) -> str:
+    command = [sys.executable, "-m", "regard", "serve", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    return done.stderr
+
+
+def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, monkeypatch):
+    assert "RUN must name a run folder; got nothing" in regard.refused("serve")
+    assert "must have different names; got 'run' twice" in regard.refused("serve", run, run)
+    assert "must" in regard.refused("serve", tmp_path / "nothing")
+    assert "max_batch must be at least 1; got 0" in regard.refused("serve", run, "--max-batch", 0)
+    assert "port must be between 0 and 65535" in regard.refused("serve", run, "--port", 99999)
+    assert "token must be printable ASCII" in regard.refused("serve", run, "--token", "é")
+    monkeypatch.setattr("regard.cli.serve.find_spec", lambda name: None)
+    said = regard.refused("serve", run)
+    assert said.endswith("Install them: pip install 'regard[serve]'.")
