@@ -395,3 +395,15 @@ def test_a_long_generation_is_joined_as_it_goes():
         model(out[:, :-1])
     for name, tensor in whole.summary(0).tensors().items():
         assert_close(getattr(seen.summary(0), name), tensor, msg=name)
+
+
+def test_places_that_a_static_cache_does_not_hold_yet_are_no_keys():
+    model, ids = llama(), torch.randint(4, V, (2, 5))
+    options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    with rg.watch(model) as seen:
+        model.generate(ids, **options, cache_implementation="static")
+    with rg.watch(model) as growing:
+        model.generate(ids, **options)
+    for one, other in zip(seen, growing, strict=True):
+        for name, tensor in other.summary.tensors().items():
+            assert_close(getattr(one.summary, name), tensor, msg=name)
