@@ -47,20 +47,33 @@ class Alignment:
     """What each token of an output looked at in its source.
 
     Attributes:
-        source_pieces: The source's tokens with their places in it.
-        output_pieces: The output's tokens with their places in it.
+        source: The source text.
+        tokens: The output's token ids, without begin and end.
         weights: One row per output token, over heads and layers averaged; where the model reads
             the end of the source, that is the last column.
+        source_length: Tokens of the source, without its end.
+        tokenizer: What made them tokens.
     """
 
-    source_pieces: list[Piece]
-    output_pieces: list[Piece]
+    source: str
+    tokens: tuple[int, ...]
     weights: Float[Tensor, "T S"]
+    source_length: int
+    tokenizer: PairTokenizer = field(repr=False)
+
+    @property
+    def source_pieces(self) -> list[Piece]:
+        """The source's tokens with their places in it."""
+        return self.tokenizer.source.pieces(self.source)
+
+    @property
+    def output_pieces(self) -> list[Piece]:
+        """The output's tokens with their places in it."""
+        return _pieces(*self.tokenizer.target.decode_with_spans(self.tokens), self.tokens)
 
     def links(self) -> list[Link]:
         """The source token that each output token looks at most; none where that is the end."""
-        end = len(self.source_pieces)
-        return [link for link in links_from_weights(self.weights) if link[0] < end]
+        return [link for link in links_from_weights(self.weights) if link[0] < self.source_length]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +294,7 @@ class Predictor:
             source=source,
             output=text,
             source_pieces=self.tokenizer.source.pieces(source),
-            output_pieces=_pieces(text, ids, spans),
+            output_pieces=_pieces(text, spans, ids),
             maps=[_map(*place, call) for place, call in mapped.items()],
             summaries=[_summary(*place, call) for place, call in summarised.items()],
         )
@@ -297,12 +310,7 @@ class Predictor:
     def _search(
         self, texts: list[str], wanted: "_Wanted", progress: Callable[[int], None] | None
     ) -> list[list[Translation]]:
-        pieces = [self.tokenizer.source.pieces(text) for text in texts] if wanted.attention else []
-        ids = (
-            [[piece.id for piece in found] for found in pieces]
-            if wanted.attention
-            else [self.tokenizer.source.encode(text) for text in texts]
-        )
+        ids = [self.tokenizer.source.encode(text) for text in texts]
         found: list[list[Translation]] = [[] for _ in texts]
         self.model.eval()
         filled = [place for place, tokens in enumerate(ids) if tokens]
@@ -312,8 +320,8 @@ class Predictor:
                 places = [filled[index] for index in group]
                 answers, rows = self._search_batch([ids[place] for place in places], wanted)
                 for index, place in enumerate(places):
-                    best = (pieces[place], rows[index]) if wanted.attention else None
-                    found[place] = self._translations(texts[place], answers[index], best)
+                    looked = (len(ids[place]), rows[index]) if wanted.attention else None
+                    found[place] = self._translations(texts[place], answers[index], looked)
                 if progress is not None:
                     progress(len(places))
         return [
@@ -368,20 +376,19 @@ class Predictor:
         self,
         source: str,
         hypotheses: Sequence[Hypothesis],
-        best: tuple[list[Piece], Float[Tensor, "T S"]] | None,
+        looked: tuple[int, Float[Tensor, "T S"]] | None,
     ) -> list[Translation]:
-        """Hypotheses as text, the best with its alignment of the source's pieces and weights."""
+        """Hypotheses as text, the best with what it looked at: the source's length, and weights."""
         found = []
         for rank, hypothesis in enumerate(hypotheses):
-            tokens = hypothesis.tokens
-            text, spans = self.tokenizer.target.decode_with_spans(tokens)
-            alignment = None
-            if best is not None and rank == 0:
-                alignment = Alignment(best[0], _pieces(text, tokens, spans), best[1])
+            tokens, alignment = hypothesis.tokens, None
+            if looked is not None and rank == 0:
+                length, weights = looked
+                alignment = Alignment(source, tokens, weights, length, self.tokenizer)
             found.append(
                 Translation(
                     source=source,
-                    text=text,
+                    text=self.tokenizer.target.decode(tokens),
                     score=hypothesis.score,
                     log_prob=hypothesis.log_prob,
                     tokens=tokens,
@@ -438,7 +445,7 @@ class _Wanted:
     layers: Sequence[int] | None
 
 
-def _pieces(text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> list[Piece]:
+def _pieces(text: str, spans: Sequence[tuple[int, int]], ids: Sequence[int]) -> list[Piece]:
     return [
         Piece(text[start:end] or "␣", token, start, end)
         for token, (start, end) in zip(ids, spans, strict=True)

@@ -1,0 +1,123 @@
+"""What docs/looking.md tells people to write, done; and ``regard look`` at folders and files."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+DOCS = (Path(__file__).parents[2] / "docs" / "looking.md").read_text("utf-8")
+transformers = pytest.importorskip("transformers")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", DOCS, re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[str]:
+    lines = [line for block in blocks("bash") for line in block.splitlines()]
+    return [line.partition("  #")[0].strip() for line in lines]
+
+
+@pytest.fixture
+def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the run, the model and the files that the page names."""
+    shutil.copytree(run, tmp_path / "regard-demo")
+    (tmp_path / "lines.txt").write_text("我爱中国\n\n他爱你\n", "utf-8")
+    (tmp_path / "article.txt").write_text("我爱中国。\n他昨天去北京了。\n", "utf-8")
+    (tmp_path / "other.txt").write_text("我爱你。\n", "utf-8")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"我爱中国他昨天去北京了你。"]
+    config = transformers.BertConfig(
+        vocab_size=len(words),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=20,
+    )
+    transformers.BertModel(config).save_pretrained(tmp_path / "bert")
+    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(words)})
+    tokenizer.save_pretrained(tmp_path / "bert")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_its_python_runs(code: str, home: Path) -> None:
+    exec(compile(code, "docs/looking.md", "exec"), {})
+
+
+@pytest.mark.parametrize("line", commands())
+def test_its_commands_work(line: str, regard, home: Path) -> None:
+    words = shlex.split(line)
+    assert words.pop(0) == "regard"
+    if "regard-demo" in words and "--layers" in words:
+        words[words.index("--layers") + 1] = "0"  # the small run has one layer
+    done = regard(*words)
+    assert done.code == 0, done
+    out = words[words.index("--out") + 1] if "--out" in words else "attention.html"
+    assert "<!doctype html>" in (home / out).read_text("utf-8").lower()
+    assert done.out
+
+
+def test_it_shows_every_way_in() -> None:
+    assert len(blocks("python")) >= 3
+    assert len(commands()) >= 6
+
+
+def test_each_line_of_a_file_is_an_example(regard, home: Path) -> None:
+    done = regard("look", "regard-demo", "我", "--file", "lines.txt", "--out", "a.html")
+    assert [line.split(" → ")[0] for line in done.out.splitlines() if " → " in line] == [
+        "我",
+        "我爱中国",
+        "他爱你",
+    ]
+
+
+def test_a_long_text_is_shown_in_the_parts_it_is_translated_in(regard, home: Path) -> None:
+    done = regard("look", "regard-demo", "我爱中国。" * 8, "--out", "a.html")
+    assert done.out.count(" → ") > 1
+    whole = regard("look", "regard-demo", "我爱中国。" * 20, "--target", "I love China.")
+    assert whole.out.count(" → ") == 1
+    assert "cross 0" in whole.out
+
+
+def test_a_folder_s_layers_are_a_table(regard, home: Path) -> None:
+    done = regard("look", "--model", "bert", "article.txt", "other.txt", "--heads", "1")
+    table = [line.split()[:3] for line in done.out.splitlines() if line.startswith("encoder")]
+    assert table == [["encoder", "0", "1"], ["encoder", "1", "1"]] * 2
+    assert "looked at most" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "RUN must be given, or --model; got neither"),
+        ("regard-demo", "text must be given to look into a run; got none in the command"),
+        ("regard-demo 我 --layers 5", "layers must be of 0; got 5"),
+        ("regard-demo 我 --heads 3", "heads must be of 0; got 3"),
+        ("regard-demo 我 --layers x", "--layers must be numbers from 0 and ranges of them"),
+        ("regard-demo 我 --truncate", "--truncate must go with --model; got it without"),
+        ("regard-demo --file bad.txt", "bad.txt:1: not UTF-8 (byte 0xE9 at place 4)"),
+        ("--model bert", "a file of text must be given with --model; got none"),
+        ("--model bert empty.txt", "empty.txt must hold text to look at; got an empty file"),
+        ("--model bert bad.txt", "bad.txt:1: not UTF-8 (byte 0xE9 at place 4)"),
+        ("--model bert none.txt", "none.txt must exist"),
+        ("--model bert article.txt --beam-size 2", "--beam-size must go with a run"),
+        ("--model bert article.txt --layers 2", "layers must be of 0, 1; got 2"),
+        ("--model bert long.txt", "text must be at most 20 tokens long"),
+        ("--model nowhere article.txt", "got 'nowhere', which is no folder here"),
+    ],
+)
+def test_what_cannot_be_looked_into_is_named(words: str, message: str, regard, home: Path) -> None:
+    (home / "bad.txt").write_bytes(b"caf\xe9\n")
+    (home / "empty.txt").write_bytes(b" \n")
+    (home / "long.txt").write_text("我爱中国" * 9, "utf-8")
+    assert message in regard.refused("look", *shlex.split(words))
+
+
+def test_a_long_text_is_cut_where_that_is_asked_for(regard, home: Path) -> None:
+    (home / "long.txt").write_text("我爱中国" * 9, "utf-8")
+    done = regard("look", "--model", "bert", "long.txt", "--truncate")
+    assert done.out.splitlines()[0] == ("我爱中国" * 9)[:18]
