@@ -91,12 +91,14 @@ def _says_something(text: str | None) -> bool:
 
 
 def test_every_field_of_a_config_is_explained():
-    from regard.models import RnnSeq2SeqConfig, TransformerConfig
+    from regard import models
     from regard.tasks import DataConfig, DecodingConfig, Recipe
     from regard.text import TokenizerConfig
     from regard.training import TrainingConfig
 
-    configs = [RnnSeq2SeqConfig, TransformerConfig, DataConfig, DecodingConfig, Recipe]
+    made = [getattr(models, name) for name in models.__all__ if name.endswith("Config")]
+    assert len(made) > 10
+    configs = [*made, DataConfig, DecodingConfig, Recipe]
     for config in [*configs, TokenizerConfig, TrainingConfig]:
         _, _, attributes = inspect.getdoc(config).partition("Attributes:\n")
         explained = [
