@@ -293,6 +293,30 @@ def test_modules_also_work_when_they_are_served_one_by_one(tab: Tab, tmp_path: P
     tab.requests.clear()
 
 
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ("null", "must be an object"),
+        ('{"format":"x"}', "not x undefined"),
+        ('{"format":"regard.attention","version":2,"examples":7}', "must have a list of examples"),
+        (
+            '{"format":"regard.attention","version":2,"examples":[{"source_tokens":[]}]}',
+            "examples[0] must have a list output_tokens",
+        ),
+        ("{", "JSON"),
+    ],
+)
+def test_a_document_that_is_none_is_named(tab: Tab, tmp_path: Path, data: str, says: str) -> None:
+    whole = page(replace(document(), title="", examples=()))
+    file = tmp_path / "broken.html"
+    text = re.sub(r'(id="regard-data"[^>]*>).*?(</script>)', lambda m: m[1] + data + m[2], whole)
+    file.write_text(text, encoding="utf-8")
+    tab.page.goto(file.as_uri())
+    assert says in tab.text(".failure[role]")
+    assert tab.complaints
+    tab.complaints.clear()
+
+
 def test_a_broken_page_says_so_and_is_noticed(tab: Tab, tmp_path: Path) -> None:
     file = tmp_path / "broken.html"
     file.write_text(page(document()).replace('"version":2', '"version":9'), encoding="utf-8")
@@ -375,6 +399,7 @@ def test_everything_is_reached_by_keyboard(tab: Tab, medium: Document) -> None:
     tab.press("Home", "ArrowDown", "ArrowDown", "ArrowRight")
     tab.wait("() => document.querySelector('.said').innerText.startsWith('Row 3,')")
     assert "looks most at" in tab.text(".said")
+    tab.wait("() => location.hash.includes('column=2')")
     before = address(tab)
     tab.press("+", "+")
     tab.wait("() => location.hash.includes('zoom=')")
@@ -439,7 +464,7 @@ def test_search_finds_tokens_and_goes_from_one_to_the_next(tab: Tab, medium: Doc
     assert tab.text(".finding .count") == f"{len(places)} found"
     for place in (places[0], places[1]):
         tab.press("Enter")
-        assert address(tab)["row"] == str(place + 1)
+        tab.wait("row => location.hash.includes(`row=${row}&`)", place + 1)
     tab.page.locator("#find").fill("MODEL ")  # whatever the case
     models = [token for token in medium.examples[0].output_tokens if "model" in token.text]
     tab.settled()
@@ -592,6 +617,28 @@ def test_a_narrow_page_does_not_scroll_sideways(tab: Tab, medium: Document) -> N
                     || part.scrollWidth > part.clientWidth + 8
             ).map((part) => part.className)"""
             assert tab.ask(outside) == []
+
+
+def test_keys_held_down_do_not_wear_out_the_address(tab: Tab, medium: Document) -> None:
+    tab.open(medium, "#view=map&layer=1&head=1")
+    tab.page.locator("canvas.map").focus()
+    tab.page.keyboard.press("ArrowRight")
+    for _ in range(60):
+        tab.page.keyboard.down("ArrowDown")  # as often as one can
+    tab.wait("() => location.hash.includes('row=62') || location.hash.includes('row=61')")
+
+
+def test_canvases_are_sharp_on_fine_screens(
+    chromium: Browser, medium: Document, tmp_path: Path
+) -> None:
+    context = chromium.new_context(device_scale_factor=2)
+    fine = open_tab(context, tmp_path).open(medium, "#view=map")
+    drawn, shown = fine.ask(
+        "[document.querySelector('canvas.map').width,"
+        " document.querySelector('canvas.map').getBoundingClientRect().width]"
+    )
+    assert drawn == pytest.approx(2 * shown, abs=2)
+    context.close()
 
 
 def test_everything_one_can_press_has_a_name(tab: Tab, medium: Document) -> None:

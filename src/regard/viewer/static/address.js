@@ -19,9 +19,20 @@ export function fragmentOf(state) {
   return `#${new URLSearchParams(counted)}`;
 }
 
+const PAUSE = 120; // milliseconds between changes of an address: browsers refuse too many
+let waiting = 0;
+let last = 0;
+
 /** Puts a state into the page's address; as a step that Back returns from, if it is one. */
 export function writeAddress(state, isStep) {
-  const fragment = fragmentOf(state);
+  clearTimeout(waiting);
+  const rest = last + PAUSE - performance.now();
+  if (isStep || rest <= 0) return write(fragmentOf(state), isStep);
+  waiting = setTimeout(() => write(fragmentOf(state), false), rest);
+}
+
+function write(fragment, isStep) {
+  last = performance.now();
   if (fragment === location.hash) return;
   try {
     history[isStep ? "pushState" : "replaceState"](null, "", fragment);

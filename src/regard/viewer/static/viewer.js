@@ -206,10 +206,21 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
   return { destroy, choose };
 }
 
+// What Python checks member by member is looked over here, for documents from elsewhere.
 function check(data) {
+  if (typeof data !== "object" || data === null) throw new Error("The document must be an object of JSON.");
   if (data.format !== "regard.attention" || !(data.version >= 1 && data.version <= VERSION)) {
     throw new Error(`This page reads regard.attention up to version ${VERSION}, not ${data.format} ${data.version}.`);
   }
+  if (!Array.isArray(data.examples)) throw new Error("The document must have a list of examples.");
+  data.examples.forEach((example, at) => {
+    for (const name of ["source_tokens", "output_tokens", "maps"]) {
+      if (!Array.isArray(example?.[name])) throw new Error(`examples[${at}] must have a list ${name}.`);
+    }
+    for (const name of ["source", "output"]) {
+      if (typeof example[name] !== "string") throw new Error(`examples[${at}] must have a text ${name}.`);
+    }
+  });
 }
 
 // As the document asks; else the grid, unless there are few heads or a short text says more.
