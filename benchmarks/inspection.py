@@ -1,0 +1,244 @@
+"""Looking inside: what it costs beside the same work without.
+
+    python -m benchmarks.inspection [--only summary ...] [--rounds 5] [--threads 1] [--dry]
+
+Each measurement is a row of ``MEASUREMENTS``: its sides are functions that give samples, named in
+words, and one that reads a figure off them. Every sample is taken in a process of its own, and the
+sides alternate. Rows that are not measured again are kept in the record.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from benchmarks.measuring import (
+    RECORDS,
+    ROOT,
+    Figure,
+    alternate,
+    machine,
+    paired_ratio,
+    thread_environment,
+    write_record,
+)
+from benchmarks.watched_model import plain, watched
+from benchmarks.server_load import served
+
+Sample = dict[str, float]
+Samples = Mapping[str, list[Sample]]
+NAME = "inspection"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measurement:
+    """One row of the record.
+
+    Attributes:
+        sides: What is measured, by name; each gives one sample in its own process.
+        figure: The line of the README, from the samples of all sides and the number of threads.
+        rounds: How often each side is measured; None takes what the command line says.
+    """
+
+    sides: Mapping[str, Callable[[], Sample]]
+    figure: Callable[[Samples, int], Figure]
+    rounds: int | None = None
+
+
+def median_seconds(call: Callable[[], object], repeats: int = 3) -> float:
+    """The median time of a call, after one that does not count."""
+    call()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def peak_bytes() -> float:
+    """The most memory that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def _inputs(N: int) -> list[Any]:
+    import torch
+
+    torch.manual_seed(0)
+    return [torch.randn(1, 8, N, 64) for _ in range(3)]
+
+
+def _fused(N: int, *, is_causal: bool = False) -> Sample:
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention
+
+    tensors = _inputs(N)
+    with torch.inference_mode():
+        call = partial(scaled_dot_product_attention, *tensors, is_causal=is_causal)
+        return {"seconds": median_seconds(call)}
+
+
+def _summary(N: int, *, is_causal: bool = False) -> Sample:
+    import torch
+
+    from regard.attention import causal, summarize
+
+    query, key, _ = _inputs(N)
+    mask = causal() if is_causal else None
+    with torch.inference_mode():
+        summarize(query[:, :, :64], key[:, :, :64], mask=mask)
+        before = peak_bytes()
+        call = partial(summarize, query, key, mask=mask, top=8, map=64)
+        return {"seconds": median_seconds(call), "bytes": peak_bytes() - before}
+
+
+def _summary_figure(what: str, samples: Samples, threads: int) -> Figure:
+    ours, theirs = ([each["seconds"] for each in samples[side]] for side in ("summary", "fused"))
+    ratio = paired_ratio(ours, theirs)
+    peak = max(each["bytes"] for each in samples["summary"])
+    return Figure(
+        what=f"Summary (entropy, received mass, top 8, map of 64 × 64), {what}, H 8, D 64, float32",
+        ours=f"{statistics.median(ours):.2f} s, {peak / 1e9:.2f} GB",
+        beside=f"torch's fused kernel alone: {statistics.median(theirs):.2f} s",
+        note=f"{ratio.median:.2f} × its time, ±{ratio.relative:.0%}; asked for: at most 1.3 × and "
+        f"0.25 GB; threads: {threads}",
+    )
+
+
+def _server_figure(samples: Samples, threads: int) -> Figure:
+    def middle(side: str, name: str) -> float:
+        return statistics.median(each[name] for each in samples[side])
+
+    def ratio(side: str) -> float:
+        sides = ([each["throughput"] for each in samples[name]] for name in ("64 clients", side))
+        return paired_ratio(*sides).median
+
+    return Figure(
+        what="Server, translations of short sentences a second, 64 clients, tiny model, beam 4",
+        ours=f"{middle('64 clients', 'throughput'):.0f}, in batches of "
+        f"{middle('64 clients', 'mean_batch'):.0f} on average; "
+        f"p95 {middle('64 clients', 'p95') * 1e3:.0f} ms",
+        beside=f"one client, one at a time: {middle('one client', 'throughput'):.0f}; "
+        f"64 clients without batches: {middle('64 clients, no batches', 'throughput'):.0f}",
+        note=f"{ratio('one client'):.1f} × and {ratio('64 clients, no batches'):.1f} × as many; "
+        "asked for: 4 ×, batches of at least 4; 2 cores, the clients on them too",
+    )
+
+
+def _watch_figure(N: int, bar: str, samples: Samples, threads: int) -> Figure:
+    ours, theirs = ([each["seconds"] for each in samples[side]] for side in ("watched", "plain"))
+    ratio = paired_ratio(ours, theirs)
+    peak = max(each["bytes"] for each in samples["watched"])
+    return Figure(
+        what=f"`watch` on a Llama-shaped model (4 layers, 8 heads of 64, random), N = {N:,}",
+        ours=f"{statistics.median(ours):.2f} s, {peak / 1e9:.2f} GB held by the process",
+        beside=f"its plain forward, with torch's fused kernel: {statistics.median(theirs):.2f} s",
+        note=f"{ratio.median:.2f} × its time, ±{ratio.relative:.0%}; asked for: {bar}; "
+        f"threads: {threads}",
+    )
+
+
+MEASUREMENTS = {
+    "summary": Measurement(
+        sides={"summary": partial(_summary, 8192), "fused": partial(_fused, 8192)},
+        figure=partial(_summary_figure, "N = 8,192"),
+    ),
+    "summary_causal": Measurement(
+        sides={
+            "summary": partial(_summary, 8192, is_causal=True),
+            "fused": partial(_fused, 8192, is_causal=True),
+        },
+        figure=partial(_summary_figure, "N = 8,192, causal"),
+    ),
+    "watch_512": Measurement(
+        sides={"watched": partial(watched, 512), "plain": partial(plain, 512)},
+        figure=partial(_watch_figure, 512, "at most 1.5 ×"),
+    ),
+    "watch_16384": Measurement(
+        sides={"watched": partial(watched, 16384), "plain": partial(plain, 16384)},
+        figure=partial(_watch_figure, 16384, "at most 2.2 × and 1.5 GB"),
+        rounds=3,
+    ),
+    "server": Measurement(
+        sides={
+            "64 clients": partial(served, 64),
+            "one client": partial(served, 1),
+            "64 clients, no batches": partial(served, 64, "--max-batch", 1),
+        },
+        figure=_server_figure,
+        rounds=3,
+    ),
+}
+
+
+def measure_apart(name: str, side: str, threads: int) -> Sample:
+    """One sample, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{NAME}", "--measure", name, "--side", side],
+        cwd=ROOT,
+        env=thread_environment(threads),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found: Sample = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def measured(name: str, rounds: int, threads: int) -> dict[str, Any]:
+    """A row: its figure and all samples."""
+    measurement = MEASUREMENTS[name]
+    sides = {side: partial(measure_apart, name, side, threads) for side in measurement.sides}
+    samples = alternate(sides, measurement.rounds or rounds)
+    figure = measurement.figure(samples, threads)
+    print(figure)
+    return {"figure": asdict(figure), "threads": threads, "samples": samples}
+
+
+def kept_rows() -> dict[str, Any]:
+    """The rows of the record that was written last."""
+    path = RECORDS / f"{NAME}.json"
+    if not path.exists():
+        return {}
+    rows: dict[str, Any] = json.loads(path.read_text("utf-8"))["details"]["rows"]
+    return {name: row for name, row in rows.items() if name in MEASUREMENTS}
+
+
+def main() -> None:
+    """Measure what is asked for, and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=list(MEASUREMENTS), default=list(MEASUREMENTS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    parser.add_argument("--measure", choices=list(MEASUREMENTS), help="take one sample here")
+    parser.add_argument("--side")
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(MEASUREMENTS[options.measure].sides[options.side]()))
+        return
+    before = machine()
+    new = {name: measured(name, options.rounds, options.threads) for name in options.only}
+    if options.dry:
+        return
+    found = kept_rows() | new
+    rows = {name: found[name] for name in MEASUREMENTS if name in found}
+    write_record(
+        NAME,
+        title="Looking inside, beside the same work without",
+        figures=[Figure(**row["figure"]) for row in rows.values()],
+        details={"rows": rows},
+        packages=("torch", "transformers"),
+        started_on=before,
+    )
+
+
+if __name__ == "__main__":
+    main()

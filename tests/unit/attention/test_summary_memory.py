@@ -1,0 +1,75 @@
+"""Summaries of thousands of queries and keys hold blocks, never the matrix.
+
+Forward and backward of any kind stay below a fraction of one matrix of float32.
+"""
+
+import pytest
+import torch
+from tests.profiling import profiled
+
+from regard.attention import (
+    Sparsemax,
+    alibi,
+    causal,
+    documents,
+    rows,
+    summarize,
+    transposed,
+    where,
+    window,
+)
+
+pytestmark = pytest.mark.slow
+
+H, N, M, D = 2, 3001, 4003, 8
+MATRIX = 4 * H * N * M
+CALLS = {
+    "plain": {},
+    "causal": {"mask": causal()},
+    "window": {"mask": window(before=50)},
+    "documents": {"mask": documents(torch.arange(N) // 101, torch.arange(M) // 127)},
+    "where": {"mask": where(lambda b, h, i, j: (i + j) % 3 > 0)},
+    "ALiBi": {"bias": alibi()},
+    "sparsemax": {"weighting": Sparsemax(), "mask": window(before=300)},
+}
+
+
+def drawn():
+    return [torch.randn(1, H, size, D, requires_grad=True) for size in (N, M)]
+
+
+@pytest.mark.parametrize("options", CALLS.values(), ids=list(CALLS))
+def test_no_summary_holds_the_matrix(options):
+    query, key = drawn()
+    # At most two blocks of 2 M scores of four bytes, the gradients' copies of them, and O(N).
+    seen = profiled(lambda: summarize(query, key, **options))
+    assert seen.largest < MATRIX / 2
+    assert seen.peak < MATRIX / 2
+
+
+def test_neither_do_gradients():
+    query, key = drawn()
+    mask = window(before=100)
+
+    def call():
+        found = summarize(query, key, mask=mask)
+        loss = found.entropy.sum() + found.received.square().sum()
+        loss.backward()
+
+    assert profiled(call).peak < MATRIX / 2
+
+
+def test_memory_grows_with_the_length_and_not_its_square():
+    def peak(size):
+        query, key = (torch.randn(1, 1, size, D) for _ in range(2))
+        return profiled(lambda: summarize(query, key, mask=window(before=64))).peak
+
+    short, long = peak(2003), peak(8009)
+    assert long < 5 * short
+
+
+def test_rows_and_transposed_hold_no_matrix():
+    query, key = drawn()
+    with torch.no_grad():
+        assert profiled(lambda: rows(query, key, [0, 3999])).peak < MATRIX / 2
+        assert profiled(lambda: transposed(query, key, torch.ones(N, 1))).peak < MATRIX / 2
