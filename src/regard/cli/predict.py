@@ -27,15 +27,17 @@ def predict(
     length_penalty: float | None = None,
     n_best: int = 1,
     attention: bool = False,
+    layers: str | None = None,
     output_format: Literal["text", "jsonl"] = "text",
     on_bad_line: Literal["error", "skip"] = "error",
 ) -> None:
-    """Translate lines of text: a line in, a line out.
+    """Answer lines of text: a line in, a line out.
 
     Example: `echo 我爱中国 | regard predict regard-demo`
 
     Reads a file, or stdin; an empty line stays an empty line. A line longer than the model was
-    trained on is translated in parts, and a note on stderr says so.
+    trained on is translated in parts, and a note on stderr says so. A run that labels or tags
+    answers with the label and its probability, or with word/tag.
 
     Args:
         run: The run folder.
@@ -47,15 +49,25 @@ def predict(
             number, a tab, the score, a tab, the translation.
         attention: Add what was looked at: to text a tab and the strongest links between tokens,
             source-output, counted from 0; to jsonl the tokens and all weights.
+        layers: Whose attention that is, counted from 0: 3 or 0,2-3. By default that of all layers.
         output_format: Lines of text, or a JSON object a line with scores.
         on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
     """
     from regard.checks import check_at_least
+    from regard.cli.jobs import is_run_of_job, predict_run_of_job
     from regard.inference import Predictor
     from regard.inference.filtering import answers, arriving, of_file
+    from regard.inference.numbers import numbers_of
     from regard.text.lines import text_suffix
 
     check_at_least("n_best", n_best, 1)
+    if is_run_of_job(run):
+        given: dict[str, object] = {"--beam-size": beam_size, "--attention": attention}
+        given |= {"--length-penalty": length_penalty, "--n-best": n_best > 1}
+        predict_run_of_job(
+            run, file, output_format=output_format, on_bad_line=on_bad_line, given=given
+        )
+        return
     if attention and n_best > 1 and output_format == "text":
         raise SettingError(
             "--attention must go with one translation a line, or with --output-format jsonl; "
@@ -63,9 +75,13 @@ def predict(
         )
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
+    if layers is not None and not attention:
+        raise SettingError("--layers must go with --attention; got it without.")
+    of_layers = numbers_of("--layers", layers)
     predictor = Predictor.load(run)
     options: dict[str, Any] = {
         "attention": attention,
+        "layers": of_layers,
         "skip_bad_lines": on_bad_line == "skip",
         "beam_size": beam_size,
         "length_penalty": length_penalty,
