@@ -121,3 +121,15 @@ def test_a_long_text_is_cut_where_that_is_asked_for(regard, home: Path) -> None:
     (home / "long.txt").write_text("我爱中国" * 9, "utf-8")
     done = regard("look", "--model", "bert", "long.txt", "--truncate")
     assert done.out.splitlines()[0] == ("我爱中国" * 9)[:18]
+
+
+def test_the_layers_of_links_can_be_chosen(regard, home: Path) -> None:
+    lines = "我爱中国\n".encode()
+    every = regard("predict", "regard-demo", "--attention", stdin=lines).out
+    assert (
+        regard("predict", "regard-demo", "--attention", "--layers", "0", stdin=lines).out == every
+    )
+    refused = regard.refused("predict", "regard-demo", "--attention", "--layers", "1", stdin=lines)
+    assert "must attend to the source to be looked at; this one does not in layers 1." in refused
+    refused = regard.refused("predict", "regard-demo", "--layers", "0", stdin=lines)
+    assert "--layers must go with --attention; got it without" in refused
