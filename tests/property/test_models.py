@@ -163,13 +163,15 @@ def test_steps_give_probabilities(kind, batch):
 
 
 @every_kind
-def test_every_parameter_learns(kind):
+@pytest.mark.parametrize("in_half", [False, True], ids=["whole", "half precision"])
+def test_every_parameter_learns(kind, in_half):
     # In training, where auxiliary losses are.
     made = deepcopy(model(kind)).train()
     source = torch.randint(4, VOCAB, (3, 5))
     lengths, target = torch.tensor([5, 2, 4]), torch.randint(4, VOCAB, (3, 6))
-    states, auxiliary = made(source, lengths, target)
-    loss = made.project(states).square().sum()
+    with torch.autocast("cpu", torch.bfloat16, enabled=in_half):
+        states, auxiliary = made(source, lengths, target)
+        loss = made.project(states).float().square().sum()
     (loss if auxiliary is None else loss + auxiliary).backward()
     still = [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()]
     # With embeddings as values nothing else of the encoder's is unused: keys are made of it.

@@ -195,7 +195,9 @@ class ConvSeq2Seq(nn.Module):
             change, _ = convolution(states * is_real)
             states = (change + states) * HALF
         keys = _scale_gradient(self.encoder_output(states), 1 / len(self.decoder))
-        return Read(keys, (keys + embedded) * HALF, source_lengths, lengths(source_lengths))
+        values = (keys + embedded) * HALF
+        # Under autocast outputs come in half precision, and embeddings do not.
+        return Read(keys.to(values.dtype), values, source_lengths, lengths(source_lengths))
 
     def _write(
         self,
