@@ -78,7 +78,7 @@ def example_of(
     Example:
         >>> import torch, regard
         >>> summary = regard.summarize(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4))
-        >>> attention = OneAttention("encoder", 0, (0, 1), summary)
+        >>> attention = regard.viewer.OneAttention("encoder", 0, (0, 1), summary)
         >>> example = example_of([attention], ["a", "b", "c"])
         >>> example.source, example.summaries[0].measures["entropy"]
         ('a b c', (1.099, 1.099))
