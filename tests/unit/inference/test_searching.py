@@ -83,6 +83,8 @@ def test_pages_carry_the_search_of_every_output_token(predictor: Predictor) -> N
     assert given.search is not None
     assert given.search.beam_size is None
     assert len(given.search.steps) == len(given.output_tokens)
+    written = [step[0].text for step in given.search.steps]
+    assert written == ["", "I", " love", " China", "."]
 
 
 def test_an_edit_changes_the_probabilities_that_a_page_compares(predictor: Predictor) -> None:
