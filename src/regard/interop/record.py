@@ -117,9 +117,10 @@ class Record:
         return self._kept
 
     def _summarized(self, seen: Seen, start: tuple[int, int], counted: Tensor | None) -> Summary:
+        # Heads that lie between each other, as models leave them, take a quarter more time.
         return summarize(
-            seen.query,
-            seen.key,
+            seen.query.contiguous(),
+            seen.key.contiguous(),
             score=seen.score,
             mask=seen.mask,
             bias=seen.bias,
