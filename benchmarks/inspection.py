@@ -29,8 +29,8 @@ from benchmarks.measuring import (
     thread_environment,
     write_record,
 )
-from benchmarks.watched_model import plain, watched
 from benchmarks.server_load import served
+from benchmarks.watched_model import plain, watched
 
 Sample = dict[str, float]
 Samples = Mapping[str, list[Sample]]
