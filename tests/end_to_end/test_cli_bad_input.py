@@ -81,7 +81,7 @@ def test_a_sentence_beyond_the_maximum_length(regard, writes: Writes, tmp_path: 
         ("[model]\nnum_heads = 7", "model_dim must be divisible by num_heads"),
         ('[training]\nupdates = "many"', "training.updates must be a whole number; got 'many'."),
         ("[training]", "one of updates, epochs, minutes must be set; got none."),
-        ('task = "classification"', "task must be one of translation; got 'classification'."),
+        ('task = "translaton"', "translation; got 'translaton'. Did you mean 'translation'?"),
         ("[model", "must be a TOML file"),
     ],
 )

@@ -6,17 +6,32 @@ from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
 from regard.cli.train import default_run, find_recipe
 from regard.config import build
 from regard.errors import SettingError
-from regard.tasks import read_recipe
+from regard.tasks import TASKS, read_recipe
+from regard.tasks.classification import LabelledText
+from regard.tasks.language_modelling import Passage
 from regard.tasks.translation import build_model
 from regard.text import train_pair_tokenizer
+from regard.text.tagged import TaggedWords
 from regard.text.tokenizer import TokenizerConfig
 from regard.training import TrainingConfig
+
+# Enough text for the vocabularies of each job.
+JOB_EXAMPLES = {
+    "classification": [LabelledText("ab", "1", "x", "a:1"), LabelledText("c", "0", "y", "a:2")],
+    "language_modelling": [Passage(("ab", "c"), "a:1")],
+    "tagging": [TaggedWords(("ab", "c"), ("O", "B-X"), "a:1")],
+}
 
 
 @pytest.mark.parametrize("name", packaged_recipes())
 def test_every_recipe_builds_its_model_and_can_end(name: str) -> None:
     recipe = read_recipe(packaged_recipe(name))
     build(TrainingConfig, recipe.training, where="training")
+    job = TASKS[recipe.task].job
+    if job is not None:
+        examples = JOB_EXAMPLES[recipe.task]
+        assert job.learn(recipe, examples).build_model()
+        return
     settings = TokenizerConfig(type="characters", shared=recipe.tokenizer.shared)
     assert build_model(recipe, train_pair_tokenizer(["ab"], ["cd"], settings))
 
