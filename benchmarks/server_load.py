@@ -383,6 +383,41 @@ async def mixed(server: Server, *, clients: int, seconds: float) -> tuple[Outcom
     return outcome, gone, memory
 
 
+def demo_run() -> Path:
+    """The demo's translator, trained the first time: in ``REGARD_BENCH`` or /tmp/regard-bench."""
+    path = Path(os.environ.get("REGARD_BENCH", "/tmp/regard-bench")) / "demo"
+    if not (path / "model.safetensors").exists():
+        command = [sys.executable, "-m", "regard", "demo", "--run", str(path)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def served(clients: int, *options: object, seconds: float = 5.0) -> dict[str, float]:
+    """How fast short sentences are translated for so many clients, each asking again at once."""
+    from regard.text.phrasebook import phrases
+
+    sentences = [phrase.source for phrase in phrases("test")[:64]]
+    asked = [(request("/predict", {"text": each}), expects(200)) for each in sentences]
+    with serving(demo_run(), options=options) as server:
+        asyncio.run(drive(server.port, asked, clients=clients, seconds=1.0))
+        before = batch_sizes(server.port)
+        found = asyncio.run(drive(server.port, asked, clients=clients, seconds=seconds))
+        after = batch_sizes(server.port)
+    if found.lost or found.wrong:
+        raise RuntimeError(f"requests went wrong: {found.lost} {found.wrong}")
+    sizes = {
+        name.replace('bucket{le="', "batches up to ").rstrip('"}'): count - before.get(name, 0.0)
+        for name, count in after.items()
+    }
+    return {
+        "throughput": found.throughput,
+        "mean_batch": mean_batch(before, after),
+        "p50": found.percentile(0.5),
+        "p95": found.percentile(0.95),
+        **sizes,
+    }
+
+
 def main() -> None:
     """Load a server, and say what became of it."""
     parser = argparse.ArgumentParser(description=__doc__)

@@ -83,20 +83,21 @@ def test_what_a_request_gets_does_not_depend_on_its_batch(server: Server, run: P
 
 def test_alignments_documents_and_rows_are_those_of_the_run(server: Server, run: Path):
     look = Predictor.load(run).look("我爱中国", "I love China.")
-    asked = {"text": "我爱中国", "target": "I love China."}
+    asked: dict[str, object] = {"text": "我爱中国", "target": "I love China."}
     document = ask(server.port, request("/attention", asked)).json()
     assert (document["format"], len(document["examples"])) == ("regard.attention", 1)
     assert document["examples"][0]["output"] == "I love China."
-    weights = look.maps[0].weights[0]
-    rows = ask(server.port, request("/attention/rows", {**asked, "layer": 0, "head": 0})).json()
+    (layer, weights) = next((m.layer, m.weights[0]) for m in look.maps if m.kind == "cross")
+    asked["layer"] = layer
+    rows = ask(server.port, request("/attention/rows", {**asked, "head": 0})).json()
     assert rows["weights"] == [pytest.approx(row, abs=1e-5) for row in weights.tolist()]
-    tile = {**asked, "layer": 0, "head": 0, "queries": [2, 0], "keys": [1, 3]}
+    tile = {**asked, "head": 0, "queries": [2, 0], "keys": [1, 3]}
     found = ask(server.port, request("/attention/rows", tile)).json()["weights"]
     assert found == [pytest.approx(row, abs=1e-5) for row in weights[[2, 0], 1:3].tolist()]
     aligned = request("/predict", {"text": "我爱中国", "alignments": True})
     answer = ask(server.port, aligned).json()["translations"][0]
     assert len(answer["attention"]) == len(answer["output_tokens"])
-    for wrong in ({"layer": 7, "head": 0}, {"layer": 0, "head": 7}, {"layer": 0, "queries": [99]}):
+    for wrong in ({"layer": 7, "head": 0}, {"layer": 0, "head": 7}, {"queries": [99]}):
         reply = ask(server.port, request("/attention/rows", {**asked, **wrong}))
         assert expects(422)(reply) is None
         assert "must be" in reply.json()["error"]["message"]

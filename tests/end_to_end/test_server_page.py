@@ -1,0 +1,104 @@
+"""The inspector, served, in a real browser: type a text and see what the model looked at."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+from tests.end_to_end.browsing import Tab, open_tab
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+from benchmarks.server_load import Server, serving  # noqa: E402  (a package of the repository)
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def server(run: Path, other_run: Path) -> Iterator[Server]:
+    with serving(run, other_run) as found:
+        yield found
+
+
+@pytest.fixture
+def inspector(chromium: Browser, server: Server, tmp_path: Path) -> Iterator[Tab]:
+    """The page, opened; it must ask nobody but its server."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    found = open_tab(context, tmp_path)
+    found.page.goto(address(server))
+    found.page.wait_for_selector("#told:not(:empty)")
+    yield found
+    assert all(each.startswith((address(server), "data:", "blob:")) for each in found.requests)
+    context.close()
+
+
+def address(server: Server) -> str:
+    return f"http://127.0.0.1:{server.port}/"
+
+
+def look(tab: Tab, text: str) -> None:
+    tab.page.fill("#text", text)
+    tab.page.press("#text", "Enter")
+    tab.page.wait_for_function(
+        "text => document.querySelector('#regard h1')?.innerText.startsWith(text)", arg=text
+    )
+
+
+def test_a_text_is_typed_and_its_picture_is_there(inspector: Tab):
+    look(inspector, "我爱中国")
+    inspector.page.wait_for_selector("#regard main svg path")
+    assert "我爱中国 → " in inspector.text("#regard h1")
+    assert inspector.ask("document.querySelector('#told').innerText") == ""
+    assert inspector.ask("new URLSearchParams(location.search).get('text')") == "我爱中国"
+    assert inspector.complaints == []
+
+
+def test_texts_looked_at_before_stay_to_be_compared_with(inspector: Tab):
+    look(inspector, "我爱中国")
+    inspector.page.select_option("#run", index=1)
+    look(inspector, "今天很冷")
+    offered = inspector.ask("[...document.querySelectorAll('#example option')].map(o => o.text)")
+    assert [each.split(". ")[1] for each in offered] == ["今天很冷", "我爱中国"]
+    assert inspector.ask("new URLSearchParams(location.search).get('run')") == "other"
+    assert inspector.complaints == []
+
+
+def test_a_link_shows_the_text_again_and_dark_is_dark(inspector: Tab, server: Server):
+    inspector.page.emulate_media(color_scheme="dark")
+    inspector.page.goto(f"{address(server)}?text=我爱中国&target=I+love+China.")
+    inspector.page.wait_for_selector("#regard h1")
+    assert inspector.text("#regard h1") == "我爱中国 → I love China."
+    paper = inspector.ask("getComputedStyle(document.documentElement).backgroundColor")
+    assert max(int(part) for part in paper[4:-1].split(",")) < 60
+    assert inspector.complaints == []
+
+
+def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(inspector: Tab):
+    inspector.page.fill("#text", "a\x07")
+    inspector.page.press("#text", "Enter")
+    inspector.page.wait_for_selector("#failure:not([hidden])")
+    assert inspector.text("#failure") == (r"text must hold no control characters; got '\x07' at 1.")
+    look(inspector, "我爱中国")
+    assert inspector.page.locator("#failure").is_hidden()
+
+
+def test_a_mask_is_explained_by_the_server(inspector: Tab):
+    look(inspector, "我爱中国")
+    inspector.page.click("[data-view=masks]")
+    inspector.page.wait_for_function("document.querySelector('.plan')?.innerText.includes('path')")
+    assert inspector.complaints == []
+
+
+def test_a_server_with_a_token_asks_for_it(chromium: Browser, run: Path, tmp_path: Path):
+    with serving(run, options=["--token", "s3cret"]) as server:
+        context = chromium.new_context()
+        found = open_tab(context, tmp_path)
+        found.page.goto(address(server))
+        found.page.wait_for_selector("#failure:not([hidden])")
+        assert "token must be the server's; got none." in found.text("#failure")
+        found.page.fill("#text", "我爱中国")
+        found.page.fill("#token", "s3cret")
+        found.page.press("#token", "Enter")
+        found.page.wait_for_selector("#regard h1")
+        context.close()
