@@ -129,6 +129,11 @@ def opened_file(tab: Tab, file: Path, state: str) -> Tab:
     return tab.settled()
 
 
+def addressed(tab: Tab, state: str) -> None:
+    """Waits until the page's address holds this; it is written a moment after the change."""
+    tab.wait("state => location.hash.includes(state)", state)
+
+
 def texts(tab: Tab, selector: str) -> list[str]:
     return [text.strip() for text in tab.page.locator(selector).all_inner_texts()]
 
@@ -169,7 +174,7 @@ def test_arcs_are_walked_by_keyboard_and_linked_to(tab: Tab) -> None:
         tab.page.keyboard.press(key)
     focused = "document.activeElement.closest('.columns') && document.activeElement.innerText"
     assert tab.ask(focused) == "中"
-    assert "column=3" in tab.ask("location.hash")
+    addressed(tab, "column=3")
     tab.page.reload()
     tab.page.locator(".readout h3", has_text="is looked at by").wait_for()
     assert entries(tab, "is looked at by")["▁China"] == "0.54"
@@ -183,7 +188,7 @@ def test_tokens_join_to_words(tab: Tab) -> None:
     tab.page.locator(".line.columns button", has_text="中国").hover()
     tab.page.locator(".readout h3", has_text="中国").wait_for()
     assert entries(tab, "is looked at by")["China"] == "0.54"  # the larger of 0.54 and 0.44
-    assert "words=merged" in tab.ask("location.hash")
+    addressed(tab, "words=merged")
 
 
 def test_a_token_of_one_text_shows_both_directions(tab: Tab) -> None:
@@ -226,7 +231,7 @@ def test_heads_whose_links_were_not_kept_say_so(tab: Tab, long_page: Path) -> No
     tab.page.locator("section .hint button", has_text="layer 1, head 1").click()
     tab.page.locator(".line.rows button").first.hover()
     tab.page.locator(".readout h3").first.wait_for()
-    assert "layer=1&head=1" in tab.ask("location.hash")
+    addressed(tab, "layer=1&head=1")
 
 
 # Text.
@@ -254,7 +259,7 @@ def test_text_is_read_by_keyboard_and_by_other_measures(tab: Tab) -> None:
     for key in ("ArrowRight", "ArrowRight", "ArrowRight"):
         tab.page.keyboard.press(key)
     tab.page.locator(".prose .marked", has_text="love").wait_for()
-    assert "row=2" in tab.ask("location.hash")
+    addressed(tab, "row=2")
     tab.page.keyboard.press("Escape")
     tab.page.locator(".strip label", has_text="Entropy").click()
     tab.page.locator(".prose:lang(en) .shaded").first.wait_for()
@@ -312,7 +317,7 @@ def test_flow_tells_what_was_looked_at_and_chosen_at_each_step(tab: Tab) -> None
     assert texts(tab, ".beam .path .chip.taken") == ["China\n0.6"]
     assert texts(tab, ".beam .path .chip.dropped") == [f"{END}\n0.01"]
     assert texts(tab, ".line.rows .faded") == [".", END]
-    assert "row=3" in tab.ask("location.hash")
+    addressed(tab, "row=3")
 
 
 def test_flow_goes_to_the_end_by_slider_and_tells_finished_answers(tab: Tab) -> None:
@@ -382,7 +387,7 @@ def test_two_documents_stand_side_by_side(tab: Tab) -> None:
     tab.page.get_by_role("button", name="⇄ swap").click()
     tab.page.locator(".versions mark", has_text="like").first.wait_for()
     assert texts(tab, ".versions mark") == ["like", "love"]
-    assert tab.ask("location.hash") != before
+    tab.wait("before => location.hash !== before", before)
 
 
 def test_texts_of_other_lengths_have_no_difference_and_edits_are_told(tab: Tab) -> None:
@@ -434,7 +439,7 @@ def test_a_mask_is_drawn_as_it_is_typed_and_faults_are_shown(tab: Tab) -> None:
     field = tab.page.get_by_label("Mask", exact=True)
     field.fill("causal() & window(before=1)")
     tab.page.locator("canvas[aria-label^='4 queries by 4 keys, 7 of 16 visible']").wait_for()
-    assert "mask=causal" in tab.ask("location.hash")
+    addressed(tab, "mask=causal")
     tab.page.locator("canvas").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowDown"):
         tab.page.keyboard.press(key)
