@@ -9,7 +9,6 @@ from regard.models import MODELS
 from regard.tasks import read_recipe
 from regard.training import TrainingConfig
 
-
 RECIPES = {name: read_recipe(packaged_recipe(name)) for name in packaged_recipes()}
 
 

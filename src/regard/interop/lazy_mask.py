@@ -130,7 +130,7 @@ class LazyMask:
         return self
 
     def contiguous(self, *args: object, **kwargs: object) -> "LazyMask":
-        """Itself."""
+        """The mask itself, which has no memory to lay out."""
         return self
 
     def __getitem__(self, index: object) -> "LazyMask":

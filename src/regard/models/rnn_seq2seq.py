@@ -43,7 +43,6 @@ from regard.models.recurrent_attention import (
     Way,
     reinforce,
 )
-from regard.text import EOS_ID
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,6 +178,7 @@ class RnnSeq2Seq(nn.Module):
         source_vocab: Number of source ids.
         target_vocab: Number of target ids, V.
         shared_vocab: Whether both sides number the same tokens; the tables stay two all the same.
+        end_id: What ends a target; of every tokenizer here it is 3.
 
     Raises:
         SettingError: Words are to be copied between two vocabularies.
@@ -191,9 +191,11 @@ class RnnSeq2Seq(nn.Module):
         source_vocab: int,
         target_vocab: int,
         shared_vocab: bool = False,
+        end_id: int = 3,
     ) -> None:
         super().__init__()
         self.config = config
+        self.end_id = end_id
         self.max_length = config.max_length if config.attention == "location" else None
         embed, hidden = config.embed_dim, config.hidden_dim
         self.source_embedding = TokenEmbedding(source_vocab, embed)
@@ -371,8 +373,8 @@ class RnnSeq2Seq(nn.Module):
         self, states: Tensor, target: Int[Tensor, "B T"], target_lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B T"]:
         """The log-probability of the token that follows each, which at last is the end."""
-        labels = torch.cat([target[:, 1:], target.new_full((len(target), 1), EOS_ID)], 1)
-        labels = labels.scatter(1, target_lengths[:, None] - 1, EOS_ID)
+        labels = torch.cat([target[:, 1:], target.new_full((len(target), 1), self.end_id)], 1)
+        labels = labels.scatter(1, target_lengths[:, None] - 1, self.end_id)
         steps = zip(states.unbind(1), labels.unbind(1), strict=True)
         losses = [F.cross_entropy(self.project(s).float(), y, reduction="none") for s, y in steps]
         return -torch.stack(losses, 1)
