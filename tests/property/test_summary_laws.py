@@ -43,7 +43,7 @@ def test_entropy_is_between_nothing_and_that_of_even_weights(seed, queries, keys
     query, key, _ = draw_inputs(seed, queries, keys)
     mask = draw_mask(seed, queries, keys)
     found = summarize(query, key, score=score, mask=mask)
-    visible = mask.bind(2, 3, queries, keys).dense().expand(2, 3, queries, keys).sum(-1)
+    visible = mask.bind(2, 3, queries, keys).dense().expand(2, 3, queries, keys).double().sum(-1)
     assert (found.entropy >= 0).all()
     assert (found.effective_keys <= visible + 1e-9).all()
     assert ((found.top_keys >= 0).sum(-1) <= visible.clamp_max(8)).all()

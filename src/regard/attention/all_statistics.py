@@ -10,8 +10,9 @@ from torch.autograd.function import once_differentiable
 from regard.attention.backends.blocks import Block, Job, as_it_is
 from regard.attention.block_statistics import of_block
 from regard.attention.recomputing import Ends, Given, gradients
-from regard.attention.softmax_statistics import PART, Room, of_parts
+from regard.attention.softmax_statistics import PART, of_parts
 from regard.attention.statistics import Ask, Statistics
+from regard.attention.stripes import Room
 from regard.attention.weighting import Softmax
 
 
@@ -65,7 +66,7 @@ def _of_blocks(
         return
     if isinstance(job.weighting, Softmax):
         room = Room(job, ask, given.query)
-        for parts in job.blocks_in_parts(PART):
+        for parts in job.blocks_in_parts(PART if job.mask else job.shape[3]):
             yield of_parts(job, ask, parts, given, counted, room)
         return
     for block in job.blocks():

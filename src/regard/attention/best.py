@@ -22,9 +22,13 @@ def best_of(
         >>> best_of(torch.tensor([1.0, 3.0, -torch.inf, 3.0]), 2)
         (tensor([1, 3]), tensor([True, True]))
     """
+    return _settled(rows, *_candidates(rows, min(count + 1, rows.shape[-1])), count)
+
+
+def _settled(rows: Tensor, values: Tensor, places: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The best ``count``, of one more that tells whether what is left out is as good."""
     m = rows.shape[-1]
-    # One more than asked for: it tells whether what is left out is as good as what is taken.
-    values, places = _first_of_equals(*_candidates(rows, min(count + 1, m)))
+    values, places = _first_of_equals(values, places)
     if 0 < count < m:
         least = values[..., count - 1]
         is_tied = (values[..., count] == least) & (least > float("-inf"))
@@ -50,8 +54,13 @@ def _candidates(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     _, best = _candidates(grouped.amax(dim=-2), count)
     inside = torch.arange(0, _GROUP * groups, groups, device=rows.device)
     places = (best.unsqueeze(-1) + inside).flatten(-2)
-    if _GROUP * groups < m:
-        rest = torch.arange(_GROUP * groups, m, device=rows.device)
+    rest = torch.arange(_GROUP * groups, m, device=rows.device)
+    return _among(rows, places, rest, count)
+
+
+def _among(rows: Tensor, places: Tensor, rest: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The best values with their places, among some places of each row and others of all."""
+    if len(rest):
         places = torch.cat([places, rest.expand(*places.shape[:-1], -1)], dim=-1)
     values, which = rows.gather(-1, places).topk(count, dim=-1)
     return values, places.gather(-1, which)

@@ -21,7 +21,7 @@ from regard.attention import (
 
 pytestmark = pytest.mark.slow
 
-H, N, M, D = 2, 3001, 4003, 8
+H, N, M, D = 3, 3001, 4003, 8
 MATRIX = 4 * H * N * M
 CALLS = {
     "plain": {},
