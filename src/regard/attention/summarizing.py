@@ -109,8 +109,8 @@ def summarize_seen(
         >>> calls = []
         >>> with observe(calls.append):
         ...     _ = attend(torch.zeros(1, 4), torch.zeros(3, 4))
-        >>> summarize_seen(calls[0]).effective_keys
-        tensor([3.])
+        >>> summarize_seen(calls[0]).received
+        tensor([0.3333, 0.3333, 0.3333])
     """
     return summarize(
         seen.query,

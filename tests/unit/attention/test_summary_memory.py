@@ -71,5 +71,5 @@ def test_memory_grows_with_the_length_and_not_its_square():
 def test_rows_and_transposed_hold_no_matrix():
     query, key = drawn()
     with torch.no_grad():
-        assert profiled(lambda: rows(query, key, [0, 3999])).peak < MATRIX / 2
+        assert profiled(lambda: rows(query, key, [0, 3000])).peak < MATRIX / 2
         assert profiled(lambda: transposed(query, key, torch.ones(N, 1))).peak < MATRIX / 2
