@@ -132,6 +132,8 @@ async def _wind_up(service: Service, limits: Limits) -> None:
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65535:  # else the system takes another one, without a word
+        raise SettingError(f"port must be between 0 and 65535; got {port}.")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         family, kind, protocol, _, address = found[0]
@@ -145,8 +147,6 @@ def _listener(host: str, port: int) -> socket.socket:
         except BaseException:
             listener.close()
             raise
-    except OverflowError:
-        raise SettingError(f"port must be between 0 and 65535; got {port}.") from None
     except OSError as error:
         raise SettingError(
             f"--host and --port must be an address to listen at; got {host}:{port}, and "
