@@ -9,17 +9,43 @@ from regard.decoding.hypothesis import (
     Hypothesis,
     LengthPenalty,
 )
+from regard.decoding.minimum_bayes_risk import Judged, minimum_bayes_risk
+from regard.decoding.rules import (
+    Avoid,
+    NoRepeatedNgrams,
+    Prefix,
+    RepetitionPenalty,
+    Rule,
+    Written,
+)
+from regard.decoding.sampling import Draw, sample
+from regard.decoding.scoring import Scored, score_answers
 from regard.decoding.step import Limits, State, Step
+from regard.decoding.streaming import Chosen, stream
 
 __all__ = [
     "LENGTH_PENALTIES",
     "Average",
+    "Avoid",
+    "Chosen",
+    "Draw",
     "Gnmt",
     "Hypothesis",
+    "Judged",
     "LengthPenalty",
     "Limits",
+    "NoRepeatedNgrams",
+    "Prefix",
+    "RepetitionPenalty",
+    "Rule",
+    "Scored",
     "State",
     "Step",
+    "Written",
     "beam",
     "greedy",
+    "minimum_bayes_risk",
+    "sample",
+    "score_answers",
+    "stream",
 ]

@@ -1,18 +1,13 @@
 """The likeliest token at each step: the fastest search, and a beam of one."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
-from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
+from regard.decoding.hypothesis import Hypothesis, LengthPenalty, divisors
+from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
-
-# Rows of finished sentences are dropped once they are this share of the batch: copying the state
-# of the others costs about as much as a few steps over the rows that are dropped.
-_IDLE_SHARE = 1 / 6
+from regard.decoding.writing import Answers, likeliest, written
 
 
 @torch.no_grad()
@@ -27,6 +22,7 @@ def greedy(
     length_penalty: int | float | LengthPenalty = 0.6,
     min_length: int = 0,
     forbidden: Iterable[int] = (),
+    rules: Iterable[Rule] = (),
     device: torch.device | None = None,
 ) -> list[Hypothesis]:
     """The answer made of the likeliest token at each step, for every sentence of a batch.
@@ -48,13 +44,15 @@ def greedy(
             alpha of `Gnmt`. It does not change the answer.
         min_length: Fewest tokens of an answer, its end not counted.
         forbidden: Tokens never to choose, such as padding.
+        rules: What else is kept to, in this order; see ``rules.py``. The log-probability of an
+            answer is that which they leave.
         device: Where the model runs. None is where ``max_lengths`` is, or the default device.
 
     Returns:
         One answer per sentence, in their order.
 
     Raises:
-        SettingError: A length is out of range, or the end is forbidden.
+        SettingError: A length is out of range, the end is forbidden, or rules contradict.
         ShapeError: There is not one ``max_lengths`` per sentence.
         RunError: The model gave NaN.
 
@@ -73,77 +71,17 @@ def greedy(
     limits = bind_limits(max_lengths, batch_size, device)
     if not batch_size:
         return []
-    longest = int(limits.max())
     allowed = Allowed(eos_id, min_length, forbidden, limits.device)
-    answers = _Answers.empty(batch_size, longest, limits.device)
-    sentences = torch.arange(batch_size, device=limits.device)  # which one each row works on
-    open_rows = torch.ones_like(sentences, dtype=torch.bool)
-    token = torch.full_like(sentences, bos_id)
-    for length in range(1, longest + 1):
-        log_probs, state = step(token, state)
-        best, token = allowed.keep(log_probs, length).max(dim=1)
-        open_rows = open_rows & (best != -torch.inf)
-        ended = token == eos_id
-        answers.add(sentences, length, token, best, open_rows, ended)
-        open_rows = open_rows & ~ended & (limits[sentences] > length)
-        left = int(open_rows.sum())
-        if not left:
-            break
-        if left <= len(sentences) * (1 - _IDLE_SHARE):
-            rows = open_rows.nonzero().squeeze(1)
-            state = state.select(rows)
-            sentences, token, open_rows = sentences[rows], token[rows], open_rows[rows]
-    return answers.collect(divisors(length_penalty, longest))
-
-
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """What has been chosen so far, one row per sentence of the whole batch."""
-
-    tokens: Int[Tensor, "B T"]
-    lengths: Int[Tensor, " B"]  # choices made, the end counted
-    log_probs: Float[Tensor, " B"]
-    finished: Bool[Tensor, " B"]
-
-    @classmethod
-    def empty(cls, batch_size: int, longest: int, device: torch.device) -> "_Answers":
-        return cls(
-            torch.zeros(batch_size, longest, dtype=torch.long, device=device),
-            torch.zeros(batch_size, dtype=torch.long, device=device),
-            torch.zeros(batch_size, dtype=torch.float64, device=device),
-            torch.zeros(batch_size, dtype=torch.bool, device=device),
-        )
-
-    def add(
-        self,
-        sentences: Int[Tensor, " R"],
-        length: int,
-        token: Int[Tensor, " R"],
-        log_prob: Float[Tensor, " R"],
-        is_open: Bool[Tensor, " R"],
-        ended: Bool[Tensor, " R"],
-    ) -> None:
-        """Take one choice into the answers of the rows that are still open."""
-        self.tokens[sentences, length - 1] = token
-        self.lengths[sentences] += is_open.long()
-        self.log_probs[sentences] += log_prob.double().where(is_open, 0.0)
-        self.finished[sentences] |= is_open & ended
-
-    def collect(self, penalties: list[float]) -> list[Hypothesis]:
-        """One hypothesis per sentence."""
-        check_numbers(self.log_probs)
-        return [
-            Hypothesis(
-                tokens=tuple(tokens[: length - finished]),
-                score=log_prob / penalties[length],
-                log_prob=log_prob,
-                finished=finished,
-            )
-            for tokens, length, log_prob, finished in zip(
-                self.tokens.tolist(),
-                self.lengths.tolist(),
-                self.log_probs.tolist(),
-                self.finished.tolist(),
-                strict=True,
-            )
-        ]
+    answers = Answers.empty(limits)
+    choices = written(
+        step,
+        state,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        limits=limits,
+        rulebook=Rulebook(allowed, rules, limits, eos_id),
+        choose=likeliest,
+    )
+    for length, choice in enumerate(choices, 1):
+        answers.add(length, choice)
+    return answers.collect(divisors(length_penalty, int(limits.max())))

@@ -1,0 +1,273 @@
+"""What a search may write next, beyond what the model holds likely: rules that every search keeps.
+
+A rule is a function of the log-probabilities and of what is written so far. One that hides a token
+(−inf) leaves the others as they are. Rules are kept in their order, before anything is chosen.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.checks import check_at_least, check_positive
+from regard.decoding.step import Allowed
+from regard.errors import SettingError
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What stands before the next token, one row per beginning that a search follows.
+
+    Attributes:
+        tokens: The tokens of each, without the begin.
+        sentences: Which sentence of the batch it answers.
+    """
+
+    tokens: Int[Tensor, "R T"]
+    sentences: Int[Tensor, " R"]
+
+
+# (log-probabilities of the next token, what is written) -> the log-probabilities to choose by.
+Rule = Callable[[Float[Tensor, "R V"], Written], Float[Tensor, "R V"]]
+
+
+@dataclass(frozen=True, slots=True)
+class RepetitionPenalty:
+    """Multiplies the log-probability of every token that is already written.
+
+    After Keskar et al. (2019), https://arxiv.org/abs/1909.05858, section 4.1, who divide logits;
+    log-probabilities, which are never above zero, are multiplied.
+
+    Attributes:
+        penalty: Above zero; 1 changes nothing, more makes repetitions less likely.
+
+    Example:
+        >>> written = Written(torch.tensor([[2, 2]]), torch.tensor([0]))
+        >>> RepetitionPenalty(1.5)(torch.tensor([[-1.0, -2.0, -2.0]]), written)
+        tensor([[-1., -2., -3.]])
+    """
+
+    penalty: int | float
+
+    def __post_init__(self) -> None:
+        check_positive("penalty", self.penalty, cure="Use 1 to change nothing.")
+
+    def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
+        """The log-probabilities to choose by."""
+        changed = log_probs.gather(1, written.tokens) * self.penalty
+        return log_probs.scatter(1, written.tokens, changed)
+
+
+@dataclass(frozen=True, slots=True)
+class NoRepeatedNgrams:
+    """Hides every token that would end an n-gram the answer already has.
+
+    Paulus et al. (2018), https://arxiv.org/abs/1705.04304, section 2.5, with n = 3.
+
+    Attributes:
+        size: Tokens in an n-gram, n; with 1 no token comes twice.
+
+    Example:
+        >>> written = Written(torch.tensor([[1, 2, 0, 1]]), torch.tensor([0]))
+        >>> NoRepeatedNgrams(2)(torch.zeros(1, 3), written)
+        tensor([[0., 0., -inf]])
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        check_at_least("size", self.size, 1)
+
+    def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
+        """The log-probabilities to choose by."""
+        tokens, context = written.tokens, self.size - 1
+        if tokens.shape[1] < self.size:
+            return log_probs
+        ngrams = tokens.unfold(1, self.size, 1)  # (R, T - n + 1, n)
+        last = tokens[:, tokens.shape[1] - context :]
+        rows, places = (ngrams[:, :, :-1] == last[:, None]).all(2).nonzero(as_tuple=True)
+        kept = log_probs.clone()
+        kept[rows, ngrams[rows, places, -1]] = -torch.inf
+        return kept
+
+
+class Avoid:
+    """Hides every token that would complete one of some phrases.
+
+    Args:
+        phrases: Token ids of each.
+
+    Raises:
+        SettingError: A phrase is empty.
+
+    Example:
+        >>> written = Written(torch.tensor([[1], [2]]), torch.tensor([0, 1]))
+        >>> Avoid([[1, 2], [0]])(torch.zeros(2, 3), written)
+        tensor([[-inf, 0., -inf],
+                [-inf, 0., 0.]])
+    """
+
+    def __init__(self, phrases: Iterable[Sequence[int]]) -> None:
+        self.phrases = [tuple(phrase) for phrase in phrases]
+        if () in self.phrases:
+            raise SettingError("phrases to avoid must hold a token each; got an empty one.")
+
+    def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
+        """The log-probabilities to choose by."""
+        kept, tokens = log_probs.clone(), written.tokens
+        for phrase in self.phrases:
+            check_tokens("phrases to avoid", phrase, log_probs.shape[1])
+            context = tokens.new_tensor(phrase[:-1])
+            if len(context) <= tokens.shape[1]:
+                last = tokens[:, tokens.shape[1] - len(context) :]
+                kept[(last == context).all(1), phrase[-1]] = -torch.inf
+        return kept
+
+
+class Prefix:
+    """Hides everything but the next token of a beginning that is given.
+
+    Args:
+        prefixes: Token ids that each sentence's answer begins with, perhaps none.
+
+    Example:
+        >>> written = Written(torch.tensor([[1], [1]]), torch.tensor([0, 1]))
+        >>> Prefix([[1, 2], []])(torch.zeros(2, 3), written)
+        tensor([[-inf, -inf, 0.],
+                [0., 0., 0.]])
+    """
+
+    def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
+        self.prefixes = [tuple(prefix) for prefix in prefixes]
+        longest = max(map(len, self.prefixes), default=0)
+        padded = [[*prefix, *[-1] * (longest - len(prefix))] for prefix in self.prefixes]
+        self._table = torch.tensor(padded, dtype=torch.long).view(len(padded), longest)
+
+    def __call__(self, log_probs: Float[Tensor, "R V"], written: Written) -> Float[Tensor, "R V"]:
+        """The log-probabilities to choose by."""
+        place = written.tokens.shape[1]
+        if place >= self._table.shape[1]:
+            return log_probs
+        wanted = self._table[:, place].to(log_probs.device)[written.sentences][:, None]
+        others = torch.arange(log_probs.shape[1], device=log_probs.device) != wanted
+        return log_probs.masked_fill((wanted >= 0) & others, -torch.inf)
+
+
+class Rulebook:
+    """All that a search must keep to: lengths, forbidden tokens and rules.
+
+    Args:
+        allowed: What is allowed at each length.
+        rules: Kept in this order, after that.
+        limits: The longest answer of each sentence.
+        eos_id: The token that ends an answer.
+        copies: Answers that are written at once for each sentence, one after the other.
+
+    Raises:
+        SettingError: A prefix is missing, too long for its sentence, or holds the end.
+    """
+
+    def __init__(
+        self,
+        allowed: Allowed,
+        rules: Iterable[Rule],
+        limits: Int[Tensor, " B"],
+        eos_id: int,
+        *,
+        copies: int = 1,
+    ) -> None:
+        self.rules = tuple(rules)
+        self._allowed = allowed
+        self._copies = copies
+        for rule in self.rules:
+            if isinstance(rule, Prefix):
+                _check_prefixes(rule.prefixes, limits.tolist(), eos_id)
+
+    def keep(
+        self,
+        log_probs: Float[Tensor, "R V"],
+        length: int,
+        tokens: Int[Tensor, "R T"],
+        answers: Int[Tensor, " R"],
+    ) -> Float[Tensor, "R V"]:
+        """The log-probabilities of the ``length``-th token, as all rules leave them.
+
+        Args:
+            log_probs: The model's.
+            length: Which token of an answer is chosen, from 1.
+            tokens: What stands before it; read only if there are rules.
+            answers: Which answer each row is of.
+
+        Raises:
+            SettingError: A prefix breaks another rule.
+        """
+        if length == 1:
+            self._check_prefixes_are_allowed(log_probs)
+        log_probs = self._allowed.keep(log_probs, length)
+        if not self.rules:
+            return log_probs
+        written = Written(tokens, answers // self._copies)
+        for rule in self.rules:
+            log_probs = rule(log_probs, written)
+        return log_probs
+
+    def check_allows(
+        self, name: str, texts: Iterable[tuple[int, Sequence[int]]], like: Float[Tensor, "R V"]
+    ) -> None:
+        """Raise if a rule other than a prefix hides a token of one of these texts.
+
+        Args:
+            name: What they are.
+            texts: Sentences and what they shall hold.
+            like: Log-probabilities of as many tokens.
+        """
+        rules = [rule for rule in self.rules if not isinstance(rule, Prefix)]
+        for sentence, text in texts:
+            check_tokens(name, text, like.shape[1])
+            for place, token in enumerate(text):
+                log_probs = self._allowed.keep(like.new_zeros(1, like.shape[1]), place + 1)
+                before = torch.tensor([text[:place]], dtype=torch.long, device=like.device)
+                written = Written(before, before.new_tensor([sentence]))
+                for rule in rules:
+                    log_probs = rule(log_probs, written)
+                if log_probs[0, token] == -torch.inf:
+                    raise SettingError(
+                        f"{name} must not hold what another rule hides; got token {token} at place "
+                        f"{place} of {list(text)}, for sentence {sentence}."
+                    )
+
+    def _check_prefixes_are_allowed(self, like: Float[Tensor, "R V"]) -> None:
+        for rule in self.rules:
+            if isinstance(rule, Prefix):
+                self.check_allows("prefixes", enumerate(rule.prefixes), like)
+
+
+def check_tokens(name: str, tokens: Iterable[int], vocab_size: int) -> None:
+    """Raise if one of the tokens is not in the vocabulary."""
+    for token in tokens:
+        if not 0 <= token < vocab_size:
+            raise SettingError(
+                f"{name} must hold tokens from 0 to {vocab_size - 1}; got {token}. "
+                "Was it encoded with another vocabulary?"
+            )
+
+
+def _check_prefixes(prefixes: Sequence[Sequence[int]], limits: list[int], eos_id: int) -> None:
+    if len(prefixes) != len(limits):
+        raise SettingError(
+            f"prefixes must be one per sentence: {len(limits)}; got {len(prefixes)}. "
+            "An empty one forces nothing."
+        )
+    for sentence, (prefix, limit) in enumerate(zip(prefixes, limits, strict=True)):
+        if len(prefix) > limit:
+            raise SettingError(
+                f"prefixes must be at most max_lengths long; got {len(prefix)} tokens for "
+                f"sentence {sentence}, whose answer may have {limit}."
+            )
+        if eos_id in prefix:
+            raise SettingError(
+                f"prefixes must not hold eos_id; got {eos_id} for sentence {sentence}. "
+                "Nothing could follow it."
+            )

@@ -1,0 +1,261 @@
+"""Answers drawn from the model, and the ways to draw from its likelier tokens only."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.checks import check_at_least, check_positive
+from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
+from regard.decoding.rules import Rule, Rulebook
+from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
+from regard.decoding.writing import Answers, written
+from regard.errors import SettingError, ShapeError
+
+Seeds = int | Int[Tensor, " B"]
+
+
+@torch.no_grad()
+def sample(
+    step: Step[StateT],
+    state: StateT,
+    *,
+    batch_size: int,
+    bos_id: int,
+    eos_id: int,
+    max_lengths: Limits,
+    num_samples: int = 1,
+    temperature: int | float = 1.0,
+    top_k: int | None = None,
+    top_p: int | float = 1.0,
+    seeds: Seeds = 0,
+    length_penalty: int | float | LengthPenalty = 0.6,
+    min_length: int = 0,
+    forbidden: Iterable[int] = (),
+    rules: Iterable[Rule] = (),
+    device: torch.device | None = None,
+) -> list[list[Hypothesis]]:
+    """Answers drawn token by token from the model's distribution, for every sentence of a batch.
+
+    The random numbers are a function of a sentence's seed, of which of its samples it is, and of
+    the place in it: the same in any batch, on any device, however many samples are asked for.
+    Sentences with the same seed share them, so that the same sentence twice has the same samples.
+
+    Args:
+        step: The model: last token and state in, log-probabilities and the next state out.
+        state: The state before the first token, one row per sentence.
+        batch_size: Sentences in the batch, B.
+        bos_id: The token every answer starts after.
+        eos_id: The token that ends an answer.
+        max_lengths: Most tokens of an answer, its end counted; one number, or one per sentence.
+        num_samples: Answers drawn for each sentence; some may be equal.
+        temperature: What log-probabilities are divided by: below 1 likely tokens become likelier.
+        top_k: Draw from this many likeliest tokens only; None from all.
+        top_p: Draw from the fewest likeliest tokens that together have this probability.
+        seeds: One number, or one per sentence, as ``torch.randint(2**62, (B,), generator=...)``
+            makes them.
+        length_penalty: What the log-probability is divided by to give the score; a number is the
+            alpha of `Gnmt`. It does not change the answer.
+        min_length: Fewest tokens of an answer, its end not counted.
+        forbidden: Tokens never to choose, such as padding.
+        rules: What else is kept to, before the temperature; see ``rules.py``.
+        device: Where the model runs. None is where ``max_lengths`` is, or the default device.
+
+    Returns:
+        For each sentence its samples, in the order drawn. Their log-probability is the model's
+        (as the rules leave it), whatever the temperature, ``top_k`` and ``top_p``.
+
+    Raises:
+        SettingError: A setting is out of range, the end is forbidden, or rules contradict.
+        ShapeError: There is not one ``max_lengths`` or seed per sentence.
+        RunError: The model gave NaN.
+
+    Example:
+        A fair coin (1 or 2) that is tossed three times:
+
+        >>> class Nothing:
+        ...     def select(self, rows):
+        ...         return self
+        >>> fair = torch.tensor([0.0, 0.5, 0.5]).log()
+        >>> tosses = sample(lambda token, state: (fair.expand(len(token), -1), state), Nothing(),
+        ...     batch_size=1, bos_id=1, eos_id=0, max_lengths=3, num_samples=4, seeds=7)[0]
+        >>> [toss.tokens for toss in tosses]
+        [(2, 1, 2), (1, 1, 2), (1, 2, 2), (1, 1, 2)]
+    """
+    check_at_least("num_samples", num_samples, 1)
+    limits = bind_limits(max_lengths, batch_size, device)
+    draw = Draw(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seeds=bind_seeds(seeds, batch_size, limits.device),
+        copies=num_samples,
+    )
+    if not batch_size:
+        return []
+    allowed = Allowed(eos_id, min_length, forbidden, limits.device)
+    rulebook = Rulebook(allowed, rules, limits, eos_id, copies=num_samples)
+    if num_samples > 1:
+        limits = limits.repeat_interleave(num_samples)
+        sentences = torch.arange(batch_size, device=limits.device)
+        state = state.select(sentences.repeat_interleave(num_samples))
+    answers = Answers.empty(limits)
+    choices = written(
+        step,
+        state,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        limits=limits,
+        rulebook=rulebook,
+        choose=draw,
+    )
+    for length, choice in enumerate(choices, 1):
+        answers.add(length, choice)
+    found = answers.collect(divisors(length_penalty, int(limits.max())))
+    return [found[first : first + num_samples] for first in range(0, len(found), num_samples)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Draw:
+    """Chooses a token at random.
+
+    Attributes:
+        seeds: One per sentence.
+        temperature: See `sample`, as the others.
+        top_k: See `sample`.
+        top_p: See `sample`.
+        copies: Samples of each sentence.
+    """
+
+    seeds: Int[Tensor, " B"]
+    temperature: int | float = 1.0
+    top_k: int | None = None
+    top_p: int | float = 1.0
+    copies: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive("temperature", self.temperature, cure="Search greedily for zero.")
+        if self.top_k is not None:
+            check_at_least("top_k", self.top_k, 1)
+        if not 0 < self.top_p <= 1:
+            raise SettingError(
+                f"top_p must be above 0 and at most 1; got {self.top_p}. Use 1 to keep all tokens."
+            )
+
+    def __call__(
+        self, log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], place: int
+    ) -> tuple[Float[Tensor, " R"], Int[Tensor, " R"]]:
+        """The log-probability of the token drawn, and the token."""
+        check_numbers(log_probs)
+        drawn_from = log_probs / self.temperature
+        if self.top_k is not None:
+            drawn_from = most_likely(drawn_from, self.top_k)
+        if self.top_p < 1:
+            drawn_from = nucleus(drawn_from, self.top_p)
+        seeds = self.seeds[answers // self.copies]
+        token = at_quantile(drawn_from, uniform(seeds, answers % self.copies, place))
+        return log_probs.gather(1, token[:, None])[:, 0], token
+
+
+def most_likely(log_probs: Float[Tensor, "R V"], count: int) -> Float[Tensor, "R V"]:
+    """The likeliest tokens, and those as likely as the last of them; −inf for the others.
+
+    Fan et al. (2018), https://arxiv.org/abs/1805.04833, section 5.4.
+
+    Example:
+        >>> most_likely(torch.tensor([[-1.0, -3.0, -2.0, -2.0]]), 2)
+        tensor([[-1., -inf, -2., -2.]])
+    """
+    least = log_probs.topk(min(count, log_probs.shape[1]), dim=1).values[:, -1:]
+    return log_probs.masked_fill(log_probs < least, -torch.inf)
+
+
+def nucleus(log_probs: Float[Tensor, "R V"], share: int | float) -> Float[Tensor, "R V"]:
+    """The fewest likeliest tokens with this share of the probability; −inf for the others.
+
+    Holtzman et al. (2020), https://arxiv.org/abs/1904.09751, section 3.1. Of equally likely tokens
+    those with the lowest ids are taken.
+
+    Example:
+        >>> nucleus(torch.tensor([[0.2, 0.5, 0.3]]).log(), 0.6).exp()
+        tensor([[0.0000, 0.5000, 0.3000]])
+    """
+    ordered, tokens = log_probs.sort(dim=1, descending=True, stable=True)
+    probs = ordered.double().softmax(dim=1)
+    likelier = probs.cumsum(dim=1) - probs  # the probability of all before
+    beyond = (likelier >= share).scatter(1, tokens, likelier >= share)
+    return log_probs.masked_fill(beyond, -torch.inf)
+
+
+def at_quantile(log_probs: Float[Tensor, "R V"], share: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
+    """The token at which the probabilities, added up from the first token on, pass ``share``.
+
+    Example:
+        >>> thirds = torch.ones(3, 3).log_softmax(1)
+        >>> at_quantile(thirds, torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64))
+        tensor([0, 1, 2])
+    """
+    # A row in which nothing is possible is NaN here, and its token is not counted.
+    sums = log_probs.double().softmax(dim=1).cumsum(dim=1)
+    wanted = (share * sums[:, -1])[:, None]
+    found: Tensor = torch.searchsorted(sums, wanted, right=True)[:, 0]
+    return found.clamp_max(log_probs.shape[1] - 1)
+
+
+def bind_seeds(seeds: Seeds, batch_size: int, device: torch.device) -> Int[Tensor, " B"]:
+    """One seed per sentence.
+
+    Raises:
+        ShapeError: There is not one per sentence.
+
+    Example:
+        >>> bind_seeds(7, 2, torch.device("cpu"))
+        tensor([7, 7])
+    """
+    if isinstance(seeds, int):
+        seeds %= 2**63
+    bound = torch.as_tensor(seeds, dtype=torch.long, device=device)
+    if bound.ndim == 0:
+        bound = bound.expand(batch_size)
+    if bound.shape != (batch_size,):
+        raise ShapeError(
+            f"seeds must be one number, or one per sentence: ({batch_size},); "
+            f"got {tuple(bound.shape)}."
+        )
+    return bound
+
+
+def uniform(seeds: Int[Tensor, " R"], copies: Int[Tensor, " R"], place: int) -> Float[Tensor, " R"]:
+    """Random numbers from 0 up to 1 that are a function of a seed and two places.
+
+    Example:
+        >>> uniform(torch.tensor([7, 7]), torch.tensor([0, 1]), 0)
+        tensor([0.5100, 0.1719], dtype=torch.float64)
+    """
+    bits = _mixed(seeds)
+    for number in (copies, torch.full_like(copies, place)):
+        bits = _mixed(bits ^ _mixed(number))
+    # Fewer bits than a float64 holds: a share of the sum of all is then below it.
+    return _shifted(bits, 12).double() * 2.0**-52
+
+
+# Increment and multipliers of SplitMix64 (Steele et al., 2014); torch's integers are signed.
+_STEP, _ONE, _TWO = (
+    number - 2**64 for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+
+
+def _mixed(number: Int[Tensor, " R"]) -> Int[Tensor, " R"]:
+    """Every bit of the result depends on every bit of a 64-bit number."""
+    bits = number + _STEP
+    bits = (bits ^ _shifted(bits, 30)) * _ONE
+    bits = (bits ^ _shifted(bits, 27)) * _TWO
+    return bits ^ _shifted(bits, 31)
+
+
+def _shifted(bits: Int[Tensor, " R"], count: int) -> Int[Tensor, " R"]:
+    """Shifted to the right, zeros coming in."""
+    shifted: Tensor = (bits >> count) & (2 ** (64 - count) - 1)
+    return shifted

@@ -1,0 +1,110 @@
+"""Tokens as they are chosen, for whoever does not want to wait for the whole answer."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from regard.decoding.hypothesis import check_numbers
+from regard.decoding.rules import Rule, Rulebook
+from regard.decoding.sampling import Draw, bind_seeds
+from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
+from regard.decoding.writing import Choose, likeliest, written
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One token of an answer.
+
+    Attributes:
+        sentence: Which sentence of the batch it answers.
+        token: Its id; that of the end, too.
+        log_prob: Its log-probability.
+        is_last: Whether nothing follows: it is the end, or the answer is as long as it may be.
+    """
+
+    sentence: int
+    token: int
+    log_prob: float
+    is_last: bool
+
+
+def stream(
+    step: Step[StateT],
+    state: StateT,
+    *,
+    batch_size: int,
+    bos_id: int,
+    eos_id: int,
+    max_lengths: Limits,
+    draw: Draw | None = None,
+    min_length: int = 0,
+    forbidden: Iterable[int] = (),
+    rules: Iterable[Rule] = (),
+    device: torch.device | None = None,
+) -> Iterator[Chosen]:
+    """Every token of the answers of `greedy`, or of `sample`, as soon as it is chosen.
+
+    The model goes on when the next token is asked for: nobody who stops asking pays for the rest.
+    Settings are checked at once.
+
+    Args:
+        step: The model: last token and state in, log-probabilities and the next state out.
+        state: The state before the first token, one row per sentence.
+        batch_size: Sentences in the batch, B.
+        bos_id: The token every answer starts after.
+        eos_id: The token that ends an answer.
+        max_lengths: Most tokens of an answer, its end counted; one number, or one per sentence.
+        draw: How to draw, one sample a sentence. None takes the likeliest token.
+        min_length: Fewest tokens of an answer, its end not counted.
+        forbidden: Tokens never to choose, such as padding.
+        rules: What else is kept to, in this order; see ``rules.py``.
+        device: Where the model runs. None is where ``max_lengths`` is, or the default device.
+
+    Returns:
+        The tokens, place by place, those of one place in the order of the sentences.
+
+    Raises:
+        SettingError: A length is out of range, the end is forbidden, or rules contradict.
+        ShapeError: There is not one ``max_lengths`` or seed per sentence.
+        RunError: The model gave NaN.
+
+    Example:
+        >>> class Nothing:
+        ...     def select(self, rows):
+        ...         return self
+        >>> next_token = torch.tensor([1, 2, 3, 0])
+        >>> def count(token, state):
+        ...     return torch.eye(4)[next_token[token]].log(), state
+        >>> tokens = stream(count, Nothing(), batch_size=1, bos_id=1, eos_id=0, max_lengths=9)
+        >>> next(tokens)
+        Chosen(sentence=0, token=2, log_prob=0.0, is_last=False)
+        >>> [(one.token, one.is_last) for one in tokens]
+        [(3, False), (0, True)]
+    """
+    limits = bind_limits(max_lengths, batch_size, device)
+    allowed = Allowed(eos_id, min_length, forbidden, limits.device)
+    if draw is not None:
+        bind_seeds(draw.seeds, batch_size, limits.device)  # one per sentence
+    choose: Choose = likeliest if draw is None else draw
+    if not batch_size:
+        return iter(())
+
+    @torch.no_grad()
+    def chosen() -> Iterator[Chosen]:
+        for choice in choices:
+            check_numbers(choice.log_prob)
+            columns = (choice.answers, choice.token, choice.log_prob, choice.is_last)
+            shown = (column[choice.is_open].tolist() for column in columns)
+            yield from (Chosen(*one) for one in zip(*shown, strict=True))
+
+    choices = written(
+        step,
+        state,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        limits=limits,
+        rulebook=Rulebook(allowed, rules, limits, eos_id),
+        choose=choose,
+    )
+    return chosen()

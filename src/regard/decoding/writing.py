@@ -1,0 +1,151 @@
+"""Answers written token by token: what greedy search, samples and streams share."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.decoding.hypothesis import Hypothesis, check_numbers
+from regard.decoding.rules import Rulebook
+from regard.decoding.step import StateT, Step
+
+# Rows of finished answers are dropped once they are this share of the batch: copying the state
+# of the others costs about as much as a few steps over the rows that are dropped.
+_IDLE_SHARE = 1 / 6
+
+# (log-probabilities, which answer each row writes, place of the token) -> its log-probability,
+# and the token.
+Choose = Callable[
+    [Float[Tensor, "R V"], Int[Tensor, " R"], int], tuple[Float[Tensor, " R"], Int[Tensor, " R"]]
+]
+
+
+def likeliest(
+    log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], place: int
+) -> tuple[Float[Tensor, " R"], Int[Tensor, " R"]]:
+    """Chooses the likeliest token; of equal ones that with the lowest id.
+
+    Example:
+        >>> likeliest(torch.tensor([[-3.0, -1.0, -1.0]]), torch.tensor([0]), 0)[1]
+        tensor([1])
+    """
+    best = log_probs.max(dim=1)
+    return best.values, best.indices
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One token more for every answer that is being written.
+
+    Attributes:
+        answers: Which answer each row writes.
+        token: The token chosen.
+        log_prob: Its log-probability.
+        is_open: Which rows it counts for: the others were finished before and are not yet dropped.
+        ended: Where it is the end.
+        is_last: Where nothing follows: the end, or the longest length.
+    """
+
+    answers: Int[Tensor, " R"]
+    token: Int[Tensor, " R"]
+    log_prob: Float[Tensor, " R"]
+    is_open: Bool[Tensor, " R"]
+    ended: Bool[Tensor, " R"]
+    is_last: Bool[Tensor, " R"]
+
+
+def written(
+    step: Step[StateT],
+    state: StateT,
+    *,
+    bos_id: int,
+    eos_id: int,
+    limits: Int[Tensor, " A"],
+    rulebook: Rulebook,
+    choose: Choose,
+) -> Iterator[Choice]:
+    """One choice after the other, until every answer is finished or at its limit.
+
+    Each row is written as if it were alone: finished ones are only dropped.
+
+    Args:
+        step: The model: last token and state in, log-probabilities and the next state out.
+        state: The state before the first token, one row per answer.
+        bos_id: The token every answer starts after.
+        eos_id: The token that ends an answer.
+        limits: The longest length of each answer, A.
+        rulebook: What is kept to.
+        choose: How a token is chosen.
+    """
+    answers = torch.arange(len(limits), device=limits.device)
+    open_rows = torch.ones_like(answers, dtype=torch.bool)
+    token = torch.full_like(answers, bos_id)
+    before = token.new_zeros(len(limits), 0)  # kept only if there are rules to read it
+    for length in range(1, int(limits.max()) + 1):
+        log_probs, state = step(token, state)
+        log_probs = rulebook.keep(log_probs, length, before, answers)
+        best, token = choose(log_probs, answers, length - 1)
+        is_open = open_rows & (best != -torch.inf)
+        ended = token == eos_id
+        open_rows = is_open & ~ended & (limits[answers] > length)
+        yield Choice(answers, token, best, is_open, ended, ~open_rows)
+        left = int(open_rows.sum())
+        if not left:
+            return
+        if rulebook.rules:
+            before = torch.cat([before, token[:, None]], dim=1)
+        if left <= len(answers) * (1 - _IDLE_SHARE):
+            rows = open_rows.nonzero().squeeze(1)
+            state = state.select(rows)
+            answers, token, open_rows = answers[rows], token[rows], open_rows[rows]
+            before = before[rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What has been chosen so far, one row per answer."""
+
+    tokens: Int[Tensor, "A T"]
+    lengths: Int[Tensor, " A"]  # choices made, the end counted
+    log_probs: Float[Tensor, " A"]
+    finished: Bool[Tensor, " A"]
+
+    @classmethod
+    def empty(cls, limits: Int[Tensor, " A"]) -> "Answers":
+        """Answers of which nothing is written yet."""
+        count, device = len(limits), limits.device
+        return cls(
+            torch.zeros(count, int(limits.max()), dtype=torch.long, device=device),
+            torch.zeros(count, dtype=torch.long, device=device),
+            torch.zeros(count, dtype=torch.float64, device=device),
+            torch.zeros(count, dtype=torch.bool, device=device),
+        )
+
+    def add(self, length: int, choice: Choice) -> None:
+        """Take one choice into the answers of the rows that are still open."""
+        answers, is_open = choice.answers, choice.is_open
+        self.tokens[answers, length - 1] = choice.token
+        self.lengths[answers] += is_open.long()
+        self.log_probs[answers] += choice.log_prob.double().where(is_open, 0.0)
+        self.finished[answers] |= is_open & choice.ended
+
+    def collect(self, penalties: list[float]) -> list[Hypothesis]:
+        """One hypothesis per answer."""
+        check_numbers(self.log_probs)
+        return [
+            Hypothesis(
+                tokens=tuple(tokens[: length - finished]),
+                score=log_prob / penalties[length],
+                log_prob=log_prob,
+                finished=finished,
+            )
+            for tokens, length, log_prob, finished in zip(
+                self.tokens.tolist(),
+                self.lengths.tolist(),
+                self.log_probs.tolist(),
+                self.finished.tolist(),
+                strict=True,
+            )
+        ]
