@@ -47,6 +47,9 @@ class Problem(Exception):  # noqa: N818  (it is an answer)
     headers: Mapping[str, str] = field(default_factory=dict)
     code: str | None = None
 
+    def __str__(self) -> str:
+        return self.message
+
     def body(self) -> bytes:
         r"""The answer's JSON.
 
