@@ -1,6 +1,9 @@
 """Searches over a step function: from a model's log-probabilities to its answers."""
 
 from regard.decoding.beam import beam
+from regard.decoding.constraints import Required
+from regard.decoding.coverage import CoveragePenalty, Covered
+from regard.decoding.diverse import Diverse
 from regard.decoding.greedy import greedy
 from regard.decoding.hypothesis import (
     LENGTH_PENALTIES,
@@ -10,6 +13,7 @@ from regard.decoding.hypothesis import (
     LengthPenalty,
 )
 from regard.decoding.minimum_bayes_risk import Judged, minimum_bayes_risk
+from regard.decoding.ranking import Ranking
 from regard.decoding.rules import (
     Avoid,
     NoRepeatedNgrams,
@@ -28,6 +32,9 @@ __all__ = [
     "Average",
     "Avoid",
     "Chosen",
+    "CoveragePenalty",
+    "Covered",
+    "Diverse",
     "Draw",
     "Gnmt",
     "Hypothesis",
@@ -36,7 +43,9 @@ __all__ = [
     "Limits",
     "NoRepeatedNgrams",
     "Prefix",
+    "Ranking",
     "RepetitionPenalty",
+    "Required",
     "Rule",
     "Scored",
     "State",

@@ -1,15 +1,15 @@
 """The best answers among those that keep up with the K likeliest beginnings."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.checks import check_at_least
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
+from regard.decoding.ranking import Beams, Likeliest, Ranked, Ranking
+from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
 from regard.errors import SettingError
 
@@ -28,6 +28,9 @@ def beam(
     n_best: int = 1,
     min_length: int = 0,
     forbidden: Iterable[int] = (),
+    rules: Iterable[Rule] = (),
+    ranking: Ranking | None = None,
+    bonus: Callable[[StateT], Float[Tensor, " R"]] | None = None,
     device: torch.device | None = None,
 ) -> list[list[Hypothesis]]:
     """The ``n_best`` answers that beam search finds for every sentence of a batch.
@@ -58,6 +61,12 @@ def beam(
         n_best: Answers wanted per sentence, at most K.
         min_length: Fewest tokens of an answer, its end not counted.
         forbidden: Tokens never to choose, such as padding.
+        rules: What else is kept to, in this order; see ``rules.py``. The log-probability of an
+            answer is that which they leave.
+        ranking: How what goes on is chosen: `Required` words, `Diverse` groups. None takes the
+            likeliest.
+        bonus: What is added to an answer's score, given the state that predicted its last token;
+            never above zero. See `CoveragePenalty`.
         device: Where the model runs. None is where ``max_lengths`` is, or the default device.
 
     Returns:
@@ -66,7 +75,7 @@ def beam(
         search met no more.
 
     Raises:
-        SettingError: A setting is out of range, or the end is forbidden.
+        SettingError: A setting is out of range, the end is forbidden, or rules contradict.
         ShapeError: There is not one ``max_lengths`` per sentence.
         RunError: The model gave NaN.
 
@@ -92,133 +101,68 @@ def beam(
     limits = bind_limits(max_lengths, batch_size, device)
     if not batch_size:
         return []
+    ranking = Likeliest() if ranking is None else ranking
+    ranking.check(limits, beam_size, eos_id)
+    groups = ranking.num_groups
     allowed = Allowed(eos_id, min_length, forbidden, limits.device)
-    answers = _Answers(batch_size, n_best, divisors(length_penalty, int(limits.max())), limits)
-    beams = _Beams.start(batch_size, limits.device)
-    token = torch.full((batch_size,), bos_id, device=limits.device)
+    rulebook = Rulebook(allowed, rules, limits, eos_id, copies=groups)
+    width = beam_size // groups
+    if groups > 1:
+        limits = limits.repeat_interleave(groups)
+        sentences = torch.arange(batch_size, device=limits.device)
+        state = state.select(sentences.repeat_interleave(groups))
+    penalties = divisors(length_penalty, int(limits.max()))
+    answers = _Answers(min(n_best, width), penalties, limits)
+    beams = Beams.start(len(limits), limits.device)
+    token = torch.full((len(limits),), bos_id, device=limits.device)
     for length in range(1, int(limits.max()) + 1):
         log_probs, state = step(token, state)
-        ranked = _rank(beams, allowed.keep(log_probs, length), beam_size, eos_id)
-        answers.finish(beams, ranked, length)
+        if length == 1:
+            ranking.check_rules(rulebook, log_probs)
+        log_probs = rulebook.keep(log_probs, length, *beams.rows())
+        ranked = ranking.rank(beams, log_probs, beam_size=width, eos_id=eos_id, limits=limits)
+        gains = None if bonus is None else bonus(state).double().view(beams.log_probs.shape)
+        answers.finish(beams, ranked, length, gains)
         longer = beams.extend(ranked)
-        stops = answers.stops(beams.sentences, longer.log_probs[:, 0], length, beam_size)
+        stops = answers.stops(beams.sentences, longer.log_probs.amax(dim=1), length, width)
         if bool(stops.any()):
-            answers.close(beams, longer, stops, length)
+            answers.close(beams, longer, ranked, stops, length, gains)
             if bool(stops.all()):
                 break
         # The rows of the sentences that go on, each beam with the state of the one it extends.
         going = (~stops).nonzero().squeeze(1)
-        width = beams.log_probs.shape[1]
-        rows = (ranked.going_origins[going] + going[:, None] * width).flatten()
+        rows = (ranked.going_origins[going] + going[:, None] * beams.log_probs.shape[1]).flatten()
         if not torch.equal(rows, torch.arange(len(token), device=rows.device)):
             state = state.select(rows)
         beams = longer.select(going)
         token = beams.tokens[:, :, -1].flatten()
-    return answers.collect()
-
-
-@dataclass(frozen=True, slots=True)
-class _Beams:
-    """The unfinished beginnings of the sentences still searched, likeliest first."""
-
-    sentences: Int[Tensor, " A"]  # which of the whole batch
-    tokens: Int[Tensor, "A K T"]
-    log_probs: Float[Tensor, "A K"]  # -inf for a place without a beginning
-
-    @classmethod
-    def start(cls, batch_size: int, device: torch.device) -> "_Beams":
-        """One empty beginning per sentence."""
-        return cls(
-            torch.arange(batch_size, device=device),
-            torch.zeros(batch_size, 1, 0, dtype=torch.long, device=device),
-            torch.zeros(batch_size, 1, dtype=torch.float64, device=device),
-        )
-
-    def extend(self, ranked: "_Ranked") -> "_Beams":
-        """The beginnings one token longer."""
-        origins = ranked.going_origins[:, :, None].expand(-1, -1, self.tokens.shape[2])
-        tokens = torch.cat([self.tokens.gather(1, origins), ranked.going_tokens[:, :, None]], dim=2)
-        return _Beams(self.sentences, tokens, ranked.going_log_probs)
-
-    def select(self, rows: Int[Tensor, " R"]) -> "_Beams":
-        return _Beams(self.sentences[rows], self.tokens[rows], self.log_probs[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """The best extensions of each sentence: all of the first K, and the K that go on."""
-
-    ends: Bool[Tensor, "A K"]  # which of the first K are ended answers
-    origins: Int[Tensor, "A K"]  # the beginning that each extends
-    log_probs: Float[Tensor, "A K"]
-    going_origins: Int[Tensor, "A K"]
-    going_tokens: Int[Tensor, "A K"]
-    going_log_probs: Float[Tensor, "A K"]
-
-
-def _rank(beams: _Beams, log_probs: Float[Tensor, "R V"], beam_size: int, eos_id: int) -> _Ranked:
-    """The best extensions of all beginnings, by log-probability."""
-    A, width = beams.log_probs.shape
-    # K tokens that do not end a beginning, and its end where that ranks among the first K, are
-    # among its best K + 1.
-    values, tokens = _best(log_probs, min(beam_size + 1, log_probs.shape[1]))
-    totals = (
-        values.double().view(A, width, values.shape[1]) + beams.log_probs[:, :, None]
-    ).flatten(1)
-    tokens = tokens.reshape(A, -1)
-    missing = max(0, 2 * beam_size - totals.shape[1])
-    totals, tokens = F.pad(totals, (0, missing), value=-torch.inf), F.pad(tokens, (0, missing))
-    totals, order = totals.sort(dim=1, descending=True, stable=True)
-    totals, order = totals[:, : 2 * beam_size], order[:, : 2 * beam_size]
-    tokens = tokens.gather(1, order)
-    origins = (order // (values.shape[1])).clamp_max(width - 1)
-    ends = tokens == eos_id
-    going = ends.byte().sort(dim=1, stable=True).indices[:, :beam_size]
-    return _Ranked(
-        ends=(ends & (totals != -torch.inf))[:, :beam_size],
-        origins=origins[:, :beam_size],
-        log_probs=totals[:, :beam_size],
-        going_origins=origins.gather(1, going),
-        going_tokens=tokens.gather(1, going),
-        # Where all but K candidates end, an ended one may be among these: it does not go on.
-        going_log_probs=totals.masked_fill(ends, -torch.inf).gather(1, going),
-    )
-
-
-def _best(
-    log_probs: Float[Tensor, "R V"], count: int
-) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"]]:
-    """The ``count`` likeliest tokens of each row; of equal ones those with the lowest ids."""
-    values, tokens = log_probs.topk(min(count + 1, log_probs.shape[1]), dim=1)
-    # topk leaves the order of equal values open, which a stable sort does not.
-    tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] != -torch.inf)).any(dim=1)
-    if bool(tied.any()):
-        exact = log_probs[tied].sort(dim=1, descending=True, stable=True)
-        values[tied] = exact.values[:, : values.shape[1]]
-        tokens[tied] = exact.indices[:, : tokens.shape[1]]
-    return values[:, :count], tokens[:, :count]
+    return answers.collect(groups, n_best)
 
 
 class _Answers:
     """The answers met so far, of every sentence of the batch."""
 
-    def __init__(
-        self, batch_size: int, n_best: int, penalties: list[float], limits: Int[Tensor, " B"]
-    ) -> None:
+    def __init__(self, n_best: int, penalties: list[float], limits: Int[Tensor, " B"]) -> None:
         self._penalties = penalties
         self._limits = limits
         largest = torch.tensor(penalties, dtype=torch.float64, device=limits.device)
         self._largest_penalty = largest.cummax(0).values[limits]  # (B,)
         # The best scores of finished answers, so that stopping is decided without a loop.
-        self._scores = largest.new_full((batch_size, n_best), -torch.inf)
+        self._scores = largest.new_full((len(limits), n_best), -torch.inf)
         self._counts = torch.zeros_like(limits)
-        self._found: list[list[Hypothesis]] = [[] for _ in range(batch_size)]
+        self._found: list[list[Hypothesis]] = [[] for _ in limits]
 
-    def finish(self, beams: _Beams, ranked: _Ranked, length: int) -> None:
-        """Take the answers that ended with this step."""
+    def finish(
+        self, beams: Beams, ranked: Ranked, length: int, gains: Float[Tensor, "A W"] | None
+    ) -> None:
+        """Take the answers that ended with this step; ``gains`` is the bonus of each beginning."""
         if not bool(ranked.ends.any()):
             return
-        scores = (ranked.log_probs / self._penalties[length]).masked_fill(~ranked.ends, -torch.inf)
+        scores = ranked.log_probs / self._penalties[length]
+        if gains is not None:
+            gains = gains.gather(1, ranked.origins)
+            scores = scores + gains
+        scores = scores.masked_fill(~ranked.ends, -torch.inf)
         known = torch.cat([self._scores[beams.sentences], scores], dim=1)
         self._scores[beams.sentences] = known.topk(self._scores.shape[1], dim=1).values
         self._counts[beams.sentences] += ranked.ends.sum(dim=1)
@@ -228,6 +172,7 @@ class _Answers:
             beams.tokens[rows, ranked.origins[rows, places]],
             ranked.log_probs[rows, places],
             length,
+            None if gains is None else gains[rows, places],
             finished=True,
         )
 
@@ -246,14 +191,30 @@ class _Answers:
             | (self._limits[sentences] <= length)
         )
 
-    def close(self, beams: _Beams, longer: _Beams, stops: Bool[Tensor, " A"], length: int) -> None:
+    def close(
+        self,
+        beams: Beams,
+        longer: Beams,
+        ranked: Ranked,
+        stops: Bool[Tensor, " A"],
+        length: int,
+        gains: Float[Tensor, "A W"] | None,
+    ) -> None:
         """Fill the places of the sentences that stop with what is unfinished there."""
         check_numbers(longer.log_probs)
         n_best = self._scores.shape[1]
         few = stops & (self._counts[beams.sentences] < n_best)
         # Where nothing could follow and nothing had ended, the last beginnings are the answer.
-        stuck = few & (longer.log_probs[:, 0] == -torch.inf) & (self._counts[beams.sentences] == 0)
-        for these, source, choices in ((few, longer, length), (stuck, beams, length - 1)):
+        stuck = (
+            few
+            & (longer.log_probs.amax(dim=1) == -torch.inf)
+            & (self._counts[beams.sentences] == 0)
+        )
+        later = None if gains is None else gains.gather(1, ranked.going_origins)
+        for these, source, choices, gained in (
+            (few, longer, length, later),
+            (stuck, beams, length - 1, gains),
+        ):
             if bool(these.any()):
                 usable = these[:, None] & (source.log_probs != -torch.inf)
                 rows, places = usable.nonzero(as_tuple=True)
@@ -262,6 +223,7 @@ class _Answers:
                     source.tokens[rows, places],
                     source.log_probs[rows, places],
                     choices,
+                    None if gained is None else gained[rows, places],
                     finished=False,
                 )
 
@@ -271,26 +233,33 @@ class _Answers:
         tokens: Int[Tensor, "J T"],
         log_probs: Float[Tensor, " J"],
         length: int,
+        gains: Float[Tensor, " J"] | None,
         *,
         finished: bool,
     ) -> None:
         penalty = self._penalties[length]
-        for sentence, ids, log_prob in zip(
-            sentences.tolist(), tokens.tolist(), log_probs.tolist(), strict=True
-        ):
+        gained = torch.zeros_like(log_probs) if gains is None else gains
+        columns = (sentences, tokens, log_probs, gained)
+        for sentence, ids, log_prob, gain in zip(*(c.tolist() for c in columns), strict=True):
             self._found[sentence].append(
                 Hypothesis(
                     tokens=tuple(ids),
-                    score=log_prob / penalty,
+                    score=log_prob / penalty + gain,
                     log_prob=log_prob,
                     finished=finished,
                 )
             )
 
-    def collect(self) -> list[list[Hypothesis]]:
+    def collect(self, groups: int, n_best: int) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""
-        n_best = self._scores.shape[1]
-        return [
-            sorted(found, key=lambda one: (not one.finished, -one.score))[:n_best]
-            for found in self._found
-        ]
+        collected = []
+        for first in range(0, len(self._found), groups):
+            met = [one for found in self._found[first : first + groups] for one in found]
+            met.sort(key=lambda one: (not one.finished, -one.score))
+            if groups > 1:  # that have met the same
+                first_met: dict[tuple[tuple[int, ...], bool], Hypothesis] = {}
+                for one in met:
+                    first_met.setdefault((one.tokens, one.finished), one)
+                met = list(first_met.values())
+            collected.append(met[:n_best])
+        return collected

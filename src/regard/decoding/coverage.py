@@ -1,0 +1,125 @@
+"""A beam that likes answers which have looked at the whole source."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.attention import Seen, observe, weights
+from regard.attention.observing import current_observer
+from regard.checks import check_at_least
+from regard.decoding.step import StateT, Step
+from regard.errors import SettingError
+
+# Attention below this counts as this: a place that a window never reached is not infinitely bad.
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Covered(Generic[StateT]):
+    """The model's state, and how much every place of the source was looked at.
+
+    Attributes:
+        state: The model's.
+        seen: The weights of all steps so far, added up; no columns before the first.
+        lengths: Real places of each source.
+    """
+
+    state: StateT
+    seen: Float[Tensor, "R S"]
+    lengths: Int[Tensor, " R"]
+
+    def select(self, rows: Int[Tensor, " K"]) -> "Covered[StateT]":
+        """The state of these rows, in this order."""
+        return Covered(self.state.select(rows), self.seen[rows], self.lengths[rows])
+
+
+class CoveragePenalty(Generic[StateT]):
+    """A model's step that adds up what it looks at, and what an answer loses by looking away.
+
+    ``weight · Σ_i log(min(Σ_j p_ij, 1))`` over the places i of the source, where p_ij is the
+    attention of the j-th prediction (that of the end, too), over heads and layers averaged:
+    equation 14 of Wu et al. (2016), https://arxiv.org/abs/1609.08144.
+
+    Drive a beam with ``step`` and ``start(state, lengths)``, and give it ``bonus``.
+
+    Args:
+        step: The model's step.
+        weight: How much it counts, β; 0.2 in the paper.
+        layers: Whose attention to the source counts; None takes all layers.
+
+    Raises:
+        SettingError: The weight is negative; while searching, if the model has no such attention.
+
+    Example:
+        >>> from regard.decoding import beam
+        >>> from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig
+        >>> sizes = RnnSeq2SeqConfig(embed_dim=5, hidden_dim=6, attention_dim=7)
+        >>> model = RnnSeq2Seq(sizes, source_vocab=11, target_vocab=13).eval()
+        >>> cover, lengths = CoveragePenalty(model.step), torch.tensor([3])
+        >>> state = cover.start(model.start(torch.tensor([[4, 5, 6]]), lengths), lengths)
+        >>> found = beam(cover.step, state, bonus=cover.bonus, batch_size=1, bos_id=2, eos_id=3,
+        ...     max_lengths=5)
+    """
+
+    def __init__(
+        self,
+        step: Step[StateT],
+        *,
+        weight: int | float = 0.2,
+        layers: Sequence[int] | None = None,
+    ) -> None:
+        check_at_least("weight", weight, 0)
+        self._step = step
+        self._weight = weight
+        self._layers = layers
+
+    def start(self, state: StateT, lengths: Int[Tensor, " B"]) -> Covered[StateT]:
+        """The state to begin with; ``lengths`` are those of the sources."""
+        return Covered(state, torch.zeros(len(lengths), 0, device=lengths.device), lengths)
+
+    def step(
+        self, token: Int[Tensor, " R"], covered: Covered[StateT]
+    ) -> tuple[Float[Tensor, "R V"], Covered[StateT]]:
+        """The model's step."""
+        outer, calls = current_observer(), list[Seen]()
+
+        def note(seen: Seen) -> None:
+            if seen.kind == "cross" and (self._layers is None or seen.layer in self._layers):
+                calls.append(seen)
+            if outer is not None:
+                outer(seen)
+
+        with observe(note):
+            log_probs, state = self._step(token, covered.state)
+        if not calls:
+            raise SettingError(
+                "model must attend to its source for a coverage penalty; this one does not"
+                f"{'' if self._layers is None else f' in layers {list(self._layers)}'}."
+            )
+        looked = torch.stack([_looked(seen, len(token)) for seen in calls]).mean(dim=0)
+        seen = covered.seen if covered.seen.shape[1] else torch.zeros_like(looked)
+        return log_probs, Covered(state, seen + looked, covered.lengths)
+
+    def bonus(self, covered: Covered[StateT]) -> Float[Tensor, " R"]:
+        """What is added to the score of an answer that ends here; never above zero."""
+        places = torch.arange(covered.seen.shape[1], device=covered.seen.device)
+        lost = covered.seen.clamp(_LEAST, 1).log()
+        is_real = places < covered.lengths[:, None]
+        return self._weight * lost.where(is_real, 0.0).sum(dim=1)
+
+
+def _looked(seen: Seen, rows: int) -> Float[Tensor, "R S"]:
+    """The weights of the one query of each row, over its heads averaged."""
+    found = weights(
+        seen.query,
+        seen.key,
+        score=seen.score,
+        mask=seen.mask,
+        bias=seen.bias,
+        weighting=seen.weighting,
+    )
+    return found.float().reshape(rows, -1, found.shape[-1]).mean(dim=1)

@@ -1,0 +1,167 @@
+"""Which beginnings a beam goes on with: the likeliest ones, unless someone says otherwise."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.decoding.rules import Rulebook
+
+
+@dataclass(frozen=True, slots=True)
+class Beams:
+    """The unfinished beginnings of the sentences still searched, best first."""
+
+    sentences: Int[Tensor, " A"]  # which of the whole batch
+    tokens: Int[Tensor, "A K T"]
+    log_probs: Float[Tensor, "A K"]  # -inf for a place without a beginning
+
+    @classmethod
+    def start(cls, batch_size: int, device: torch.device) -> "Beams":
+        """One empty beginning per sentence."""
+        return cls(
+            torch.arange(batch_size, device=device),
+            torch.zeros(batch_size, 1, 0, dtype=torch.long, device=device),
+            torch.zeros(batch_size, 1, dtype=torch.float64, device=device),
+        )
+
+    def extend(self, ranked: "Ranked") -> "Beams":
+        """The beginnings one token longer."""
+        origins = ranked.going_origins[:, :, None].expand(-1, -1, self.tokens.shape[2])
+        tokens = torch.cat([self.tokens.gather(1, origins), ranked.going_tokens[:, :, None]], dim=2)
+        return Beams(self.sentences, tokens, ranked.going_log_probs)
+
+    def select(self, rows: Int[Tensor, " R"]) -> "Beams":
+        """The beginnings of these rows, in this order."""
+        return Beams(self.sentences[rows], self.tokens[rows], self.log_probs[rows])
+
+    def rows(self) -> tuple[Int[Tensor, "R T"], Int[Tensor, " R"]]:
+        """The tokens of every beginning, and which sentence it answers."""
+        width = self.log_probs.shape[1]
+        return self.tokens.flatten(0, 1), self.sentences.repeat_interleave(width)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The best extensions of each sentence: all of the first K, and the K that go on."""
+
+    ends: Bool[Tensor, "A K"]  # which of the first K are ended answers
+    origins: Int[Tensor, "A K"]  # the beginning that each extends
+    log_probs: Float[Tensor, "A K"]
+    going_origins: Int[Tensor, "A K"]
+    going_tokens: Int[Tensor, "A K"]
+    going_log_probs: Float[Tensor, "A K"]
+
+
+@runtime_checkable
+class Ranking(Protocol):
+    """How a beam search chooses what goes on."""
+
+    @property
+    def num_groups(self) -> int:
+        """Searches of every sentence that go side by side and share the beam."""
+
+    def check(self, limits: Int[Tensor, " B"], beam_size: int, eos_id: int) -> None:
+        """Raise if it cannot be had; before the search."""
+
+    def check_rules(self, rulebook: Rulebook, like: Float[Tensor, "R V"]) -> None:
+        """Raise if it and the rules contradict; with the first log-probabilities."""
+
+    def rank(
+        self,
+        beams: Beams,
+        log_probs: Float[Tensor, "R V"],
+        *,
+        beam_size: int,
+        eos_id: int,
+        limits: Int[Tensor, " B"],
+    ) -> Ranked:
+        """The extensions of all beginnings that are taken, best first."""
+
+
+class Likeliest:
+    """Takes the likeliest extensions."""
+
+    num_groups = 1
+
+    def check(self, limits: Int[Tensor, " B"], beam_size: int, eos_id: int) -> None:
+        """Any search will do."""
+
+    def check_rules(self, rulebook: Rulebook, like: Float[Tensor, "R V"]) -> None:
+        """Any rules will do."""
+
+    def rank(
+        self,
+        beams: Beams,
+        log_probs: Float[Tensor, "R V"],
+        *,
+        beam_size: int,
+        eos_id: int,
+        limits: Int[Tensor, " B"] | None = None,
+    ) -> Ranked:
+        """The best extensions of all beginnings, by log-probability."""
+        A, width = beams.log_probs.shape
+        # K tokens that do not end a beginning, and its end where that ranks among the first K, are
+        # among its best K + 1.
+        values, tokens = best(log_probs, min(beam_size + 1, log_probs.shape[1]))
+        totals = values.double().view(A, width, -1) + beams.log_probs[:, :, None]
+        return take(totals, tokens.view(totals.shape), _by_log_prob, beam_size, eos_id)
+
+
+def take(
+    totals: Float[Tensor, "A W N"],
+    tokens: Int[Tensor, "A W N"],
+    order: Callable[[Float[Tensor, "A J"]], Int[Tensor, "A J"]],
+    beam_size: int,
+    eos_id: int,
+) -> Ranked:
+    """The first candidates in an order, and the first of them that go on.
+
+    Args:
+        totals: The log-probability of every candidate, N for each beginning.
+        tokens: The token it adds.
+        order: Their places, first taken first, given all totals of a sentence and perhaps some
+            −inf more; at most one candidate of a beginning may be its end.
+        beam_size: How many are taken, K.
+        eos_id: The token that ends an answer.
+    """
+    _, width, N = totals.shape
+    flat, added = totals.flatten(1), tokens.flatten(1)
+    missing = max(0, 2 * beam_size - flat.shape[1])
+    flat, added = F.pad(flat, (0, missing), value=-torch.inf), F.pad(added, (0, missing))
+    places = order(flat)[:, : 2 * beam_size]
+    chosen, added = flat.gather(1, places), added.gather(1, places)
+    origins = (places // N).clamp_max(width - 1)
+    ends = added == eos_id
+    going = ends.byte().sort(dim=1, stable=True).indices[:, :beam_size]
+    return Ranked(
+        ends=(ends & (chosen != -torch.inf))[:, :beam_size],
+        origins=origins[:, :beam_size],
+        log_probs=chosen[:, :beam_size],
+        going_origins=origins.gather(1, going),
+        going_tokens=added.gather(1, going),
+        # Where all but K candidates end, an ended one may be among these: it does not go on.
+        going_log_probs=chosen.masked_fill(ends, -torch.inf).gather(1, going),
+    )
+
+
+def _by_log_prob(totals: Float[Tensor, "A J"]) -> Int[Tensor, "A J"]:
+    return totals.sort(dim=1, descending=True, stable=True).indices
+
+
+def best(
+    log_probs: Float[Tensor, "R V"], count: int
+) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"]]:
+    """The ``count`` likeliest tokens of each row; of equal ones those with the lowest ids."""
+    values, tokens = log_probs.topk(min(count + 1, log_probs.shape[1]), dim=1)
+    # topk leaves the order of equal values open, which a stable sort does not.
+    tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] != -torch.inf)).any(dim=1)
+    if bool(tied.any()):
+        exact = log_probs[tied].sort(dim=1, descending=True, stable=True)
+        values[tied] = exact.values[:, : values.shape[1]]
+        tokens[tied] = exact.indices[:, : tokens.shape[1]]
+    return values[:, :count], tokens[:, :count]
