@@ -252,14 +252,17 @@ class _Answers:
 
     def collect(self, groups: int, n_best: int) -> list[list[Hypothesis]]:
         """The best of each sentence; equal ones in the order in which they were met."""
-        collected = []
+        collected, K = [], self._scores.shape[1]
         for first in range(0, len(self._found), groups):
-            met = [one for found in self._found[first : first + groups] for one in found]
-            met.sort(key=lambda one: (not one.finished, -one.score))
-            if groups > 1:  # that have met the same
+            met = [one for found in self._found[first : first + groups] for one in _best(found, K)]
+            if groups > 1:  # that may have met the same
                 first_met: dict[tuple[tuple[int, ...], bool], Hypothesis] = {}
                 for one in met:
                     first_met.setdefault((one.tokens, one.finished), one)
                 met = list(first_met.values())
-            collected.append(met[:n_best])
+            collected.append(_best(met, n_best))
         return collected
+
+
+def _best(answers: list[Hypothesis], count: int) -> list[Hypothesis]:
+    return sorted(answers, key=lambda one: (not one.finished, -one.score))[:count]

@@ -80,9 +80,9 @@ def sample(
         ...         return self
         >>> fair = torch.tensor([0.0, 0.5, 0.5]).log()
         >>> tosses = sample(lambda token, state: (fair.expand(len(token), -1), state), Nothing(),
-        ...     batch_size=1, bos_id=1, eos_id=0, max_lengths=3, num_samples=4, seeds=7)[0]
+        ...     batch_size=1, bos_id=1, eos_id=0, max_lengths=3, num_samples=4, seeds=3)[0]
         >>> [toss.tokens for toss in tosses]
-        [(2, 1, 2), (1, 1, 2), (1, 2, 2), (1, 1, 2)]
+        [(1, 1, 2), (2, 2, 1), (2, 1, 2), (2, 2, 2)]
     """
     check_at_least("num_samples", num_samples, 1)
     limits = bind_limits(max_lengths, batch_size, device)
@@ -232,11 +232,11 @@ def uniform(seeds: Int[Tensor, " R"], copies: Int[Tensor, " R"], place: int) -> 
 
     Example:
         >>> uniform(torch.tensor([7, 7]), torch.tensor([0, 1]), 0)
-        tensor([0.5100, 0.1719], dtype=torch.float64)
+        tensor([0.6094, 0.1680], dtype=torch.float64)
     """
     bits = _mixed(seeds)
     for number in (copies, torch.full_like(copies, place)):
-        bits = _mixed(bits ^ _mixed(number))
+        bits = _mixed(bits + number * _STEP)
     # Fewer bits than a float64 holds: a share of the sum of all is then below it.
     return _shifted(bits, 12).double() * 2.0**-52
 

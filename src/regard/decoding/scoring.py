@@ -111,7 +111,7 @@ def _scored(
     answers = []
     for tokens, row in zip(said, log_probs.double().tolist(), strict=True):
         known = tuple(row[: len(tokens)])
-        total = sum(known)
+        total = sum(known, 0.0)
         answers.append(
             Scored(tokens[: len(tokens) - ends], known, total, total / penalties[len(tokens)])
         )

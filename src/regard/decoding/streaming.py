@@ -90,9 +90,12 @@ def stream(
     if not batch_size:
         return iter(())
 
-    @torch.no_grad()
     def chosen() -> Iterator[Chosen]:
-        for choice in choices:
+        while True:
+            with torch.no_grad():  # but not while whoever asks has the token
+                choice = next(choices, None)
+            if choice is None:
+                return
             check_numbers(choice.log_prob)
             columns = (choice.answers, choice.token, choice.log_prob, choice.is_last)
             shown = (column[choice.is_open].tolist() for column in columns)

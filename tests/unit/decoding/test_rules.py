@@ -1,0 +1,193 @@
+"""Rules: each by loops, kept by every search, and refused where they contradict."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from regard.decoding import (
+    Avoid,
+    NoRepeatedNgrams,
+    Prefix,
+    RepetitionPenalty,
+    Written,
+    beam,
+    greedy,
+    sample,
+)
+from regard.errors import SettingError
+
+V, R, T = 7, 29, 11
+
+
+@pytest.fixture
+def written():
+    tokens = torch.randint(0, V, (R, T), generator=torch.Generator().manual_seed(1))
+    return Written(tokens, torch.arange(R) % 3)
+
+
+@pytest.fixture
+def log_probs():
+    return torch.randn(R, V, generator=torch.Generator().manual_seed(2)).log_softmax(1)
+
+
+def hidden(log_probs, rule, written):
+    """Which tokens a rule hides; it must leave the others as they are."""
+    kept = rule(log_probs, written)
+    assert torch.equal(kept[kept != -torch.inf], log_probs[kept != -torch.inf])
+    return [{t for t in range(V) if row[t] == -math.inf} for row in kept.tolist()]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 13])
+def test_ngrams_that_would_come_twice_are_hidden(size, log_probs, written):
+    for row, found in zip(
+        written.tokens.tolist(), hidden(log_probs, NoRepeatedNgrams(size), written), strict=True
+    ):
+        ngrams = [tuple(row[i : i + size]) for i in range(T - size + 1)]
+        assert found == {t for t in range(V) if (*row, t)[T + 1 - size :] in ngrams}
+
+
+def test_the_end_of_an_avoided_phrase_is_hidden(log_probs, written):
+    phrases = [(3,), (1, 2), (5, 0, 4), (6, 6), tuple(range(V)) * 2]
+    for row, found in zip(
+        written.tokens.tolist(), hidden(log_probs, Avoid(phrases), written), strict=True
+    ):
+        wanted = {p[-1] for p in phrases for t in (p[-1],) if (*row, t)[-len(p) :] == p}
+        assert found == wanted
+
+
+@pytest.mark.parametrize("penalty", [0.5, 1.7])
+def test_what_is_written_is_penalised_once(penalty, log_probs, written):
+    kept = RepetitionPenalty(penalty)(log_probs, written)
+    for row, before, after in zip(
+        written.tokens.tolist(), log_probs.tolist(), kept.tolist(), strict=True
+    ):
+        wanted = [value * (penalty if t in row else 1) for t, value in enumerate(before)]
+        assert after == pytest.approx(wanted, rel=1e-6)
+
+
+def test_rules_change_nothing_they_are_given(log_probs, written):
+    before = log_probs.clone()
+    for rule in (NoRepeatedNgrams(1), Avoid([[1]]), RepetitionPenalty(2.0), Prefix([[0] * 12] * 3)):
+        assert not torch.equal(rule(log_probs, written), before)
+        assert torch.equal(log_probs, before)
+
+
+def searches(markov, tables, **settings):
+    """What each search answers, with the log-probabilities."""
+    common = {"batch_size": len(tables), "bos_id": markov.bos, "eos_id": markov.eos}
+    common |= {"max_lengths": 7} | settings
+    yield [[one] for one in greedy(markov.step, markov.start(tables), **common)]
+    yield beam(markov.step, markov.start(tables), n_best=3, **common)
+    yield sample(markov.step, markov.start(tables), num_samples=5, **common)
+
+
+@pytest.mark.parametrize("min_length", [0, 3])
+def test_every_search_keeps_every_rule(markov, min_length):
+    tables = markov.random_tables(13, seed=5)
+    prefixes = [[], [2], [3, 1, 2], *[[1]] * 10]
+    rules = [Prefix(prefixes), NoRepeatedNgrams(2), Avoid([[1, 1], [3, 3], [1, 3]])]
+    for found in searches(markov, tables, rules=rules, min_length=min_length):
+        for prefix, answers in zip(prefixes, found, strict=True):
+            for one in answers:
+                assert list(one.tokens[: len(prefix)]) == prefix
+                pairs = list(itertools.pairwise(one.tokens))
+                assert len(set(pairs)) == len(pairs)
+                assert not {(1, 1), (3, 3), (1, 3)} & set(pairs)
+                assert len(one.tokens) >= min_length or not one.finished
+
+
+def test_a_wide_beam_with_rules_is_trying_all_answers_that_keep_them(markov):
+    table = markov.random_tables(1, seed=8)
+    best = []
+    for length in range(5):
+        for tokens in itertools.product((1, 2, 3), repeat=length):
+            pairs = list(itertools.pairwise(tokens))
+            if len(set(pairs)) < len(pairs) or (2, 1) in pairs or tokens[:2] != (3, 2):
+                continue
+            path = (markov.bos, markov.bos, *tokens, markov.eos)
+            steps = zip(path, path[1:], path[2:], strict=False)
+            best.append((sum(table[0][step].item() for step in steps), tokens))
+    found = beam(
+        markov.step,
+        markov.start(table),
+        batch_size=1,
+        bos_id=markov.bos,
+        eos_id=markov.eos,
+        max_lengths=5,
+        beam_size=99,
+        n_best=7,
+        length_penalty=0.0,
+        rules=[Prefix([[3, 2]]), NoRepeatedNgrams(2), Avoid([[2, 1]])],
+    )[0]
+    best.sort(reverse=True)
+    found = [one for one in found if one.finished]
+    assert [one.tokens for one in found] == [tokens for _, tokens in best[:7]]
+    assert [one.log_prob for one in found] == pytest.approx([p for p, _ in best[:7]], abs=1e-5)
+
+
+def test_a_repetition_penalty_counts_in_the_log_probability(markov):
+    tables = markov.random_tables(17, seed=2)
+    rule = RepetitionPenalty(1.5)
+    for found in searches(markov, tables, rules=[rule]):
+        for table, answers in zip(tables, found, strict=True):
+            for one in answers:
+                path = (markov.bos, markov.bos, *one.tokens, *[markov.eos] * one.finished)
+                total = 0.0
+                for place, (a, b, token) in enumerate(zip(path, path[1:], path[2:], strict=False)):
+                    repeated = token in one.tokens[:place]
+                    total += table[a, b, token].item() * (1.5 if repeated else 1)
+                assert one.log_prob == pytest.approx(total, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rules": [Prefix([[1]])]}, "prefixes must be one per sentence: 2; got 1. An empty one"),
+        (
+            {"rules": [Prefix([[], [1] * 8])]},
+            "prefixes must be at most max_lengths long; got 8 tokens for sentence 1, whose answer "
+            "may have 7",
+        ),
+        ({"rules": [Prefix([[1], [1, 0]])]}, "prefixes must not hold eos_id; got 0 for sentence 1"),
+        (
+            {"rules": [Prefix([[], [1, 5]])]},
+            "prefixes must hold tokens from 0 to 4; got 5. Was it encoded with another",
+        ),
+        (
+            {"rules": [Prefix([[], [1, 2, 3]]), Avoid([[2, 3]])]},
+            r"prefixes must not hold what another rule hides; got token 3 at place 2 of "
+            r"\[1, 2, 3\], for sentence 1",
+        ),
+        (
+            {"rules": [NoRepeatedNgrams(1), Prefix([[2, 2], []])]},
+            r"got token 2 at place 1 of \[2, 2\], for sentence 0",
+        ),
+        (
+            {"rules": [Prefix([[3], []])], "forbidden": [3]},
+            r"got token 3 at place 0 of \[3\], for sentence 0",
+        ),
+        ({"rules": [Avoid([[1, 9]])]}, "phrases to avoid must hold tokens from 0 to 4; got 9"),
+    ],
+)
+def test_rules_that_cannot_be_kept_are_refused_by_every_search(markov, settings, message):
+    tables = markov.random_tables(2)
+    common = {"batch_size": 2, "bos_id": markov.bos, "eos_id": markov.eos, "max_lengths": 7}
+    for search in (greedy, beam, sample):
+        with pytest.raises(SettingError, match=message):
+            search(markov.step, markov.start(tables), **common, **settings)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (lambda: RepetitionPenalty(0), "penalty must be above 0; got 0. Use 1 to change nothing"),
+        (lambda: NoRepeatedNgrams(0), "size must be at least 1; got 0"),
+        (lambda: Avoid([[1], []]), "phrases to avoid must hold a token each; got an empty one"),
+    ],
+    ids=["repetition", "ngrams", "avoid"],
+)
+def test_rules_out_of_range_are_refused(rule, message):
+    with pytest.raises(SettingError, match=message):
+        rule()

@@ -1,0 +1,86 @@
+"""Streams: the tokens of greedy search and of samples, no later than they are chosen."""
+
+import pytest
+import torch
+
+from regard.decoding import Draw, NoRepeatedNgrams, Prefix, greedy, sample, stream
+from regard.errors import RunError, SettingError, ShapeError
+
+
+def settings(markov, count):
+    return {"batch_size": count, "bos_id": markov.bos, "eos_id": markov.eos, "max_lengths": 8}
+
+
+def collected(chosen, count, eos):
+    tokens, totals, last = [[] for _ in range(count)], [0.0] * count, [None] * count
+    for one in chosen:
+        assert last[one.sentence] is not True, "a token after the last"
+        tokens[one.sentence].append(one.token)
+        totals[one.sentence] += one.log_prob
+        last[one.sentence] = one.is_last
+    assert all(last)
+    return tokens, totals
+
+
+@pytest.mark.parametrize("rules", [[], [NoRepeatedNgrams(2)]], ids=["plain", "rules"])
+@pytest.mark.parametrize("is_drawn", [False, True])
+def test_a_stream_has_the_tokens_of_the_search(markov, rules, is_drawn):
+    tables = markov.random_tables(23)
+    common = settings(markov, 23) | {"rules": rules, "max_lengths": torch.randint(1, 9, (23,))}
+    seeds = torch.arange(23)
+    draw = Draw(seeds=seeds, top_p=0.9) if is_drawn else None
+    found = stream(markov.step, markov.start(tables), draw=draw, **common)
+    tokens, totals = collected(found, 23, markov.eos)
+    if is_drawn:
+        answers = sample(markov.step, markov.start(tables), seeds=seeds, top_p=0.9, **common)
+        wanted = [one for (one,) in answers]
+    else:
+        wanted = greedy(markov.step, markov.start(tables), **common)
+    assert tokens == [[*one.tokens, *[markov.eos] * one.finished] for one in wanted]
+    assert totals == pytest.approx([one.log_prob for one in wanted], abs=1e-5)
+
+
+def test_the_model_goes_on_only_when_asked_and_keeps_no_graph(markov):
+    tables = markov.random_tables(2).requires_grad_()
+    tables.data[..., markov.eos] = -30.0
+    steps = []
+
+    def counting(token, state):
+        assert not torch.is_grad_enabled()
+        steps.append(len(token))
+        return markov.step(token, state)
+
+    chosen = stream(counting, markov.start(tables), **settings(markov, 2))
+    assert steps == []
+    assert [next(chosen).sentence for _ in range(3)] == [0, 1, 0]
+    assert torch.is_grad_enabled()
+    assert steps == [2, 2]
+    chosen.close()
+    assert steps == [2, 2]
+
+
+def test_no_sentences_give_no_tokens(markov):
+    assert (
+        list(stream(markov.step, markov.start(markov.random_tables(0)), **settings(markov, 0)))
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"max_lengths": 0}, SettingError, "max_lengths must be at least 1; got 0"),
+        ({"rules": [Prefix([[1] * 9] * 2)]}, SettingError, "prefixes must be at most max_lengths"),
+        ({"draw": Draw(seeds=torch.arange(3))}, ShapeError, "seeds must be one number, or one per"),
+    ],
+    ids=["length", "prefix", "seeds"],
+)
+def test_wrong_settings_are_refused_before_the_first_token(markov, changed, error, message):
+    with pytest.raises(error, match=message):
+        stream(markov.step, markov.start(markov.random_tables(2)), **settings(markov, 2) | changed)
+
+
+def test_nan_is_named(markov):
+    tables = markov.random_tables(2) * torch.nan
+    with pytest.raises(RunError, match="log_probs must be numbers; got NaN"):
+        next(stream(markov.step, markov.start(tables), **settings(markov, 2)))
