@@ -86,7 +86,7 @@ def test_a_refusal_is_a_sentence_and_the_next_text_is_shown(inspector: Tab):
 def test_a_mask_is_explained_by_the_server(inspector: Tab):
     look(inspector, "我爱中国")
     inspector.page.click("[data-view=masks]")
-    inspector.page.wait_for_function("document.querySelector('.plan')?.innerText.includes('path')")
+    inspector.page.wait_for_selector(".plan:has-text('path')")
     assert inspector.complaints == []
 
 

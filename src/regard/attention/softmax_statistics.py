@@ -21,6 +21,7 @@ from regard.attention.stripes import Room, Stripe
 PART = 1024
 
 # Scores whose tiles belong to nobody else, so that they may be changed in place.
+_PRODUCTS = (Dot, ScaledDot)
 _OWN_TILES = (
     Additive,
     Bilinear,
@@ -58,15 +59,16 @@ def of_parts(
     block = parts[0]._replace(keys=_joined(parts), veil=None)
     stripe = room.stripe(block)
     own = given.of_block(block)
-    scores = own.scores(job, block)
-    if type(job.score) not in _OWN_TILES or not scores.is_contiguous():
-        scores = scores.clone(memory_format=torch.contiguous_format)
+    scores, unit = _scores(job, block, own, room)
     hidden = _hide(scores, parts)
     places, is_there = best_of(scores, max(1, ask.top))
     top = scores.gather(-1, places[..., :1])
     top.masked_fill_(~is_there[..., :1], torch.finfo(scores.dtype).min)
     # From here on relative to the best one, and of base two, which is three times as fast.
-    scores.sub_(top).mul_(LOG2_E)
+    scores.sub_(top)
+    if unit != 1 / LOG2_E:
+        scores.mul_(unit * LOG2_E)
+    top *= unit
     powers = torch.exp2(scores, out=room.powers(*scores.shape))
     for columns in hidden:
         columns.clamp_min_(_LOWEST)
@@ -91,6 +93,25 @@ def of_parts(
         (powers.gather(-1, places) * share).masked_fill_(~is_there, 0)[..., : ask.top],
         stripe.keys[places].masked_fill_(~is_there, -1)[..., : ask.top],
     )
+
+
+def _scores(job: Job, block: Block, own: Given, room: Room) -> tuple[Tensor, float]:
+    """The scores of a block, in memory of their own, and what one of them is worth.
+
+    Plain products come in base two, into memory that is used again: new memory costs as much as
+    half the product.
+    """
+    is_plain = own.bias is None and job.position is None
+    if is_plain and type(job.score) in _PRODUCTS:
+        form = job.score.as_dot(own.query, own.key)
+        if form is not None:
+            shape = (*own.query.shape[:-1], own.key.shape[-2])
+            query = form.query * (form.scale * LOG2_E)
+            return torch.matmul(query, form.key.mT, out=room.scores(*shape)), 1 / LOG2_E
+    scores = own.scores(job, block)
+    if type(job.score) not in _OWN_TILES or not scores.is_contiguous():
+        scores = scores.clone(memory_format=torch.contiguous_format)
+    return scores, 1.0
 
 
 def _joined(parts: tuple[Block, ...]) -> tuple[range, ...]:

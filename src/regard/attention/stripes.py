@@ -44,6 +44,7 @@ class Room:
         N, M = job.shape[2:]
         self._job, self._like = job, like
         self._powers: Tensor | None = None
+        self._scores: Tensor | None = None
         self._keys = torch.arange(M, device=like.device)
         self._buckets = numbers_of(self._keys + ask.start[1], ask.start[1], ask.bucket[1])
         self._steps = torch.arange(-M - N, M + N, device=like.device)
@@ -55,6 +56,13 @@ class Room:
         if self._powers is None or self._powers.numel() < size:
             self._powers = self._like.new_empty(size)
         return self._powers[:size].view(shape)
+
+    def scores(self, *shape: int) -> Tensor:
+        """Another tensor of a shape, filled with anything."""
+        size = prod(shape)
+        if self._scores is None or self._scores.numel() < size:
+            self._scores = self._like.new_empty(size)
+        return self._scores[:size].view(shape)
 
     def stripe(self, block: Block) -> Stripe:
         """The stripe of a block."""
