@@ -97,7 +97,7 @@ def stream(
             if choice is None:
                 return
             check_numbers(choice.log_prob)
-            columns = (choice.answers, choice.token, choice.log_prob, choice.is_last)
+            columns = (choice.answers, choice.token, choice.log_prob, ~choice.goes_on)
             shown = (column[choice.is_open].tolist() for column in columns)
             yield from (Chosen(*one) for one in zip(*shown, strict=True))
 

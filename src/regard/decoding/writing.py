@@ -45,7 +45,7 @@ class Choice:
         log_prob: Its log-probability.
         is_open: Which rows it counts for: the others were finished before and are not yet dropped.
         ended: Where it is the end.
-        is_last: Where nothing follows: the end, or the longest length.
+        goes_on: Where something follows: it is neither the end nor at the longest length.
     """
 
     answers: Int[Tensor, " R"]
@@ -53,7 +53,7 @@ class Choice:
     log_prob: Float[Tensor, " R"]
     is_open: Bool[Tensor, " R"]
     ended: Bool[Tensor, " R"]
-    is_last: Bool[Tensor, " R"]
+    goes_on: Bool[Tensor, " R"]
 
 
 def written(
@@ -90,7 +90,7 @@ def written(
         is_open = open_rows & (best != -torch.inf)
         ended = token == eos_id
         open_rows = is_open & ~ended & (limits[answers] > length)
-        yield Choice(answers, token, best, is_open, ended, ~open_rows)
+        yield Choice(answers, token, best, is_open, ended, open_rows)
         left = int(open_rows.sum())
         if not left:
             return

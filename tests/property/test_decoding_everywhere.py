@@ -1,0 +1,199 @@
+"""Every search over every sequence model: what a cache gives is what the whole text gives."""
+
+from functools import cache
+
+import pytest
+import torch
+
+from regard.decoding import (
+    Avoid,
+    Diverse,
+    Draw,
+    NoRepeatedNgrams,
+    Prefix,
+    RepetitionPenalty,
+    Required,
+    beam,
+    greedy,
+    sample,
+    score_answers,
+    stream,
+)
+from regard.models import LANGUAGE_MODELS, MODELS
+
+PAD, BOS, EOS, VOCAB, LONGEST = 0, 2, 3, 23, 5
+SMALL = {"embed_dim": 7, "hidden_dim": 11}
+KINDS = {
+    "transformer": {
+        "model_dim": 12,
+        "num_heads": 2,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 2,
+        "ffn_dim": 17,
+    },
+    "conv_seq2seq": SMALL | {"num_decoder_layers": 2},
+    "rnn_seq2seq": SMALL | {"attention_dim": 5},
+    "rnn_seq2seq luong": SMALL | {"decoder": "luong", "attention": "general"},
+    "decoder": {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17, "max_length": 16},
+    "decoder rotary": {"model_dim": 12, "num_heads": 2, "num_layers": 1, "positions": "rotary"},
+    "recurrent": SMALL,
+}
+RULES = [RepetitionPenalty(1.3), NoRepeatedNgrams(2), Avoid([[5, 6], [7]])]
+SAME, TIE = 1e-3, 1e-5
+every_kind = pytest.mark.parametrize("kind", sorted(KINDS))
+every_batch = pytest.mark.parametrize("seed", [1, 2])
+
+
+@cache
+def model(kind):
+    torch.manual_seed(2)
+    name = kind.split()[0]
+    if name in MODELS:
+        config, architecture = MODELS[name]
+        made = architecture(config(**KINDS[kind]), source_vocab=VOCAB, target_vocab=VOCAB)
+    else:
+        config, architecture = LANGUAGE_MODELS[name]
+        made = architecture(config(**KINDS[kind]), vocab_size=VOCAB)
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    return made.eval()
+
+
+def batch(seed):
+    """Sources or prompts of different lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, 7, (3,), generator=generator)
+    return torch.randint(4, VOCAB, (3, int(lengths.max())), generator=generator), lengths
+
+
+def start(kind, ids, lengths):
+    with torch.no_grad():
+        return model(kind).start(ids, lengths)
+
+
+def at_once(kind, ids, tokens):
+    """The log-probabilities of a whole answer to one source or prompt, without any cache."""
+    made = model(kind)
+    with torch.no_grad():
+        if kind.split()[0] in MODELS:
+            target = torch.tensor([[BOS, *tokens[:-1]]])
+            states, _ = made(ids[None], torch.tensor([len(ids)]), target)
+        else:
+            text = torch.cat([ids, torch.tensor(tokens[:-1], dtype=torch.long)])
+            states = made(text[None])[:, len(ids) - 1 :]
+        log_probs = made.project(states).float().log_softmax(-1)[0]
+    return log_probs[torch.arange(len(tokens)), torch.tensor(tokens)]
+
+
+def found_by(kind, ids, lengths, **changed):
+    """What every search answers, one list a sentence."""
+    step, count = model(kind).step, len(ids)
+    common = {"batch_size": count, "bos_id": BOS, "eos_id": EOS, "max_lengths": LONGEST}
+    common |= {"forbidden": [PAD, 1, BOS]} | changed
+
+    def state():
+        return start(kind, ids, lengths)
+
+    words = Required([[[4], [9, 8]]] * count)
+    yield [[one] for one in greedy(step, state(), **common)]
+    yield sample(step, state(), num_samples=2, temperature=1.5, top_p=0.95, **common)
+    yield beam(step, state(), beam_size=3, n_best=2, **common)
+    yield beam(step, state(), beam_size=4, n_best=4, ranking=Diverse(2, 0.7), **common)
+    yield beam(step, state(), beam_size=3, ranking=words, **common)
+
+
+@every_kind
+@every_batch
+def test_what_any_search_says_of_its_answer_is_what_the_whole_text_says(kind, seed):
+    ids, lengths = batch(seed)
+    for answers in found_by(kind, ids, lengths):
+        for row, length, found in zip(ids, lengths.tolist(), answers, strict=True):
+            for one in found:
+                said = [*one.tokens, *[EOS] * one.finished]
+                whole = at_once(kind, row[:length], said)
+                assert abs(float(whole.sum()) - one.log_prob) < SAME
+
+
+@every_kind
+@every_batch
+def test_given_answers_have_the_scores_of_teacher_forcing(kind, seed):
+    ids, lengths = batch(seed)
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.randint(0, 5, (len(ids),), generator=generator).tolist()
+    answers = [torch.randint(4, VOCAB, (n,), generator=generator).tolist() for n in sizes]
+    scored = score_answers(
+        model(kind).step, start(kind, ids, lengths), answers, bos_id=BOS, eos_id=EOS
+    )
+    for row, length, answer, one in zip(ids, lengths.tolist(), answers, scored, strict=True):
+        whole = at_once(kind, row[:length], [*answer, EOS])
+        torch.testing.assert_close(torch.tensor(one.log_probs), whole, atol=1e-4, rtol=1e-4)
+
+
+@every_kind
+@every_batch
+def test_without_a_cache_the_same_tokens_are_chosen(kind, seed):
+    ids, lengths = batch(seed)
+    common = {"batch_size": len(ids), "bos_id": BOS, "eos_id": EOS, "max_lengths": LONGEST}
+    seeds = torch.arange(len(ids))
+    draws = Draw(seeds=seeds, top_k=9)
+    for draw in (None, draws):
+        cached = {row: [] for row in range(len(ids))}
+        for one in stream(model(kind).step, start(kind, ids, lengths), draw=draw, **common):
+            cached[one.sentence].append(one.token)
+        for row, length in enumerate(lengths.tolist()):
+            for place, token in enumerate(cached[row]):
+                log_probs = everything(kind, ids[row, :length], cached[row][:place])
+                if draw is None:
+                    wanted = int(log_probs.argmax())
+                else:
+                    wanted = int(draws(log_probs, torch.tensor([row]), place)[1])
+                near = (log_probs[0] - log_probs.max()).abs() < TIE
+                assert token == wanted or (draw is None and near[token])
+
+
+def everything(kind, ids, tokens):
+    """The log-probabilities of all tokens that may come next, without any cache."""
+    made = model(kind)
+    with torch.no_grad():
+        if kind.split()[0] in MODELS:
+            states, _ = made(ids[None], torch.tensor([len(ids)]), torch.tensor([[BOS, *tokens]]))
+        else:
+            states = made(torch.cat([ids, torch.tensor(tokens, dtype=torch.long)])[None])
+        return made.project(states[:, -1]).float().log_softmax(-1)
+
+
+@every_kind
+def test_answers_to_a_batch_are_those_to_each_alone(kind):
+    ids, lengths = batch(5)
+    whole = list(found_by(kind, ids, lengths, rules=RULES))
+    for row, length in enumerate(lengths.tolist()):
+        alone = found_by(kind, ids[row : row + 1, :length], lengths[row : row + 1], rules=RULES)
+        for together, (found,) in zip(whole, alone, strict=True):
+            for one, other in zip(together[row], found, strict=True):
+                assert abs(one.score - other.score) < SAME
+                if one.tokens != other.tokens:
+                    assert abs(one.score - other.score) < TIE, "other words, and no tie"
+
+
+@every_kind
+def test_a_forced_beginning_goes_on_as_a_search_from_there(kind):
+    ids = torch.randint(4, VOCAB, (3, 5), generator=torch.Generator().manual_seed(8))
+    lengths = torch.tensor([5, 3, 1])
+    prefixes = [[11, 4], [], [9]]
+    common = {"batch_size": 3, "bos_id": BOS, "eos_id": EOS, "max_lengths": LONGEST}
+    forced = greedy(model(kind).step, start(kind, ids, lengths), rules=[Prefix(prefixes)], **common)
+    for row, (prefix, one) in enumerate(zip(prefixes, forced, strict=True)):
+        assert list(one.tokens[: len(prefix)]) == prefix
+        said = [*one.tokens, *[EOS] * one.finished]
+        for place in range(len(prefix), len(said)):
+            log_probs = everything(kind, ids[row, : lengths[row]], said[:place])[0]
+            assert float(log_probs.max() - log_probs[said[place]]) < TIE
+
+
+@every_kind
+def test_required_words_are_in_the_answer(kind):
+    ids = torch.randint(4, VOCAB, (3, 5), generator=torch.Generator().manual_seed(8))
+    *_, answers = found_by(kind, ids, torch.tensor([5, 3, 1]), rules=[NoRepeatedNgrams(2)])
+    for (one,) in answers:
+        assert 4 in one.tokens
+        assert any(pair == (9, 8) for pair in zip(one.tokens, one.tokens[1:], strict=False))
