@@ -119,7 +119,7 @@ def beam(
         log_probs, state = step(token, state)
         if length == 1:
             ranking.check_rules(rulebook, log_probs)
-        log_probs = rulebook.keep(log_probs, length, *beams.rows())
+        log_probs = rulebook.keep(log_probs, length, beams.tokens.flatten(0, 1), beams.sentences)
         ranked = ranking.rank(beams, log_probs, beam_size=width, eos_id=eos_id, limits=limits)
         gains = None if bonus is None else bonus(state).double().view(beams.log_probs.shape)
         answers.finish(beams, ranked, length, gains)
@@ -238,9 +238,10 @@ class _Answers:
         finished: bool,
     ) -> None:
         penalty = self._penalties[length]
-        gained = torch.zeros_like(log_probs) if gains is None else gains
-        columns = (sentences, tokens, log_probs, gained)
-        for sentence, ids, log_prob, gain in zip(*(c.tolist() for c in columns), strict=True):
+        gained = [0.0] * len(sentences) if gains is None else gains.tolist()
+        for sentence, ids, log_prob, gain in zip(
+            sentences.tolist(), tokens.tolist(), log_probs.tolist(), gained, strict=True
+        ):
             self._found[sentence].append(
                 Hypothesis(
                     tokens=tuple(ids),

@@ -39,11 +39,6 @@ class Beams:
         """The beginnings of these rows, in this order."""
         return Beams(self.sentences[rows], self.tokens[rows], self.log_probs[rows])
 
-    def rows(self) -> tuple[Int[Tensor, "R T"], Int[Tensor, " R"]]:
-        """The tokens of every beginning, and which sentence it answers."""
-        width = self.log_probs.shape[1]
-        return self.tokens.flatten(0, 1), self.sentences.repeat_interleave(width)
-
 
 @dataclass(frozen=True, slots=True)
 class Ranked:

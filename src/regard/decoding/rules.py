@@ -190,7 +190,7 @@ class Rulebook:
         log_probs: Float[Tensor, "R V"],
         length: int,
         tokens: Int[Tensor, "R T"],
-        answers: Int[Tensor, " R"],
+        answers: Int[Tensor, " A"],
     ) -> Float[Tensor, "R V"]:
         """The log-probabilities of the ``length``-th token, as all rules leave them.
 
@@ -198,7 +198,7 @@ class Rulebook:
             log_probs: The model's.
             length: Which token of an answer is chosen, from 1.
             tokens: What stands before it; read only if there are rules.
-            answers: Which answer each row is of.
+            answers: Which answer the rows are of, as many rows one after the other for each.
 
         Raises:
             SettingError: A prefix breaks another rule.
@@ -208,7 +208,8 @@ class Rulebook:
         log_probs = self._allowed.keep(log_probs, length)
         if not self.rules:
             return log_probs
-        written = Written(tokens, answers // self._copies)
+        sentences = (answers // self._copies).repeat_interleave(len(tokens) // len(answers))
+        written = Written(tokens, sentences)
         for rule in self.rules:
             log_probs = rule(log_probs, written)
         return log_probs
