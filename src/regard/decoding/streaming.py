@@ -1,7 +1,7 @@
 """Tokens as they are chosen, for whoever does not want to wait for the whole answer."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -85,7 +85,7 @@ def stream(
     limits = bind_limits(max_lengths, batch_size, device)
     allowed = Allowed(eos_id, min_length, forbidden, limits.device)
     if draw is not None:
-        bind_seeds(draw.seeds, batch_size, limits.device)  # one per sentence
+        draw = replace(draw, seeds=bind_seeds(draw.seeds, batch_size, limits.device))
     choose: Choose = likeliest if draw is None else draw
     if not batch_size:
         return iter(())
