@@ -185,8 +185,9 @@ def nucleus(log_probs: Float[Tensor, "R V"], share: int | float) -> Float[Tensor
     ordered, tokens = log_probs.sort(dim=1, descending=True, stable=True)
     probs = ordered.double().softmax(dim=1)
     likelier = probs.cumsum(dim=1) - probs  # the probability of all before
-    beyond = (likelier >= share).scatter(1, tokens, likelier >= share)
-    return log_probs.masked_fill(beyond, -torch.inf)
+    beyond = likelier >= share
+    # Back in the order of the vocabulary.
+    return log_probs.masked_fill(beyond.scatter(1, tokens, beyond), -torch.inf)
 
 
 def at_quantile(log_probs: Float[Tensor, "R V"], share: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
