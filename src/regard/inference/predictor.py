@@ -15,11 +15,11 @@ from regard.attention.alignment import Link, links_from_weights
 from regard.attention.summarizing import summarize_seen
 from regard.checks import check_at_least
 from regard.decoding import Hypothesis, beam, greedy
-from regard.errors import DataError, SettingError
+from regard.errors import DataError, RunError, SettingError
 from regard.inference.maps import joined
 from regard.inference.run import Run
 from regard.inference.trail import Trail
-from regard.tasks import Recipe, recipe_from_table
+from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.translation import batched, build_model, longest_output
 from regard.text import (
     BOS_ID,
@@ -196,10 +196,16 @@ class Predictor:
         """The translator in a run folder.
 
         Raises:
-            RunError: There is none, it is damaged, or a newer version of regard made it.
+            RunError: There is none, it is damaged, a newer version of regard made it, or it is of a
+                task that is answered in one pass.
         """
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
+        if TASKS[recipe.task].job is not None:
+            raise RunError(
+                f"{path} must be the run of a translator; it is one of {recipe.task}. "
+                "Use regard predict or regard evaluate with it."
+            )
         tokenizer = load_pair_tokenizer(run.tokenizer_folder)
         model = build_model(recipe, tokenizer)
         model.load_state_dict(run.load_model())

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from regard.errors import DataError, Interrupted, RunError, SettingError
+from regard.inference import Predictor
 from regard.inference.job_evaluation import evaluate_job
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
@@ -227,7 +228,11 @@ def test_the_aspect_is_read_where_the_head_asks_for_it(toy, tmp_path, recipe):
     assert one.probabilities != other.probabilities
 
 
-def test_a_run_of_a_translator_is_no_job(tmp_path):
+def test_a_run_of_one_kind_is_not_taken_for_the_other(toy, tmp_path, recipe):
+    few = {"training": {"updates": 2, "validate_every": 2}}
+    train(recipe("classification", **few), tmp_path / "run", reporter=toy.Recorder())
+    with pytest.raises(RunError, match="must be the run of a translator; it is one of classificat"):
+        Predictor.load(tmp_path / "run")
     with pytest.raises(RunError):
         Labeller.load(tmp_path)
 
