@@ -193,7 +193,12 @@ def weights(
         >>> weights(torch.zeros(1, 4), torch.zeros(2, 4))
         tensor([[0.5000, 0.5000]])
     """
-    request = make_request(query, key, key, score=score, mask=mask, bias=bias, weighting=weighting)
+    # What distances add to values plays no part in weights, but says how wide values are.
+    table = getattr(bias, "value_table", None)
+    value = key if table is None else key.new_zeros(()).expand(*key.shape[:-1], table.shape[-1])
+    request = make_request(
+        query, key, value, score=score, mask=mask, bias=bias, weighting=weighting
+    )
     kind = query.device.type
     if not torch.is_autocast_enabled(kind):
         return _matrix(request)

@@ -191,3 +191,11 @@ def test_tables_that_do_not_fit_are_refused(make_inputs, make, message):
 def test_buckets_that_cannot_be_are_refused(rows, options, message):
     with pytest.raises((ShapeError, SettingError), match=message):
         relative(torch.zeros(rows, 2), **options)
+
+
+def test_weights_do_not_depend_on_the_values_of_distances():
+    query, key = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11)
+    keys_only, both = torch.randn(5, 11), torch.randn(5, 13)
+    with_values = weights(query, key, bias=shaw(keys_only, both))
+    assert with_values.equal(weights(query, key, bias=shaw(keys_only)))
+    assert with_values.shape == (2, 3, 5, 7)
