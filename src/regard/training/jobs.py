@@ -48,6 +48,7 @@ class JobTraining:
                 "Raise data.max_length."
             )
         self.valid = list(valid)
+        self.num_examples = len(train)
 
     @staticmethod
     def _job(recipe: Recipe) -> Any:
@@ -96,7 +97,7 @@ class JobTraining:
 
     @property
     def num_samples(self) -> int:
-        """Examples in an epoch."""
+        """What an epoch is made of: examples, or windows of them."""
         return len(self.corpus)
 
     @property

@@ -28,8 +28,11 @@ class Work(Task, Protocol):
     """What training asks of a task besides the loop's questions: text in, a model to use out."""
 
     unit: str
-    corpus: Any
     valid: Any
+
+    @property
+    def num_examples(self) -> int:
+        """Examples to learn from."""
 
     @classmethod
     def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Any], list[Any]]:
@@ -156,7 +159,7 @@ def _facts(
     """What is about to be trained, in lines for people."""
     parameters = sum(p.numel() for p in model.parameters())
     facts = [
-        f"{len(work.corpus):,} {work.unit} to train on, {len(work.valid):,} to validate on",
+        f"{work.num_examples:,} {work.unit} to train on, {len(work.valid):,} to validate on",
         *work.facts(),
         f"{recipe.model_type} with {parameters:,} parameters",
     ]

@@ -104,6 +104,11 @@ class TranslationTraining:
         """Pairs in an epoch."""
         return len(self.corpus)
 
+    @property
+    def num_examples(self) -> int:
+        """Pairs to learn from."""
+        return len(self.corpus)
+
     def begin_epoch(self, epoch: int) -> None:
         """Cut the text anew where the tokenizer draws its segmentations."""
         self.epoch_corpus = resample(
