@@ -8,8 +8,31 @@ from regard.errors import DataError
 T = TypeVar("T")
 
 # What validation takes from the training text where the recipe names no validation file.
-HELD_OUT_SHARE, HELD_OUT_MOST = 0.02, 1000
+_SHARE, _MOST = 0.02, 1000
 _LEAST = 10
+
+
+def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:
+    """A few examples spread evenly over the text, to validate on.
+
+    Args:
+        examples: All of them.
+        unit: What they are called, in the plural.
+
+    Raises:
+        DataError: There are fewer than ten.
+
+    Example:
+        >>> evenly(range(100), unit="numbers")
+        range(0, 100, 50)
+    """
+    if len(examples) < _LEAST:
+        raise DataError(
+            f"data.train must hold at least {_LEAST} {unit} where data.valid is not set; "
+            f"got {len(examples)}."
+        )
+    wanted = min(_MOST, max(1, round(len(examples) * _SHARE)))
+    return examples[:: len(examples) // wanted][:wanted]
 
 
 def hold_out(examples: Sequence[T], *, unit: str) -> tuple[list[T], list[T]]:
@@ -27,12 +50,6 @@ def hold_out(examples: Sequence[T], *, unit: str) -> tuple[list[T], list[T]]:
         >>> len(rest), valid
         (98, [0, 50])
     """
-    if len(examples) < _LEAST:
-        raise DataError(
-            f"data.train must hold at least {_LEAST} {unit} where data.valid is not set; "
-            f"got {len(examples)}."
-        )
-    wanted = min(HELD_OUT_MOST, max(1, round(len(examples) * HELD_OUT_SHARE)))
-    places = set(range(0, len(examples), len(examples) // wanted)[:wanted])
+    places = set(evenly(range(len(examples)), unit=unit))
     held = [example for place, example in enumerate(examples) if place in places]
     return [example for place, example in enumerate(examples) if place not in places], held

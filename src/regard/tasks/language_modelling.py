@@ -26,6 +26,7 @@ from regard.text import (
     read_lines,
     train_tokenizer,
 )
+from regard.text.lines import readable
 
 # Lines of a passage, the unit that is held out, evaluated and shown.
 _PASSAGE_LINES = 100
@@ -349,14 +350,10 @@ def _passages(path: Path) -> Iterable[Passage]:
     lines: list[str] = []
     where = f"{path}:1"
     for line in read_lines(path):
-        if line.problem is not None:
-            raise DataError(
-                f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
-                "iconv -f ITS-ENCODING -t UTF-8."
-            )
+        text = readable(line)
         if not lines:
             where = line.where
-        lines.append(normalize(line.text))
+        lines.append(normalize(text))
         if len(lines) == _PASSAGE_LINES:
             yield Passage(tuple(lines), where)
             lines = []

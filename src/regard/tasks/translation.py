@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from regard.errors import DataError, SettingError
 from regard.layers import Packing
 from regard.models import MODELS
+from regard.tasks.held_out import evenly
 from regard.tasks.recipe import Recipe
 from regard.text import (
     BadLines,
@@ -19,9 +20,6 @@ from regard.text import (
     read_pairs,
     train_pair_tokenizer,
 )
-
-# What validation takes from the training text where the recipe names no validation file.
-HELD_OUT_SHARE, HELD_OUT_MOST = 0.02, 1000
 
 
 def read_split(
@@ -80,12 +78,7 @@ def read_training(
     valid = read_split(recipe, "valid", bad_lines=bad_lines, merge=True)
     if valid:
         return train, valid
-    wanted = min(HELD_OUT_MOST, max(1, round(len(train) * HELD_OUT_SHARE)))
-    if len(train) < 10:
-        raise DataError(
-            f"data.train must hold at least 10 pairs where data.valid is not set; got {len(train)}."
-        )
-    held_out = train[:: len(train) // wanted][:wanted]
+    held_out = list(evenly(train, unit="pairs"))
     sources = {pair.source for pair in held_out}
     targets = {pair.target for pair in held_out}
     rest = [pair for pair in train if pair.source not in sources and pair.target not in targets]

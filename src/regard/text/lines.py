@@ -33,6 +33,25 @@ class Line:
     problem: str | None = None
 
 
+def why_unreadable(line: Line) -> str:
+    """What to say of a line that is not UTF-8: where, what, and the cure."""
+    return (
+        f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
+        "iconv -f ITS-ENCODING -t UTF-8."
+    )
+
+
+def readable(line: Line) -> str:
+    """The text of a line.
+
+    Raises:
+        DataError: It is not UTF-8.
+    """
+    if line.problem is not None:
+        raise DataError(why_unreadable(line))
+    return line.text
+
+
 @dataclass(slots=True)
 class BadLines:
     """What reading with ``on_bad_line="skip"`` left out.

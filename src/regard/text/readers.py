@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from regard.choices import choose
 from regard.errors import DataError, SettingError
-from regard.text.lines import BadLines, Line, read_lines, text_suffix
+from regard.text.lines import BadLines, Line, read_lines, text_suffix, why_unreadable
 from regard.text.normalization import normalize
 
 T = TypeVar("T")
@@ -266,8 +266,7 @@ def _readable(line: Line) -> str:
     if line.problem is not None:
         raise _BadLineError(
             "not UTF-8",
-            f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
-            f"iconv -f ITS-ENCODING -t UTF-8.",
+            why_unreadable(line),
         )
     return line.text
 

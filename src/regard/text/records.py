@@ -8,7 +8,7 @@ from typing import Literal
 
 from regard.choices import choose
 from regard.errors import DataError
-from regard.text.lines import BadLines, Line, read_lines, text_suffix
+from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 
 OnBadLine = Literal["error", "skip"]
 Record = dict[str, str]
@@ -81,7 +81,7 @@ def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
 
     def parse(line: Line) -> Record:
         nonlocal expected
-        cells = _readable(line).split("\t")
+        cells = readable(line).split("\t")
         if expected is None:
             expected = max(len(cells), last)
         if len(cells) != expected:
@@ -98,7 +98,7 @@ def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
 def _jsonl(fields: Sequence[Field]) -> Callable[[Line], Record]:
     def parse(line: Line) -> Record:
         try:
-            record = json.loads(_readable(line))
+            record = json.loads(readable(line))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{line.where}: not JSON: {error}.") from None
         if not isinstance(record, dict):
@@ -124,15 +124,6 @@ def _filled(value: str, field: Field, line: Line) -> str:
     if not value.strip():
         raise DataError(f"{line.where}: the {field.name} is empty.")
     return value
-
-
-def _readable(line: Line) -> str:
-    if line.problem is not None:
-        raise DataError(
-            f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
-            "iconv -f ITS-ENCODING -t UTF-8."
-        )
-    return line.text
 
 
 _PARSERS: dict[str, Callable[[Sequence[Field]], Callable[[Line], Record]]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from regard.choices import choose
 from regard.errors import DataError
-from regard.text.lines import BadLines, Line, read_lines, text_suffix
+from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.normalization import normalize
 from regard.text.records import OnBadLine
 
@@ -109,7 +109,7 @@ def _jsonl(path: Path) -> Iterator[_Block]:
 
 def _record(line: Line) -> TaggedWords:
     try:
-        record = json.loads(_readable(line))
+        record = json.loads(readable(line))
         words, tags = record["tokens"], record["tags"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DataError(
@@ -135,7 +135,7 @@ def _sentence(rows: Sequence[Sequence[str]], word: int, tag: int, where: str) ->
 
 
 def _cells(line: Line, least: int) -> list[str]:
-    cells = _readable(line).split("\t")
+    cells = readable(line).split("\t")
     if len(cells) < least:
         raise DataError(
             f"{line.where}: expected at least {least} columns, found {len(cells)}. "
@@ -157,15 +157,6 @@ def _paragraphs(path: Path) -> Iterator[list[Line]]:
             lines = []
     if lines:
         yield lines
-
-
-def _readable(line: Line) -> str:
-    if line.problem is not None:
-        raise DataError(
-            f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
-            "iconv -f ITS-ENCODING -t UTF-8."
-        )
-    return line.text
 
 
 _READERS: dict[str, Callable[[Path], Iterator[_Block]]] = {
