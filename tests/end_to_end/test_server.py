@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 import signal
 import socket
 import statistics
@@ -205,6 +206,77 @@ def test_a_stop_answers_everything_that_was_accepted(run: Path):
         assert set(outcome.statuses) <= {200, 503}
         assert server.process.wait(20) == 0
         assert "Traceback" not in server.stop()
+
+
+def test_late_clients_are_told_that_the_server_stops_while_it_answers_the_others(run: Path):
+    with serving(run) as server:
+        long = request("/predict", {"texts": list(SENTENCES) * 200, "beam_size": 8})
+
+        async def scene() -> tuple[Reply, list[Reply], float]:
+            early = Client(server.port)
+            answer = asyncio.create_task(early.ask(long))
+            while b"regard_active_requests 2" not in (await health("/metrics")).body:
+                await asyncio.sleep(0.005)
+            server.process.send_signal(signal.SIGTERM)
+            while (await health("/health")).status == 200:
+                await asyncio.sleep(0.005)
+            late = [await health("/health"), await health("/health/live"), await health("/runs")]
+            late += [await Client(server.port).ask(request("/predict", {"text": "我爱中国"}))]
+            is_first = not answer.done()
+            return await answer, late, is_first
+
+        async def health(path: str) -> Reply:
+            return await Client(server.port).ask(request(path))
+
+        answer, (unready, live, *refused), is_first = asyncio.run(scene())
+        assert is_first, "the long request was over before the late ones came"
+        assert answer.status == 200
+        assert len(answer.json()["translations"]) == 1000
+        assert (unready.status, unready.json()["ready"]) == (503, False)
+        assert live.status == 200
+        for reply in refused:
+            assert expects(503)(reply) is None
+            assert reply.json()["error"]["code"] == "stopping"
+            assert reply.headers["retry-after"] == "5"
+            assert reply.headers["connection"] == "close"
+        assert server.process.wait(20) == 0
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", server.port), timeout=5)
+        assert "Traceback" not in server.stop()
+
+
+def test_looking_into_a_long_text_leaves_room_for_others(server: Server):
+    async def scene() -> tuple[Reply, list[float]]:
+        looking = asyncio.create_task(
+            Client(server.port).ask(
+                request("/attention", {"text": "我爱中国。他昨天去北京了。" * 40})
+            )
+        )
+        await asyncio.sleep(0.1)
+        client, waits = Client(server.port), []
+        while not looking.done():
+            began = time.perf_counter()
+            await client.ask(request("/predict", {"text": "我爱中国"}))
+            waits.append(time.perf_counter() - began)
+        client.close()
+        return await looking, waits
+
+    began = time.perf_counter()
+    reply, waits = asyncio.run(scene())
+    whole = time.perf_counter() - began
+    assert len(reply.json()["examples"]) > 20
+    assert len(waits) > 3
+    assert statistics.median(waits) < whole / 5
+
+
+def test_a_run_that_is_deleted_while_it_is_served_is_served_on(run: Path, tmp_path: Path):
+    copied = tmp_path / "gone"
+    shutil.copytree(run, copied)
+    with serving(copied) as server:
+        shutil.rmtree(copied)
+        for path, members in (("/predict", {}), ("/attention", {}), ("/attention/rows", {})):
+            reply = ask(server.port, request(path, {"text": "我爱中国", **members}))
+            assert expects(200)(reply) is None
 
 
 def test_a_token_is_needed_and_the_address_is_loopback(run: Path):

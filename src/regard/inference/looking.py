@@ -58,15 +58,14 @@ def look_into(
     given = [texts] if isinstance(texts, str) else list(texts)
     if target is not None and len(given) > 1:
         raise DataError(f"target must be of one text; got {len(given)} texts.")
-    parts = [part for text in given for part in _parts(predictor, text, target)]
+    parts = [part for text in given for part in looked_parts(predictor, text, target)]
     if not parts:
         raise DataError("texts must hold text to look at; got none.")
     examples = [
         look_at(predictor, part, target, layers=layers, heads=heads, beam_size=beam_size)
         for part in parts
     ]
-    first = f"{examples[0].source} → {examples[0].output}"
-    return document(predictor, examples, title=first if title is None else title)
+    return document(predictor, examples, title=title)
 
 
 def look_at(
@@ -104,7 +103,7 @@ def look_at(
         if not look.summaries:  # of a long text a search is nothing to read
             search = followed(predictor, look.source, [piece.id for piece in look.output_pieces])
         return example(look, phrase=phrase, search=search, chosen=chosen)
-    if len(parts := _parts(predictor, source, None)) > 1:
+    if len(parts := looked_parts(predictor, source, None)) > 1:
         raise DataError(
             f"source must be at most {predictor.recipe.data.max_length} tokens long to be "
             f"translated at once; got a text of {len(parts)} such parts. Look into each, or give "
@@ -227,10 +226,23 @@ def picked(summary: Summary, heads: Sequence[int]) -> Summary:
 
 
 def document(
-    predictor: Predictor, examples: Iterable[Example], *, title: str, model: str | None = None
+    predictor: Predictor,
+    examples: Sequence[Example],
+    *,
+    title: str | None = None,
+    model: str | None = None,
 ) -> Document:
-    """Examples as one document, with what the page says of the model."""
+    """Examples as one document, with what the page says of the model.
+
+    Args:
+        predictor: The model in use.
+        examples: What it looked at, one or more.
+        title: Heading of the page; None is the first text and its translation.
+        model: What the page calls the model; None is its kind and size.
+    """
     recipe = predictor.recipe
+    if title is None:
+        title = f"{examples[0].source} → {examples[0].output}"
     parameters = sum(parameter.numel() for parameter in predictor.model.parameters())
     return Document(
         title=title,
@@ -335,8 +347,8 @@ def strongest_links(look: Look) -> list[Link]:
     return [(s, t) for t, s in enumerate(best) if s < len(look.source_pieces)]
 
 
-def _parts(predictor: Predictor, text: str, target: str | None) -> list[str]:
-    """What is translated at once."""
+def looked_parts(predictor: Predictor, text: str, target: str | None) -> list[str]:
+    """The parts of a text that are looked into one by one: each is translated at once."""
     text = normalize(text)
     return [text] if target is not None or not text else predictor.parts(text)
 

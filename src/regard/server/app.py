@@ -35,7 +35,7 @@ _REFUSALS = {
     404: "There is no such run.",
     408: "The request came too slowly.",
     413: "The body or the list is too large.",
-    415: "The body is not called application/json.",
+    415: "The body is not called application/json, or is compressed.",
     422: "A member is wrong; the message names it and says how it must be.",
     503: "Too much waits, or the server is stopping; Retry-After says when to come again.",
     504: "It took too long and was given up.",
@@ -59,6 +59,7 @@ def make_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would say the client's Host again
     )
     _add_work(app, service)
     _add_state(app, service)

@@ -9,6 +9,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.server.problems import Problem
 
+# Bytes a second at which an answer must at least be taken.
+_SLOWEST = 1024
+
 
 class Protocol(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it; what is none is refused in the form of all refusals."""
@@ -31,16 +34,16 @@ class Protocol(H11Protocol):
 async def close_idle(connections: Collection[Any], patience: float) -> None:
     """Close connections on which nothing was asked for so long; runs until it is cancelled.
 
-    A connection without a whole request, or whose answer is not taken, costs the client nothing;
-    without this, a few thousand of them would leave no room for others.
+    A connection without a whole request, or whose answer is not taken or a byte now and then, costs
+    the client nothing; without this, a few thousand of them would leave no room for others.
 
     Args:
         connections: Those of uvicorn, as they come and go.
         patience: Seconds.
     """
     loop = asyncio.get_running_loop()
-    # What each was doing when it was seen first: the answer it gave last, and the bytes not taken.
-    seen: dict[Any, tuple[Any, float]] = {}
+    # What each was doing when it last got on: the answer it gave last, and the bytes not taken.
+    seen: dict[Any, tuple[Any, int, float]] = {}
     while True:
         await asyncio.sleep(patience / 4)
         now = loop.time()
@@ -51,9 +54,10 @@ async def close_idle(connections: Collection[Any], patience: float) -> None:
             left = connection.transport.get_write_buffer_size()
             if is_answering and not left:
                 continue
-            doing = (cycle, left)
-            before, since = seen.get(connection, (None, now))
-            idle[connection] = doing, (since if before == doing else now)
-            if now - idle[connection][1] >= patience:
+            before, most, since = seen.get(connection, (None, 0, now))
+            taken = most - left
+            is_stuck = before is cycle and 0 <= taken < max(1, _SLOWEST * (now - since))
+            idle[connection] = (cycle, most, since) if is_stuck else (cycle, left, now)
+            if now - idle[connection][2] >= patience:
                 connection.transport.abort()
         seen = idle

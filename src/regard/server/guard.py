@@ -32,6 +32,8 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 
+_VERSIONS = ("1.0", "1.1")
+
 # Whatever else is asked for is counted under one name, so that the counts stay few.
 _METHODS = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"})
 # What is counted for a client that went away before its answer.
@@ -96,7 +98,7 @@ class Guard:
         try:
             self._check(exchange)
             await exchange.read_body(self._service.limits.max_body, self._service.limits.patience)
-            await self._app(exchange.scope, exchange.receive, exchange.send)
+            await self._app(exchange.asked, exchange.receive, exchange.send)
         except (ClientGoneError, asyncio.CancelledError):
             raise
         except Exception as error:  # whatever it is, the client gets an answer and no traceback
@@ -110,6 +112,14 @@ class Guard:
     def _check(self, exchange: "_Exchange") -> None:
         """Refuse what can be refused before the body is read."""
         path = exchange.scope["path"]
+        if exchange.scope["http_version"] not in _VERSIONS:
+            raise Problem(
+                505, f"request must be HTTP/1.1; got HTTP/{exchange.scope['http_version']}."
+            )
+        if exchange.header(b"transfer-encoding") and exchange.header(b"content-length"):
+            raise Problem(
+                400, "body must have one length; got both Content-Length and Transfer-Encoding."
+            )
         if self._hosts is not None and _name(exchange.header(b"host")) not in self._hosts:
             raise Problem(
                 421,
@@ -127,6 +137,13 @@ class Guard:
                 raise Problem(
                     415,
                     f"Content-Type must be application/json; got {shown(kind.decode('latin-1'))}.",
+                )
+            packed = exchange.header(b"content-encoding").strip().lower()
+            if packed not in (b"", b"identity"):
+                raise Problem(
+                    415,
+                    "body must be sent as it is; got Content-Encoding "
+                    f"{shown(packed.decode('latin-1'))}.",
                 )
 
     def _check_token(self, given: bytes) -> None:
@@ -169,6 +186,11 @@ class _Exchange:
         self._send = send
         self._is_read = False
         self._body: bytes | None = None
+
+    @property
+    def asked(self) -> Scope:
+        """What the routes are asked: HEAD is GET, whose answer the server sends without a body."""
+        return self.scope if self.scope["method"] != "HEAD" else {**self.scope, "method": "GET"}
 
     def header(self, name: bytes) -> bytes:
         """The value of a header, empty if there is none."""

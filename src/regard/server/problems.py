@@ -26,6 +26,7 @@ _CODES = {
     500: "bug",
     503: "busy",
     504: "timeout",
+    505: "wrong_version",
 }
 
 

@@ -82,7 +82,7 @@ async def _serve(
         loop="asyncio",
         lifespan="off",
         log_config=None,
-        log_level="warning",
+        log_level="error",  # else every request that is no HTTP is a line
         access_log=False,
         server_header=False,
         backlog=_BACKLOG,

@@ -19,6 +19,8 @@ from regard.server.problems import Problem, shown
 # What no sentence holds: controls other than tab and line ends; halves of surrogate pairs.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _HALF = re.compile("[\ud800-\udfff]")
+# What has no shape of its own: marks of width zero, of direction and of joining.
+_UNSEEN = re.compile("[\\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*")
 
 Run = Annotated[
     str | None, Field(description="Name of the run, as GET /runs lists it; the first if left out.")
@@ -75,7 +77,10 @@ class RowsRequest(AttentionRequest):
     layer: Number = Field("mean", description="Counted from 0; or mean, over all layers.")
     head: Number = Field("mean", description="Counted from 0; or mean, over all heads.")
     queries: list[Place] | None = Field(
-        None, max_length=1024, description="Places of the tokens that look; all if left out."
+        None,
+        min_length=1,
+        max_length=1024,
+        description="Places of the tokens that look; all if left out.",
     )
     keys: list[Place] | None = Field(
         None,
@@ -123,7 +128,7 @@ def read_object(body: bytes) -> Mapping[str, Any]:
         Problem: It is not UTF-8, not JSON, or not an object.
     """
     try:
-        found = _JSON.decode(body.decode("utf-8"))
+        found = _JSON.decode(body.decode("utf-8-sig"))  # some editors put a mark before it
     except UnicodeDecodeError as error:
         raise Problem(400, f"body must be UTF-8; got a bad byte at {error.start}.") from None
     except RecursionError:
@@ -180,7 +185,7 @@ def checked(name: str, text: str, longest: int) -> str:
             422,
             f"{name} must hold no control characters; got {control[0]!r} at {control.start()}.",
         )
-    if not text.strip():
+    if _UNSEEN.fullmatch(text):
         raise Problem(422, f"{name} must hold something to read; got an empty text.")
     return text
 

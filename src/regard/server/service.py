@@ -6,6 +6,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.inference import Predictor
+from regard.inference.looking import document, looked_parts
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.limits import Limits, sentences
 from regard.server.meters import Meters
@@ -30,6 +31,9 @@ from regard.server.work import (
     Translating,
     Worker,
 )
+
+# What is as long to look into as a batch of sentences is to translate.
+_WHOLE_BATCH = 64
 
 # Returns once the client has gone away.
 Gone = Callable[[], Awaitable[object]]
@@ -98,9 +102,13 @@ class Service:
         """
         run, predictor = self._run(request.run)
         task = Looking(run, self._beam_size(predictor, request.beam_size))
-        found: str
-        (found,) = await self._answers(task, [self._subject(request)], gone)
-        return found
+        subject = self._subject(request)
+        # Each part stands in line by itself, so that others are answered between them.
+        parts = looked_parts(predictor, subject.text, subject.target)
+        examples = await self._answers(
+            task, [Subject(part, subject.target) for part in parts], gone
+        )
+        return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, Any]:
         """Exact weights of one head.
@@ -252,4 +260,11 @@ def stopping() -> Problem:
 
 
 def _weigh(item: Item) -> int:
-    return sentences(item) if isinstance(item, str) else 1
+    """What an item counts for: weights to be shown grow with the square of a text."""
+    match item:
+        case str():
+            return sentences(item)
+        case Subject():
+            return min(_WHOLE_BATCH, 1 + (max(len(item.text), len(item.target or "")) // 8) ** 2)
+        case _:
+            return 1

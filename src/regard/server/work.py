@@ -13,10 +13,11 @@ from regard.attention import Seen, explain, observe, rows
 from regard.attention.expressions import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
-from regard.inference.looking import look_into
+from regard.inference.looking import look_at
 from regard.inference.maps import joined
 from regard.server.batching import AbandonedError
 from regard.text import BOS_ID, EOS_ID, normalize
+from regard.viewer import Example
 
 # Texts looked at before whose queries and keys are kept, so that more rows are there at once; and
 # how many numbers those are at most.
@@ -39,7 +40,7 @@ class Translating:
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """Requests for a page's document of a text and its translation."""
+    """Requests for what a page shows of a text and its translation."""
 
     run: str
     beam_size: int
@@ -136,7 +137,7 @@ class Worker:
             case Translating():
                 return self._translate(task, items, is_wanted)
             case Looking():
-                return _each(lambda subject: self._document(task, subject), items, is_wanted)
+                return _each(lambda subject: self._example(task, subject), items, is_wanted)
             case Reading():
                 return _each(lambda asked: self._tile(task, asked), items, is_wanted)
             case Planning():
@@ -155,13 +156,10 @@ class Worker:
         )
         return [_members(translations) for translations in found]
 
-    def _document(self, task: Looking, subject: Subject) -> str:
-        return look_into(
-            self._predictors[task.run],
-            subject.text,
-            target=subject.target,
-            beam_size=task.beam_size,
-        ).to_json()
+    def _example(self, task: Looking, subject: Subject) -> Example:
+        return look_at(
+            self._predictors[task.run], subject.text, subject.target, beam_size=task.beam_size
+        )
 
     def _tile(self, task: Reading, asked: Tile) -> list[list[float]]:
         key = task, asked.subject

@@ -57,6 +57,8 @@ def test_requests_of_one_moment_share_a_batch_and_those_with_other_options_do_no
         ("DELETE", "/runs", 405, "method of '/runs' must be GET; got 'DELETE'."),
         ("OPTIONS", "/predict", 405, "method of '/predict' must be POST"),
         ("POST", "/predict", 415, "Content-Type must be application/json; got ''."),
+        ("GET", "/docs/", 404, "route must be one of this server; got '/docs/'."),
+        ("POST", "/predict/", 415, "Content-Type must be"),
     ],
 )
 def test_other_routes_methods_and_types_are_refused(
@@ -64,6 +66,57 @@ def test_other_routes_methods_and_types_are_refused(
 ):
     answer = asyncio.run(site().ask(method, path))
     assert refusal(answer, status).startswith(said)
+
+
+def test_head_is_get_without_a_body_and_no_other_version_is_spoken(site: Make):
+    app = site().app
+
+    async def told(method: str, path: str, version: str) -> tuple[int, dict[bytes, bytes], bytes]:
+        sent: list[dict] = []
+        scope = {
+            "type": "http", "http_version": version, "method": method, "path": path,
+            "raw_path": path.encode(), "query_string": b"", "root_path": "", "scheme": "http",
+            "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1), "server": None,
+        }  # fmt: skip
+
+        async def receive() -> dict:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: dict) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        body = b"".join(message.get("body", b"") for message in sent[1:])
+        return sent[0]["status"], dict(sent[0]["headers"]), body
+
+    for path in ("/health", "/", "/docs"):
+        status, headers, _ = asyncio.run(told("HEAD", path, "1.1"))
+        assert status == 200
+        assert (
+            headers[b"content-length"]
+            == asyncio.run(told("GET", path, "1.1"))[1][b"content-length"]
+        )
+    assert asyncio.run(told("HEAD", "/predict", "1.1"))[0] == 405
+    status, _, body = asyncio.run(told("GET", "/health", "2.0"))
+    assert status == 505
+    assert json.loads(body)["error"]["message"] == "request must be HTTP/1.1; got HTTP/2.0."
+
+
+@pytest.mark.parametrize(
+    ("header", "status", "said"),
+    [
+        ({"Content-Encoding": "gzip"}, 415, "body must be sent as it is; got Content-Encoding 'gz"),
+        ({"Transfer-Encoding": "chunked"}, 400, "body must have one length; got both Content-Leng"),
+    ],
+    ids=["gzip", "two-lengths"],
+)
+def test_bodies_that_could_be_read_in_two_ways_are_refused(
+    site: Make, header: dict[str, str], status: int, said: str
+):
+    answer = site().post("/predict", {"text": "ab"}, headers=header)
+    assert refusal(answer, status).startswith(said)
+    plain = site().post("/predict", {"text": "ab"}, headers={"Content-Encoding": "identity"})
+    assert plain.status_code == 200
 
 
 @pytest.mark.parametrize(

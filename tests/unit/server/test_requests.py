@@ -38,6 +38,7 @@ def test_a_whole_request_is_read():
     assert texts_of(found, Limits()) == ["我爱中国", "ja"]
     assert (found.n_best, found.beam_size, found.length_penalty) == (2, 3, 0.5)
     assert read_request(PredictRequest, b'{"texts": []}').texts == []
+    assert read_object(b'\xef\xbb\xbf{"text": "a"}') == {"text": "a"}  # with a byte order mark
     assert read_request(PredictRequest, b'{"text": "a", "length_penalty": 1}').length_penalty == 1
 
 
@@ -87,6 +88,7 @@ def test_what_is_no_json_object_is_refused(body: bytes, said: str):
         ({"text": "ja", "texts": []}, "request must have either text or texts; got both."),
         ({"text": ""}, "text must hold something to read; got an empty text."),
         ({"text": " \t\u3000\n"}, "text must hold something to read; got an empty text."),
+        ({"text": "\u200b \ufeff\u202e"}, "text must hold something to read; got an empty text."),
         ({"texts": ["ja", ""]}, "texts[1] must hold something to read; got an empty text."),
         ({"text": "a\x00"}, r"text must hold no control characters; got '\x00' at 1."),
         ({"text": "a\x85b"}, r"text must hold no control characters; got '\x85' at 1."),
@@ -95,7 +97,7 @@ def test_what_is_no_json_object_is_refused(body: bytes, said: str):
             "text must be at most 20 characters long; got 21. Send it in parts.",
         ),
     ],
-    ids=range(22),
+    ids=range(23),
 )
 def test_a_wrong_member_is_named_with_its_rule(members: dict[str, Any], said: str):
     problem = refusal(members)
@@ -138,6 +140,7 @@ def test_rows_and_plans_have_rules_of_their_own():
         ({"text": "ja", "layer": "last"}, "layer must be"),
         ({"text": "ja", "queries": [0, -3]}, "queries[1] must be at least 0; got -3."),
         ({"text": "ja", "keys": [1]}, "keys must be at least 2 long; got [1]."),
+        ({"text": "ja", "queries": []}, "queries must be at least 1 long; got []."),
         ({"text": "ja", "queries": [1] * 1025}, "queries must be at most 1024 long"),
         ({"layer": 1}, "text must be given; got ['layer']."),
     ]:

@@ -1,0 +1,44 @@
+"""Connections that cost their clients nothing are closed; those that get on are not."""
+
+import asyncio
+from types import SimpleNamespace
+
+from regard.server.connections import close_idle
+
+
+class Connection:
+    """One of uvicorn's, as far as it is looked at."""
+
+    def __init__(self, *, is_answering: bool = False, left: int = 0, speed: float = 0.0) -> None:
+        self.cycle = SimpleNamespace(response_complete=not is_answering)
+        self.transport = self
+        self.left, self.speed = left, speed
+        self.is_closed = False
+
+    def get_write_buffer_size(self) -> int:
+        now = asyncio.get_running_loop().time()
+        self.began = getattr(self, "began", now)
+        return max(0, int(self.left - self.speed * (now - self.began)))
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+
+def test_only_those_that_wait_for_nothing_are_closed():
+    silent, computing = Connection(), Connection(is_answering=True)
+    untaken = Connection(is_answering=True, left=10**6)
+    trickling = Connection(left=10**6, speed=300)
+    reading = Connection(left=10**6, speed=50_000)
+
+    async def scene() -> None:
+        connections = {silent, computing, untaken, trickling, reading}
+        task = asyncio.create_task(close_idle(connections, 0.2))
+        await asyncio.sleep(0.6)
+        task.cancel()
+
+    asyncio.run(scene())
+    assert silent.is_closed
+    assert untaken.is_closed
+    assert trickling.is_closed
+    assert not computing.is_closed  # its answer is not there yet
+    assert not reading.is_closed
