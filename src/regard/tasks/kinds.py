@@ -7,6 +7,7 @@ from typing import Any
 from regard.models import LANGUAGE_MODELS, MODELS, READERS, ClassifierConfig, TaggerConfig
 from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.language_modelling import LanguageModelling, TextData
+from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
 from regard.tasks.recipe import DataConfig, DecodingConfig
 from regard.tasks.tagging import Tagging, TaggingData
 from regard.text import TokenizerConfig
@@ -48,6 +49,11 @@ TASKS: dict[str, Kind] = {
         data=ClassificationData, models=READERS, head=ClassifierConfig, job=Classification
     ),
     "language_modelling": Kind(data=TextData, models=LANGUAGE_MODELS, job=LanguageModelling),
+    "masked_language_modelling": Kind(
+        data=MaskedTextData,
+        models={"transformer": READERS["transformer"]},
+        job=MaskedLanguageModelling,
+    ),
     "tagging": Kind(
         data=TaggingData, tokenizer=None, models=READERS, head=TaggerConfig, job=Tagging
     ),

@@ -159,23 +159,14 @@ class LanguageModelling:
         Raises:
             DataError: A file is missing, or a line is not UTF-8.
         """
-        return [passage for file in recipe.files(split) for passage in _passages(file)]
+        return [passage for file in recipe.files(split) for passage in passages(file)]
 
     @classmethod
     def hold_out(
-        cls, recipe: Recipe, passages: Sequence[Passage]
+        cls, recipe: Recipe, examples: Sequence[Passage]
     ) -> tuple[list[Passage], list[Passage]]:
         """The text without its end, and its end."""
-        wanted = recipe.data.valid_share * sum(len(passage.lines) for passage in passages)
-        rest, held = list(passages), list[Passage]()
-        while len(rest) > 1 and sum(len(passage.lines) for passage in held) < wanted:
-            held.insert(0, rest.pop())
-        if not held:
-            raise DataError(
-                f"data.train must hold more than {_PASSAGE_LINES} lines where data.valid is not "
-                "set; got fewer."
-            )
-        return rest, held
+        return hold_out_end(examples, recipe.data.valid_share)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "LanguageModelling":
@@ -346,7 +337,34 @@ class LanguageModelling:
         return np.array(ids, dtype=np.int64)
 
 
-def _passages(path: Path) -> Iterable[Passage]:
+def hold_out_end(passages: Sequence[Passage], share: float) -> tuple[list[Passage], list[Passage]]:
+    """A text without its end, and its end.
+
+    Args:
+        passages: The text.
+        share: Of its lines, those that are its end; whole passages are taken.
+
+    Raises:
+        DataError: There is only one passage.
+    """
+    wanted = share * sum(len(passage.lines) for passage in passages)
+    rest, held = list(passages), list[Passage]()
+    while len(rest) > 1 and sum(len(passage.lines) for passage in held) < wanted:
+        held.insert(0, rest.pop())
+    if not held:
+        raise DataError(
+            f"data.train must hold more than {_PASSAGE_LINES} lines where data.valid is not "
+            "set; got fewer."
+        )
+    return rest, held
+
+
+def passages(path: Path) -> Iterable[Passage]:
+    """The passages of a file, a hundred lines each.
+
+    Raises:
+        DataError: The file is missing, or a line is not UTF-8.
+    """
     lines: list[str] = []
     where = f"{path}:1"
     for line in read_lines(path):

@@ -1,6 +1,7 @@
 """Recipes read from TOML files and tables, every key and value checked."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +51,20 @@ def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -
     def section(name: str, settings: type[Any] | None) -> Any:
         return None if settings is None else build(settings, table.get(name, {}), where=name)
 
+    tokenizer = section("tokenizer", kind.tokenizer)
+    if tokenizer is not None and tokenizer.folder is not None:
+        tokenizer = replace(tokenizer, folder=str((folder or Path()) / tokenizer.folder))
     return Recipe(
         task=task,
         data=section("data", kind.data),
-        tokenizer=section("tokenizer", kind.tokenizer),
+        tokenizer=tokenizer,
         model_type=model_type,
         model=build(config, model_table, where="model"),
         head=section("head", kind.head),
         training=dict(table.get("training", {})),
         decoding=section("decoding", kind.decoding),
         folder=folder or Path(),
+        given={name: dict(table.get(name, {})) for name in ("tokenizer", "model")},
     )
 
 

@@ -83,6 +83,8 @@ class Recipe:
         training: The ``[training]`` table, which training reads.
         decoding: How outputs are searched for; None where none are.
         folder: What relative paths in ``data`` start from.
+        given: What the text of the recipe said of ``tokenizer`` and ``model``, without defaults;
+            None where it was not read from any, so that every setting counts as said.
     """
 
     task: str = "translation"
@@ -94,6 +96,7 @@ class Recipe:
     training: Mapping[str, Any] = field(default_factory=dict)
     decoding: Any = field(default_factory=DecodingConfig)
     folder: Path = field(default_factory=Path)
+    given: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def files(self, split: str) -> list[Path]:
         """The files of ``train``, ``valid`` or ``test``, in the recipe's folder; none if unset."""

@@ -13,6 +13,9 @@ _UNSPACED = re.compile(
 )
 
 
+_UNSPACED_RUN = re.compile(f"{_UNSPACED.pattern}+")
+
+
 def normalize(text: str) -> str:
     r"""``text`` without outer white space, every inner run of white space being one plain space.
 
@@ -38,6 +41,16 @@ def has_unspaced(text: str) -> bool:
         (True, False)
     """
     return not text.isascii() and _UNSPACED.search(text) is not None
+
+
+def unspaced_runs(text: str) -> list[tuple[int, int]]:
+    """Where characters of unspaced scripts stand side by side: start and end of each stretch.
+
+    Example:
+        >>> unspaced_runs("我爱中国, I love 中国。")
+        [(0, 4), (13, 15)]
+    """
+    return [] if text.isascii() else [found.span() for found in _UNSPACED_RUN.finditer(text)]
 
 
 def opens_with_word(text: str) -> bool:

@@ -81,6 +81,8 @@ class TokenizerConfig:
             this power; 0.1 is usual. 0 always takes the best.
         character_coverage: BPE and unigram only: share of all characters that get ids of their own.
         min_count: Words and characters only: how often a piece must occur to get an id.
+        folder: Where a tokenizer of that type was saved, to be taken as it is; None learns one from
+            the text. A run keeps its own in ``tokenizer/text``.
     """
 
     type: TokenizerType = "bpe"
@@ -90,6 +92,7 @@ class TokenizerConfig:
     alpha: float = 0.0
     character_coverage: float = 1.0
     min_count: int = 1
+    folder: str | None = None
 
     def __post_init__(self) -> None:
         choose("type", self.type, TOKENIZERS)
@@ -116,17 +119,20 @@ class TokenizerConfig:
 
 
 def train_tokenizer(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:
-    """A tokenizer of the kind that ``settings`` name, learned from ``lines``.
+    """A tokenizer of the kind that ``settings`` name, learned from ``lines`` or saved before.
 
     Raises:
+        RunError: The folder that settings name holds no tokenizer, or a damaged one.
         SettingError: There is no text, or the vocabulary does not fit the corpus; the message
-            names the size that would.
+            names the size that would. Or the folder's tokenizer is another than settings say.
 
     Example:
         >>> tokenizer = train_tokenizer(["我爱中国。"], TokenizerConfig(type="characters"))
         >>> tokenizer.encode("中国")
         [6, 7]
     """
+    if settings.folder is not None:
+        return _saved(Path(settings.folder), settings)
     train, _ = TOKENIZERS[settings.type]
     return train(lines, settings)
 
@@ -147,6 +153,19 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         raise RunError(
             f"{folder / TABLE_FILE} does not describe a tokenizer. It is damaged."
         ) from error
+
+
+def _saved(folder: Path, settings: TokenizerConfig) -> Tokenizer:
+    found = load_tokenizer(folder)
+    sizes = {"type": read_table(folder)["type"], "vocab_size": found.vocab_size}
+    for name, there in sizes.items():
+        wanted = getattr(settings, name)
+        if wanted not in (None, there):
+            raise SettingError(
+                f"tokenizer.{name} must be {there!r}, that of the tokenizer in {folder}; "
+                f"got {wanted!r}. Set it so, or leave out tokenizer.folder."
+            )
+    return found
 
 
 def _train_subwords(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:

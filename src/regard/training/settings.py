@@ -42,6 +42,9 @@ class TrainingConfig:
         precision: ``float32``, ``bfloat16`` (matrix products only), or ``auto``, which is bfloat16
             where the processor multiplies it natively.
         seed: Of everything random.
+        pretrained: The folder of a run to begin with: its tokenizer, and the weights of what reads
+            the text; a head starts anew. What the recipe does not say of tokenizer and model is as
+            it was there.
     """
 
     updates: int | None = None
@@ -67,6 +70,7 @@ class TrainingConfig:
     ema: float | None = None
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: int = 1
+    pretrained: str | None = None
 
     def __post_init__(self) -> None:
         limits = {"updates": self.updates, "epochs": self.epochs, "minutes": self.minutes}

@@ -18,6 +18,7 @@ from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.recipe import with_training
 from regard.text import BadLines
 from regard.training.jobs import JobTraining
+from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
 from regard.training.trainer import Task, Trainer
@@ -115,6 +116,8 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
         if is_run(path):
             run = stack.enter_context(Run.open_for_training(path))
             recipe = work_of.settled(recipe, {"data": {}, **run.recipe}, ())
+        recipe, pretrained = begin_with(recipe, run)
+        if run is not None:
             _check_same_recipe(run, recipe)
         examples, valid = work_of.read(recipe, bad_lines)
         text = _fingerprint([*examples, *valid], work_of.fingerprint)
@@ -126,15 +129,16 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
                 "since. Restore them, or train the new ones into another folder: --run FOLDER."
             )
         is_learned = run is not None and run.has_tokenizer
-        learned = (
-            work_of.load(recipe, run.tokenizer_folder)
-            if run is not None and is_learned
-            else work_of.learn(recipe, examples)
-        )
+        kept = run.tokenizer_folder if run is not None and is_learned else None
+        if kept is None and pretrained is not None:
+            kept = pretrained.vocabularies(recipe)
+        learned = work_of.learn(recipe, examples) if kept is None else work_of.load(recipe, kept)
         work: Work = work_of(recipe, learned, examples, valid, config, too_long)
         choose("training.metric", config.metric, dict(work.metrics))
         torch.manual_seed(config.seed)
         model = work.build_model()
+        if pretrained is not None:
+            pretrained.fill(model, recipe, run)
         if run is None:
             # Last, so that nothing is left behind by text or settings that cannot be used.
             run = stack.enter_context(Run.create(path, recipe.table(), recipe.task, text=text))

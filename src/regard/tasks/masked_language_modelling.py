@@ -1,0 +1,585 @@
+"""Masked language modelling: words left out of a text, guessed from those on both sides."""
+
+import math
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.checks import check_at_least, check_fraction, check_positive
+from regard.errors import DataError, SettingError
+from regard.models import MaskedLanguageModel
+from regard.tasks.job import Table
+from regard.tasks.language_modelling import Passage, hold_out_end, passages
+from regard.tasks.recipe import Recipe
+from regard.text import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    BadLines,
+    Tokenizer,
+    load_tokenizer,
+    mask_words,
+    normalize,
+    train_tokenizer,
+    words_of_spans,
+)
+from regard.text.masking import NO_WORD
+from regard.text.whole_words import WholeWords
+
+# What a line to be filled in has in place of a token, and how many guesses it gets.
+_BLANK = re.compile(r"\[MASK\]|<mask>")
+_GUESSES = 5
+# Random tokens are drawn above the reserved ids.
+_FIRST_ID = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MaskedTextData:
+    """Where the running text is, and what of it is guessed.
+
+    Attributes:
+        train: Text files, which may end in .gz or .zst.
+        valid: The same, for validation; empty takes the end of the training text.
+        test: The same, for ``evaluate``.
+        valid_share: How much of the training text its end is, where ``valid`` is empty.
+        context: Tokens that a window holds, begin and ends included; windows are full, whatever
+            the lines in them.
+        rate: The share of words, or pieces, to guess.
+        masking: ``words`` masks whole words, Chinese ones too; ``pieces`` single tokens.
+        next_sentence: Whether the model is also asked if the second half of a window follows the
+            first; in half of them it comes from elsewhere.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    valid_share: float = 0.05
+    context: int = 128
+    rate: float = 0.15
+    masking: Literal["words", "pieces"] = "words"
+    next_sentence: bool = False
+
+    def __post_init__(self) -> None:
+        check_at_least("context", self.context, 8)
+        check_fraction("valid_share", self.valid_share)
+        check_positive("rate", self.rate)
+        check_fraction("rate", self.rate)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedStretch:
+    """Ids to make a window of, or the windows of a passage.
+
+    Attributes:
+        ids: All ids of the text it is part of, or its own.
+        words: The number of each id's word, in the order of the text; −1 for a line's end.
+        first: Where in them it begins.
+        length: How many there are.
+        blanks: Whether what is to be guessed is masked already.
+    """
+
+    ids: Int64[np.ndarray, " ids"]
+    words: Int64[np.ndarray, " ids"]
+    first: int
+    length: int
+    blanks: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedBatch:
+    """Windows of text, batch first.
+
+    Attributes:
+        ids: What is read.
+        lengths: How many of each row are real.
+        segments: Which half of the window each belongs to.
+        chosen: Which are to be guessed.
+        answers: What they were, in the order of ``ids[chosen]``.
+        follows: For each row, whether its second half follows the first; empty if not asked.
+        owners: Which of the stretches each row is part of.
+        count: How many stretches there are.
+    """
+
+    ids: Int[Tensor, "B N"]
+    lengths: Int[Tensor, " B"]
+    segments: Int[Tensor, "B N"]
+    chosen: Bool[Tensor, "B N"]
+    answers: Int[Tensor, " guessed"]
+    follows: Int[Tensor, " pairs"]
+    owners: Int[Tensor, " B"]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """What a model guessed of one passage.
+
+    Attributes:
+        nats: −log p of all that was masked.
+        right: How many guesses were right.
+        count: How many there were.
+        pairs: How many halves were told apart rightly, and of how many.
+        likeliest: For each masked token, in order: the likeliest tokens, with their probabilities.
+        answers: What each was; of a blank to fill in, the mask's own id.
+    """
+
+    nats: float
+    right: int
+    count: int
+    pairs: tuple[int, int]
+    likeliest: tuple[tuple[tuple[str, float], ...], ...]
+    answers: tuple[str, ...]
+
+    def text(self) -> str:
+        """The likeliest token for each blank, with its probability."""
+        return "\t".join(
+            " ".join(f"{piece}/{share:.3f}" for piece, share in each) for each in self.likeliest
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "blanks": [
+                [{"piece": piece, "probability": round(share, 6)} for piece, share in each]
+                for each in self.likeliest
+            ]
+        }
+
+
+class MaskedLanguageModelling:
+    """Running text to guesses of its words.
+
+    ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the
+    mask is one id more than the tokenizer has, so that a reader without it has the same ids.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training text.
+        words: Where its words are.
+    """
+
+    unit: ClassVar[str] = "passages"
+    metrics: ClassVar[Mapping[str, int]] = {"masked accuracy": 1, "perplexity": -1}
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, words: WholeWords) -> None:
+        self.recipe, self.tokenizer, self.words = recipe, tokenizer, words
+        self.mask_id = tokenizer.vocab_size
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Passage]:
+        """The passages of a split; none if the recipe names no file.
+
+        Raises:
+            DataError: A file is missing, or a line is not UTF-8.
+        """
+        return [passage for file in recipe.files(split) for passage in passages(file)]
+
+    @classmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[Passage]
+    ) -> tuple[list[Passage], list[Passage]]:
+        """The text without its end, and its end."""
+        return hold_out_end(examples, recipe.data.valid_share)
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "MaskedLanguageModelling":
+        """The job with a tokenizer, and Chinese words, learned from the training text."""
+        lines = [line for passage in examples for line in passage.lines]
+        is_whole = recipe.data.masking == "words"
+        words = WholeWords.learn(lines) if is_whole else WholeWords(None)
+        return cls(recipe, train_tokenizer(lines, recipe.tokenizer), words)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "MaskedLanguageModelling":
+        """The job with what ``save`` wrote."""
+        return cls(recipe, load_tokenizer(folder / "text"), WholeWords.load(folder / "words"))
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, and what cuts Chinese into words."""
+        (folder / "text").mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(folder / "text")
+        self.words.save(folder / "words")
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights.
+
+        Raises:
+            SettingError: It cannot take a window, or tell the halves of one apart.
+        """
+        data, config = self.recipe.data, self.recipe.model
+        model = MaskedLanguageModel(config, vocab_size=self.mask_id + 1)
+        if model.max_length is not None and model.max_length < data.context:
+            raise SettingError(
+                f"model.max_length must be at least data.context = {data.context}; "
+                f"got {model.max_length}."
+            )
+        if data.next_sentence and config.num_segments < 2:
+            raise SettingError(
+                "model.num_segments must be at least 2 with data.next_sentence; "
+                f"got {config.num_segments}."
+            )
+        return model
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        kind, data = self.recipe.tokenizer.type, self.recipe.data
+        return [
+            f"{kind} tokenizer: {self.tokenizer.vocab_size:,} pieces; windows of {data.context} "
+            f"tokens, {data.rate:.0%} of {data.masking} masked"
+        ]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Passage:
+        """The text whose blanks a line or a JSON record asks for.
+
+        Raises:
+            DataError: It has no blank.
+        """
+        text = record if isinstance(record, str) else record.get("text")
+        if not isinstance(text, str) or not _BLANK.search(text):
+            raise DataError(f"{where}: text must have a blank to fill in, [MASK]; got {text!r}.")
+        return Passage((normalize(text),), where)
+
+    def encode(
+        self,
+        examples: Iterable[Passage],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[MaskedStretch]:
+        """In training, windows of the whole text; else each passage."""
+        if not training:
+            return [self._encoded(passage) for passage in examples]
+        every = [self._encoded(passage) for passage in examples]
+        ids = np.concatenate([each.ids for each in every])
+        words = np.concatenate([each.words for each in every])
+        shift = np.cumsum([0, *(int(each.words.max(initial=-1)) + 1 for each in every[:-1])])
+        sizes = [len(each.words) for each in every]
+        words = np.where(words == NO_WORD, NO_WORD, words + np.repeat(shift, sizes))
+        length = min(self._inside, len(ids))
+        firsts = range(0, len(ids) - length + 1, length)
+        return [MaskedStretch(ids, words, first, length) for first in firsts]
+
+    def lengths(self, encoded: Sequence[MaskedStretch]) -> Int64[np.ndarray, " n"]:
+        """Tokens of each."""
+        return np.array([each.length for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[MaskedStretch], *, generator: torch.Generator | None = None
+    ) -> MaskedBatch:
+        """Windows of ``data.context`` tokens, some of their words masked.
+
+        A generator shifts and masks them anew each time; without one a window is always masked
+        alike.
+        """
+        rows: list[_Row] = []
+        for owner, each in enumerate(encoded):
+            rows += self._windows(each, owner, generator)
+        ids, words = (
+            _padded([row.ids for row in rows], PAD_ID),
+            _padded([row.words for row in rows], NO_WORD),
+        )
+        chosen = torch.zeros(ids.shape, dtype=torch.bool)
+        answers = ids
+        options: dict[str, Any] = {
+            "mask_id": self.mask_id,
+            "vocab_size": self.mask_id,
+            "first_id": min(_FIRST_ID, self.mask_id - 1),
+            "rate": self.recipe.data.rate,
+        }
+        if generator is not None:
+            masked = mask_words(ids, words, generator=generator, **options)
+            ids, chosen = masked.ids, masked.chosen
+        else:
+            ids = ids.clone()
+            for place, row in enumerate(rows):
+                if row.blanks:
+                    chosen[place] = ids[place] == self.mask_id
+                    continue
+                dice = torch.Generator().manual_seed(zlib.crc32(row.ids.tobytes()))
+                cut = slice(place, place + 1), slice(len(row.ids))
+                masked = mask_words(ids[cut], words[cut], generator=dice, **options)
+                ids[cut], chosen[cut] = masked.ids, masked.chosen
+        return MaskedBatch(
+            ids=ids,
+            lengths=torch.tensor([len(row.ids) for row in rows]),
+            segments=_padded([row.segments for row in rows], 0),
+            chosen=chosen,
+            answers=answers[chosen],
+            follows=torch.tensor(
+                [row.follows for row in rows if row.follows is not None], dtype=torch.int64
+            ),
+            owners=torch.tensor([row.owner for row in rows]),
+            count=len(encoded),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: MaskedBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy of what is masked, and how much that is.
+
+        The question whether a half follows weighs as much as all masked words, as in the paper.
+        """
+        states, logits = self._logits(model, batch)
+        loss = F.cross_entropy(logits, batch.answers, reduction="sum", label_smoothing=smoothing)
+        if len(batch.follows):
+            follows = model.follows(states).float()  # type: ignore[operator]
+            loss = loss + len(batch.answers) * F.cross_entropy(follows, 1 - batch.follows)
+        return loss, len(batch.answers)
+
+    def answers(self, model: nn.Module, batch: MaskedBatch) -> list[Guesses]:
+        """What is guessed of each stretch."""
+        states, logits = self._logits(model, batch)
+        shares = logits.softmax(-1)
+        best = shares.topk(min(_GUESSES, self.mask_id), dim=-1)
+        row_of = batch.owners[batch.chosen.nonzero()[:, 0]].tolist()
+        paired = [(0, 0)] * batch.count
+        if len(batch.follows):
+            right = model.follows(states).argmax(-1) == 1 - batch.follows  # type: ignore[operator]
+            for owner, is_right in zip(batch.owners.tolist(), right.tolist(), strict=True):
+                paired[owner] = (paired[owner][0] + is_right, paired[owner][1] + 1)
+        gathered: list[list[int]] = [[] for _ in range(batch.count)]
+        for place, owner in enumerate(row_of):
+            gathered[owner].append(place)
+        nats = F.cross_entropy(
+            logits, batch.answers.clamp(max=self.mask_id), reduction="none"
+        ).tolist()
+        ids, values = best.indices.tolist(), best.values.tolist()
+        wanted = batch.answers.tolist()
+        return [
+            Guesses(
+                nats=math.fsum(nats[place] for place in places),
+                right=sum(ids[place][0] == wanted[place] for place in places),
+                count=len(places),
+                pairs=paired[owner],
+                likeliest=tuple(
+                    tuple(
+                        (self._shown(i), p) for i, p in zip(ids[place], values[place], strict=True)
+                    )
+                    for place in places
+                ),
+                answers=tuple(self._shown(wanted[place]) for place in places),
+            )
+            for owner, places in enumerate(gathered)
+        ]
+
+    def score(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> dict[str, float]:
+        """How many guesses are right, in percent, and the perplexity of what is masked."""
+        count = max(1, sum(answer.count for answer in answers))
+        nats = sum(answer.nats for answer in answers)
+        figures = {
+            "masked accuracy": 100 * sum(answer.right for answer in answers) / count,
+            "perplexity": math.exp(min(700.0, nats / count)),
+        }
+        if pairs := sum(answer.pairs[1] for answer in answers):
+            right = sum(answer.pairs[0] for answer in answers)
+            figures["next sentence accuracy"] = 100 * right / pairs
+        return figures
+
+    def goodness(self, answer: Guesses, example: Passage) -> float:
+        """The share of right guesses."""
+        return answer.right / max(1, answer.count)
+
+    def baselines(
+        self, train: Sequence[Passage], examples: Sequence[Passage]
+    ) -> dict[str, list[Guesses]]:
+        """Every token by its frequency in training, one count added; always the same guess."""
+        size = self.mask_id
+        counts = np.ones(size)
+        for passage in train:
+            counts += np.bincount(self._encoded(passage).ids, minlength=size)
+        counts[:_FIRST_ID] = 1
+        cost = -np.log(counts / counts.sum())
+        most = int(counts.argmax())
+        found = []
+        for encoded in self.encode(examples):
+            wanted = self.collate([encoded]).answers.numpy()
+            found.append(
+                Guesses(
+                    float(cost[wanted].sum()),
+                    int((wanted == most).sum()),
+                    len(wanted),
+                    (0, 0),
+                    (),
+                    (),
+                )
+            )
+        return {f"always {self._shown(most)}, by frequency": found}
+
+    def tables(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> list[Table]:
+        """What was taken for what, most often."""
+        taken: dict[tuple[str, str], int] = {}
+        for answer in answers:
+            for wanted, guesses in zip(answer.answers, answer.likeliest, strict=True):
+                if guesses[0][0] != wanted:
+                    pair = (wanted, guesses[0][0])
+                    taken[pair] = taken.get(pair, 0) + 1
+        most = sorted(taken.items(), key=lambda item: (-item[1], item[0]))[:10]
+        rows = tuple((wanted, guess, count) for (wanted, guess), count in most)
+        return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
+
+    def fingerprint(self, example: Passage) -> str:
+        """Its lines."""
+        return "\n".join((*example.lines, ""))
+
+    def show(self, example: Passage, answer: Guesses) -> str:
+        """How a passage begins, and the first guesses of it."""
+        begin = " / ".join(line for line in example.lines if line)[:60]
+        pairs = zip(answer.answers, answer.likeliest, strict=True)
+        shown = ", ".join(f"{wanted}→{guesses[0][0]}" for wanted, guesses in list(pairs)[:8])
+        return f"{begin}… ({answer.right} of {answer.count} right: {shown})"
+
+    @property
+    def _inside(self) -> int:
+        """Tokens of the text in a window, without begin and end."""
+        data: MaskedTextData = self.recipe.data
+        return data.context - 2 - data.next_sentence
+
+    def _logits(self, model: nn.Module, batch: MaskedBatch) -> tuple[Tensor, Tensor]:
+        """The states, and the logits of what is masked; the mask itself is no answer."""
+        asks = self.recipe.data.next_sentence
+        segments = batch.segments if asks else None
+        states = model(batch.ids, batch.lengths, segments=segments)
+        logits = model.project(states[batch.chosen]).float()  # type: ignore[operator]
+        return states, logits.index_fill(-1, torch.tensor([self.mask_id]), -1e4)
+
+    def _encoded(self, passage: Passage) -> MaskedStretch:
+        """Its tokens and line ends; a blank is the mask."""
+        ids: list[int] = []
+        words: list[int] = []
+        is_whole, next_word = self.recipe.data.masking == "words", 0
+        blanks = any(_BLANK.search(line) for line in passage.lines)
+        for line in passage.lines:
+            if blanks:
+                pieces = self._with_blanks(line)
+                ids += [*pieces, EOS_ID]
+                words += [NO_WORD] * (len(pieces) + 1)
+                continue
+            found = self.tokenizer.pieces(line)
+            ids += [piece.id for piece in found] + [EOS_ID]
+            if is_whole:
+                spans = [(piece.start, piece.end) for piece in found]
+                numbers = words_of_spans(spans, self.words.spans(line))
+            else:
+                numbers = list(range(len(found)))
+            words += [NO_WORD if n == NO_WORD else n + next_word for n in numbers] + [NO_WORD]
+            next_word += max(numbers, default=-1) + 1
+        return MaskedStretch(
+            np.array(ids, dtype=np.int64), np.array(words, dtype=np.int64), 0, len(ids), blanks
+        )
+
+    def _with_blanks(self, line: str) -> list[int]:
+        ids: list[int] = []
+        for place, part in enumerate(_BLANK.split(line)):
+            ids += [self.mask_id] * (place > 0)
+            ids += self.tokenizer.encode(part)
+        return ids
+
+    def _windows(
+        self, stretch: MaskedStretch, owner: int, generator: torch.Generator | None
+    ) -> Iterator["_Row"]:
+        """The rows of a stretch: one in training, shifted; all of a passage else."""
+        if generator is not None:
+            last = len(stretch.ids) - stretch.length
+            shift = int(torch.randint(stretch.length, (), generator=generator))
+            first = min(last, stretch.first + shift)
+            firsts, dice = range(first, first + 1), generator
+        else:
+            firsts = range(0, stretch.length, self._inside)
+            dice = torch.Generator().manual_seed(len(stretch.ids))
+        for first in firsts:
+            part = slice(first, first + min(self._inside, stretch.length))
+            ids, words = stretch.ids[part], stretch.words[part]
+            if self.recipe.data.next_sentence and not stretch.blanks:
+                yield self._halves(stretch, ids, words, owner, dice)
+            else:
+                yield _Row.of([(ids, words)], owner, blanks=stretch.blanks)
+
+    def _halves(
+        self,
+        stretch: MaskedStretch,
+        ids: Int64[np.ndarray, " n"],
+        words: Int64[np.ndarray, " n"],
+        owner: int,
+        dice: torch.Generator,
+    ) -> "_Row":
+        """Two halves of a window, cut at the line's end nearest its middle, if it has one.
+
+        The second is, by chance, another as long from elsewhere in the text.
+        """
+        ends = np.flatnonzero(ids[:-1] == EOS_ID) + 1
+        middle = len(ids) // 2
+        cut = int(ends[np.abs(ends - middle).argmin()]) if len(ends) else middle
+        follows = bool(torch.rand((), generator=dice) < 0.5)
+        second = slice(cut, len(ids))
+        if not follows:
+            room = max(1, len(stretch.ids) - (len(ids) - cut))
+            elsewhere = int(torch.randint(room, (), generator=dice))
+            part = slice(elsewhere, elsewhere + len(ids) - cut)
+            halves = [(ids[:cut], words[:cut]), (stretch.ids[part], stretch.words[part])]
+        else:
+            halves = [(ids[:cut], words[:cut]), (ids[second], words[second])]
+        return _Row.of(halves, owner, follows=int(follows))
+
+    def _shown(self, token: int) -> str:
+        if token == self.mask_id:
+            return "[MASK]"
+        return self.tokenizer.decode([token]).strip() or f"<{token}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """One window as it is read."""
+
+    ids: Int64[np.ndarray, " n"]
+    words: Int64[np.ndarray, " n"]
+    segments: Int64[np.ndarray, " n"]
+    owner: int
+    follows: int | None
+    blanks: bool
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[tuple[Int64[np.ndarray, "_"], Int64[np.ndarray, "_"]]],
+        owner: int,
+        *,
+        follows: int | None = None,
+        blanks: bool = False,
+    ) -> "_Row":
+        """Begin, then each part and an end; words are numbered from 0 through all parts."""
+        ids, words, segments = [np.array([BOS_ID])], [np.array([NO_WORD])], [np.array([0])]
+        done = 0
+        for number, (part, numbers) in enumerate(parts):
+            real = numbers != NO_WORD
+            lowest = int(numbers[real].min()) if real.any() else 0
+            renumbered = np.where(real, numbers - lowest + done, NO_WORD)
+            done = max(done, int(renumbered.max(initial=-1)) + 1)
+            has_end = len(part) > 0 and part[-1] == EOS_ID
+            ids += [part, np.array([EOS_ID] * (not has_end), dtype=np.int64)]
+            words += [renumbered, np.array([NO_WORD] * (not has_end), dtype=np.int64)]
+            segments.append(np.full(len(part) + (not has_end), number))
+        return cls(
+            np.concatenate(ids),
+            np.concatenate(words),
+            np.concatenate(segments),
+            owner,
+            follows,
+            blanks,
+        )
+
+
+def _padded(rows: Sequence[Int64[np.ndarray, "_"]], filler: int) -> Int[Tensor, "B N"]:
+    return nn.utils.rnn.pad_sequence(
+        [torch.from_numpy(row) for row in rows], batch_first=True, padding_value=filler
+    )

@@ -1,0 +1,192 @@
+"""Beginning with what another run has learned: its tokenizer, and the weights of its reader."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import as_table, build
+from regard.errors import RunError, SettingError
+from regard.inference import Run, is_run
+from regard.inference.labeller import Labeller
+from regard.tasks import TASKS, Recipe
+from regard.tasks.recipe import with_training
+
+# What a run keeps of running text, and settings that may differ from those of pretraining.
+_TOKENIZER = "text"
+_FREE = {"dropout", "attention_dropout"}
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """The run that a training begins with.
+
+    Attributes:
+        path: Its folder, an absolute path.
+    """
+
+    path: Path
+
+    def complete(self, recipe: Recipe, run: Run | None = None) -> Recipe:
+        """The recipe with what it leaves out of tokenizer and model as it was in pretraining.
+
+        Args:
+            recipe: What is to be trained.
+            run: The run to go on with, which knows; None asks the one to begin with.
+
+        Raises:
+            RunError: There is no run to begin with, or it is not one of a job.
+            SettingError: The recipe says otherwise than that run, or their models have nothing in
+                common.
+        """
+        if TASKS[recipe.task].job is None:
+            raise SettingError(
+                f"training.pretrained must be left out for {recipe.task}; got {str(self.path)!r}."
+            )
+        before = self._recipe() if run is None else run.recipe
+        kind, there = TASKS[recipe.task], TASKS[before["task"]]
+        said = _said(recipe)
+        type_before = before["model"]["type"]
+        self._check("model", before["model"], _chosen(said["model"], {"type"}))
+        if kind.models.get(type_before) != there.models.get(type_before):
+            raise SettingError(
+                f"training.pretrained must name a run whose model reads text for {recipe.task}; "
+                f"got one of {before['task']} with model.type = {type_before!r}. "
+                f"A model here is one of {', '.join(sorted(kind.models))}."
+            )
+        config, _ = kind.models[type_before]
+        own = {name: value for name, value in said["model"].items() if name != "type"}
+        inherited = {name: value for name, value in before["model"].items() if name != "type"}
+        model = build(config, {**inherited, **own}, where="model")
+        self._check("model", inherited, _chosen(as_table(model), own.keys() - _FREE))
+        recipe = replace(recipe, model_type=type_before, model=model)
+        recipe = replace(recipe, tokenizer=self._tokenizer(recipe, before, said["tokenizer"]))
+        return with_training(recipe, {**recipe.training, "pretrained": str(self.path)})
+
+    def vocabularies(self, recipe: Recipe) -> Path | None:
+        """Where all vocabularies are kept, for a task that has no tokenizer apart from them.
+
+        None where only the tokenizer is taken over, as ``recipe.tokenizer.folder`` says.
+        """
+        has_tokenizer = TASKS[recipe.task].tokenizer is not None
+        return None if has_tokenizer else Run.open(self.path).tokenizer_folder
+
+    @torch.no_grad()
+    def fill(self, model: nn.Module, recipe: Recipe, run: Run | None = None) -> None:
+        """Copy the weights of the reader into that of a new model.
+
+        Nothing is done for a run that has a checkpoint: it is beyond its beginning.
+
+        Of the embeddings these are the rows of the tokenizer's ids; what a task has besides, such
+        as what stands for a masked word, is its own.
+
+        Raises:
+            SettingError: A tensor is of another size.
+        """
+        if run is not None and run.newest_checkpoint() is not None:
+            return
+        before = Labeller.load(self.path)
+        _, reader = TASKS[recipe.task].models[recipe.model_type]
+        ours, theirs = _only(model, reader), _only(before.model, reader)
+        tokenizer = getattr(before.job, "tokenizer", None)
+        own, known = ours.state_dict(), theirs.state_dict()
+        for name, tensor in own.items():
+            found, wanted = known[name], tensor
+            if tokenizer is not None and name.endswith("embedding.weight"):
+                found, wanted = found[: tokenizer.vocab_size], wanted[: tokenizer.vocab_size]
+            self._check_size(name, found, wanted)
+            wanted.copy_(found)
+
+    def _tokenizer(self, recipe: Recipe, before: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
+        settings = TASKS[recipe.task].tokenizer
+        if settings is None or "tokenizer" not in before:
+            if recipe.task != before["task"]:
+                raise SettingError(
+                    f"training.pretrained must name a run whose text is cut as {recipe.task} cuts "
+                    f"it; got one of {before['task']}. Begin with one of {recipe.task}."
+                )
+            return recipe.tokenizer
+        made = build(settings, {**before["tokenizer"], **said}, where="tokenizer")
+        self._check("tokenizer", before["tokenizer"], _chosen(as_table(made), said.keys()))
+        return made
+
+    def _recipe(self) -> dict[str, Any]:
+        """That of the run to begin with; its tokenizer is the saved one."""
+        if not is_run(self.path):
+            raise RunError(
+                f"training.pretrained must name the folder of a run; got {str(self.path)!r}, which "
+                "holds none. Train one first: regard train masked-language-model-words TEXT."
+            )
+        run = Run.open(self.path)
+        if run.task not in TASKS or TASKS[run.task].job is None:
+            raise RunError(
+                f"training.pretrained must name the run of one reader; got one of {run.task} in "
+                f"{self.path}. That of a masked language model has one."
+            )
+        recipe = dict(run.recipe)
+        if "tokenizer" in recipe:
+            folder = str(run.tokenizer_folder / _TOKENIZER)
+            recipe["tokenizer"] = {**recipe["tokenizer"], "folder": folder}
+        return recipe
+
+    def _check(self, section: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+        for name, value in here.items():
+            before = there.get(name)
+            if value != before:
+                raise SettingError(
+                    f"{section}.{name} must be {before!r}, as in {self.path}, which "
+                    f"training.pretrained names; got {value!r}. Leave {section}.{name} out, or "
+                    "begin with another run."
+                )
+
+    def _check_size(self, name: str, found: Tensor, wanted: Tensor) -> None:
+        if found.shape != wanted.shape:
+            raise SettingError(
+                f"training.pretrained must name a run of the same vocabulary; got {self.path}, "
+                f"whose {name} is {list(found.shape)}, not {list(wanted.shape)}."
+            )
+
+
+def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | None]:
+    """The recipe, complete, and the run that ``[training]`` names to begin with; None if none.
+
+    Args:
+        recipe: What is to be trained.
+        run: The run to go on with; None begins a new one.
+
+    Raises:
+        RunError: There is no run to begin with, or it is not one of a job.
+        SettingError: The recipe says otherwise than that run.
+    """
+    name = recipe.training.get("pretrained")
+    if name is None:
+        return recipe, None
+    pretrained = Pretrained((recipe.folder / name).resolve())
+    return pretrained.complete(recipe, run), pretrained
+
+
+def _chosen(table: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name in names}
+
+
+def _said(recipe: Recipe) -> dict[str, dict[str, Any]]:
+    """What a recipe says of tokenizer and model."""
+    if recipe.given is not None:
+        return {name: dict(recipe.given[name]) for name in ("tokenizer", "model")}
+    table = recipe.table()
+    return {"tokenizer": table.get("tokenizer", {}), "model": table["model"]}
+
+
+def _only(model: nn.Module, kind: Any) -> nn.Module:
+    """The part of a model that reads the text."""
+    found = [part for part in model.modules() if isinstance(part, kind)]
+    if len(found) != 1:
+        raise SettingError(
+            f"training.pretrained must be left out for a model with {len(found)} readers; it "
+            "fills the one that reads the text."
+        )
+    reader: nn.Module = found[0]
+    return reader

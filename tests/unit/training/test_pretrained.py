@@ -1,0 +1,146 @@
+"""Trainings that begin with another run's tokenizer and reader."""
+
+import random
+import shutil
+
+import pytest
+import torch
+
+from regard.errors import Interrupted, RunError, SettingError
+from regard.inference.labeller import Labeller
+from regard.tasks import recipe_from_table
+from regard.training import train
+
+WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "mat", "road", "and", "don't", "very"]
+FEW = {"updates": 2, "validate_every": 2, "warmup": 1, "schedule": "constant", "batch_tokens": 300}
+MODEL = {"model_dim": 12, "num_heads": 2, "num_layers": 1, "ffn_dim": 16}
+
+
+def lines(count, seed):
+    dice = random.Random(seed)
+    return [" ".join(dice.choices(WORDS, k=7)) + "." for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with texts in it, and a masked language model of them at ``pre``."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    (folder / "text.txt").write_text("\n".join(lines(300, 1)) + "\n", encoding="utf-8")
+    rows = (f"{line}\t{'cat' in line}\n" for line in lines(60, 2))
+    (folder / "train.tsv").write_text("".join(rows), encoding="utf-8")
+    table = {
+        "task": "masked_language_modelling",
+        "data": {"train": "text.txt", "context": 16},
+        "tokenizer": {"type": "bpe", "vocab_size": 300},
+        "model": {**MODEL, "max_length": 300, "dropout": 0.0},
+        "training": {**FEW, "learning_rate": 0.01},
+    }
+    train(recipe_from_table(table, folder=folder), folder / "pre")
+    return folder
+
+
+@pytest.fixture
+def classifier(home):
+    """A maker of recipes of a classifier that begins with ``pre``."""
+
+    def make(**sections):
+        table = {
+            "task": "classification",
+            "data": {"train": "train.tsv"},
+            "training": {**FEW, "learning_rate": 1e-12, "pretrained": "pre"},
+        }
+        return recipe_from_table({**table, **sections}, folder=home)
+
+    return make
+
+
+def test_the_reader_has_the_weights_and_the_ids_of_before(toy, home, classifier, tmp_path):
+    trained = train(classifier(), tmp_path / "run", reporter=toy.Recorder())
+    before = Labeller.load(home / "pre")
+    ours, theirs = trained.predictor.model.reader, before.model.encoder
+    rows = trained.predictor.job.tokenizer.vocab_size
+    assert len(theirs.embedding.weight) == rows + 1  # the mask, which a classifier never reads
+    torch.testing.assert_close(ours.embedding.weight, theirs.embedding.weight[:rows])
+    for name, tensor in ours.layers.state_dict().items():
+        torch.testing.assert_close(tensor, theirs.layers.state_dict()[name], msg=name)
+    text = "the cat don't."
+    assert trained.predictor.job.tokenizer.encode(text) == before.job.tokenizer.encode(text)
+
+
+def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, classifier, tmp_path):
+    made = classifier(model={"type": "transformer", "dropout": 0.25})
+    train(made, tmp_path / "run", reporter=toy.Recorder())
+    kept = Labeller.load(tmp_path / "run").job.recipe
+    assert (kept.model.model_dim, kept.model.max_length, kept.model.dropout) == (12, 300, 0.25)
+    assert kept.tokenizer.vocab_size == 300
+    # The same command goes on; and so does a run whose beginning is not there any more.
+    train(made, tmp_path / "run", reporter=toy.Recorder())
+
+
+def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
+    shutil.copytree(home / "pre", tmp_path / "pre")
+    shutil.copy(home / "train.tsv", tmp_path)
+    training = {**FEW, "updates": 4, "learning_rate": 0.01, "pretrained": "pre"}
+    table = {"task": "classification", "data": {"train": "train.tsv"}, "training": training}
+    recipe = recipe_from_table(table, folder=tmp_path)
+    train(recipe, tmp_path / "whole", reporter=toy.Recorder())
+
+    class Stopping(toy.Recorder):
+        def updated(self, update, *rest):
+            super().updated(update, *rest)
+            if update == 2:
+                import os
+                import signal
+
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        train(recipe, tmp_path / "run", reporter=Stopping())
+    shutil.rmtree(tmp_path / "pre")
+    train(recipe, tmp_path / "run", reporter=toy.Recorder())
+    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        (
+            {"model": {"type": "transformer", "model_dim": 32}},
+            r"model.model_dim must be 12, as in .*pre, .*; got 32. Leave model.model_dim out",
+        ),
+        ({"model": {"type": "bag"}}, "model.type must be 'transformer', as in .*; got 'bag'"),
+        ({"tokenizer": {"type": "words"}}, "tokenizer.type must be 'bpe', as in .*; got 'words'"),
+        ({"tokenizer": {"vocab_size": 280}}, "tokenizer.vocab_size must be 300, as in .*got 280"),
+        (
+            {"task": "language_modelling", "data": {"train": "text.txt"}},
+            "whose model reads text for language_modelling; got one of masked_language_modelling",
+        ),
+        ({"task": "tagging"}, "must name a run whose text is cut as tagging cuts it"),
+        ({"task": "translation"}, "training.pretrained must be left out for translation"),
+    ],
+)
+def test_a_beginning_that_does_not_fit_is_named(toy, classifier, tmp_path, sections, message):
+    with pytest.raises(SettingError, match=message):
+        train(classifier(**sections), tmp_path / "run", reporter=toy.Recorder())
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_without_a_run_is_named(toy, classifier, tmp_path):
+    made = classifier(training={**FEW, "pretrained": "nowhere"})
+    with pytest.raises(RunError, match=r"must name the folder of a run; got '.*nowhere', which"):
+        train(made, tmp_path / "run", reporter=toy.Recorder())
+
+
+def test_a_saved_tokenizer_is_taken_as_it_is(home):
+    folder = home / "pre" / "tokenizer" / "text"
+    table = {"task": "classification", "data": {"train": "train.tsv"}}
+    made = recipe_from_table({**table, "tokenizer": {"folder": "pre/tokenizer/text"}}, folder=home)
+    assert made.tokenizer.folder == str(folder)
+    from regard.text import train_tokenizer
+
+    assert train_tokenizer([], made.tokenizer).vocab_size == 300
+    other = recipe_from_table(
+        {**table, "tokenizer": {"folder": "pre/tokenizer/text", "type": "words"}}, folder=home
+    )
+    with pytest.raises(SettingError, match=r"tokenizer.type must be 'bpe', that of the tokenizer"):
+        train_tokenizer([], other.tokenizer)
