@@ -42,11 +42,12 @@ def evaluate_run_of_job(
         run: The run folder.
         split: Part of the recipe's data.
         source: A file to evaluate on instead.
-        plot: Where to draw what was taken for what; None draws nothing.
+        plot: Where to draw what was found and the loss of training; None draws nothing.
         as_json: Whether one JSON object is printed instead.
         given: Options that only translators have, by name; none may be set.
     """
     from regard import __version__
+    from regard.inference import Run
     from regard.inference.job_evaluation import evaluate_job
     from regard.inference.labeller import Labeller
 
@@ -56,9 +57,9 @@ def evaluate_run_of_job(
     with progress_bar("answering", lambda: len(examples)) as advance:
         report = evaluate_job(labeller, examples, train, progress=advance)
     if plot is not None:
-        from regard.inference.table_plot import plot_table
+        from regard.inference.report_plot import plot_report
 
-        plot_table(report.tables, plot)
+        plot_report(labeller, report, examples, Run.open(run).metrics(), plot)
         note(f"wrote {plot}")
     if as_json:
         record = {"regard": __version__, "run": str(run), **report.to_dict()}

@@ -4,11 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from regard.models import LANGUAGE_MODELS, MODELS, READERS, ClassifierConfig, TaggerConfig
+from regard.models import (
+    LANGUAGE_MODELS,
+    MODELS,
+    READERS,
+    ClassifierConfig,
+    KernelRegression,
+    KernelRegressionConfig,
+    TaggerConfig,
+)
 from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
 from regard.tasks.recipe import DataConfig, DecodingConfig
+from regard.tasks.regression import Regression, RegressionConfig, RegressionData
 from regard.tasks.tagging import Tagging, TaggingData
 from regard.text import TokenizerConfig
 
@@ -53,6 +62,13 @@ TASKS: dict[str, Kind] = {
         data=MaskedTextData,
         models={"transformer": READERS["transformer"]},
         job=MaskedLanguageModelling,
+    ),
+    "regression": Kind(
+        data=RegressionData,
+        tokenizer=None,
+        models={"kernel_regression": (KernelRegressionConfig, KernelRegression)},
+        head=RegressionConfig,
+        job=Regression,
     ),
     "tagging": Kind(
         data=TaggingData, tokenizer=None, models=READERS, head=TaggerConfig, job=Tagging

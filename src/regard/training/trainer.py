@@ -179,7 +179,8 @@ class Trainer:
         position.seconds += time.perf_counter() - started
         figures = {"loss": loss.item() / tokens, "learning_rate": rate, "gradient_norm": norm}
         self.reporter.updated(position.update, position.epoch, tokens, figures)
-        if position.update % REPORT_EVERY == 0:
+        # The first ones too: a short training has no others.
+        if position.update < REPORT_EVERY or position.update % REPORT_EVERY == 0:
             self.run.append_metrics({"update": position.update, "split": "train", **figures})
 
     def _scale_gradients(self, tokens: int) -> float:

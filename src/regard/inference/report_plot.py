@@ -1,0 +1,103 @@
+"""What an evaluation found, and how training came there, as a picture."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RunError, SettingError
+from regard.inference.job_evaluation import JobReport
+from regard.inference.labeller import Labeller
+from regard.tasks.job import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Labels beyond these would be too small to read.
+_MOST_FIGURES = 12
+# Okabe and Ito's colours, which readers with colour blindness tell apart.
+TRAIN, VALID = "#0072b2", "#d55e00"
+
+
+def plot_report(
+    labeller: Labeller,
+    report: JobReport,
+    examples: Sequence[Any],
+    history: Sequence[Mapping[str, Any]],
+    path: Path,
+) -> None:
+    """Draw what was taken for what beside the loss; of a regression, its fits and weights.
+
+    Args:
+        labeller: The model in use.
+        report: What was found.
+        examples: What it was found on.
+        history: What training recorded, as ``Run.metrics`` gives it.
+        path: An image file: .svg, .png or .pdf.
+
+    Raises:
+        SettingError: matplotlib is not installed.
+        RunError: The file cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SettingError(
+            "matplotlib must be installed to draw; it is not. pip install 'regard[plots]'"
+        ) from None
+    from regard.inference.regression_plot import draw_regression
+    from regard.tasks.regression import Regression
+
+    figure = Figure(layout="constrained")
+    if isinstance(labeller.job, Regression):
+        draw_regression(figure, labeller.model, labeller.job, examples, history)
+    else:
+        _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"{path} must be an image file that can be written; got: {error}."
+        ) from error
+
+
+def draw_loss(axes: "Axes", history: Sequence[Mapping[str, Any]]) -> None:
+    """Loss against updates, in training and on the validation examples."""
+    for split, colour in (("train", TRAIN), ("valid", VALID)):
+        found = [each for each in history if each["split"] == split]
+        updates, losses = [each["update"] for each in found], [each["loss"] for each in found]
+        name = {"train": "training", "valid": "validation"}[split]
+        marker = "o" if len(found) <= _MOST_FIGURES else None
+        axes.plot(updates, losses, color=colour, marker=marker, label=name)
+    axes.set_xlabel("update")
+    axes.set_ylabel("loss")
+    axes.set_title("Training")
+    axes.legend()
+
+
+def _draw(figure: "Figure", tables: Sequence[Table], history: Sequence[Mapping[str, Any]]) -> None:
+    size = 2.5 + 0.5 * max([4, *(len(table.rows) for table in tables)])
+    figure.set_size_inches((size + 1) * len(tables) + 5, size)
+    every = figure.subplots(1, len(tables) + 1, squeeze=False)[0]
+    for axes, table in zip(every, tables, strict=False):
+        _draw_matrix(figure, axes, table)
+    draw_loss(every[-1], history)
+
+
+def _draw_matrix(figure: "Figure", axes: "Axes", table: Table) -> None:
+    """Rows are right labels, the shade their share of the row."""
+    counts = [[float(cell) for cell in row[1:]] for row in table.rows]
+    shares = [[cell / max(1.0, sum(row)) for cell in row] for row in counts]
+    image = axes.imshow(shares, vmin=0, vmax=1, cmap="cividis")
+    names = [str(row[0]) for row in table.rows]
+    axes.set_xticks(range(len(names)), names, rotation=45, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("taken for")
+    axes.set_ylabel("right")
+    axes.set_title("What was taken for what")
+    if len(names) <= _MOST_FIGURES:
+        for y, row in enumerate(counts):
+            for x, count in enumerate(row):
+                shade = "black" if shares[y][x] > 0.5 else "white"
+                axes.text(x, y, f"{count:,.0f}", ha="center", va="center", color=shade)
+    figure.colorbar(image, label="share of the row")

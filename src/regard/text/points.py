@@ -1,0 +1,189 @@
+"""Points from tables of numbers: inputs and a target, from CSV and TSV files."""
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.choices import choose, nearest
+from regard.errors import DataError
+from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
+from regard.text.records import OnBadLine
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One row of a table.
+
+    Attributes:
+        inputs: What is known.
+        target: What is to be guessed; None where it is asked for.
+        names: What the inputs are called.
+        where: ``file:line``.
+    """
+
+    inputs: tuple[float, ...]
+    target: float | None
+    names: tuple[str, ...]
+    where: str
+
+
+def read_points(
+    path: Path,
+    *,
+    inputs: Sequence[str] = (),
+    target: str = "",
+    on_bad_line: OnBadLine = "error",
+    bad_lines: BadLines | None = None,
+) -> Iterator[Point]:
+    r"""The rows of one file.
+
+    A first line without any number in it is the header. Without one, columns are called by their
+    numbers, from 1.
+
+    Args:
+        path: A ``.csv`` or ``.tsv`` file, which may be compressed: ``.gz``, ``.zst``.
+        inputs: The input columns; none means all but the target.
+        target: The target's column; "" is the last.
+        on_bad_line: Whether a line that cannot be used is an error, or is left out.
+        bad_lines: Where lines left out are counted.
+
+    Raises:
+        DataError: A column is missing, a cell is no number or empty, or there is no row.
+        SettingError: The file's ending does not say how to read it.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "flats.csv"
+        >>> _ = path.write_text('area,floor,rent\n50,2,"800"\n', encoding="utf-8")
+        >>> [(point.inputs, point.target, point.names) for point in read_points(path)]
+        [((50.0, 2.0), 800.0, ('area', 'floor'))]
+    """
+    delimiter = choose(f"the ending of {path}", text_suffix(path), _DELIMITERS)
+    layout: _Layout | None = None
+    is_empty = True
+    for line in read_lines(path):
+        if not line.text.strip():
+            continue
+        try:
+            cells = cells_of(line, delimiter)
+            if layout is None:
+                layout = _layout(cells, line, inputs, target)
+                if layout.has_header:
+                    continue
+            point = layout.point(cells, line)
+        except DataError as error:
+            if on_bad_line == "error" or layout is None:
+                raise
+            if bad_lines is not None:
+                bad_lines.add("points", str(error))
+            continue
+        is_empty = False
+        yield point
+    if is_empty:
+        raise DataError(f"{path} must hold rows of numbers; got none that can be used.")
+
+
+def cells_of(line: Line, delimiter: str) -> list[str]:
+    """The cells of a line, spaces around them left out; a quoted one may hold the delimiter.
+
+    Raises:
+        DataError: The line is not UTF-8, or its quotes do not close.
+    """
+    try:
+        (row,) = csv.reader([readable(line)], delimiter=delimiter, strict=True)
+    except (csv.Error, ValueError) as error:
+        raise DataError(f"{line.where}: not a row of a table: {error}.") from None
+    return [cell.strip() for cell in row]
+
+
+def number_of(cell: str, name: str, where: str) -> float:
+    """The number in a cell.
+
+    Raises:
+        DataError: There is none, or it is not finite.
+
+    Example:
+        >>> number_of("3,5", "rent", "flats.csv:7")
+        Traceback (most recent call last):
+        regard.errors.DataError: flats.csv:7: rent must be a number; got '3,5'. Write 3.5.
+    """
+    if (number := _number(cell)) is not None and math.isfinite(number):
+        return number
+    if not cell:
+        raise DataError(f"{where}: {name} must be a number; the cell is empty. Leave the row out.")
+    is_comma = cell.count(",") == 1 and _number(cell.replace(",", ".")) is not None
+    cure = f" Write {cell.replace(',', '.')}." if is_comma else ""
+    raise DataError(f"{where}: {name} must be a number; got {cell!r}.{cure}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where in a row things stand."""
+
+    columns: tuple[str, ...]
+    inputs: tuple[int, ...]
+    target: int
+    names: tuple[str, ...]
+    has_header: bool
+
+    def point(self, cells: Sequence[str], line: Line) -> Point:
+        if len(cells) != len(self.columns):
+            raise DataError(
+                f"{line.where}: expected {len(self.columns)} columns ({', '.join(self.columns)}), "
+                f"found {len(cells)}."
+            )
+        *inputs, target = (
+            number_of(cells[place], self._called(place), line.where)
+            for place in (*self.inputs, self.target)
+        )
+        return Point(tuple(inputs), target, self.names, line.where)
+
+    def _called(self, place: int) -> str:
+        return self.columns[place] if self.has_header else f"column {place + 1}"
+
+
+def _layout(cells: Sequence[str], line: Line, inputs: Sequence[str], target: str) -> _Layout:
+    numbers = [_number(cell) is not None for cell in cells]
+    has_header = not any(numbers)
+    if not has_header and not all(numbers):
+        odd = cells[numbers.index(False)]
+        raise DataError(
+            f"{line.where}: the first line must be all names or all numbers; got {odd!r} beside "
+            f"{cells[numbers.index(True)]!r}."
+        )
+    columns = tuple(cells) if has_header else tuple(str(n + 1) for n in range(len(cells)))
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise DataError(f"{line.where}: columns must have different names; got {twice!r} twice.")
+    goal = _place(target, "target", columns, line) if target else len(columns) - 1
+    if inputs:
+        places = tuple(_place(name, "inputs", columns, line) for name in inputs)
+    else:
+        places = tuple(place for place in range(len(columns)) if place != goal)
+    if not places or goal in places:
+        raise DataError(
+            f"{line.where}: there must be an input column beside the target {columns[goal]!r}; got "
+            f"the columns {', '.join(columns)}. Set data.inputs and data.target."
+        )
+    return _Layout(columns, places, goal, tuple(columns[place] for place in places), has_header)
+
+
+def _place(name: str, setting: str, columns: Sequence[str], line: Line) -> int:
+    if name in columns:
+        return columns.index(name)
+    close = nearest(name, columns)
+    cure = f"Did you mean {close!r}?" if close else f"There are {', '.join(columns)}."
+    raise DataError(
+        f"{line.where}: there is no column {name!r}, which data.{setting} names. {cure}"
+    )
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return None if "_" in cell else float(cell)
+    except ValueError:
+        return None

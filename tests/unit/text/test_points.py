@@ -1,0 +1,76 @@
+"""Tables of numbers, and whatever may be wrong with one: the file, the line and the cure."""
+
+from pathlib import Path
+
+import pytest
+
+from regard.errors import DataError, SettingError
+from regard.text import BadLines
+from regard.text.points import read_points
+
+
+def written(folder: Path, text: str, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_header_names_the_columns_and_others_are_left_out(tmp_path: Path):
+    path = written(tmp_path, 'rent,"area, m²",floor\n800,50,2\n\n"900", 60,3\n')
+    found = list(read_points(path, inputs=["floor", "area, m²"], target="rent"))
+    assert [point.inputs for point in found] == [(2.0, 50.0), (3.0, 60.0)]
+    assert [point.target for point in found] == [800.0, 900.0]
+    assert found[1].names == ("floor", "area, m²")
+    assert found[1].where == f"{path}:4"
+
+
+def test_without_a_header_columns_have_numbers_and_the_last_is_the_target(tmp_path: Path):
+    path = written(tmp_path, "1\t2\t3\n4\t5\t6e1\n", "table.tsv")
+    assert [(p.inputs, p.target) for p in read_points(path)] == [((1, 2), 3), ((4, 5), 60)]
+    (first, _) = read_points(path, inputs=["3"], target="1")
+    assert (first.inputs, first.target, first.names) == ((3,), 1, ("3",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x,y\n1,2\n1,high\n", r"table\.csv:3: y must be a number; got 'high'\."),
+        ("1,2\n1,x\n", r"table\.csv:2: column 2 must be a number; got 'x'\."),
+        ('x,y\n1,"2,5"\n', r"table\.csv:2: y must be a number; got '2,5'\. Write 2\.5\."),
+        ("x,y\n1,\n", r"table\.csv:2: y must be a number; the cell is empty\. Leave the row out"),
+        ("x,y\n1,nan\n", r"table\.csv:2: y must be a number; got 'nan'\."),
+        ("x,y\n1,1_0\n", r"table\.csv:2: y must be a number; got '1_0'\."),
+        ("x,y\n1\n", r"table\.csv:2: expected 2 columns \(x, y\), found 1\."),
+        ("x,3\n1,2\n", r"table\.csv:1: the first line must be all names or all numbers; got 'x'"),
+        ("x,x\n1,2\n", r"table\.csv:1: columns must have different names; got 'x' twice\."),
+        ("x\n1\n", r"table\.csv:1: there must be an input column beside the target 'x'"),
+        ('x,y\n1,"2\n', r"table\.csv:2: not a row of a table: "),
+        ("x,y\n", r"table\.csv must hold rows of numbers; got none that can be used\."),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(text: str, message: str, tmp_path: Path):
+    with pytest.raises(DataError, match=message):
+        list(read_points(written(tmp_path, text)))
+
+
+def test_a_missing_column_is_said_with_the_one_that_is_near(tmp_path: Path):
+    path = written(tmp_path, "area,rent\n1,2\n")
+    message = r"csv:1: there is no column 'rant', which data\.target names\. Did you mean 'rent'\?"
+    with pytest.raises(DataError, match=message):
+        list(read_points(path, target="rant"))
+    message = r"there is no column '9', which data\.inputs names\. There are area, rent\."
+    with pytest.raises(DataError, match=message):
+        list(read_points(path, inputs=["9"]))
+
+
+def test_another_ending_is_refused(tmp_path: Path):
+    with pytest.raises(SettingError, match=r"must be one of \.csv, \.tsv; got '\.xlsx'"):
+        list(read_points(tmp_path / "table.xlsx"))
+
+
+def test_bad_lines_are_left_out_and_counted(tmp_path: Path):
+    bad = BadLines()
+    path = written(tmp_path, "x,y\n1,2\n1,high\n3\n5,6\n")
+    found = list(read_points(path, on_bad_line="skip", bad_lines=bad))
+    assert [point.inputs for point in found] == [(1,), (5,)]
+    assert bad.total == 2
