@@ -213,20 +213,24 @@ def test_late_clients_are_told_that_the_server_stops_while_it_answers_the_others
         long = request("/predict", {"texts": list(SENTENCES) * 200, "beam_size": 8})
 
         async def scene() -> tuple[Reply, list[Reply], float]:
-            early = Client(server.port)
-            answer = asyncio.create_task(early.ask(long))
-            while b"regard_active_requests 2" not in (await health("/metrics")).body:
+            answer = asyncio.create_task(alone(long))
+            while b"regard_active_requests 2" not in (await alone(request("/metrics"))).body:
                 await asyncio.sleep(0.005)
             server.process.send_signal(signal.SIGTERM)
-            while (await health("/health")).status == 200:
+            while (await alone(request("/health"))).status == 200:
                 await asyncio.sleep(0.005)
-            late = [await health("/health"), await health("/health/live"), await health("/runs")]
-            late += [await Client(server.port).ask(request("/predict", {"text": "我爱中国"}))]
+            late = [await alone(request(path)) for path in ("/health", "/health/live", "/runs")]
+            late += [await alone(request("/predict", {"text": "我爱中国"}))]
             is_first = not answer.done()
             return await answer, late, is_first
 
-        async def health(path: str) -> Reply:
-            return await Client(server.port).ask(request(path))
+        async def alone(raw: bytes) -> Reply:
+            client = Client(server.port)
+            try:
+                return await client.ask(raw)
+            finally:
+                client.close()
+                await asyncio.sleep(0)  # the loop lets go of the connection
 
         answer, (unready, live, *refused), is_first = asyncio.run(scene())
         assert is_first, "the long request was over before the late ones came"
@@ -247,18 +251,16 @@ def test_late_clients_are_told_that_the_server_stops_while_it_answers_the_others
 
 def test_looking_into_a_long_text_leaves_room_for_others(server: Server):
     async def scene() -> tuple[Reply, list[float]]:
-        looking = asyncio.create_task(
-            Client(server.port).ask(
-                request("/attention", {"text": "我爱中国。他昨天去北京了。" * 40})
-            )
-        )
+        other, client, waits = Client(server.port), Client(server.port), []
+        asked = request("/attention", {"text": "我爱中国。他昨天去北京了。" * 40})
+        looking = asyncio.create_task(other.ask(asked))
         await asyncio.sleep(0.1)
-        client, waits = Client(server.port), []
         while not looking.done():
             began = time.perf_counter()
             await client.ask(request("/predict", {"text": "我爱中国"}))
             waits.append(time.perf_counter() - began)
         client.close()
+        other.close()
         return await looking, waits
 
     began = time.perf_counter()

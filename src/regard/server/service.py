@@ -32,8 +32,8 @@ from regard.server.work import (
     Worker,
 )
 
-# What is as long to look into as a batch of sentences is to translate.
-_WHOLE_BATCH = 64
+# Sentences that are translated while a text is looked into: a short one, and any at most.
+_SHORT_LOOK, _LONGEST_LOOK = 8, 64
 
 # Returns once the client has gone away.
 Gone = Callable[[], Awaitable[object]]
@@ -265,6 +265,7 @@ def _weigh(item: Item) -> int:
         case str():
             return sentences(item)
         case Subject():
-            return min(_WHOLE_BATCH, 1 + (max(len(item.text), len(item.target or "")) // 8) ** 2)
+            longest = max(len(item.text), len(item.target or ""))
+            return min(_LONGEST_LOOK, _SHORT_LOOK + (longest // 8) ** 2)
         case _:
             return 1
