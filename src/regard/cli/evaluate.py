@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from regard.choices import choose
+from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, progress_bar, say
 from regard.errors import DataError, SettingError
 
@@ -30,7 +31,7 @@ def evaluate(
     target: Path | None = None,
     references: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     compare: Path | None = None,
-    beam_size: int | None = None,
+    decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     plot: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
@@ -51,31 +52,28 @@ def evaluate(
         target: The right answers to the lines of --source.
         references: Further files of right answers, line by line.
         compare: Another run, to say which is better and whether that is chance.
-        beam_size: Hypotheses kept at each step; 1 is greedy. By default the recipe's.
+        decoding: How outputs are searched for.
         plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
         as_json: Print one JSON object instead.
     """
     from regard import __version__
-    from regard.checks import check_at_least
     from regard.cli.jobs import evaluate_run_of_job, is_run_of_job
     from regard.inference import Predictor, evaluation
 
     if is_run_of_job(run):
         given: dict[str, object] = {"--target": target, "--references": references}
-        given |= {"--compare": compare, "--beam-size": beam_size}
+        given |= {"--compare": compare, **decoding.flags()}
         evaluate_run_of_job(
             run, split=split, source=source, plot=plot, as_json=as_json, given=given
         )
         return
     if plot is not None:
         raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
-    if beam_size is not None:
-        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     predictor = Predictor.load(run)
     other = None if compare is None else Predictor.load(compare)
     recipe = predictor.recipe
     pairs = _pairs(recipe, split, source, target, references)
-    outputs, seconds = _translate(predictor, pairs, beam_size)
+    outputs, seconds = _translate(predictor, pairs, decoding)
     right = [pair.references for pair in pairs]
     sources = [pair.source for pair in pairs]
     report = evaluation.evaluate(
@@ -88,7 +86,7 @@ def evaluate(
     )
     duel = None
     if other is not None:
-        theirs, _ = _translate(other, pairs, beam_size)
+        theirs, _ = _translate(other, pairs, decoding)
         duel = evaluation.compare(
             theirs,
             outputs,
@@ -111,12 +109,13 @@ def evaluate(
 
 
 def _translate(
-    predictor: "Predictor", pairs: "Sequence[Pair]", beam_size: int | None
+    predictor: "Predictor", pairs: "Sequence[Pair]", options: DecodingOptions
 ) -> tuple[list[str], float]:
+    search = predictor.recipe.decoding.changed(**options.given())
     started = time.perf_counter()
     with progress_bar("translating", lambda: len(pairs)) as advance:
         found = predictor.translate(
-            [pair.source for pair in pairs], beam_size=beam_size, progress=advance
+            [pair.source for pair in pairs], decoding=search, progress=advance
         )
     return [translations[0].text for translations in found], time.perf_counter() - started
 

@@ -7,7 +7,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, progress_bar, say
+from regard.cli.scoring import score_lines
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
@@ -23,9 +25,9 @@ def predict(
     file: Path | None = None,
     /,
     *,
-    beam_size: int | None = None,
-    length_penalty: float | None = None,
-    n_best: int = 1,
+    decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
+    n_best: int | None = None,
+    score: bool = False,
     attention: bool = False,
     layers: str | None = None,
     output_format: Literal["text", "jsonl"] = "text",
@@ -35,6 +37,8 @@ def predict(
 
     Example: `echo 我爱中国 | regard predict regard-demo`
 
+    Five different answers: `… --method sample --top-p 0.9 --n-best 5`
+
     Reads a file, or stdin; an empty line stays an empty line. A line longer than the model was
     trained on is translated in parts, and a note on stderr says so. A run that labels or tags
     answers with the label and its probability, or with word/tag.
@@ -43,49 +47,51 @@ def predict(
         run: The run folder.
         file: Lines of text, by default stdin. Of a .tsv file the source's column is read, of a
             .jsonl file what is at "source"; each may end in .gz or .zst.
-        beam_size: Hypotheses kept at each step; 1 is greedy. By default the recipe's.
-        length_penalty: Higher gives longer outputs. By default the recipe's.
-        n_best: Translations of each line; with more than one, a line of text is: the line's
-            number, a tab, the score, a tab, the translation.
+        decoding: How outputs are searched for.
+        n_best: Translations of each line, the best or as many samples; with more than one, a line
+            of text is: the line's number, a tab, the score, a tab, the translation.
+        score: Translate nothing, but say how likely given outputs are: of lines of source, a tab
+            and target (or a file as for training), print the score, a tab, the log-probability, a
+            tab, the target; in jsonl the log-probability of each token as well.
         attention: Add what was looked at: to text a tab and the strongest links between tokens,
             source-output, counted from 0; to jsonl the tokens and all weights.
         layers: Whose attention that is, counted from 0: 3 or 0,2-3. By default that of all layers.
         output_format: Lines of text, or a JSON object a line with scores.
         on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
     """
-    from regard.checks import check_at_least
     from regard.cli.jobs import is_run_of_job, predict_run_of_job
     from regard.inference import Predictor
     from regard.inference.filtering import answers, arriving, of_file
     from regard.inference.numbers import numbers_of
     from regard.text.lines import text_suffix
 
-    check_at_least("n_best", n_best, 1)
     if is_run_of_job(run):
-        given: dict[str, object] = {"--beam-size": beam_size, "--attention": attention}
-        given |= {"--length-penalty": length_penalty, "--n-best": n_best > 1}
+        given: dict[str, object] = {"--attention": attention, "--score": score}
+        given |= {"--n-best": n_best, **decoding.flags()}
         predict_run_of_job(
             run, file, output_format=output_format, on_bad_line=on_bad_line, given=given
         )
         return
-    if attention and n_best > 1 and output_format == "text":
-        raise SettingError(
-            "--attention must go with one translation a line, or with --output-format jsonl; "
-            f"got --n-best {n_best}."
-        )
-    if beam_size is not None:
-        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     if layers is not None and not attention:
         raise SettingError("--layers must go with --attention; got it without.")
     of_layers = numbers_of("--layers", layers)
     predictor = Predictor.load(run)
+    asked = decoding.given() | ({} if n_best is None else {"n_best": n_best})
+    search = predictor.recipe.decoding.changed(**asked)
+    if score:
+        _refuse_with_score({"--attention": attention, "--n-best": n_best})
+        score_lines(predictor, file, search, output_format=output_format, on_bad_line=on_bad_line)
+        return
+    if attention and search.n_best > 1 and output_format == "text":
+        raise SettingError(
+            "--attention must go with one translation a line, or with --output-format jsonl; "
+            f"got --n-best {search.n_best}."
+        )
     options: dict[str, Any] = {
         "attention": attention,
         "layers": of_layers,
         "skip_bad_lines": on_bad_line == "skip",
-        "beam_size": beam_size,
-        "length_penalty": length_penalty,
-        "n_best": n_best,
+        "decoding": search,
     }
     stdin = sys.stdin.buffer
     read = getattr(stdin, "read1", stdin.read)
@@ -102,7 +108,7 @@ def predict(
         for group in answers(predictor, groups, name=name, ending=ending, **options):
             for number, answer in enumerate(group, done + 1):
                 oddities.note(answer)
-                for line in _lines(answer, number, output_format, n_best):
+                for line in _lines(answer, number, output_format, search.n_best):
                     say(line)
             sys.stdout.flush()
             done += len(group)
@@ -110,12 +116,19 @@ def predict(
     oddities.end()
 
 
+def _refuse_with_score(given: dict[str, object]) -> None:
+    for name, value in given.items():
+        if value:
+            raise SettingError(f"{name} must be left out with --score; nothing is searched for.")
+
+
 def _lines(answer: "Answer", number: int, output_format: str, n_best: int) -> Iterator[str]:
     if output_format == "jsonl":
         yield json.dumps(answer.to_dict(), ensure_ascii=False)
     elif n_best > 1:
         for each in answer.translations:
-            yield f"{number}\t{each.score:.4f}\t{each.text}"
+            score = each.score if each.utility is None else each.utility
+            yield f"{number}\t{score:.4f}\t{each.text}"
     else:
         yield answer.text()
 

@@ -36,7 +36,7 @@ def settings(section: str | None = None, /) -> None:
 def _sections() -> dict[str, list[tuple[str, type[Any]]]]:
     """For each table of a recipe, its heading and the class that reads it."""
     from regard.models import MODELS
-    from regard.tasks.recipe import DataConfig, DecodingConfig
+    from regard.tasks import DataConfig, DecodingConfig
     from regard.text import TokenizerConfig
     from regard.training import TrainingConfig
 

@@ -50,20 +50,13 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON."""
-        members: dict[str, Any] = {
-            "source": self.best.source,
-            "translation": self.best.text,
-            "score": round(self.best.score, 6),
-        }
+        members: dict[str, Any] = {"source": self.best.source, **_members(self.best)}
         if self.best.parts > 1:
             members["parts"] = self.best.parts
         if self.problem is not None:
             members["problem"] = self.problem
         if len(self.translations) > 1:
-            members["n_best"] = [
-                {"translation": each.text, "score": round(each.score, 6)}
-                for each in self.translations
-            ]
+            members["n_best"] = [_members(each) for each in self.translations]
         if (found := self.alignment) is not None:
             members["source_tokens"] = [piece.text for piece in found.source_pieces]
             members["output_tokens"] = [piece.text for piece in found.output_pieces]
@@ -158,8 +151,8 @@ def answers(
         name: What the lines are called in messages, such as the file's name.
         ending: Of a file's name, as for ``text_of``.
         skip_bad_lines: Whether a line that cannot be read gives an empty answer, not an error.
-        search: ``beam_size``, ``length_penalty``, ``n_best``, ``attention`` and ``layers`` of
-            ``Predictor.translate``.
+        search: ``decoding``, ``attention`` and ``layers`` of ``Predictor.translate``, and the
+            others.
 
     Raises:
         DataError: A line cannot be read.
@@ -178,6 +171,20 @@ def answers(
             Answer(where, tuple(translations), problem)
             for (_, where, problem), translations in zip(read, found, strict=True)
         ]
+
+
+def _members(translation: Translation) -> dict[str, Any]:
+    """A translation, its figures, and a note if it was cut."""
+    members: dict[str, Any] = {
+        "translation": translation.text,
+        "score": round(translation.score, 6),
+        "log_prob": round(translation.log_prob, 6),
+    }
+    if translation.utility is not None:
+        members["utility"] = round(translation.utility, 6)
+    if not translation.is_finished:
+        members["is_finished"] = False
+    return members
 
 
 def _read(line: Line, layout: PairLayout, ending: str) -> tuple[str, str, str | None]:

@@ -13,19 +13,18 @@ from torch import Tensor
 from regard.attention import Seen, Summary, observe, weights
 from regard.attention.alignment import Link, links_from_weights
 from regard.attention.summarizing import summarize_seen
-from regard.checks import check_at_least
-from regard.decoding import Hypothesis, beam, greedy
+from regard.decoding import score_answers
 from regard.errors import DataError, RunError, SettingError
+from regard.inference.asked_search import AskedSearch, Found
 from regard.inference.maps import joined
 from regard.inference.run import Run
 from regard.inference.trail import Trail
-from regard.tasks import TASKS, Recipe, recipe_from_table
+from regard.tasks import TASKS, DecodingConfig, Recipe, recipe_from_table
 from regard.tasks.translation import batched, build_model, longest_output
 from regard.text import (
     BOS_ID,
     EOS_ID,
     PAD_ID,
-    UNK_ID,
     PairTokenizer,
     Piece,
     load_pair_tokenizer,
@@ -91,6 +90,7 @@ class Translation:
             it was not.
         alignment: What its tokens looked at, if that was asked for; None of an empty text, of one
             in parts, and of all but the best.
+        utility: How like the other candidates it is, where minimum Bayes risk chose it.
     """
 
     source: str
@@ -101,6 +101,7 @@ class Translation:
     is_finished: bool
     parts: int = 1
     alignment: Alignment | None = field(default=None, compare=False, repr=False)
+    utility: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,8 @@ class Predictor:
         *,
         beam_size: int | None = None,
         length_penalty: float | None = None,
-        n_best: int = 1,
+        n_best: int | None = None,
+        decoding: DecodingConfig | None = None,
         attention: bool = False,
         layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
@@ -225,36 +227,38 @@ class Predictor:
         """Translations of each text, best first.
 
         An empty text gives one empty translation. A text longer than training allowed is cut at
-        sentence ends and translated in parts, best translation only.
+        sentence ends and translated in parts, best translation only; a prefix and required words
+        are for the first part.
 
         Args:
             texts: What to translate, one sentence each.
-            beam_size: Hypotheses kept at each step; None takes the recipe's. 1 is greedy.
-            length_penalty: None takes the recipe's.
-            n_best: Translations wanted of each text; at most beam_size.
+            beam_size: Hypotheses kept at each step of a beam; 1 is greedy. None takes the
+                settings', as the next two do.
+            length_penalty: Higher gives longer outputs.
+            n_best: Translations wanted of each text.
+            decoding: The settings of the search; None takes the recipe's.
             attention: Whether to note what the best translation's tokens looked at, which costs
                 next to nothing: see ``Translation.alignment``.
             layers: Whose attention that is, counted from 0; None takes all layers.
             progress: Called after each batch with the number of texts in it.
 
         Raises:
-            SettingError: beam_size or n_best is below 1, or n_best larger than beam_size; or the
-                attention is wanted of a model that has none to the source, or not in these layers.
+            SettingError: A setting is out of range or contradicts another, such as n_best larger
+                than beam_size; a word cannot be spelled; or the attention is wanted of a model
+                that has none to the source, or not in these layers.
         """
-        beam_size = self.recipe.decoding.beam_size if beam_size is None else beam_size
-        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
-        check_at_least("n_best", n_best, 1)
-        if length_penalty is not None:
-            check_at_least("length_penalty", length_penalty, 0)
-        if n_best > beam_size:
-            raise SettingError(
-                f"n_best must be at most beam_size; got n_best={n_best}, beam_size={beam_size}."
-            )
+        given: dict[str, Any] = {"length_penalty": length_penalty, "n_best": n_best}
+        if beam_size is not None:
+            given |= {"method": "beam", "beam_size": beam_size}
+        decoding = self.recipe.decoding if decoding is None else decoding
+        decoding = decoding.changed(**{k: v for k, v in given.items() if v is not None})
         sources = [normalize(text) for text in texts]
         parts = [self.parts(source) for source in sources]
         flat = [part for cut in parts for part in cut]
-        wanted = _Wanted(beam_size, length_penalty, n_best, attention, layers)
-        found = iter(self._search(flat, wanted, progress))
+        first = [place == 0 for cut in parts for place in range(len(cut))]
+        search = AskedSearch(decoding, self.tokenizer.target)
+        wanted = _Wanted(search, attention, layers)
+        found = iter(self._search(flat, first, wanted, progress))
         return [
             self._joined(source, [next(found) for _ in cut])
             for source, cut in zip(sources, parts, strict=True)
@@ -314,17 +318,26 @@ class Predictor:
             )
 
     def _search(
-        self, texts: list[str], wanted: "_Wanted", progress: Callable[[int], None] | None
+        self,
+        texts: list[str],
+        is_first: list[bool],
+        wanted: "_Wanted",
+        progress: Callable[[int], None] | None,
     ) -> list[list[Translation]]:
         ids = [self.tokenizer.source.encode(text) for text in texts]
         found: list[list[Translation]] = [[] for _ in texts]
         self.model.eval()
         filled = [place for place, tokens in enumerate(ids) if tokens]
-        sizes = [(len(ids[place]) + 1) * wanted.beam_size for place in filled]
+        sizes = [(len(ids[place]) + 1) * wanted.search.width for place in filled]
         with torch.no_grad():
             for group in batched(sizes, self.recipe.decoding.batch_tokens):
                 places = [filled[index] for index in group]
-                answers, rows = self._search_batch([ids[place] for place in places], wanted)
+                answers, rows = self._search_batch(
+                    [ids[place] for place in places],
+                    wanted,
+                    seeds=[texts[place] for place in places],
+                    is_asked=[is_first[place] for place in places],
+                )
                 for index, place in enumerate(places):
                     looked = (len(ids[place]), rows[index]) if wanted.attention else None
                     found[place] = self._translations(texts[place], answers[index], looked)
@@ -336,36 +349,31 @@ class Predictor:
         ]
 
     def _search_batch(
-        self, ids: list[list[int]], wanted: "_Wanted"
-    ) -> tuple[list[list[Hypothesis]], list[Float[Tensor, "T S"]]]:
+        self, ids: list[list[int]], wanted: "_Wanted", **asked: Any
+    ) -> tuple[list[list[Found]], list[Float[Tensor, "T S"]]]:
         """The answers of each sentence; if they are wanted, the weights of the best of each."""
-        decoding = self.recipe.decoding
         source, lengths = self._padded(ids)
         step, state = self.model.step, self.model.start(source, lengths)
         trail = Trail(step, layers=wanted.layers) if wanted.attention else None
-        if trail is not None:
+        is_followed = trail is not None and not wanted.search.has_copies
+        if trail is not None and is_followed:
             step, state = trail.step, trail.start(state, len(ids))
-        limits = longest_output(lengths, decoding.max_ratio)
-        if self.model.max_length is not None:
+        most = self.model.max_length
+        found = wanted.search.answers(
+            step,
+            state,
+            limits=longest_output(lengths, wanted.search.decoding.max_ratio),
+            sources=lengths,
             # One less, for the begin token that a look puts before the output.
-            limits = limits.clamp(max=self.model.max_length - 1)
-        options: dict[str, Any] = {
-            "batch_size": len(ids),
-            "bos_id": BOS_ID,
-            "eos_id": EOS_ID,
-            "max_lengths": limits,
-            "length_penalty": decoding.length_penalty
-            if wanted.length_penalty is None
-            else wanted.length_penalty,
-            "forbidden": (PAD_ID, UNK_ID, BOS_ID),
-        }
-        if wanted.beam_size == 1:
-            found = [[best] for best in greedy(step, state, **options)]
-        else:
-            found = beam(step, state, beam_size=wanted.beam_size, n_best=wanted.n_best, **options)
+            longest=None if most is None else most - 1,
+            **asked,
+        )
         if trail is None:
             return found, []
-        best = [hypotheses[0].tokens for hypotheses in found]
+        best = [answers[0].hypothesis.tokens for answers in found]
+        if not is_followed:  # rows that hold the same tokens cannot be told apart: go once more
+            state = trail.start(self.model.start(source, lengths), len(ids))
+            score_answers(trail.step, state, best, bos_id=BOS_ID, eos_id=EOS_ID)
         return found, [
             rows[: len(tokens), :width]
             for rows, tokens, width in zip(trail.weights(best), best, lengths.tolist(), strict=True)
@@ -381,12 +389,13 @@ class Predictor:
     def _translations(
         self,
         source: str,
-        hypotheses: Sequence[Hypothesis],
+        answers: Sequence[Found],
         looked: tuple[int, Float[Tensor, "T S"]] | None,
     ) -> list[Translation]:
-        """Hypotheses as text, the best with what it looked at: the source's length, and weights."""
+        """Answers as text, the best with what it looked at: the source's length, and weights."""
         found = []
-        for rank, hypothesis in enumerate(hypotheses):
+        for rank, answer in enumerate(answers):
+            hypothesis = answer.hypothesis
             tokens, alignment = hypothesis.tokens, None
             if looked is not None and rank == 0:
                 length, weights = looked
@@ -400,9 +409,18 @@ class Predictor:
                     tokens=tokens,
                     is_finished=hypothesis.finished,
                     alignment=alignment,
+                    utility=answer.utility,
                 )
             )
         return found
+
+    def start(self, ids: list[list[int]]) -> Any:
+        """The model's state before the first token of each source's output.
+
+        Args:
+            ids: Of the sources, without their end.
+        """
+        return self.model.start(*self._padded(ids))
 
     def parts(self, text: str) -> list[str]:
         """What ``translate`` cuts a text into: itself, or parts no longer than training allowed."""
@@ -444,9 +462,7 @@ class Predictor:
 class _Wanted:
     """What ``translate`` was asked for."""
 
-    beam_size: int
-    length_penalty: float | None
-    n_best: int
+    search: AskedSearch
     attention: bool
     layers: Sequence[int] | None
 

@@ -49,10 +49,15 @@ def searched(
             f"source must be at most {longest} tokens long to be looked at; got {size}. "
             "Look at one sentence at a time."
         )
-    width = predictor.recipe.decoding.beam_size if beam_size is None else beam_size
+    decoding = predictor.recipe.decoding
+    width = decoding.beam_size if beam_size is None else beam_size
+    # As many answers as the beam is wide; which of them minimum Bayes risk takes is no search.
+    decoding = decoding.changed(
+        method="beam", beam_size=width, n_best=width, minimum_bayes_risk=None
+    )
     model = _RecordedModel(predictor.model, top=max(_FEWEST, width + 1))
     found = Predictor(model, predictor.tokenizer, predictor.recipe).translate(
-        [source], beam_size=width, n_best=width
+        [source], decoding=decoding
     )[0]
     best = found[0]
     decode = cache(predictor.tokenizer.target.decode)

@@ -14,9 +14,10 @@ from regard.models import (
     TaggerConfig,
 )
 from regard.tasks.classification import Classification, ClassificationData
+from regard.tasks.decoding import DecodingConfig
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
-from regard.tasks.recipe import DataConfig, DecodingConfig
+from regard.tasks.recipe import DataConfig
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
 from regard.tasks.tagging import Tagging, TaggingData
 from regard.text import TokenizerConfig

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from regard.checks import check_at_least
 from regard.config import as_table
+from regard.tasks.decoding import DecodingConfig
 from regard.text import TokenizerConfig
 
 PHRASEBOOK = "phrasebook"
@@ -43,29 +44,6 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         check_at_least("max_length", self.max_length, 1)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DecodingConfig:
-    """How a translation is searched for.
-
-    Attributes:
-        beam_size: Hypotheses kept at each step; 1 is greedy search.
-        length_penalty: Alpha of ((5 + length) / 6) ** alpha, which scores are divided by.
-        max_ratio: Longest output as a multiple of the source's tokens, ten tokens added.
-        batch_tokens: Source tokens translated at once, beam included.
-    """
-
-    beam_size: int = 5
-    length_penalty: float = 0.6
-    max_ratio: float = 2.0
-    batch_tokens: int = 16384
-
-    def __post_init__(self) -> None:
-        check_at_least("beam_size", self.beam_size, 1, cure="Use 1 for greedy search.")
-        check_at_least("length_penalty", self.length_penalty, 0)
-        check_at_least("max_ratio", self.max_ratio, 0)
-        check_at_least("batch_tokens", self.batch_tokens, 1)
 
 
 @dataclass(frozen=True, kw_only=True)

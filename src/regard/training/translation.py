@@ -171,7 +171,8 @@ class TranslationTraining:
 
     def _translate(self, model: nn.Module, sources: Sequence[str]) -> list[str]:
         predictor = Predictor(model, self.tokenizer, self.recipe)
-        return [found[0].text for found in predictor.translate(sources, beam_size=1)]
+        found = predictor.translate(sources, decoding=self.recipe.decoding.plain())
+        return [translations[0].text for translations in found]
 
     def _encode(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         data = self.recipe.data

@@ -1,0 +1,67 @@
+"""The options of a search, the same for every command that writes outputs."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from cyclopts import Parameter
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecodingOptions:
+    """How outputs are searched for; what is left out is as the recipe says.
+
+    Attributes:
+        method: How outputs are searched for: beam keeps the likeliest beginnings side by side,
+            greedy takes the likeliest token at each step, sample draws tokens by their probability.
+        beam_size: Hypotheses kept at each step; 1 is greedy. By default the recipe's, as below.
+        length_penalty: Higher gives longer outputs; 0.6 is usual.
+        coverage_penalty: Beam: what is lost for parts of the source that are left out; try 0.2.
+        min_length: Fewest tokens of an output.
+        temperature: Sample: below 1 for likelier tokens, above 1 for more surprising ones.
+        top_k: Sample: draw from this many likeliest tokens only.
+        top_p: Sample: draw from the likeliest tokens that together have this probability; try 0.9.
+        seed: Sample: another seed draws other outputs.
+        repetition_penalty: Above 1, tokens that are written already become less likely; try 1.2.
+        no_repeat_ngram: No run of so many tokens comes twice; try 3.
+        prefix: Words that every output begins with.
+        require: Beam: words that every output holds, in any order: --require "New York" --require
+            taxi. Needs a beam wider than they have tokens.
+        avoid: Words that no output holds.
+        groups: Beam: parts of the beam that keep away from each other's words, so that n-best
+            outputs differ; divides the beam's size.
+        diversity: With --groups: how strongly they do; try 0.5.
+        minimum_bayes_risk: Take the output most like all others of so many candidates, in a beam or
+            drawn: --method sample --minimum-bayes-risk 16.
+    """
+
+    method: Literal["beam", "greedy", "sample"] | None = None
+    beam_size: int | None = None
+    length_penalty: float | None = None
+    coverage_penalty: float | None = None
+    min_length: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    repetition_penalty: float | None = None
+    no_repeat_ngram: int | None = None
+    prefix: str | None = None
+    require: tuple[str, ...] | None = None
+    avoid: tuple[str, ...] | None = None
+    groups: int | None = None
+    diversity: float | None = None
+    minimum_bayes_risk: int | None = None
+
+    def given(self) -> dict[str, Any]:
+        """What was said, by the names of ``[decoding]``."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def flags(self) -> dict[str, Any]:
+        """What was said, by the names of the options."""
+        return {f"--{name.replace('_', '-')}": value for name, value in self.given().items()}
+
+
+# Nothing said: everything as the recipe says.
+AS_THE_RECIPE_SAYS = DecodingOptions()

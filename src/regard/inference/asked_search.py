@@ -1,0 +1,214 @@
+"""The search that ``[decoding]`` asks for: one place where its settings meet the searches."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from regard.decoding import (
+    CoveragePenalty,
+    Diverse,
+    Hypothesis,
+    NoRepeatedNgrams,
+    Prefix,
+    Ranking,
+    RepetitionPenalty,
+    Required,
+    Rule,
+    beam,
+    greedy,
+    minimum_bayes_risk,
+    sample,
+)
+from regard.errors import SettingError
+from regard.inference.avoiding import AvoidWords
+from regard.metrics import sentence_chrf
+from regard.tasks import DecodingConfig
+from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
+
+# What is never written.
+FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One answer of a search.
+
+    Attributes:
+        hypothesis: The answer.
+        utility: How like the other candidates it is (mean sentence chrF), where that decides.
+    """
+
+    hypothesis: Hypothesis
+    utility: float | None = None
+
+
+class AskedSearch:
+    """A search with its settings, for every sequence model: a step function is all it sees of one.
+
+    Args:
+        decoding: The settings.
+        tokenizer: Of what is written.
+
+    Raises:
+        SettingError: The vocabulary cannot spell a word of the settings, or a word is to be
+            avoided and written.
+    """
+
+    def __init__(self, decoding: DecodingConfig, tokenizer: Tokenizer) -> None:
+        self.decoding, self._tokenizer = decoding, tokenizer
+        self._prefix = _spelled("prefix", decoding.prefix, tokenizer)
+        self._required = [_spelled("require", word, tokenizer) for word in decoding.require]
+        self._avoid = AvoidWords(tokenizer, decoding.avoid) if decoding.avoid else None
+        for name, words in (("prefix", (decoding.prefix,)), ("require", decoding.require)):
+            for text in words:
+                if self._avoid is not None and (word := self._avoid.first_in(text)) is not None:
+                    raise SettingError(
+                        f"{name} must hold no word to avoid; got {word!r} in {text!r}. "
+                        "Take it out of one of the two."
+                    )
+
+    @property
+    def width(self) -> int:
+        """Rows that the model goes through for each sentence."""
+        decoding = self.decoding
+        return {"beam": decoding.beam_size, "greedy": 1, "sample": self._candidates}[
+            decoding.method
+        ]
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether several rows of one sentence may hold the same tokens."""
+        return self.decoding.groups > 1 or (
+            self.decoding.method == "sample" and self._candidates > 1
+        )
+
+    def answers(
+        self,
+        step: Any,
+        state: Any,
+        *,
+        limits: Int[Tensor, " B"],
+        seeds: Sequence[str] = (),
+        sources: Int[Tensor, " B"] | None = None,
+        is_asked: Sequence[bool] | None = None,
+        longest: int | None = None,
+    ) -> list[list[Found]]:
+        """The ``n_best`` answers of each sentence, best first; samples in the order drawn.
+
+        Args:
+            step: The model: last token and state in, log-probabilities and the next state out.
+            state: The state before the first token, one row per sentence.
+            limits: Most tokens of each answer. An answer that is to hold words gets room for them.
+            seeds: A text for each sentence: samples are a function of it and of ``seed``.
+            sources: Lengths of the sources, which a coverage penalty asks for.
+            is_asked: Which sentences the prefix and the required words are for; None is all.
+            longest: Beyond which the model has no positions.
+        """
+        decoding, count = self.decoding, len(limits)
+        asked = [True] * count if is_asked is None else list(is_asked)
+        given = len(self._prefix) + sum(map(len, self._required))
+        needed = [max(given * one, decoding.min_length) + 1 for one in asked]
+        limits = limits.clamp(min=torch.tensor(needed).to(limits))
+        if longest is not None:
+            limits = limits.clamp(max=longest)
+        options: dict[str, Any] = {
+            "batch_size": count,
+            "bos_id": BOS_ID,
+            "eos_id": EOS_ID,
+            "max_lengths": limits,
+            "length_penalty": decoding.length_penalty,
+            "min_length": decoding.min_length,
+            "forbidden": FORBIDDEN,
+            "rules": self._rules(asked),
+        }
+        wanted = self._candidates
+        if decoding.method == "sample":
+            numbers = [_number(text, decoding.seed) for text in seeds]
+            drawn = sample(
+                step,
+                state,
+                num_samples=wanted,
+                temperature=decoding.temperature,
+                top_k=decoding.top_k,
+                top_p=decoding.top_p,
+                seeds=torch.tensor(numbers, dtype=torch.long),
+                **options,
+            )
+            return [self._chosen(each) for each in drawn]
+        if decoding.method == "greedy" or self._is_greedy:
+            return [[Found(best)] for best in greedy(step, state, **options)]
+        if decoding.coverage_penalty and sources is not None:
+            cover = CoveragePenalty(step, weight=decoding.coverage_penalty)
+            step, state = cover.step, cover.start(state, sources)
+            options["bonus"] = cover.bonus
+        options["ranking"] = self._ranking(asked)
+        found = beam(step, state, beam_size=decoding.beam_size, n_best=wanted, **options)
+        return [self._chosen(each) for each in found]
+
+    @property
+    def _candidates(self) -> int:
+        return max(self.decoding.n_best, self.decoding.minimum_bayes_risk or 1)
+
+    @property
+    def _is_greedy(self) -> bool:
+        """A beam of one; its answer needs no bonus to be the best."""
+        return self.decoding.beam_size == 1 and not self._required
+
+    def _rules(self, asked: Sequence[bool]) -> list[Rule]:
+        decoding, rules = self.decoding, list[Rule]()
+        if decoding.repetition_penalty != 1:
+            rules.append(RepetitionPenalty(decoding.repetition_penalty))
+        if decoding.no_repeat_ngram is not None:
+            rules.append(NoRepeatedNgrams(decoding.no_repeat_ngram))
+        if self._avoid is not None:
+            rules.append(self._avoid)
+        if self._prefix:
+            rules.append(Prefix([self._prefix if one else [] for one in asked]))
+        return rules
+
+    def _ranking(self, asked: Sequence[bool]) -> Ranking | None:
+        if self._required:
+            return Required([self._required if one else [] for one in asked])
+        if self.decoding.groups > 1:
+            return Diverse(self.decoding.groups, self.decoding.diversity)
+        return None
+
+    def _chosen(self, candidates: Sequence[Hypothesis]) -> list[Found]:
+        """The answers wanted of those that were found."""
+        if self.decoding.minimum_bayes_risk is None:
+            return [Found(one) for one in candidates]
+        texts = [self._tokenizer.decode(one.tokens) for one in candidates]
+        # Samples come as often as they are likely; what a beam finds is weighed.
+        highest = max(one.log_prob for one in candidates)
+        weights = [math.exp(one.log_prob - highest) for one in candidates]
+        of_text = dict(reversed([*zip(texts, candidates, strict=True)]))
+        judged = minimum_bayes_risk(
+            texts,
+            lambda one, other: sentence_chrf([one], [other])[0],
+            weights=None if self.decoding.method == "sample" else weights,
+        )
+        found = [Found(of_text[each.answer], each.utility) for each in judged]
+        return found[: self.decoding.n_best]
+
+
+def _spelled(name: str, words: str, tokenizer: Tokenizer) -> list[int]:
+    """The tokens of words that answers are to hold."""
+    tokens = tokenizer.encode(words)
+    if UNK_ID in tokens:
+        raise SettingError(
+            f"{name} must be words that the vocabulary can spell; got {normalize(words)!r}. "
+            "Its characters were not in the training text."
+        )
+    return tokens
+
+
+def _number(text: str, seed: int) -> int:
+    """A seed of its own for each text, whatever stands before it."""
+    digest = hashlib.sha256(f"{seed}\0{text}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 2

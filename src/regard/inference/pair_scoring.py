@@ -1,0 +1,199 @@
+"""How likely a model holds outputs that are given: pairs in, scores out."""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from regard.decoding import Scored, score_answers
+from regard.errors import DataError
+from regard.inference.predictor import Predictor
+from regard.tasks.translation import batched
+from regard.text import BOS_ID, EOS_ID, Line, PairLayout, decode_lines, normalize
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPair:
+    """What became of one line.
+
+    Attributes:
+        where: The line, as ``file:line``.
+        source: The source text, normalised.
+        target: The output that was given, normalised.
+        scored: How likely it is; None of an empty line, and where there is a problem.
+        tokens: The output's tokens as people read them, and last its end.
+        problem: Why the line was not scored; None if it was.
+    """
+
+    where: str
+    source: str
+    target: str
+    scored: Scored | None = None
+    tokens: tuple[str, ...] = ()
+    problem: str | None = None
+
+    def text(self) -> str:
+        """Score, log-probability and output, a tab between; nothing of an empty line."""
+        if self.scored is None:
+            return ""
+        return f"{self.scored.score:.4f}\t{self.scored.log_prob:.4f}\t{self.target}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        members: dict[str, Any] = {"source": self.source, "target": self.target}
+        if self.problem is not None:
+            members["problem"] = self.problem
+        if self.scored is not None:
+            members["score"] = round(self.scored.score, 6)
+            members["log_prob"] = round(self.scored.log_prob, 6)
+            members["tokens"] = list(self.tokens)
+            members["log_probs"] = [round(each, 6) for each in self.scored.log_probs]
+        return members
+
+
+def score_pairs(
+    predictor: Predictor, pairs: Sequence[tuple[str, str]], *, length_penalty: float | None = None
+) -> list[Scored]:
+    """How likely the model holds each target, given its source.
+
+    The numbers are those that a search would have given the same tokens.
+
+    Args:
+        predictor: The model in use.
+        pairs: Source and target of each; a target may be empty.
+        length_penalty: None takes the recipe's.
+
+    Raises:
+        DataError: A source is empty; or source or target is longer than the model's positions.
+    """
+    if length_penalty is None:
+        length_penalty = predictor.recipe.decoding.length_penalty
+    sources = [predictor.tokenizer.source.encode(source) for source, _ in pairs]
+    targets = [predictor.tokenizer.target.encode(target) for _, target in pairs]
+    for source, target in zip(sources, targets, strict=True):
+        _check_lengths(predictor, len(source), len(target))
+    found: list[Any] = [None] * len(pairs)
+    predictor.model.eval()
+    sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
+    for places in batched(sizes, predictor.recipe.decoding.batch_tokens):
+        with torch.no_grad():
+            state = predictor.start([sources[place] for place in places])
+            scored = score_answers(
+                predictor.model.step,
+                state,
+                [targets[place] for place in places],
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                length_penalty=length_penalty,
+            )
+        for place, one in zip(places, scored, strict=True):
+            found[place] = one
+    return found
+
+
+def scored_lines(
+    predictor: Predictor,
+    groups: Iterable[Sequence[bytes]],
+    *,
+    name: str,
+    ending: str = "",
+    skip_bad_lines: bool = False,
+    length_penalty: float | None = None,
+) -> Iterator[list[ScoredPair]]:
+    """The pairs of each group of raw lines with their scores, in order.
+
+    Args:
+        predictor: The model in use.
+        groups: Lines, scored a group at once.
+        name: What the lines are called in messages, such as the file's name.
+        ending: Of a file's name: lines of ``.jsonl`` are objects, all others columns.
+        skip_bad_lines: Whether a line that cannot be scored is left empty, not an error.
+        length_penalty: As for ``score_pairs``.
+
+    Raises:
+        DataError: A line cannot be scored.
+    """
+    layout = PairLayout(columns=predictor.recipe.data.columns)
+    waiting: deque[bytes] = deque()
+    decoded = decode_lines(iter(waiting.popleft, None), name)
+    for group in groups:
+        waiting.extend(group)
+        read = [_read(predictor, next(decoded), layout, ending) for _ in group]
+        for pair in read:
+            if pair.problem is not None and not skip_bad_lines:
+                raise DataError(pair.problem)
+        usable = [place for place, one in enumerate(read) if one.source and one.problem is None]
+        scored = score_pairs(
+            predictor,
+            [(read[place].source, read[place].target) for place in usable],
+            length_penalty=length_penalty,
+        )
+        for place, one in zip(usable, scored, strict=True):
+            pair = read[place]
+            pieces = [piece.text for piece in predictor.tokenizer.target.pieces(pair.target)]
+            tokens = (*pieces, "⟨end⟩")
+            read[place] = ScoredPair(pair.where, pair.source, pair.target, one, tokens)
+        yield read
+
+
+def _read(predictor: Predictor, line: Line, layout: PairLayout, ending: str) -> ScoredPair:
+    source = target = ""
+    try:
+        if line.problem is not None:
+            raise DataError(
+                f"{line.where}: not UTF-8 ({line.problem}). "
+                "Convert the text: iconv -f ITS-ENCODING -t UTF-8."
+            )
+        if line.text.strip():
+            parts = _members if ending == ".jsonl" else _columns
+            source, target = map(normalize, parts(line, layout))
+            read = len(predictor.tokenizer.source.encode(source))
+            written = len(predictor.tokenizer.target.encode(target))
+            _check_lengths(predictor, read, written, where=f"{line.where}: ")
+    except DataError as error:
+        return ScoredPair(line.where, source, target, problem=str(error))
+    return ScoredPair(line.where, source, target)
+
+
+def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
+    cells, columns = line.text.split("\t"), layout.columns[:2] or (1, 2)
+    if len(cells) < max(columns):
+        raise DataError(
+            f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "
+            "To score an output, write its source, a tab and the output."
+        )
+    return cells[columns[0] - 1], cells[columns[1] - 1]
+
+
+def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
+    keys = (layout.source_key, layout.target_key)
+    try:
+        record = json.loads(line.text)
+        texts = [record[key] for key in keys]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        texts = []
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise DataError(
+            f"{line.where}: expected a JSON object with texts at {keys[0]!r} and {keys[1]!r}."
+        )
+    return texts[0], texts[1]
+
+
+def _check_lengths(predictor: Predictor, source: int, target: int, *, where: str = "") -> None:
+    if not source:
+        raise DataError(f"{where}source must hold text; got an empty one.")
+    most = predictor.model.max_length
+    if most is None:
+        return
+    for name, length, signs in (
+        ("source", source, int(predictor.recipe.data.source_end)),
+        ("target", target, 1),
+    ):
+        if length > most - signs:
+            raise DataError(
+                f"{where}{name} must be at most {most - signs} tokens long; got {length}. "
+                "The model has no positions beyond."
+            )

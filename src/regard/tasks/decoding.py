@@ -1,0 +1,170 @@
+"""How outputs are searched for: the ``[decoding]`` table of a recipe."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from regard.checks import check_at_least, check_divides, check_positive
+from regard.choices import choose
+from regard.errors import SettingError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecodingConfig:
+    """How outputs are searched for.
+
+    Attributes:
+        method: beam keeps the likeliest beginnings side by side; greedy takes the likeliest token
+            at each step; sample draws tokens by their probability, for answers that vary.
+        beam_size: Beam only: beginnings kept at each step; 1 is greedy.
+        n_best: Answers given for each input: the best of a beam, or as many samples.
+        length_penalty: Alpha of ((5 + length) / 6) ** alpha, which log-probabilities are divided by
+            before answers are compared. 0 favours short answers, 1 evens lengths out.
+        coverage_penalty: Beam only: beta of what an answer loses for source tokens that it never
+            looked at, so that less is left out; 0.2 is usual, 0 is off.
+        min_length: Fewest tokens of an answer.
+        temperature: Sample only: below 1 likely tokens become likelier, above 1 all more alike.
+        top_k: Sample only: draw from this many likeliest tokens. None draws from all.
+        top_p: Sample only: draw from the fewest likeliest tokens that together have this
+            probability; 0.9 is usual, 1 draws from all.
+        repetition_penalty: What the log-probability of a token is multiplied by once it is written;
+            1.2 is usual, 1 is off.
+        no_repeat_ngram: No run of so many tokens comes twice in an answer. None allows all.
+        prefix: Words that every answer begins with.
+        require: Beam only: words that every answer holds, in any order; of each, write what stands
+            between two spaces, as it is spelled. A beam needs more places than they have tokens.
+        avoid: Words that no answer holds, as they are spelled, however they are cut into tokens.
+        groups: Beam only: parts of the beam that keep away from each other's tokens (diverse beam
+            search), for answers that differ; divides beam_size.
+        diversity: With groups: what a token costs that a group before has just chosen.
+        minimum_bayes_risk: Candidates, of a beam or samples, of which the one most like all others
+            (sentence chrF) is taken instead of the likeliest; 16 samples are a beginning. None
+            takes the likeliest.
+        seed: Sample only: other seeds draw other answers. The same text gets the same answer in
+            any company.
+        max_ratio: Longest output as a multiple of the source's tokens, ten tokens added.
+        batch_tokens: Source tokens translated at once, beam included.
+    """
+
+    method: Literal["beam", "greedy", "sample"] = "beam"
+    beam_size: int = 5
+    n_best: int = 1
+    length_penalty: float = 0.6
+    coverage_penalty: float = 0.0
+    min_length: int = 0
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    no_repeat_ngram: int | None = None
+    prefix: str = ""
+    require: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+    groups: int = 1
+    diversity: float = 0.5
+    minimum_bayes_risk: int | None = None
+    seed: int = 0
+    max_ratio: float = 2.0
+    batch_tokens: int = 16384
+
+    def __post_init__(self) -> None:
+        choose("method", self.method, _USED_BY)
+        check_at_least("beam_size", self.beam_size, 1, cure="Use 1 for greedy search.")
+        check_at_least("n_best", self.n_best, 1)
+        check_at_least("groups", self.groups, 1)
+        for name in ("length_penalty", "coverage_penalty", "min_length", "diversity", "max_ratio"):
+            check_at_least(name, getattr(self, name), 0)
+        check_positive("temperature", self.temperature, cure='Set method = "greedy" for zero.')
+        check_positive("repetition_penalty", self.repetition_penalty, cure="Use 1 to switch off.")
+        check_at_least("batch_tokens", self.batch_tokens, 1)
+        for name in ("top_k", "no_repeat_ngram", "minimum_bayes_risk"):
+            if (value := getattr(self, name)) is not None:
+                check_at_least(name, value, 1)
+        if not 0 < self.top_p <= 1:
+            raise SettingError(
+                f"top_p must be above 0 and at most 1; got {self.top_p}. Use 1 to draw from all."
+            )
+        if not all(word.strip() for word in (*self.require, *self.avoid)):
+            raise SettingError("require and avoid must name words; got an empty one.")
+        self._check_method()
+        self._check_counts()
+
+    def changed(self, **given: Any) -> "DecodingConfig":
+        """The settings with some of them given anew.
+
+        A method that is given and is another one leaves behind what it has no use for.
+
+        Example:
+            >>> drawn = DecodingConfig(method="sample", temperature=0.7)
+            >>> drawn.changed(method="beam", beam_size=3).temperature
+            1.0
+        """
+        method = given.get("method", self.method)
+        choose("method", method, _USED_BY)
+        if method == self.method:
+            return replace(self, **given)
+        kept = {name: getattr(self, name) for name in _names() if _is_used(name, method)}
+        return DecodingConfig(**kept | given)
+
+    def plain(self) -> "DecodingConfig":
+        """Greedy search with nothing to keep to: what a model says by itself."""
+        return DecodingConfig(
+            method="greedy",
+            length_penalty=self.length_penalty,
+            max_ratio=self.max_ratio,
+            batch_tokens=self.batch_tokens,
+        )
+
+    def _check_method(self) -> None:
+        default = {each.name: each.default for each in fields(self)}
+        for name in _names():
+            value = getattr(self, name)
+            if value != default[name] and not _is_used(name, self.method):
+                cure = " or ".join(m for m, used in _USED_BY.items() if name in used)
+                raise SettingError(
+                    f"{name} must go with method {cure}; got {name}={_shown(value)} with method "
+                    f"{self.method}."
+                )
+
+    def _check_counts(self) -> None:
+        candidates = self.minimum_bayes_risk
+        if self.method == "beam":
+            check_divides("groups", self.groups, "beam_size", self.beam_size)
+            for name, count in (("n_best", self.n_best), ("minimum_bayes_risk", candidates or 1)):
+                if count > self.beam_size:
+                    raise SettingError(
+                        f"{name} must be at most beam_size; got {name}={count}, "
+                        f"beam_size={self.beam_size}. A wider beam finds more answers."
+                    )
+        if candidates is not None and self.n_best > candidates:
+            raise SettingError(
+                f"n_best must be at most minimum_bayes_risk; got n_best={self.n_best}, "
+                f"minimum_bayes_risk={candidates}. Compare more candidates."
+            )
+        if self.groups > 1 and self.require:
+            raise SettingError(
+                f"groups must be 1 where words are required; got groups={self.groups}, "
+                f"require={_shown(self.require)}. A beam keeps to one of the two."
+            )
+
+
+# The settings that only some methods have a use for.
+_USED_BY: dict[str, tuple[str, ...]] = {
+    "beam": (
+        *("beam_size", "n_best", "minimum_bayes_risk"),
+        *("coverage_penalty", "require", "groups", "diversity"),
+    ),
+    "greedy": (),
+    "sample": ("n_best", "minimum_bayes_risk", "temperature", "top_k", "top_p", "seed"),
+}
+
+
+def _names() -> list[str]:
+    return [each.name for each in fields(DecodingConfig)]
+
+
+def _is_used(name: str, method: str) -> bool:
+    return name in _USED_BY[method] or not any(name in used for used in _USED_BY.values())
+
+
+def _shown(value: Any) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value)

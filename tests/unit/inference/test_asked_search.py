@@ -1,0 +1,210 @@
+"""What ``[decoding]`` asks for is what is searched for."""
+
+from collections import Counter
+from functools import cache
+
+import pytest
+import torch
+from tests.unit.inference.conftest import make_predictor
+
+from regard import decoding
+from regard.errors import SettingError
+from regard.inference.asked_search import FORBIDDEN
+from regard.metrics import sentence_chrf
+from regard.tasks import DecodingConfig
+from regard.tasks.translation import longest_output
+from regard.text import BOS_ID, EOS_ID
+
+TEXTS = ["我爱中国。", "他爱你", "国爱我他"]
+SAMPLE = {"method": "sample"}
+# Settings that are compared with themselves but for the last: each one has to count.
+CHANGES = [
+    ({}, {"beam_size": 1}),
+    ({}, {"method": "greedy"}),
+    ({}, {"method": "sample"}),
+    ({}, {"length_penalty": 3.0}),
+    ({}, {"coverage_penalty": 5.0}),
+    ({}, {"min_length": 7}),
+    (SAMPLE, {"temperature": 0.2}),
+    (SAMPLE, {"top_k": 1}),
+    (SAMPLE, {"top_p": 0.1}),
+    (SAMPLE, {"seed": 3}),
+    ({}, {"repetition_penalty": 9.0}),
+    ({}, {"no_repeat_ngram": 1}),
+    ({}, {"prefix": "China"}),
+    ({"beam_size": 8}, {"require": ("China",)}),
+    ({"beam_size": 4, "n_best": 4}, {"groups": 2}),
+    ({"beam_size": 4, "n_best": 4, "groups": 2}, {"diversity": 0.0}),
+    (SAMPLE, {"minimum_bayes_risk": 9}),
+]
+
+
+@cache
+def predictor(kind):
+    """A translator that says different things, and ends them now and then."""
+    made = make_predictor(kind)
+    torch.manual_seed(2)
+    for parameter in made.model.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.2)
+    project = made.model.project
+
+    def ending(states):
+        return project(states) + torch.nn.functional.one_hot(torch.tensor(EOS_ID), V) * 1.0
+
+    V = made.tokenizer.target.vocab_size
+    made.model.project = ending
+    return made
+
+
+def answers(kind="transformer", texts=TEXTS, attention=False, **settings):
+    settings = {"min_length": 3} | settings
+    return predictor(kind).translate(
+        texts, decoding=DecodingConfig(**settings), attention=attention
+    )
+
+
+def tokens(found):
+    return [[one.tokens for one in each] for each in found]
+
+
+@pytest.mark.parametrize(("before", "change"), CHANGES, ids=lambda s: " ".join(map(str, s)))
+def test_every_setting_changes_what_is_found(before, change) -> None:
+    assert tokens(answers(**before)) != tokens(answers(**before | change))
+
+
+@pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
+@pytest.mark.parametrize("settings", [SAMPLE | {"n_best": 3}, {"groups": 5, "n_best": 5}, {}])
+def test_an_answer_does_not_depend_on_its_company(kind, settings) -> None:
+    together = tokens(answers(kind, **settings))
+    assert tokens(answers(kind, texts=TEXTS[::-1], **settings)) == together[::-1]
+    assert [tokens(answers(kind, texts=[text], **settings))[0] for text in TEXTS] == together
+
+
+def test_the_searches_are_those_of_decoding() -> None:
+    made = predictor("transformer")
+    source, lengths = made._padded([made.tokenizer.source.encode(text) for text in TEXTS])
+
+    def run(search, **options):
+        return search(
+            made.model.step,
+            made.model.start(source, lengths),
+            batch_size=len(TEXTS),
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            max_lengths=longest_output(lengths, 2.0),
+            forbidden=FORBIDDEN,
+            min_length=3,
+            **options,
+        )
+
+    found = answers(beam_size=4, n_best=3, coverage_penalty=0.0, no_repeat_ngram=2)
+    rules = [decoding.NoRepeatedNgrams(2)]
+    assert tokens(found) == tokens(run(decoding.beam, beam_size=4, n_best=3, rules=rules))
+    found = answers(beam_size=4, n_best=4, groups=2)
+    wanted = run(decoding.beam, beam_size=4, n_best=4, ranking=decoding.Diverse(2))
+    assert tokens(found) == tokens(wanted)
+    found = answers(method="greedy", repetition_penalty=2.0)
+    wanted = run(decoding.greedy, rules=[decoding.RepetitionPenalty(2.0)])
+    assert tokens(found) == [[one.tokens] for one in wanted]
+    found = answers(method="sample", top_k=1)
+    assert tokens(found) == [[one.tokens] for one in run(decoding.greedy)]
+    cover = decoding.CoveragePenalty(made.model.step, weight=3.0)
+    wanted = decoding.beam(
+        cover.step,
+        cover.start(made.model.start(source, lengths), lengths),
+        batch_size=len(TEXTS),
+        bos_id=BOS_ID,
+        eos_id=EOS_ID,
+        max_lengths=longest_output(lengths, 2.0),
+        forbidden=FORBIDDEN,
+        min_length=3,
+        beam_size=5,
+        bonus=cover.bonus,
+    )
+    found = answers(coverage_penalty=3.0)
+    assert tokens(found) == tokens(wanted)
+    assert [each[0].score for each in found] == [each[0].score for each in wanted]
+
+
+def test_words_are_written_or_not_as_asked() -> None:
+    for settings in ({}, {"method": "greedy"}, {"method": "sample", "n_best": 4}):
+        for each in answers(prefix="He does", avoid=("China", "you"), **settings):
+            for one in each:
+                assert one.text.startswith("He does")
+                assert not {"China", "you"} & set(one.text.replace(".", " ").split())
+    held = answers(beam_size=8, require=("China", "He does"))
+    for each in held:
+        assert "He does" in each[0].text
+        assert " China" in f" {each[0].text}"
+
+
+def test_of_a_text_in_parts_the_first_has_the_prefix() -> None:
+    (found,) = answers(texts=["我爱中国。" * 4], prefix="He does", method="greedy")
+    assert found[0].parts > 1
+    assert found[0].text.startswith("He does")
+    assert answers(texts=[""], prefix="He does")[0][0].text == ""
+
+
+def test_minimum_bayes_risk_takes_what_is_most_like_the_others() -> None:
+    samples = answers(method="sample", n_best=8)
+    chosen = answers(method="sample", minimum_bayes_risk=8, n_best=2)
+    for drawn, found in zip(samples, chosen, strict=True):
+        texts = Counter(one.text for one in drawn)
+        total = sum(texts.values())
+        worth = {
+            text: sum(n * sentence_chrf([text], [other])[0] for other, n in texts.items()) / total
+            for text in texts
+        }
+        assert found[0].utility == pytest.approx(max(worth.values()))
+        assert worth[found[0].text] == pytest.approx(found[0].utility)
+        assert len({one.text for one in found}) == len(found) == min(2, len(texts))
+    assert all(one.utility is None for each in samples for one in each)
+
+
+@pytest.mark.parametrize("kind", ["rnn_seq2seq", "transformer"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "sample", "n_best": 3},
+        {"method": "sample", "minimum_bayes_risk": 6},
+        {"beam_size": 4, "groups": 2, "n_best": 4, "diversity": 3.0},
+        {"coverage_penalty": 2.0},
+        {"beam_size": 8, "require": ("China",)},
+    ],
+    ids=str,
+)
+def test_what_the_best_looked_at_is_known_of_every_search(kind, settings) -> None:
+    for each in answers(kind, attention=True, **settings):
+        look = predictor(kind).look(each[0].source, each[0].tokens)
+        rows = each[0].alignment.weights
+        torch.testing.assert_close(rows, look.cross()[: len(each[0].tokens)], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"require": ("😀",)},
+            "require must be words that the vocabulary can spell; got '😀'. Its",
+        ),
+        ({"prefix": "I ☃"}, "prefix must be words that the vocabulary can spell; got 'I ☃'"),
+        (
+            {"prefix": "I love", "avoid": ("love",)},
+            "prefix must hold no word to avoid; got 'love' in 'I love'. Take it out of one",
+        ),
+        (
+            {"require": ("love China",), "avoid": ("China",)},
+            "require must hold no word to avoid; got 'China' in 'love China'",
+        ),
+    ],
+)
+def test_words_that_cannot_be_written_are_refused(settings, message) -> None:
+    with pytest.raises(SettingError, match=message):
+        answers(**settings)
+
+
+def test_a_model_without_attention_has_no_coverage() -> None:
+    made = make_predictor("rnn_seq2seq", attention="none")
+    with pytest.raises(SettingError, match="must attend to its source for a coverage penalty"):
+        made.translate(TEXTS, decoding=DecodingConfig(coverage_penalty=0.2))

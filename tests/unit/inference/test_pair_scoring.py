@@ -1,0 +1,80 @@
+"""How likely given outputs are."""
+
+import pytest
+from tests.unit.inference.conftest import make_predictor
+
+from regard.errors import DataError
+from regard.inference.pair_scoring import score_pairs, scored_lines
+from regard.tasks import DecodingConfig
+
+LINES = "我爱中国。\tI love China.\n\n他爱你\tHe does love you.\n".encode()
+
+
+def scored(predictor, text=LINES, **options):
+    lines = text.splitlines(keepends=True)
+    return [
+        one for group in scored_lines(predictor, [lines], name="in", **options) for one in group
+    ]
+
+
+def test_scores_are_those_of_the_search(predictor) -> None:
+    texts = ["我爱中国。", "他爱你", "我"]
+    options = DecodingConfig(method="sample", n_best=30)
+    found = predictor.translate(texts, decoding=options)
+    wanted = [one for each in found for one in each if one.is_finished]
+    scores = score_pairs(predictor, [(one.source, one.text) for one in wanted])
+    # A text may be cut into other tokens than were written.
+    same = [(a, b) for a, b in zip(scores, wanted, strict=True) if a.tokens == b.tokens]
+    assert len(same) > 4
+    for one, other in same:
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-3)
+        assert one.score == pytest.approx(other.score, abs=1e-3)
+    assert score_pairs(predictor, []) == []
+
+
+def test_a_line_in_is_a_line_out(predictor) -> None:
+    first, empty, last = scored(predictor)
+    assert (empty.text(), empty.to_dict()) == ("", {"source": "", "target": ""})
+    score, log_prob, target = first.text().split("\t")
+    assert target == "I love China."
+    assert float(score) > float(log_prob)  # the length penalty divides
+    members = last.to_dict()
+    assert members["tokens"] == ["He", "does", "love", "you", ".", "⟨end⟩"]
+    assert len(members["log_probs"]) == 6
+    assert sum(members["log_probs"]) == pytest.approx(members["log_prob"], abs=1e-4)
+    (json,) = scored(predictor, '{"source": "我", "target": "I"}'.encode(), ending=".jsonl")
+    assert (json.source, json.target) == ("我", "I")
+    unpenalised = scored(predictor, length_penalty=0.0)[0]
+    assert unpenalised.scored.score == pytest.approx(float(log_prob), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("line", "ending", "message"),
+    [
+        (
+            "我爱中国。",
+            ".tsv",
+            "in:1: expected at least 2 columns, found 1. To score an output, wr",
+        ),
+        ("\tI", "", "in:1: source must hold text; got an empty one"),
+        ('{"source": "我"}', ".jsonl", "in:1: expected a JSON object with texts at 'source' and"),
+        ("{", ".jsonl", "in:1: expected a JSON object with texts"),
+    ],
+)
+def test_lines_that_cannot_be_scored(predictor, line, ending, message) -> None:
+    with pytest.raises(DataError, match=message):
+        scored(predictor, line.encode(), ending=ending)
+    (skipped,) = scored(predictor, line.encode(), ending=ending, skip_bad_lines=True)
+    assert (skipped.text(), skipped.scored) == ("", None)
+    assert "problem" in skipped.to_dict()
+    with pytest.raises(DataError, match="in:1: not UTF-8"):
+        scored(predictor, b"caf\xe9\ta")
+
+
+def test_positions_that_a_model_has_not() -> None:
+    made = make_predictor("transformer", positions="learned", max_length=9)
+    assert len(scored(made, ("我" * 8 + "\tI").encode())) == 1
+    with pytest.raises(DataError, match="in:1: source must be at most 8 tokens long; got 9"):
+        scored(made, ("我" * 9 + "\tI").encode())
+    with pytest.raises(DataError, match="in:1: target must be at most 8 tokens long; got 9"):
+        scored(made, ("我\t" + "I " * 9).encode())

@@ -1,0 +1,73 @@
+"""The settings of a search: what each method has a use for, and what contradicts."""
+
+import pytest
+
+from regard.errors import SettingError
+from regard.tasks import DecodingConfig, recipe_from_table
+
+SAMPLED = {"temperature": 0.7, "top_k": 3, "top_p": 0.9, "seed": 1}
+OF_BEAM = {"beam_size": 4, "coverage_penalty": 0.2, "groups": 5, "require": ("a",)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": 0.0, "method": "sample"}, "temperature must be above 0; got 0.0"),
+        ({"top_p": 1.5, "method": "sample"}, "top_p must be above 0 and at most 1; got 1.5"),
+        ({"top_k": 0, "method": "sample"}, "top_k must be at least 1; got 0"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty must be above 0; got 0.0. Use 1 to sw"),
+        ({"no_repeat_ngram": 0}, "no_repeat_ngram must be at least 1; got 0"),
+        ({"coverage_penalty": -1.0}, "coverage_penalty must be at least 0; got -1.0"),
+        ({"groups": 2}, "beam_size must be divisible by groups; got beam_size=5, groups=2"),
+        ({"n_best": 6}, "n_best must be at most beam_size; got n_best=6, beam_size=5. A wider"),
+        ({"minimum_bayes_risk": 6}, "minimum_bayes_risk must be at most beam_size; got min"),
+        (
+            {"minimum_bayes_risk": 2, "n_best": 3, "method": "sample"},
+            "n_best must be at most minimum_bayes_risk; got n_best=3, minimum_bayes_risk=2",
+        ),
+        ({"n_best": 2, "method": "greedy"}, "n_best must go with method beam or sample; got n_be"),
+        ({"groups": 5, "require": ("a", "b")}, "groups must be 1 where words are required; got"),
+        ({"avoid": ("a", " ")}, "require and avoid must name words; got an empty one"),
+    ],
+)
+def test_settings_that_cannot_be_kept_are_refused(settings, message) -> None:
+    with pytest.raises(SettingError, match=message):
+        DecodingConfig(**settings)
+
+
+@pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
+@pytest.mark.parametrize("name", sorted(SAMPLED | OF_BEAM))
+def test_a_setting_of_another_method_is_refused(method, name) -> None:
+    owner = "sample" if name in SAMPLED else "beam"
+    settings = {name: (SAMPLED | OF_BEAM)[name]}
+    if method == owner:
+        DecodingConfig(method=method, **settings)
+    else:
+        with pytest.raises(SettingError, match=f"{name} must go with method {owner}; got {name}="):
+            DecodingConfig(method=method, **settings)
+
+
+def test_a_recipe_says_where_a_setting_stands() -> None:
+    with pytest.raises(SettingError, match=r"\[decoding\] temperature must go with method sample"):
+        recipe_from_table({"decoding": {"temperature": 0.5}})
+    with pytest.raises(SettingError, match=r"decoding\.method must be one of beam, greedy, sample"):
+        recipe_from_table({"decoding": {"method": "beem"}})
+    recipe = recipe_from_table({"decoding": {"method": "sample", "top_k": 3, "avoid": ["a"]}})
+    assert (recipe.decoding.top_k, recipe.decoding.avoid) == (3, ("a",))
+
+
+def test_another_method_leaves_behind_what_it_has_no_use_for() -> None:
+    drawn = DecodingConfig(method="sample", temperature=0.7, n_best=9, avoid=("a",), max_ratio=3.0)
+    beam = drawn.changed(method="beam", n_best=2)
+    assert beam == DecodingConfig(n_best=2, avoid=("a",), max_ratio=3.0)
+    plain = DecodingConfig(method="greedy", avoid=("a",), max_ratio=3.0)
+    assert drawn.changed(method="greedy") == plain
+    assert drawn.changed(method="sample", seed=3).temperature == 0.7
+    with pytest.raises(SettingError, match="beam_size must go with method beam"):
+        drawn.changed(beam_size=3)
+
+
+def test_plain_settings_keep_to_nothing() -> None:
+    settings = {"prefix": "a", "avoid": ("b",), "groups": 5, "n_best": 5, "max_ratio": 3.0}
+    plain = DecodingConfig(**settings).plain()
+    assert plain == DecodingConfig(method="greedy", max_ratio=3.0)
