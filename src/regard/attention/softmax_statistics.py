@@ -91,7 +91,7 @@ def of_parts(
         received,
         pooled,
         (powers.gather(-1, places) * share).masked_fill_(~is_there, 0)[..., : ask.top],
-        stripe.keys[places].masked_fill_(~is_there, -1)[..., : ask.top],
+        _keys_at(block, stripe, places).masked_fill_(~is_there, -1)[..., : ask.top],
     )
 
 
@@ -123,6 +123,13 @@ def _joined(parts: tuple[Block, ...]) -> tuple[range, ...]:
         else:
             spans.append(span)
     return tuple(spans)
+
+
+def _keys_at(block: Block, stripe: Stripe, places: Tensor) -> Tensor:
+    """The keys at places of a block's rows."""
+    if len(block.keys) == 1:
+        return places + block.keys[0].start
+    return stripe.keys[places]
 
 
 def _hide(scores: Tensor, parts: tuple[Block, ...]) -> list[Tensor]:

@@ -73,14 +73,13 @@ class Room:
         zero = N + M - begin
         middle = range(begin, begin + len(block.rows))
         among = [range(max(s.start, begin), min(s.stop, middle.stop)) for s in block.keys]
+        apart = [self._apart[:, s.start - begin : s.stop - begin] for s in among if s]
         return Stripe(
             block.along_keys(lambda s: self._keys[s.start : s.stop]),
             block.along_keys(lambda s: self._buckets[s.start : s.stop]),
             block.along_keys(lambda s: self._beyond[s.start + zero : s.stop + zero]),
             sum(len(range(s.start, min(s.stop, begin))) for s in block.keys),
-            torch.cat([self._apart[:, s.start - begin : s.stop - begin] for s in among if s], -1)
-            if any(among)
-            else self._apart[:, :0],
+            apart[0] if len(apart) == 1 else torch.cat([self._apart[:, :0], *apart], dim=-1),
             self._inside,
         )
 
