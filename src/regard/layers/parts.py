@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from regard.checks import check_positive
 from regard.choices import choose
@@ -13,6 +14,9 @@ from regard.layers.embedding import TokenEmbedding
 from regard.layers.recurrent import RecurrentEncoder
 
 PartsName = Literal["none", "bag", "convolution", "lstm"]
+
+# How many parts a filter sees.
+FILTER_WIDTHS = (2, 3, 4, 5)
 
 
 class Bag(nn.Module):
@@ -38,23 +42,37 @@ class Bag(nn.Module):
 class Convolution(nn.Module):
     """The strongest answer of each filter: Ma & Hovy (2016), https://arxiv.org/abs/1603.01354.
 
+    Their filters see three parts; ours see two to five, as in Kim et al. (2016),
+    https://arxiv.org/abs/1508.06615, so that some match an ending and some a stem.
+
     Args:
         embed_dim: Width of a part's vector.
-        output_dim: Width of a word's: how many filters, of three parts each.
+        output_dim: Width of a word's: how many filters, shared among the widths.
     """
 
     def __init__(self, embed_dim: int, output_dim: int) -> None:
         super().__init__()
-        self.filters = nn.Conv1d(embed_dim, output_dim, 3, padding=1)
+        share, rest = divmod(output_dim, len(FILTER_WIDTHS))
+        shares = [share + (place < rest) for place in range(len(FILTER_WIDTHS))]
+        self.filters = nn.ModuleDict(
+            {
+                str(width): nn.Conv1d(embed_dim, count, width)
+                for width, count in zip(FILTER_WIDTHS, shares, strict=True)
+                if count
+            }
+        )
 
     def forward(
         self, parts: Float[Tensor, "R L X"], lengths: Int[Tensor, " R"]
     ) -> Float[Tensor, "R W"]:
         """One vector a word."""
-        answers = self.filters(parts.mT)  # (R, W, L)
         beyond = torch.arange(parts.shape[1], device=parts.device) >= lengths.clamp(min=1)[:, None]
-        strongest: Tensor = answers.masked_fill(beyond[:, None], -torch.inf).amax(-1)
-        return strongest
+        strongest = []
+        for width, filters in self.filters.items():
+            before = int(width) // 2  # so that there are as many answers as parts
+            answers = filters(F.pad(parts.mT, (before, int(width) - 1 - before)))  # (R, W, L)
+            strongest.append(answers.masked_fill(beyond[:, None], -torch.inf).amax(-1))
+        return torch.cat(strongest, dim=-1)
 
 
 class Lstm(nn.Module):
@@ -109,13 +127,13 @@ class PartsEmbedding(nn.Module):
         self.read: nn.Module = choose("parts", kind, PARTS)(embed_dim, output_dim)
 
     def forward(self, parts: Int[Tensor, "B N L"]) -> Float[Tensor, "B N W"]:
-        """One vector for each word.
+        """One vector for each word; each different word is read once.
 
         Args:
             parts: Ids of each word's parts, padded on the right with 0; padding has none at all.
         """
-        rows = parts.flatten(0, 1)
+        rows, places = torch.unique(parts.flatten(0, 1), dim=0, return_inverse=True)
         is_real = rows > 0
         embedded = self.embedding(rows) * is_real[..., None]
         vectors: Tensor = self.read(embedded, is_real.sum(1))
-        return vectors.view(*parts.shape[:2], -1)
+        return vectors[places].view(*parts.shape[:2], -1)

@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.choices import choose
@@ -13,6 +14,11 @@ from regard.choices import choose
 CellName = Literal["rnn", "gru", "lstm"]
 
 ENCODERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+_ONE_DIRECTION: dict[str, Callable[..., tuple[Tensor, ...]]] = {
+    "RNN_TANH": torch.rnn_tanh,
+    "GRU": torch.gru,
+    "LSTM": torch.lstm,
+}
 
 
 class RecurrentEncoder(nn.Module):
@@ -54,13 +60,53 @@ class RecurrentEncoder(nn.Module):
         """All outputs (zero on padding), and the two directions' last states side by side."""
         # Under autocast inputs come in half precision, and a recurrence is a long sum.
         whole = inputs.to(next(self.recurrence.parameters()).dtype)
-        packed = pack_padded_sequence(whole, lengths.cpu(), batch_first=True, enforce_sorted=False)
         with torch.autocast(inputs.device.type, enabled=False):
-            packed_out, _ = self.recurrence(packed)
-        out, _ = pad_packed_sequence(packed_out, batch_first=True, total_length=inputs.shape[1])
+            read = self._packed if inputs.is_cuda else self._unpacked
+            out = read(whole, lengths)
         forward_end = out[torch.arange(len(out), device=out.device), lengths - 1, : self.hidden_dim]
         backward_end = out[:, 0, self.hidden_dim :]
         return out, torch.cat([forward_end, backward_end], dim=-1)
+
+    def _packed(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        """Rows without their padding, in one call; on a CPU its backward pass takes N² time."""
+        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        packed_out, _ = self.recurrence(packed)
+        return pad_packed_sequence(packed_out, batch_first=True, total_length=inputs.shape[1])[0]
+
+    def _unpacked(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        """Padded rows, one direction at a time: what is read after a row's end is thrown away."""
+        places = torch.arange(inputs.shape[1], device=inputs.device)
+        real = places < lengths[:, None]
+        # What each row reads when it is turned around in front of its padding.
+        turned = torch.where(real, lengths[:, None] - 1 - places, places)[..., None]
+        states = inputs
+        for layer in range(self.recurrence.num_layers):
+            if layer:
+                states = F.dropout(states, self.recurrence.dropout, self.training)
+            ahead = self._direction(states, f"l{layer}")
+            back = self._direction(states.gather(1, turned.expand_as(states)), f"l{layer}_reverse")
+            states = torch.cat([ahead, back.gather(1, turned.expand_as(back))], dim=-1)
+        return states.masked_fill(~real[..., None], 0)
+
+    def _direction(self, inputs: Tensor, name: str) -> Tensor:
+        weights = [
+            self.recurrence.get_parameter(f"{kind}_{name}")
+            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        ]
+        start = inputs.new_zeros(1, len(inputs), self.hidden_dim)
+        is_lstm = self.recurrence.mode == "LSTM"
+        states: Tensor = _ONE_DIRECTION[self.recurrence.mode](
+            inputs,
+            (start, start) if is_lstm else start,
+            weights,
+            True,  # with biases
+            1,  # one layer
+            0.0,  # without dropout
+            self.training,
+            False,  # in one direction
+            True,  # batch first
+        )[0]
+        return states
 
 
 class RecurrentCell(nn.Module):

@@ -1,7 +1,7 @@
 """Entities in tag sequences, and how well they were found."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from regard.errors import DataError
 from regard.metrics.labels import LabelScore, label_score
@@ -32,7 +32,22 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     return found
 
 
-def is_bio(tags: Sequence[str]) -> bool:
+def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
+    """The same entities, each beginning with a ``B-``.
+
+    Of files that write ``B-`` only between neighbours of one type (IOB1), and of slips.
+
+    Example:
+        >>> as_bio(["I-PER", "I-PER", "O", "B-LOC", "I-PER"])
+        ('B-PER', 'I-PER', 'O', 'B-LOC', 'B-PER')
+    """
+    mended = list(tags)
+    for kind, first, end in entities(tags):
+        mended[first:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - first - 1)]
+    return tuple(mended)
+
+
+def is_bio(tags: Collection[str]) -> bool:
     """Whether tags mark entities: all are ``O``, ``B-X`` or ``I-X``, and some are not ``O``.
 
     Example:

@@ -1,34 +1,37 @@
 """Tagging: a label for each word, such as its part of speech, or the entity it is part of."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from regard.checks import check_at_least, check_fraction
+from regard.choices import choose
 from regard.errors import DataError, SettingError
 from regard.metrics.labels import accuracy, macro_f1
-from regard.metrics.spans import entity_scores, is_bio
+from regard.metrics.spans import as_bio, entity_scores, is_bio
 from regard.models import READERS, Tagger
 from regard.tasks.held_out import hold_out
 from regard.tasks.job import Table
+from regard.tasks.joined_entities import joined
 from regard.tasks.label_tables import confusion_table, label_table
 from regard.tasks.recipe import Recipe
-from regard.text import PAD_ID, UNK_ID, BadLines, normalize
+from regard.tasks.tag_baselines import entities_of_training, most_frequent_tags
+from regard.tasks.word_batches import EncodedWords, WordBatch, word_batch
+from regard.tasks.word_parts import WORD_PARTS, WordPartsName
+from regard.text import UNK_ID, BadLines, normalize
 from regard.text.files import read_table, write_plain
 from regard.text.records import OnBadLine
 from regard.text.tagged import TaggedWords, read_tagged
 from regard.text.vocabulary import Vocabulary
 
 _WORDS_FILE = "words.json"
-# Characters of a word that are read: its beginning and its end decide.
-_MOST_PARTS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,8 +46,14 @@ class TaggingData:
         tag: The tag's column.
         lowercase: Whether words are looked up in lower case; their characters are read as they are.
         min_count: How often a word must occur to get an id.
+        parts: What ``model.parts`` reads of each word: its ``characters``, or the pairs it makes
+            with its ``neighbours``, which suits text whose words are single characters.
+        parts_min_count: How often a part must occur to get an id.
         drop_words: In training, the probability that a word which occurs once there is read as
             unknown, so that the model learns what to do about those.
+        drop_parts: In training, the probability that a part is read as unknown.
+        join_entities: In training, whether sentences are read a second time without the marks
+            between two entities of one type, so that names in a row are told apart.
         max_length: Longest sentence, in words, that is read at once; a longer one is read in parts.
         on_bad_line: Whether a sentence that cannot be read is an ``error``, or is left out.
     """
@@ -56,56 +65,22 @@ class TaggingData:
     tag: int = 2
     lowercase: bool = False
     min_count: int = 1
+    parts: WordPartsName = "characters"
+    parts_min_count: int = 1
     drop_words: float = 0.0
+    drop_parts: float = 0.0
+    join_entities: bool = False
     max_length: int = 256
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
-        for name in ("word", "tag", "min_count", "max_length"):
+        for name in ("word", "tag", "min_count", "parts_min_count", "max_length"):
             check_at_least(name, getattr(self, name), 1)
+        choose("parts", self.parts, WORD_PARTS)
         check_fraction("drop_words", self.drop_words)
+        check_fraction("drop_parts", self.drop_parts)
         if self.word == self.tag:
             raise SettingError(f"word and tag must be different columns; got {self.word} for both.")
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedWords:
-    """A sentence as ids.
-
-    Attributes:
-        texts: Its words.
-        words: Of its words.
-        parts: Of each word's characters; empty where words are not read from them.
-        tags: Of the tags; -1 where not known.
-        rare: Whether each word occurs once in training.
-    """
-
-    texts: tuple[str, ...]
-    words: list[int]
-    parts: list[list[int]]
-    tags: list[int]
-    rare: list[bool]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WordBatch:
-    """Padded sentences, batch first; one that is too long takes several rows.
-
-    Attributes:
-        words: Ids of the words.
-        lengths: How many of each row are real.
-        parts: Ids of the words' characters; None where words are not read from them.
-        tags: Ids of the tags; -1 where not known, and in padding.
-        owners: Which sentence each row is part of.
-        texts: The words of each sentence.
-    """
-
-    words: Int[Tensor, "R N"]
-    lengths: Int[Tensor, " R"]
-    parts: Int[Tensor, "R N L"] | None
-    tags: Int[Tensor, "R N"]
-    owners: list[int]
-    texts: list[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +110,7 @@ class Tagging:
     Args:
         recipe: Whose settings hold.
         words: Learned from the training text.
-        parts: Characters, learned from it too.
+        parts: What words are also read from, learned from it too.
         tags: In order of their ids.
         rare: Words that occur once in training.
     """
@@ -154,14 +129,18 @@ class Tagging:
         self.recipe, self.words, self.parts, self.tags = recipe, words, parts, list(tags)
         self._tag_ids = {tag: place for place, tag in enumerate(tags)}
         self._rare = frozenset(rare)
+        self._parts_of = WORD_PARTS[recipe.data.parts] if _reads_parts(recipe) else None
 
     @classmethod
     def read(
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[TaggedWords]:
-        """The sentences of a split; none if the recipe names no file."""
+        """The sentences of a split; none if the recipe names no file.
+
+        Tags of entities come out as BIO, in which each entity begins with a B: see ``as_bio``.
+        """
         data = recipe.data
-        return [
+        found = [
             sentence
             for file in recipe.files(split)
             for sentence in read_tagged(
@@ -172,6 +151,9 @@ class Tagging:
                 bad_lines=bad_lines,
             )
         ]
+        if not is_bio({tag for sentence in found for tag in sentence.tags or ()}):
+            return found
+        return [replace(each, tags=as_bio(each.tags or ())) for each in found]
 
     @classmethod
     def hold_out(
@@ -182,7 +164,7 @@ class Tagging:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[TaggedWords]) -> "Tagging":
-        """The job with the words, characters and tags of the training text.
+        """The job with the words, their parts and the tags of the training text.
 
         Raises:
             DataError: There are fewer than two tags.
@@ -196,11 +178,14 @@ class Tagging:
             )
         every = [_folded(word, data) for example in examples for word in example.words]
         rare = [word for word, count in Counter(every).items() if count == 1]
-        characters = (part for example in examples for word in example.words for part in word)
+        parts: Iterable[str] = ()
+        if _reads_parts(recipe):
+            spelled = (WORD_PARTS[data.parts](example.words) for example in examples)
+            parts = (part for words in spelled for word in words for part in word)
         return cls(
             recipe,
             Vocabulary.learn(every, min_count=data.min_count),
-            Vocabulary.learn(characters),
+            Vocabulary.learn(parts, min_count=data.parts_min_count),
             tags,
             rare,
         )
@@ -213,7 +198,7 @@ class Tagging:
         return cls(recipe, words, parts, table["tags"], table["rare"])
 
     def save(self, folder: Path) -> None:
-        """Write words, characters and tags."""
+        """Write words, parts and tags."""
         folder.mkdir(parents=True, exist_ok=True)
         table = {"words": self.words.units, "parts": self.parts.units, "tags": self.tags}
         write_plain(folder, {**table, "rare": sorted(self._rare)}, _WORDS_FILE)
@@ -222,7 +207,7 @@ class Tagging:
         """The recipe's reader with new weights, and the tagger on it."""
         _, read = READERS[self.recipe.model_type]
         sizes = {"vocab_size": len(self.words)}
-        if self._reads_parts:
+        if self._parts_of is not None:
             sizes["parts_vocab"] = len(self.parts)
         allowed = self._allowed() if is_bio(self.tags) else None
         reader = read(self.recipe.model, **sizes)
@@ -231,8 +216,10 @@ class Tagging:
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
         shown = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
+        names = {"characters": "characters", "neighbours": "pairs of neighbours"}
+        parts = f", {len(self.parts):,} {names[self.recipe.data.parts]}" if self._parts_of else ""
         return [
-            f"{len(self.words):,} words, {len(self.parts):,} characters",
+            f"{len(self.words):,} words{parts}",
             f"{len(self.tags)} tags: {shown}",
         ]
 
@@ -271,18 +258,10 @@ class Tagging:
         """
         found = []
         for example in examples:
-            folded = [_folded(word, self.recipe.data) for word in example.words]
-            found.append(
-                EncodedWords(
-                    example.words,
-                    self.words.ids(folded),
-                    [self.parts.ids(_ends(word)) for word in example.words]
-                    if self._reads_parts
-                    else [],
-                    self._ids_of_tags(example),
-                    [word in self._rare for word in folded],
-                )
-            )
+            found.append(self._encoded(example))
+            if training and self.recipe.data.join_entities:
+                without_marks = joined(example)
+                found += [] if without_marks is None else [self._encoded(without_marks)]
         return found
 
     def lengths(self, encoded: Sequence[EncodedWords]) -> Int64[np.ndarray, " n"]:
@@ -292,32 +271,14 @@ class Tagging:
     def collate(
         self, encoded: Sequence[EncodedWords], *, generator: torch.Generator | None = None
     ) -> WordBatch:
-        """A padded batch; with a generator, words that occur once may become unknown."""
-        longest = self.recipe.data.max_length
-        pieces = [
-            (owner, slice(first, first + longest))
-            for owner, each in enumerate(encoded)
-            for first in range(0, len(each.words), longest)
-        ]
-        words = _padded([encoded[owner].words[part] for owner, part in pieces], PAD_ID)
-        if generator is not None and self.recipe.data.drop_words:
-            rare = _padded([encoded[owner].rare[part] for owner, part in pieces], False)
-            drawn = torch.rand(words.shape, generator=generator) < self.recipe.data.drop_words
-            words = words.masked_fill(rare.bool() & drawn, UNK_ID)
-        parts = None
-        if self._reads_parts:
-            most = max(len(part) for each in encoded for part in each.parts)
-            parts = torch.full((*words.shape, most), PAD_ID)
-            for row, (owner, part) in enumerate(pieces):
-                for column, ids in enumerate(encoded[owner].parts[part]):
-                    parts[row, column, : len(ids)] = torch.tensor(ids)
-        return WordBatch(
-            words=words,
-            lengths=torch.tensor([len(encoded[owner].words[part]) for owner, part in pieces]),
-            parts=parts,
-            tags=_padded([encoded[owner].tags[part] for owner, part in pieces], -1),
-            owners=[owner for owner, _ in pieces],
-            texts=[each.texts for each in encoded],
+        """A padded batch; with a generator, words that occur once and parts may become unknown."""
+        data = self.recipe.data
+        return word_batch(
+            encoded,
+            longest=data.max_length,
+            drop_words=data.drop_words,
+            drop_parts=data.drop_parts,
+            generator=generator,
         )
 
     def loss(
@@ -361,18 +322,13 @@ class Tagging:
     def baselines(
         self, train: Sequence[TaggedWords], examples: Sequence[TaggedWords]
     ) -> dict[str, list[Tags]]:
-        """Each word's most frequent tag in training; the most frequent of all for the others."""
-        counts: dict[str, Counter[str]] = defaultdict(Counter)
-        for sentence in train:
-            for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
-                counts[word][tag] += 1
-        (most, _), *_ = sum(counts.values(), Counter[str]()).most_common(1)
-        best = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
+        """Tags looked up in the training text, by word and, of entities, by their words."""
+        found = {"each word's most frequent tag": most_frequent_tags(train, examples)}
+        if is_bio(self.tags):
+            found["entities met in training"] = entities_of_training(train, examples)
         return {
-            "each word's most frequent tag": [
-                Tags(example.words, tuple(best.get(word, most) for word in example.words))
-                for example in examples
-            ]
+            name: [Tags(each.words, tags) for each, tags in zip(examples, rows, strict=True)]
+            for name, rows in found.items()
         }
 
     def tables(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> list[Table]:
@@ -402,9 +358,16 @@ class Tagging:
         text = " ".join(shown)
         return text if len(text) <= 240 else f"{text[:237]}…"
 
-    @property
-    def _reads_parts(self) -> bool:
-        return getattr(self.recipe.model, "parts", "none") != "none"
+    def _encoded(self, example: TaggedWords) -> EncodedWords:
+        folded = [_folded(word, self.recipe.data) for word in example.words]
+        spelled = self._parts_of(example.words) if self._parts_of is not None else []
+        return EncodedWords(
+            example.words,
+            self.words.ids(folded),
+            [self.parts.ids(parts) for parts in spelled],
+            self._ids_of_tags(example),
+            [word in self._rare for word in folded],
+        )
 
     def _scores(self, model: nn.Module, batch: WordBatch) -> Float[Tensor, "R N K"]:
         reading = {} if batch.parts is None else {"parts": batch.parts}
@@ -423,12 +386,13 @@ class Tagging:
     def _ids_of_tags(self, example: TaggedWords) -> list[int]:
         if example.tags is None:
             return [-1] * len(example.words)
-        unknown = [tag for tag in example.tags if tag not in self._tag_ids]
-        if unknown:
-            raise DataError(
-                f"{example.where}: tags must be ones met in training "
-                f"({', '.join(self.tags[:20])}); got {unknown[0]!r}."
-            )
+        for word, tag in zip(example.words, example.tags, strict=True):
+            if tag not in self._tag_ids:
+                raise DataError(
+                    f"{example.where}: tags must be ones met in training "
+                    f"({', '.join(self.tags[:20])}); got {tag!r} for {word!r}. Correct it, or add "
+                    "sentences that have it to data.train."
+                )
         return [self._tag_ids[tag] for tag in example.tags]
 
     def _by_novelty(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> Table:
@@ -444,13 +408,12 @@ class Tagging:
         return Table("by word", ("words", "accuracy", "count"), rows)
 
 
+def _reads_parts(recipe: Recipe) -> bool:
+    return getattr(recipe.model, "parts", "none") != "none"
+
+
 def _folded(word: str, data: TaggingData) -> str:
     return word.lower() if data.lowercase else word
-
-
-def _ends(word: str) -> str:
-    half = _MOST_PARTS // 2
-    return word if len(word) <= _MOST_PARTS else word[:half] + word[-half:]
 
 
 def _right(examples: Sequence[TaggedWords]) -> list[tuple[str, ...]]:
@@ -459,9 +422,3 @@ def _right(examples: Sequence[TaggedWords]) -> list[tuple[str, ...]]:
 
 def _flat(rows: Iterable[Sequence[str]]) -> list[str]:
     return [tag for row in rows for tag in row]
-
-
-def _padded(rows: Sequence[Sequence[int]], fill: int) -> Int[Tensor, "R N"]:
-    return nn.utils.rnn.pad_sequence(
-        [torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=fill
-    )

@@ -154,6 +154,21 @@ def test_what_stands_on_padding_changes_nothing(cell, num_layers):
     torch.testing.assert_close(noisy_last, last)
 
 
+@pytest.mark.parametrize("cell", CELLS)
+def test_packed_rows_and_padded_ones_give_the_same_states_and_gradients(cell):
+    """On a GPU rows are packed, on a CPU they are not."""
+    encoder = RecurrentEncoder(cell, X, h, num_layers=2).double()
+    inputs, lengths = torch.randn(B, S, X, dtype=torch.float64), torch.tensor([3, 5, 1])
+    found = []
+    for read in (encoder._packed, encoder._unpacked):
+        encoder.zero_grad()
+        out = read(inputs, lengths)
+        out.square().sum().backward()
+        found.append([out, *(p.grad.clone() for p in encoder.parameters())])
+    for packed, unpacked in zip(*found, strict=True):
+        torch.testing.assert_close(packed, unpacked)
+
+
 def test_dropout_works_between_encoder_layers_only():
     inputs, lengths = torch.randn(B, S, X), torch.tensor([3, 5, 1])
     for num_layers, differs in ((1, False), (2, True)):

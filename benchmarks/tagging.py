@@ -1,0 +1,234 @@
+"""Tagging with the shipped recipes: parts of speech, English entities, Chinese entities.
+
+Each recipe is trained from scratch on the corpus' training file, its weights are chosen by the
+validation file, and both that and the test file are read once at the end. Entities are trained
+twice, with the conditional random field on top and with a linear layer alone, all else equal; what
+the field costs is a ratio of training steps taken in turn. Beside the models stand each word's most
+frequent tag and, of entities, those met in training wherever their words occur.
+
+    python -m benchmarks.tagging --work FOLDER [--only NAME ...] [--threads 2]
+
+Run again after an interruption, it goes on where it was; with ``--only``, it does a part of the
+work, and the record is written when all parts are there.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import measuring
+from regard.cli.train import find_recipe
+from regard.tasks import Recipe
+from regard.tasks.tagging import Tagging
+from regard.text import Batches
+from regard.training import train
+
+FILES = {
+    "ud-english-ewt": (
+        "en_ewt-ud-train.conllu.gz",
+        "en_ewt-ud-dev.conllu.gz",
+        "en_ewt-ud-test.conllu.gz",
+    ),
+    "wnut17": ("train.conll", "dev.conll", "test.conll"),
+    "msra-ner-zh": ("train.txt.gz", "dev.txt", "test.txt.gz"),
+}
+# Name of a run: recipe, corpus, and what is set besides.
+RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "words": ("tagging-words", "ud-english-ewt", ()),
+    "entities-crf": ("tagging-entities", "wnut17", ()),
+    "entities-linear": ("tagging-entities", "wnut17", ("head.crf=false",)),
+    "chinese-crf": ("tagging-chinese-entities", "msra-ner-zh", ()),
+    "chinese-linear": ("tagging-chinese-entities", "msra-ner-zh", ("head.crf=false",)),
+}
+STEPS = "steps"
+ROUNDS, BATCHES = 9, 6
+WORST = 8
+
+
+def recipe_of(name: str, *more: str) -> Recipe:
+    shipped, corpus, settings = RUNS[name]
+    train_file, valid, test = (str(measuring.corpora() / corpus / file) for file in FILES[corpus])
+    files = (f"data.valid={valid}", f"data.test={test}")
+    return find_recipe([shipped, train_file], [*files, *settings, *more])
+
+
+def trained_figures(name: str, work: Path) -> dict[str, Any]:
+    """Train one run and read both held-out files."""
+    recipe = recipe_of(name)
+    began = time.perf_counter()
+    trained = train(recipe, work / name)
+    seconds = time.perf_counter() - began
+    job, known = trained.predictor.job, Tagging.read(recipe, "train")
+    return {
+        "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **_settings(recipe)},
+        "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
+        "summary": trained.summary,
+        "seconds_with_reading_and_validation": round(seconds, 1),
+        **{split: held_out(trained.predictor, job, known, split) for split in ("valid", "test")},
+    }
+
+
+def held_out(predictor: Any, job: Tagging, known: Any, split: str) -> dict[str, Any]:
+    examples = job.read(job.recipe, split)
+    answers = predictor.answers(examples)
+    goodness = [job.goodness(a, e) for a, e in zip(answers, examples, strict=True)]
+    worst = sorted(range(len(examples)), key=goodness.__getitem__)[:WORST]
+    trivial = job.baselines(known, examples)
+    return {
+        "sentences": len(examples),
+        "words": sum(len(example.words) for example in examples),
+        "score": job.score(answers, examples),
+        "baselines": {way: job.score(found, examples) for way, found in trivial.items()},
+        "tables": [asdict(table) for table in job.tables(answers, examples)],
+        "worst": [job.show(examples[place], answers[place]) for place in worst],
+    }
+
+
+def step_ratios() -> dict[str, Any]:
+    """Seconds of training steps with the field and without it, taken in turn."""
+    return {
+        corpus: _steps(crf, linear)
+        for corpus, crf, linear in (
+            ("wnut17", "entities-crf", "entities-linear"),
+            ("msra-ner-zh", "chinese-crf", "chinese-linear"),
+        )
+    }
+
+
+def _steps(crf: str, linear: str) -> dict[str, Any]:
+    examples = Tagging.read(recipe_of(crf), "train")
+    jobs = {name: Tagging.learn(recipe_of(name), examples) for name in (crf, linear)}
+    encoded = jobs[crf].encode(examples[:2000])
+    lengths = jobs[crf].lengths(encoded)
+    tokens = int(recipe_of(crf).training["batch_tokens"])
+    plans = [*Batches(lengths, lengths, max_tokens=tokens, seed=1).epoch(0)][:BATCHES]
+    batches = [jobs[crf].collate([encoded[i] for i in plan.indices]) for plan in plans]
+
+    def stepping(name: str) -> Any:
+        model = jobs[name].build_model()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+        def measure() -> float:
+            began = time.perf_counter()
+            for batch in batches:
+                loss, _ = jobs[name].loss(model, batch)
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            return (time.perf_counter() - began) / len(batches)
+
+        measure()
+        return measure
+
+    sides = {"crf": stepping(crf), "linear": stepping(linear)}
+    samples = measuring.alternate(sides, ROUNDS)
+    return {
+        "batch_tokens": tokens,
+        "tags": len(jobs[crf].tags),
+        "seconds": {side: measuring.Spread.of(taken).table() for side, taken in samples.items()},
+        "ratio": measuring.paired_ratio(samples["crf"], samples["linear"]).table(),
+    }
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    table = recipe.table()
+    files = ("train", "valid", "test")
+    data = {name: value for name, value in table["data"].items() if name not in files}
+    return {**table, "data": data}
+
+
+def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
+    words = parts["words"]
+    baseline = "each word's most frequent tag"
+    found = [
+        measuring.Figure(
+            what="Parts of speech, English EWT, accuracy dev / test",
+            ours=_both(words, "accuracy"),
+            beside=f"{baseline}: {_both_baselines(words, baseline, 'accuracy')}",
+            note=f"`tagging-words`, {_minutes(words)}",
+        )
+    ]
+    baseline = "entities met in training"
+    for corpus, name in (("WNUT-17", "entities"), ("MSRA (Chinese)", "chinese")):
+        crf, linear = parts[f"{name}-crf"], parts[f"{name}-linear"]
+        found.append(
+            measuring.Figure(
+                what=f"Entities, {corpus}, F1 of whole entities dev / test",
+                ours=f"CRF {_both(crf, 'f1')}; linear {_both(linear, 'f1')}",
+                beside=f"{baseline}: {_both_baselines(crf, baseline, 'f1')}",
+                note=f"`{crf['recipe']['name']}`, {_minutes(crf)} with the CRF",
+            )
+        )
+    ratios = [steps["ratio"] for steps in parts[STEPS].values()]
+    found.append(
+        measuring.Figure(
+            what="Training step with a CRF over one without, WNUT-17 / MSRA",
+            ours=" / ".join(f"{ratio['median']:.2f} ×" for ratio in ratios),
+            beside="bar: at most 1.5 ×",
+            note=f"±{100 * max(ratio['relative'] for ratio in ratios):.0f} %",
+        )
+    )
+    return found
+
+
+def _both(run: dict[str, Any], metric: str) -> str:
+    return " / ".join(f"{run[split]['score'][metric]:.2f}" for split in ("valid", "test"))
+
+
+def _both_baselines(run: dict[str, Any], baseline: str, metric: str) -> str:
+    scores = (run[split]["baselines"][baseline] for split in ("valid", "test"))
+    return " / ".join(f"{score[metric]:.2f}" for score in scores)
+
+
+def _minutes(run: dict[str, Any]) -> str:
+    return f"{run['summary']['epochs']} epochs in {run['summary']['seconds'] / 60:.0f} min"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
+    parser.add_argument("--only", nargs="+", choices=[*RUNS, STEPS], default=[*RUNS, STEPS])
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    work: Path = arguments.work
+    work.mkdir(parents=True, exist_ok=True)
+    for name in arguments.only:
+        kept = work / f"{name}.json"
+        if kept.exists():
+            continue
+        before = measuring.machine()
+        part = step_ratios() if name == STEPS else trained_figures(name, work)
+        part = {
+            "threads": arguments.threads,
+            "load_at_start": before["load_at_start"],
+            "part": part,
+        }
+        kept.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
+    done = {
+        name: json.loads((work / f"{name}.json").read_text("utf-8"))
+        for name in (*RUNS, STEPS)
+        if (work / f"{name}.json").exists()
+    }
+    missing = {*RUNS, STEPS} - set(done)
+    if missing:
+        print(f"no record yet; to do: {', '.join(sorted(missing))}")
+        return
+    figures = figures_of({name: each["part"] for name, each in done.items()})
+    for figure in figures:
+        print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
+    measuring.write_record(
+        "tagging",
+        title="Tagging from scratch: parts of speech, English and Chinese entities",
+        figures=figures,
+        details=done,
+    )
+
+
+if __name__ == "__main__":
+    main()
