@@ -63,6 +63,8 @@ def test_its_commands_work(line: str, regard, home: Path) -> None:
         else:
             words[words.index("runs/ende")] = "runs/short"
             words += ["--set", "training.updates=2", "--set", "tokenizer.vocab_size=950"]
+    if words[0] == "compare":
+        words += ["--lengths", "8", "16", "32", "--width", "4", "--repeats", "1"]
     stdin = shlex.split(said)[1].encode() + b"\n" if said else b""
     done = regard(*words, stdin=stdin)
     assert done.code in ({0, 1} if words[0] == "data" else {0}), done

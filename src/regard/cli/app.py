@@ -10,6 +10,7 @@ from typing import Any
 from cyclopts import App, CycloptsError, Parameter
 
 from regard import __version__
+from regard.cli.compare import compare
 from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
@@ -38,6 +39,7 @@ app = App(
 for _command in (demo, train, predict, evaluate, look, serve, settings):
     app.command(_command)
 app.command(data)
+app.command(compare)
 
 
 def main() -> None:

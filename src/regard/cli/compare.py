@@ -1,0 +1,313 @@
+"""``regard compare``: layers, gradients, scores, positions and norms side by side."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from cyclopts import App, Parameter
+
+from regard.cli.look import write_page
+from regard.cli.output import note, progress_bar, say
+from regard.errors import RunError
+
+if TYPE_CHECKING:
+    from regard.comparison.report import Report, Table
+
+compare = App(
+    name="compare",
+    help="Measure layers, gradients, scores, positions and norms side by side.",
+    help_format="markdown",
+    default_parameter=Parameter(negative=()),
+)
+
+Numbers = Annotated[tuple[int, ...], Parameter(consume_multiple=True)]
+Fractions = Annotated[tuple[float, ...], Parameter(consume_multiple=True)]
+Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
+# Wide enough for the widest table where nobody's terminal says otherwise.
+_WIDTH = 150
+
+
+class _Comparison(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def report(self) -> "Report": ...
+
+
+@compare.default
+def architectures(
+    *,
+    lengths: Numbers = (),
+    width: int = 64,
+    kernel: int = 3,
+    window: int = 32,
+    projections: bool = False,
+    names: Annotated[Names, Parameter(name=["--only"])] = (),
+    device: str = "cpu",
+    repeats: int = 3,
+    out: Path | None = None,
+    page: Path | None = None,
+) -> None:
+    """Fully connected, convolutional, recurrent and self-attention layers, measured.
+
+    Example: `regard compare --page compare.html`
+
+    Example: `regard compare --lengths 256 512 1024 2048 4096 --width 128 --out compare.json`
+
+    For each layer, as in table 1 of Vaswani et al. (2017): complexity, sequential operations and
+    the longest path, counted and found by gradients, beside their closed forms; time and memory of
+    a training step; and how all of them grow with the length. Self-attention is measured as the
+    textbook writes it, with its weights built, and as `attend` runs it.
+
+    Args:
+        lengths: Positions n, ascending, three at least; by default 32 to 2,048.
+        width: Width of a position's vector, d.
+        kernel: Positions that a convolution reads at once, k.
+        window: Keys that restricted self-attention sees, r.
+        projections: Give self-attention its four projections, which table 1 leaves out.
+        names: Only these layers: fully-connected, convolution, dilated, recurrence,
+            attention-written, attention, restricted-written, restricted.
+        device: Where to measure: cpu, cuda, cuda:1.
+        repeats: How often a training step is timed; the median counts.
+        out: Write all figures into this file, as JSON.
+        page: Write a page with plots, which needs no network.
+    """
+    from regard.comparison import architectures
+    from regard.comparison.architectures import LENGTHS, count_measurements
+
+    lengths = lengths or LENGTHS
+    _run(
+        lambda advance: architectures(
+            lengths=lengths,
+            width=width,
+            kernel=kernel,
+            window=window,
+            projections=projections,
+            names=names,
+            device=device,
+            repeats=repeats,
+            progress=advance,
+        ),
+        count_measurements(lengths, names),
+        out,
+        page,
+    )
+
+
+@compare.command
+def gradients(
+    *,
+    length: int = 64,
+    width: int = 32,
+    radii: Fractions = (),
+    input_scale: float = 0.01,
+    draws: int = 5,
+    out: Path | None = None,
+    page: Path | None = None,
+) -> None:
+    """Gradient norm against distance: recurrences vanish or explode, attention does not.
+
+    Example: `regard compare gradients --page gradients.html`
+
+    Args:
+        length: Positions.
+        width: Width of inputs and states.
+        radii: Spectral radii of the recurrent weight; by default 0.5, 0.9, 1 and 1.5.
+        input_scale: Deviation of the inputs; large ones make tanh flat, and gradients vanish.
+        draws: How many times weights and inputs are drawn, which gives the spread.
+        out: Write all figures into this file, as JSON.
+        page: Write a page with plots, which needs no network.
+    """
+    from regard.comparison import gradients
+    from regard.comparison.gradients import RADII
+
+    radii = radii or RADII
+    _run(
+        lambda advance: gradients(
+            length=length,
+            width=width,
+            radii=radii,
+            input_scale=input_scale,
+            draws=draws,
+            progress=advance,
+        ),
+        len(radii) + 3,
+        out,
+        page,
+    )
+
+
+@compare.command
+def scores(
+    *,
+    widths: Numbers = (),
+    keys: int = 32,
+    queries: int = 64,
+    draws: int = 3,
+    out: Path | None = None,
+    page: Path | None = None,
+) -> None:
+    """Additive, dot, scaled dot and bilinear scores: variance, entropy and gradient against d.
+
+    Example: `regard compare scores --widths 4 64 1024`
+
+    Args:
+        widths: Of queries and keys, ascending; by default 4 to 1,024.
+        keys: How many keys a query chooses from.
+        queries: How many queries are drawn each time.
+        draws: How many times all is drawn, which gives the spread.
+        out: Write all figures into this file, as JSON.
+        page: Write a page with plots, which needs no network.
+    """
+    from regard.comparison import scores
+    from regard.comparison.scores import WIDTHS
+
+    widths = widths or WIDTHS
+    _run(
+        lambda advance: scores(
+            widths=widths, keys=keys, queries=queries, draws=draws, progress=advance
+        ),
+        len(widths),
+        out,
+        page,
+    )
+
+
+@compare.command
+def positions(
+    *,
+    length: int = 64,
+    width: int = 32,
+    shifts: Numbers = (),
+    out: Path | None = None,
+    page: Path | None = None,
+) -> None:
+    """Sinusoidal positions: beside binary numbers, shifts as linear maps, shuffled inputs.
+
+    Example: `regard compare positions --page positions.html`
+
+    Args:
+        length: Positions.
+        width: Width of the vectors, d; even.
+        shifts: Distances whose linear maps are checked; by default 1, 5 and 20.
+        out: Write all figures into this file, as JSON.
+        page: Write a page with pictures, which needs no network.
+    """
+    from regard.comparison import positions
+    from regard.comparison.positions import SHIFTS
+
+    _run(
+        lambda advance: positions(
+            length=length, width=width, shifts=shifts or SHIFTS, progress=advance
+        ),
+        3,
+        out,
+        page,
+    )
+
+
+@compare.command
+def norms(
+    *,
+    batch: int = 16,
+    mean_length: int = 32,
+    width: int = 32,
+    spreads: Numbers = (),
+    times: Numbers = (),
+    batches: int = 50,
+    out: Path | None = None,
+    page: Path | None = None,
+) -> None:
+    """Layer norm against batch norm on padded batches, and on longer inputs than in training.
+
+    Example: `regard compare norms --page norms.html`
+
+    Args:
+        batch: Sentences in a batch.
+        mean_length: Their mean length.
+        width: Width of the states.
+        spreads: How far lengths go below and above the mean; by default 0 to 31.
+        times: Lengths in use, as multiples of the mean; by default 1 to 16.
+        batches: How many batches are drawn for each figure.
+        out: Write all figures into this file, as JSON.
+        page: Write a page with plots, which needs no network.
+    """
+    from regard.comparison import norms
+    from regard.comparison.norms import SPREADS, TIMES
+
+    spreads = spreads or tuple(spread for spread in SPREADS if spread < mean_length)
+    times = times or TIMES
+    _run(
+        lambda advance: norms(
+            batch=batch,
+            mean_length=mean_length,
+            width=width,
+            spreads=spreads,
+            times=times,
+            batches=batches,
+            progress=advance,
+        ),
+        len(spreads) + len(times),
+        out,
+        page,
+    )
+
+
+def _run(
+    measure: Callable[[Callable[[int], None]], _Comparison],
+    total: int,
+    out: Path | None,
+    page: Path | None,
+) -> None:
+    """Measure with a bar, print the tables, and write what is asked for."""
+    from regard.comparison.page import page as page_of
+
+    with progress_bar("measuring", lambda: total) as advance:
+        found = measure(advance)
+    report = found.report()
+    for place, table in enumerate(report.tables):
+        if place:
+            say()
+        _print(table)
+    for paragraph in report.text:
+        note(paragraph)
+    if out is not None:
+        _write_record(out, found.to_dict())
+        note(f"wrote {out}")
+    if page is not None:
+        write_page(page, page_of(report))
+        note(f"wrote {page}")
+
+
+def _print(table: "Table") -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Drawn
+
+    drawn = Drawn(
+        title=table.title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for place, column in enumerate(table.columns):
+        drawn.add_column(column, justify="right" if place else "left", no_wrap=not place)
+    for row in table.rows:
+        drawn.add_row(*row)
+    is_terminal = sys.stdout.isatty()
+    Console(
+        file=sys.stdout, width=None if is_terminal else _WIDTH, markup=False, highlight=False
+    ).print(drawn)
+
+
+def _write_record(path: Path, record: dict[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RunError(
+            f"{path} must be a file that can be written; got: {error.strerror}. "
+            "Choose another with --out."
+        ) from error

@@ -1,0 +1,123 @@
+"""What a comparison has to show, as plain data: tables, lines, maps and a few sentences."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """Figures in rows.
+
+    Attributes:
+        title: What they are of.
+        columns: Names of the columns.
+        rows: As many cells each; the first names its row.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """Points from left to right.
+
+    Attributes:
+        name: What the legend calls it.
+        points: Places and heights.
+    """
+
+    name: str
+    points: tuple[tuple[int | float, int | float], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plot:
+    """One pair of axes.
+
+    Attributes:
+        title: What stands above it.
+        across: What the horizontal axis counts.
+        up: What the vertical axis counts.
+        lines: What is drawn; points that a logarithm cannot show are left out.
+        log_across: Whether the horizontal axis is logarithmic.
+        log_up: Whether the vertical axis is.
+    """
+
+    title: str
+    across: str
+    up: str
+    lines: tuple[Line, ...]
+    log_across: bool = False
+    log_up: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeatMap:
+    """A matrix as colours, between the least of its numbers and the largest.
+
+    Attributes:
+        title: What stands above it.
+        across: What its columns are.
+        down: What its rows are.
+        rows: The numbers.
+    """
+
+    title: str
+    across: str
+    down: str
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """A comparison for people.
+
+    Attributes:
+        title: What was compared.
+        text: What to know of it, a paragraph each.
+        tables: Its figures.
+        pictures: The same, drawn.
+    """
+
+    title: str
+    text: tuple[str, ...]
+    tables: tuple[Table, ...]
+    pictures: tuple[Plot | HeatMap, ...]
+
+
+def short(value: int | float) -> str:
+    """Three digits that matter, and a letter for thousands, millions and more.
+
+    Example:
+        >>> [short(value) for value in (0, 0.00123, 2, 12.345, 128, 4321, 5_000_000, 1e-12)]
+        ['0', '0.00123', '2', '12.3', '128', '4.32k', '5M', '1e-12']
+    """
+    size = abs(value)
+    for letter, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if size >= scale:
+            return f"{value / scale:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def in_bytes(count: int | float) -> str:
+    """Bytes in units of 1,024.
+
+    Example:
+        >>> in_bytes(3 * 1024**2), in_bytes(512)
+        ('3 MiB', '512 B')
+    """
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def in_seconds(value: int | float) -> str:
+    """A time in the unit that suits it.
+
+    Example:
+        >>> in_seconds(0.00125), in_seconds(2.5)
+        ('1.25 ms', '2.5 s')
+    """
+    return f"{value:.3g} s" if value >= 1 else f"{value * 1000:.3g} ms"
