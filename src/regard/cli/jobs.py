@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from regard.errors import DataError, SettingError
 if TYPE_CHECKING:
     from regard.inference.labeller import Labeller
     from regard.text import Line
+    from regard.viewer import Document
 
 _SPLITS = ("train", "valid", "test")
 
@@ -68,6 +69,31 @@ def evaluate_run_of_job(
         say(str(report))
 
 
+def look_into_run_of_job(
+    run: Path,
+    texts: Sequence[str],
+    *,
+    layers: list[int] | None,
+    heads: list[int] | None,
+    given: Mapping[str, Any],
+) -> "Document":
+    """What the model says of texts, and what it looks at.
+
+    Args:
+        run: The run folder.
+        texts: What it reads.
+        layers: Which layers are shown; None is all.
+        heads: Which heads; None is all.
+        given: Options that only translators have, by name; none may be set.
+    """
+    from regard.inference.job_looking import look_into_job
+    from regard.inference.labeller import Labeller
+
+    labeller = Labeller.load(run)
+    _refuse(given, labeller)
+    return look_into_job(labeller, texts, layers=layers, heads=heads)
+
+
 def predict_run_of_job(
     run: Path, file: Path | None, *, output_format: str, on_bad_line: str, given: Mapping[str, Any]
 ) -> None:
@@ -119,6 +145,12 @@ def _refuse(given: Mapping[str, Any], labeller: "Labeller") -> None:
                 f"{name} must be left out for a run of {labeller.job.recipe.task}; it is for "
                 "translators."
             )
+
+
+def lines_of(file: Path | None) -> "Iterator[Line]":
+    """Lines of a file or of stdin, as they come."""
+    for group in _grouped(file):
+        yield from group
 
 
 def _grouped(file: Path | None) -> "Iterator[list[Line]]":

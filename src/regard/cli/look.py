@@ -35,10 +35,12 @@ def look(
 
     Example: `regard look --model bert-folder article.txt`
 
-    Draws what can be drawn in the terminal, and writes a page that needs no network. A run
-    translates each text; a text longer than it was trained on is cut at sentence ends, as in
-    `regard predict`. With --model, which no other folder of weights than safetensors serves, each
-    file is one text; a model that reads one text and writes another is looked at while it writes.
+    Draws what can be drawn in the terminal, and writes a page that needs no network. A run of
+    translation translates each text; a text longer than it was trained on is cut at sentence ends,
+    as in `regard predict`. A run of another task says its label, its tags, or how unexpected each
+    token is, beside what the model looked at. With --model, which no other folder of weights than
+    safetensors serves, each file is one text; a model that reads one text and writes another is
+    looked at while it writes.
 
     Args:
         run: The run folder. With --model, a file of text.
@@ -108,12 +110,10 @@ def _look_into_run(
     beam_size: int | None,
 ) -> "Document":
     from regard.checks import check_at_least
+    from regard.cli.jobs import is_run_of_job, look_into_run_of_job
     from regard.inference import Predictor
     from regard.inference.looking import look_into
 
-    if beam_size is not None:
-        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
-    predictor = Predictor.load(run)
     given = [*texts, *(() if file is None else (line for line in _lines(file) if line.strip()))]
     if not given:
         where = "the command" if file is None else str(file)
@@ -121,6 +121,12 @@ def _look_into_run(
             f"text must be given to look into a run; got none in {where}. Write it behind the run, "
             "or a line each into --file."
         )
+    if is_run_of_job(run):
+        options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
+        return look_into_run_of_job(run, given, layers=layers, heads=heads, given=options)
+    if beam_size is not None:
+        check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
+    predictor = Predictor.load(run)
     return look_into(
         predictor, given, target=target, layers=layers, heads=heads, beam_size=beam_size
     )
@@ -155,6 +161,11 @@ def _draw(example: "Example") -> None:
     from regard.inference.looking import draw
     from regard.viewer.table import draw_layers
 
+    if example.answer is not None:
+        from regard.viewer.answer_text import draw_answer
+
+        say(draw_answer(example))
+        return
     if example.source and example.output:
         say(f"{_line(example.source)} → {_line(example.output)}")
     else:

@@ -4,6 +4,7 @@ from regard.viewer.beside import beside
 from regard.viewer.document import Document
 from regard.viewer.evidence import importances_of
 from regard.viewer.example import (
+    Answer,
     AttentionMap,
     Change,
     Example,
@@ -24,6 +25,7 @@ from regard.viewer.terminal import draw_text
 from regard.viewer.texts import Text
 
 __all__ = [
+    "Answer",
     "AttentionMap",
     "Change",
     "Document",

@@ -20,6 +20,7 @@ from regard.choices import choose
 from regard.errors import DataError
 from regard.viewer.example import (
     AXES,
+    Answer,
     AttentionMap,
     Change,
     Example,
@@ -146,6 +147,7 @@ def _example(value: object, where: str) -> Example:
         "search": None if search is None else read_search(search, f"{where}.search"),
         "changes": _maybe(members, "changes", _change, where),
         "importances": _maybe(members, "importances", _importance, where),
+        "answer": _answer(optional(members, "answer", dict, where), f"{where}.answer"),
     }
     return built(where, Example, **read)
 
@@ -255,6 +257,24 @@ def _importance(value: object, where: str) -> Importance:
         output=optional(members, "output", int, where),
         correlation=None if correlation is None else float(correlation),
     )
+
+
+def _answer(members: Mapping[str, Any] | None, where: str) -> Answer | None:
+    if members is None:
+        return None
+    return Answer(
+        labels=each(members, "labels", _label, where),
+        tags=each(members, "tags", lambda value, place: str(typed(value, str, place)), where),
+        values=_weights(members.get("values"), f"{where}.values"),
+        measure=take(members, "measure", str, where),
+    )
+
+
+def _label(value: object, where: str) -> tuple[str, float]:
+    pair = typed(value, list, where)
+    if len(pair) != 2:
+        raise DataError(f"{where} must be a pair [label, probability]; got {pair}.")
+    return str(typed(pair[0], str, where)), float(typed(pair[1], Number, where))
 
 
 def _view(value: object, where: str) -> View:

@@ -258,6 +258,24 @@ class Importance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a model said of a text, where it wrote none.
+
+    Attributes:
+        labels: What it may be, each with its probability, the likeliest first.
+        tags: One for each token of the source, or of the output where there is no source; "" is
+            none.
+        values: A number for each of these tokens, such as how unexpected it was.
+        measure: What ``values`` are, in words.
+    """
+
+    labels: tuple[tuple[str, float], ...] = ()
+    tags: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+    measure: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
     """One text, what the model made of it, and what it looked at.
 
@@ -279,6 +297,7 @@ class Example:
         search: How the output was found, step by step, or None.
         changes: What edits of the attention did to the output.
         importances: How much each token mattered by other measures.
+        answer: What was said of the text, where nothing was written.
     """
 
     source: str
@@ -294,6 +313,7 @@ class Example:
     search: Search | None = None
     changes: tuple[Change, ...] = ()
     importances: tuple[Importance, ...] = ()
+    answer: Answer | None = None
 
     def __post_init__(self) -> None:
         _check_tokens("source", self.source, self.source_tokens)
@@ -313,6 +333,8 @@ class Example:
             )
         for importance in self.importances:
             _check_importance(importance, sizes)
+        if self.answer is not None:
+            _check_answer(self.answer, sizes)
         for link in (*self.gold.sure, *self.gold.possible) if self.gold else ():
             if not (0 <= link[0] < sizes["source"] and 0 <= link[1] < sizes["output"]):
                 raise DataError(
@@ -361,3 +383,15 @@ def _check_importance(importance: Importance, sizes: Mapping[str, int]) -> None:
     for value in (*importance.values, importance.correlation):
         if value is not None and not math.isfinite(value):
             raise DataError(f"importances must be finite; got {value} of {importance.method!r}.")
+
+
+def _check_answer(answer: Answer, sizes: Mapping[str, int]) -> None:
+    wanted = sizes["source"] or sizes["output"]
+    for name, given in (("tags", answer.tags), ("values", answer.values)):
+        if given and len(given) != wanted:
+            raise DataError(
+                f"answer.{name} must be one for each of {wanted} tokens; got {len(given)}."
+            )
+    for value in (*answer.values, *(share for _, share in answer.labels)):
+        if not math.isfinite(value):
+            raise DataError(f"answer must have finite numbers; got {value}.")

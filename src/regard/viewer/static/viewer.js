@@ -59,7 +59,7 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
     const wish = { ...state, ...changes };
     if (!data.examples[wish.example]) wish.example = Math.max(first, 0);
     const offered = views(wish.example);
-    const one = offered.find((found) => found.id === opened) ?? offered.find((found) => found.id !== "grid");
+    const one = offered.find((found) => found.id === opened) ?? offered.find((found) => found.id !== "grid" && found.id !== "answer");
     const view = (wish.view === "head" ? one : offered.find((found) => found.id === wish.view)) ?? offered[0];
     if (view?.controls.includes("head")) opened = view.id;
     const isStep = Boolean(current) && (view.id !== state.view || wish.example !== state.example);
@@ -229,8 +229,9 @@ function openingOf(data, reader, example, views) {
   const mean = { kind: "cross", layer: "mean", head: "mean" };
   const scale = offered.includes("words") ? "largest" : "log"; // long rows are mostly faint
   const isShort = offered.includes("words") && reader.kinds(example).includes("cross");
-  const plain = offered.find((id) => id !== "grid");
+  const plain = offered.find((id) => id !== "grid" && id !== "answer");
   if (data.opening) return { example, view: plain, scale, ...data.opening };
+  if (offered.includes("answer")) return { example, view: "answer", scale, ...mean };
   const view = reader.headCount(example) > HANDFUL && !isShort ? "grid" : plain;
   return { example, view, scale, ...mean };
 }

@@ -30,6 +30,7 @@
 //     source              who is asked for what the document does not hold, or null: source.js
 //     languages(example)  {source, output, "output so far"}: languages of an example's sides
 
+import { answer } from "./answer.js";
 import { compare } from "./compare.js";
 import { flow } from "./flow.js";
 import { grid } from "./grid.js";
@@ -40,4 +41,4 @@ import { running } from "./running.js";
 import { trust } from "./trust.js";
 import { words } from "./words.js";
 
-export const VIEWS = [grid, words, map, links, running, flow, trust, compare, playground];
+export const VIEWS = [answer, grid, words, map, links, running, flow, trust, compare, playground];

@@ -1,0 +1,303 @@
+"""What a job's model says of a text and what it looks at meanwhile: plain data for a page."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention import Seen, observe, summarize_seen, weights
+from regard.errors import DataError, SettingError
+from regard.inference.labeller import Labeller
+from regard.inference.looking import picked
+from regard.inference.maps import joined
+from regard.inference.searching import END
+from regard.tasks.classification import EncodedText
+from regard.text import Piece
+from regard.text.words import SPLITTERS
+from regard.viewer import (
+    Answer,
+    AttentionMap,
+    Document,
+    Example,
+    Importance,
+    OneAttention,
+    Text,
+    Token,
+    example_of,
+)
+
+# Tokens up to which weights are kept as numbers, and up to which each is left out in turn.
+_LONGEST_WITH_NUMBERS, _LONGEST_LEFT_OUT = 64, 256
+_ROWS = 32
+
+
+def look_into_job(
+    labeller: Labeller,
+    texts: str | Sequence[str],
+    *,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    title: str | None = None,
+) -> Document:
+    """What the model says of texts, and what it looks at: a document to make a page of.
+
+    Args:
+        labeller: The model in use.
+        texts: One text, or several, as ``Job.request`` takes them.
+        layers: Which layers of self-attention are shown, counted from 0; None is all.
+        heads: Which of their heads; None is all.
+        title: Heading of the page; None is the first text and its answer.
+
+    Raises:
+        DataError: There is no text, or one is too long to be read at once.
+        SettingError: The task has nothing to look at, or the model no such layer or head.
+    """
+    given = [texts] if isinstance(texts, str) else list(texts)
+    if not given:
+        raise DataError("texts must hold text to look at; got none.")
+    task = labeller.job.recipe.task
+    if task not in _SHOWN:
+        raise SettingError(
+            f"run must be of {', '.join(sorted(_SHOWN))} to be looked into; got one of {task}. "
+            "See regard evaluate --plot."
+        )
+    labeller.model.eval()
+    examples = [
+        _look_at(labeller, text, f"text {number}", layers, heads)
+        for number, text in enumerate(given, 1)
+    ]
+    recipe = labeller.job.recipe
+    parameters = sum(parameter.numel() for parameter in labeller.model.parameters())
+    first = examples[0]
+    return Document(
+        title=_beginning(first) if title is None else title,
+        task=task.replace("_", " "),
+        model=f"{recipe.model_type}, {parameters:,} parameters",
+        examples=tuple(examples),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a page says of a text besides the attention."""
+
+    text: Text
+    output: Text
+    answer: Answer
+    importances: tuple[Importance, ...] = ()
+
+
+@torch.no_grad()
+def _look_at(
+    labeller: Labeller,
+    text: str,
+    where: str,
+    layers: Sequence[int] | None,
+    heads: Sequence[int] | None,
+) -> Example:
+    job = labeller.job
+    example = job.request(text, where)
+    (encoded,) = job.encode([example])
+    calls: list[Seen] = []
+    with observe(calls.append):
+        (answer,) = job.answers(labeller.model, job.collate([encoded]))
+    seen = {
+        place: each if each.query.dim() == 4 else _with_heads(each)
+        for place, each in joined(calls).items()
+    }
+    shown = _SHOWN[job.recipe.task](labeller, example, encoded, answer, seen)
+    found = _attention(seen, shown, layers, heads)
+    return replace(found, answer=shown.answer, importances=shown.importances)
+
+
+def _shown_label(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
+    """A text under its label: shaded by the pooling's weights, or by what would change it."""
+    job = labeller.job
+    pieces = _pieces_of(job, example.text, encoded)
+    ordered = sorted(answer.probabilities.items(), key=lambda each: -each[1])
+    labels = tuple((label, float(f"{share:.6g}")) for label, share in ordered)
+    importances: tuple[Importance, ...] = ()
+    values: tuple[float, ...] = ()
+    measure = ""
+    if len(pieces.tokens) <= _LONGEST_LEFT_OUT:
+        values = _left_out(labeller, encoded, answer)
+        measure = f"the more the odds of “{answer.label}” fall without it"
+        importances = (Importance(method="leave one out", values=values),)
+    if ("cross", 0) in seen:
+        values = tuple(_short(_weights(seen["cross", 0])[:, 0].mean(0).tolist()))
+        measure = "the more the query of the pooling looks at it"
+    output = Text.of([answer.label], answer.label)
+    said = Answer(labels=labels, values=values, measure=measure)
+    return _Shown(pieces, output, said, importances)
+
+
+def _shown_tags(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
+    """Words under their tags."""
+    longest = labeller.job.recipe.data.max_length
+    _check_length(len(example.words), longest, "words")
+    space = "" if all(len(word) == 1 for word in example.words) else " "
+    text = _spaced(example.words, space)
+    return _Shown(text, _spaced(answer.tags, " "), Answer(tags=answer.tags))
+
+
+def _shown_surprise(
+    labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any
+) -> _Shown:
+    """A text shaded by how unexpected each token was."""
+    job: Any = labeller.job
+    _check_length(len(encoded.ids) - 1, job.recipe.data.context, "tokens")
+    batch = job.collate([encoded])
+    logits = labeller.model.project(labeller.model(batch.ids)).float()[0]  # type: ignore[operator]
+    labels = batch.labels[0]
+    costs = -logits.log_softmax(-1).gather(1, labels[:, None])[:, 0]
+    text = example.lines[0]
+    output = _text(text, job.tokenizer.pieces(text))
+    said = Answer(values=tuple(_short(costs.tolist())), measure="the less expected it was, in nats")
+    return _Shown(Text(text="", tokens=()), output, said)
+
+
+# How a text and its answer are shown, by task.
+_SHOWN: dict[str, Callable[[Labeller, Any, Any, Any, Any], _Shown]] = {
+    "classification": _shown_label,
+    "language_modelling": _shown_surprise,
+    "tagging": _shown_tags,
+}
+
+
+def _left_out(labeller: Labeller, encoded: EncodedText, answer: Any) -> tuple[float, ...]:
+    """How much the odds of the label fall without each token, as a logarithm."""
+    job, whole = labeller.job, _log_odds(answer.probabilities[answer.label])
+    found: list[float] = []
+    for first in range(0, len(encoded.ids), _ROWS):
+        places = range(first, min(first + _ROWS, len(encoded.ids)))
+        less = [_without(encoded, place) for place in places]
+        for each in job.answers(labeller.model, job.collate(less)):
+            found.append(whole - _log_odds(each.probabilities[answer.label]))
+    return tuple(_short(found))
+
+
+def _log_odds(share: float) -> float:
+    kept = min(max(share, 1e-7), 1 - 1e-7)
+    return math.log(kept / (1 - kept))
+
+
+def _without(encoded: EncodedText, place: int) -> EncodedText:
+    if len(encoded.ids) == 1:
+        return encoded
+    less: dict[str, Any] = {"ids": [*encoded.ids[:place], *encoded.ids[place + 1 :]]}
+    if (parts := getattr(encoded, "parts", None)) is not None:
+        less["parts"] = torch.cat([parts[:place], parts[place + 1 :]])
+    return replace(encoded, **less)
+
+
+def _attention(
+    seen: dict[tuple[str, int], Seen],
+    shown: _Shown,
+    layers: Sequence[int] | None,
+    heads: Sequence[int] | None,
+) -> Example:
+    """The example with what was looked at: numbers of short texts, else bytes."""
+    counts = {place: each.query.shape[1] for place, each in seen.items()}
+    _check_chosen("layers", layers, {layer for _, layer in counts})
+    _check_chosen("heads", heads, set(range(max(counts.values(), default=0))))
+    chosen = {
+        place: [head for head in range(count) if heads is None or head in heads]
+        for place, count in counts.items()
+        if layers is None or place[1] in layers
+    }
+    plain = Example(
+        source=shown.text.text,
+        output=shown.output.text,
+        source_tokens=shown.text.tokens,
+        output_tokens=shown.output.tokens,
+    )
+    longest = max(len(shown.text.tokens), len(shown.output.tokens))
+    maps, packed, rows = [], [], {}
+    for place, kept in chosen.items():
+        found = _weights(seen[place])
+        if place[0] == "cross" or longest <= _LONGEST_WITH_NUMBERS:
+            maps += [_map(place, head, found[head].tolist()) for head in kept]
+        elif kept:
+            summary = picked(summarize_seen(seen[place])[0], kept)
+            packed.append(OneAttention(*place, tuple(kept), summary))
+            rows[place] = found[kept]
+    if packed:
+        sides = (shown.text, None) if shown.text.tokens else (None, shown.output)
+        kept_bytes = example_of(packed, sides[0], output=sides[1], started=True, rows=rows)
+        plain = replace(plain, summaries=kept_bytes.summaries)
+    return replace(plain, maps=tuple(maps))
+
+
+def _map(place: tuple[str, int], head: int, rows: list[list[float]]) -> AttentionMap:
+    kind, layer = place
+    return AttentionMap(kind=kind, layer=layer, head=head, rows=rows)  # type: ignore[arg-type]
+
+
+def _weights(seen: Seen) -> Float[Tensor, "H N M"]:
+    return weights(
+        seen.query,
+        seen.key,
+        score=seen.score,
+        mask=seen.mask,
+        bias=seen.bias,
+        weighting=seen.weighting,
+    )[0]
+
+
+def _with_heads(seen: Seen) -> Seen:
+    """The same with an axis of heads, of which there is one."""
+    return replace(seen, query=seen.query[:, None], key=seen.key[:, None])
+
+
+def _pieces_of(job: Any, text: str, encoded: EncodedText) -> Text:
+    """A text and the tokens of it that are read."""
+    if (speller := getattr(job, "speller", None)) is None:
+        return _text(text, job.tokenizer.pieces(text)[: len(encoded.ids) - 1])
+    words = [word for unit in SPLITTERS[speller.kind](text) if (word := unit.strip())]
+    return Text.of(words[: len(encoded.ids)], text)
+
+
+def _text(text: str, pieces: Sequence[Piece]) -> Text:
+    """A text and its tokens, the end the last of them."""
+    tokens = [Token(text=piece.text, start=piece.start, end=piece.end) for piece in pieces]
+    place = tokens[-1].end if tokens else 0
+    return Text(text=text, tokens=(*tokens, Token(text=END, start=place, end=place)))
+
+
+def _spaced(words: Sequence[str], space: str) -> Text:
+    """Words as a text."""
+    tokens, place = [], 0
+    for word in words:
+        tokens.append(Token(text=word, start=place, end=place + len(word)))
+        place += len(word) + len(space)
+    return Text(text=space.join(words), tokens=tuple(tokens))
+
+
+def _short(values: Sequence[float]) -> list[float]:
+    return [float(f"{value:.4g}") for value in values]
+
+
+def _check_length(length: int, longest: int, unit: str) -> None:
+    if length > longest:
+        raise DataError(
+            f"text must be at most {longest} {unit} long to be looked at; got {length}. "
+            "Look at one sentence at a time."
+        )
+
+
+def _check_chosen(name: str, wanted: Sequence[int] | None, there: set[int]) -> None:
+    unknown = sorted(set(wanted or ()) - there)
+    if unknown:
+        known = ", ".join(map(str, sorted(there))) or "none"
+        raise SettingError(f"{name} must be of {known}; got {', '.join(map(str, unknown))}.")
+
+
+def _beginning(example: Example, longest: int = 60) -> str:
+    text = " ".join((example.source or example.output).split())
+    text = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    labels = example.answer.labels if example.answer else ()
+    return f"{text} → {labels[0][0]}" if labels else text

@@ -1,0 +1,60 @@
+"""What a model said of a text, as lines for a terminal."""
+
+from regard.viewer.example import Example
+from regard.viewer.terminal import shown, width_of
+
+# Labels, and tokens of the largest values, that are listed.
+_MOST_LABELS, _MOST_TOKENS = 6, 8
+_BAR = 30
+
+
+def draw_answer(example: Example) -> str:
+    """The text, its labels with bars, its words with tags, its tokens with the largest values.
+
+    Raises:
+        AssertionError: Nothing was said.
+
+    Example:
+        >>> from regard.viewer import Answer, Token
+        >>> tokens = (Token(text="好", start=0, end=1), Token(text="吃", start=1, end=2))
+        >>> said = Answer(labels=(("good", 0.75), ("bad", 0.25)), values=(0.9, 0.1),
+        ...               measure="the more it is looked at")
+        >>> print(draw_answer(Example(source="好吃", output="good", source_tokens=tokens,
+        ...                           output_tokens=(), answer=said)))
+        好吃
+        <BLANKLINE>
+        good  ██████████████████████▌        0.750
+        bad   ███████▌                       0.250
+        <BLANKLINE>
+        the more it is looked at: 好 0.9, 吃 0.1
+    """
+    said = example.answer
+    assert said is not None
+    tokens = example.source_tokens or example.output_tokens
+    blocks = [" ".join((example.source or example.output).split())]
+    if said.labels:
+        kept = said.labels[:_MOST_LABELS]
+        margin = max(width_of(label) for label, _ in kept)
+        blocks.append(
+            "\n".join(
+                f"{label}{' ' * (margin - width_of(label))}  {_bar(share)}  {share:.3f}"
+                for label, share in kept
+            )
+        )
+    if said.tags:
+        pairs = zip(tokens, said.tags, strict=True)
+        blocks.append(
+            " ".join(
+                token.text if tag in ("", "O") else f"{token.text}/{tag}" for token, tag in pairs
+            )
+        )
+    if said.values:
+        order = sorted(range(len(tokens)), key=lambda at: -said.values[at])[:_MOST_TOKENS]
+        most = ", ".join(f"{shown(tokens[at].text)} {said.values[at]:.3g}" for at in order)
+        blocks.append(f"{said.measure}: {most}")
+    return "\n\n".join(blocks)
+
+
+def _bar(share: float) -> str:
+    halves = round(2 * _BAR * share)
+    return f"{'█' * (halves // 2)}{'▌' * (halves % 2)}".ljust(_BAR)

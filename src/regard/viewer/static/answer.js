@@ -1,0 +1,99 @@
+// What a model said of a text: its label and how sure it was, a tag above each word, and the text
+// shaded by what was looked at or how unexpected it was.
+
+import { element } from "./dom.js";
+import { ramp } from "./legend.js";
+import { figure } from "./maps.js";
+import { createProse } from "./prose.js";
+
+const MOST = 12; // labels that have a bar
+const NO_TAG = /^(?:|O)$/;
+const PART = /^[BIES]-(.+)$/;
+const HUES = 6; // colours of kinds of tags
+
+export const answer = {
+  id: "answer",
+  title: "Answer",
+  says: "What the model said of the text, and how sure it was",
+  controls: ["example"],
+  applies: ({ reader }, at) => Boolean(reader.exampleAt(at).answer),
+  create,
+};
+
+function create(host, { reader, point, languages }) {
+  let prose = null;
+  let said = null;
+  let tokens = [];
+
+  async function show(state) {
+    prose?.destroy();
+    prose = null;
+    const example = reader.exampleAt(state.example);
+    const tongues = languages(state.example);
+    said = example.answer;
+    const isSource = example.source_tokens.length > 0;
+    tokens = isSource ? example.source_tokens : example.output_tokens;
+    const [text, language] = isSource ? [example.source, tongues.source] : [example.output, tongues.output];
+    host.replaceChildren(...(said.labels.length ? [labels()] : []), ...(said.tags.length ? [tagged(language)] : []));
+    if (said.values.length) shaded(text, language);
+    else if (!said.tags.length) host.append(section("Text", element("p", { class: "said-of", lang: language, dir: "auto" }, text)));
+  }
+
+  function labels() {
+    const rest = said.labels.length - MOST;
+    const bars = said.labels.slice(0, MOST).map(([label, share]) => {
+      const bar = element("span", { class: "share" });
+      bar.style.setProperty("--w", share.toFixed(4));
+      return element("div", { class: "label", role: "row" }, element("bdi", { role: "rowheader" }, label), bar, element("data", { role: "cell", value: share }, figure(share, 4)));
+    });
+    return section("Label", element("div", { class: "labels", role: "table" }, ...bars), ...(rest > 0 ? [element("p", { class: "caption" }, `and ${rest} more, less likely`)] : []));
+  }
+
+  // A sentence's words under their tags; of one entity, one colour.
+  function tagged(language) {
+    const kinds = [...new Set(said.tags.filter((tag) => !NO_TAG.test(tag)).map(kindOf))];
+    const words = tokens.map((token, at) => {
+      const tag = said.tags[at];
+      const isTagged = !NO_TAG.test(tag);
+      const word = element("ruby", { class: isTagged ? "tagged" : null, "data-at": at }, element("span", { lang: language }, token.text), element("rt", {}, isTagged ? tag : ""));
+      if (isTagged) word.style.setProperty("--hue", String(kinds.indexOf(kindOf(tag)) % HUES));
+      return [word, element("wbr")];
+    });
+    return section("Tags", element("p", { class: "tags", dir: "auto" }, ...words.flat()));
+  }
+
+  function shaded(text, language) {
+    const full = said.values.reduce((most, value) => Math.max(most, value), 0);
+    const place = element("div", { class: "running" });
+    const legend = element("div", { class: "legend" }, element("span", { class: "key" }, element("span", {}, "0"), ramp(), element("span", {}, figure(full, 3))));
+    host.append(section("Text", element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), place, legend));
+    prose = createProse(place, { point: (at, isFirm) => tell(at, isFirm), label: "Text" });
+    prose.show(tokens, text, language);
+    prose.shade((at) => (full > 0 ? Math.max(0, said.values[at]) / full : 0));
+    for (const span of place.querySelectorAll("[data-at]")) span.title = figure(said.values[Number(span.dataset.at)], 3);
+  }
+
+  function tell(at, isFirm) {
+    point(at === null ? null : { row: null, column: at }, isFirm);
+  }
+
+  return {
+    show,
+    mark: (place) => prose?.mark(place?.column === null || place?.column === undefined ? [] : [place.column]),
+    focus: () => prose?.focus(),
+    table: () => ({
+      columns: ["place", "token", "tag", "value"],
+      rows: tokens.map((token, at) => [at + 1, token.text, said.tags[at] ?? "", said.values[at] ?? ""]),
+    }),
+    destroy: () => {
+      prose?.destroy();
+      host.replaceChildren();
+    },
+  };
+}
+
+const kindOf = (tag) => PART.exec(tag)?.[1] ?? tag;
+
+function section(name, ...children) {
+  return element("section", { "aria-label": name }, element("h2", {}, name), ...children);
+}
