@@ -46,8 +46,8 @@ class TaggingData:
         tag: The tag's column.
         lowercase: Whether words are looked up in lower case; their characters are read as they are.
         min_count: How often a word must occur to get an id.
-        parts: What ``model.parts`` reads of each word: its ``characters``, or the pairs it makes
-            with its ``neighbours``, which suits text whose words are single characters.
+        parts: What ``model.parts`` reads of each word: its ``characters``, ``ngrams`` of them, or
+            its pairs with its ``neighbours``, which suit text whose words are single characters.
         parts_min_count: How often a part must occur to get an id.
         drop_words: In training, the probability that a word which occurs once there is read as
             unknown, so that the model learns what to do about those.
@@ -216,8 +216,8 @@ class Tagging:
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
         shown = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
-        names = {"characters": "characters", "neighbours": "pairs of neighbours"}
-        parts = f", {len(self.parts):,} {names[self.recipe.data.parts]}" if self._parts_of else ""
+        is_read = self._parts_of is not None
+        parts = f", {len(self.parts):,} {self.recipe.data.parts}" if is_read else ""
         return [
             f"{len(self.words):,} words{parts}",
             f"{len(self.tags)} tags: {shown}",

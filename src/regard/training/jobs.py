@@ -48,6 +48,7 @@ class JobTraining:
                 "Raise data.max_length."
             )
         self.valid = list(valid)
+        job.encode(self.valid)  # what cannot be validated on is an error before training starts
         self.num_examples = len(train)
 
     @staticmethod

@@ -203,6 +203,7 @@ def test_labels_unknown_to_training_are_named(toy, tmp_path, recipe, task, old, 
     path.write_text(path.read_text().replace(old, new), encoding="utf-8")
     with pytest.raises(DataError, match=message):
         train(made, tmp_path / "run", reporter=toy.Recorder())
+    assert not (tmp_path / "run").exists()
 
 
 def test_settings_that_make_no_sense_are_named(toy, tmp_path, recipe):
