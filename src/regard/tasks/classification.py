@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Float, Int, Int32, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_at_least
+from regard.checks import check_at_least, check_fraction
+from regard.choices import choose
 from regard.errors import DataError, SettingError
 from regard.metrics.labels import accuracy, macro_f1
 from regard.models import READERS, Classifier
@@ -21,9 +22,12 @@ from regard.tasks.job import Table
 from regard.tasks.label_tables import confusion_table, label_table, length_table
 from regard.tasks.naive_bayes import NaiveBayes
 from regard.tasks.recipe import Recipe
+from regard.tasks.speller import Speller, boxed
+from regard.tasks.word_parts import WORD_PARTS, WordPartsName
 from regard.text import (
     EOS_ID,
     PAD_ID,
+    UNK_ID,
     BadLines,
     Tokenizer,
     load_tokenizer,
@@ -32,6 +36,7 @@ from regard.text import (
 )
 from regard.text.files import read_table, write_plain
 from regard.text.records import Field, OnBadLine, read_records
+from regard.text.words import SPLITTERS
 
 _LABELS_FILE = "labels.json"
 
@@ -48,6 +53,12 @@ class ClassificationData:
         label: The label's column; of JSONL, the key is "label".
         aspect: The column of what of the text is asked about, such as the kind of goods a review is
             of; of JSONL, the key is "aspect". 0: there is none.
+        parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
+            ``characters`` or ``ngrams`` of them; or its pairs with its ``neighbours``, which suit
+            text cut into characters.
+        drop_words: Share of the words that are read as unknown in training, so that a text is
+            judged by all of them (Iyyer et al., 2015, https://aclanthology.org/P15-1162). Their
+            parts stay.
         max_length: Longest text, in tokens; what is beyond is cut off.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
     """
@@ -58,6 +69,8 @@ class ClassificationData:
     text: int = 1
     label: int = 2
     aspect: int = 0
+    parts: WordPartsName = "ngrams"
+    drop_words: float = 0.0
     max_length: int = 256
     on_bad_line: OnBadLine = "error"
 
@@ -66,6 +79,8 @@ class ClassificationData:
             check_at_least(name, getattr(self, name), 1)
         check_at_least("aspect", self.aspect, 0)
         check_at_least("max_length", self.max_length, 1)
+        check_fraction("drop_words", self.drop_words)
+        choose("parts", self.parts, WORD_PARTS)
         columns = [c for c in (self.text, self.label, self.aspect) if c]
         if len(set(columns)) < len(columns):
             raise SettingError(
@@ -96,12 +111,14 @@ class EncodedText:
     """A text as ids.
 
     Attributes:
-        ids: Of its tokens, the end last.
+        ids: Of its tokens; of pieces, the end last.
+        parts: Of each word's parts; None where words are not read from them.
         label: The label's number; -1 where it is not known.
         aspect: The aspect's number; 0 is that of aspects not met in training.
     """
 
     ids: list[int]
+    parts: Int32[Tensor, "N L"] | None
     label: int
     aspect: int
 
@@ -113,12 +130,14 @@ class TextBatch:
     Attributes:
         ids: Of their tokens.
         lengths: How many of each row are real.
+        parts: Ids of the words' parts; None where words are not read from them.
         aspects: The aspects' numbers.
         labels: The labels' numbers; -1 where not known.
     """
 
     ids: Int[Tensor, "B S"]
     lengths: Int[Tensor, " B"]
+    parts: Int[Tensor, "B S L"] | None
     aspects: Int[Tensor, " B"]
     labels: Int[Tensor, " B"]
 
@@ -150,7 +169,7 @@ class Classification:
 
     Args:
         recipe: Whose settings hold.
-        tokenizer: Learned from the training texts.
+        tokenizer: Learned from the training texts; a ``Speller`` where words are read from parts.
         labels: In order of their numbers.
         aspects: In order of their numbers, from 1.
     """
@@ -159,7 +178,11 @@ class Classification:
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
 
     def __init__(
-        self, recipe: Recipe, tokenizer: Tokenizer, labels: Sequence[str], aspects: Sequence[str]
+        self,
+        recipe: Recipe,
+        tokenizer: Tokenizer | Speller,
+        labels: Sequence[str],
+        aspects: Sequence[str],
     ) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
         self.labels, self.aspects = list(labels), list(aspects)
@@ -198,6 +221,7 @@ class Classification:
 
         Raises:
             DataError: There are fewer than two labels.
+            SettingError: Words are to be read from their parts, and text is not cut into words.
         """
         labels = sorted({example.label for example in examples if example.label is not None})
         if len(labels) < 2:
@@ -212,14 +236,24 @@ class Classification:
                 "Is data.label the label's column?"
             )
         aspects = sorted({example.aspect for example in examples if example.aspect is not None})
-        texts = (example.text for example in examples)
-        return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels, aspects)
+        texts = [example.text for example in examples]
+        if not _reads_parts(recipe):
+            return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels, aspects)
+        if recipe.tokenizer.type not in SPLITTERS:
+            raise SettingError(
+                f"tokenizer.type must be {' or '.join(SPLITTERS)} where model.parts is set; "
+                f"got {recipe.tokenizer.type!r}."
+            )
+        return cls(
+            recipe, Speller.learn(texts, recipe.tokenizer, recipe.data.parts), labels, aspects
+        )
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Classification":
         """The job with what ``save`` wrote."""
         table = read_table(folder, _LABELS_FILE)
-        return cls(recipe, load_tokenizer(folder / "text"), table["labels"], table["aspects"])
+        load = Speller.load if _reads_parts(recipe) else load_tokenizer
+        return cls(recipe, load(folder / "text"), table["labels"], table["aspects"])
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the labels and the aspects."""
@@ -230,7 +264,7 @@ class Classification:
     def build_model(self) -> nn.Module:
         """The recipe's classifier with new weights."""
         _, read = READERS[self.recipe.model_type]
-        reader = read(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
+        reader = read(self.recipe.model, **self._sizes())
         longest = self.recipe.data.max_length + 1  # the end is a token too
         if reader.max_length is not None and reader.max_length < longest:
             raise SettingError(
@@ -283,14 +317,15 @@ class Classification:
         """
         examples = list(examples)
         longest = self.recipe.data.max_length
-        every = self.tokenizer.encode_all([example.text for example in examples])
         found = []
-        for example, ids in zip(examples, every, strict=True):
+        for example, (ids, parts) in zip(examples, self._cut(examples), strict=True):
             if len(ids) > longest and too_long is not None:
                 too_long.add("text cut", f"{example.where}: cut to {longest} of {len(ids)} tokens.")
             label = -1 if example.label is None else self._label_of(example)
             aspect = self._aspect_ids.get(example.aspect or "", 0)
-            found.append(EncodedText([*ids[:longest], EOS_ID], label, aspect))
+            end = [EOS_ID] if parts is None else []
+            kept = None if parts is None else parts[:longest]
+            found.append(EncodedText([*ids[:longest], *end], kept, label, aspect))
         return found
 
     def lengths(self, encoded: Sequence[EncodedText]) -> Int64[np.ndarray, " n"]:
@@ -300,11 +335,17 @@ class Classification:
     def collate(
         self, encoded: Sequence[EncodedText], *, generator: torch.Generator | None = None
     ) -> TextBatch:
-        """A padded batch."""
+        """A padded batch; with a generator, some words become unknown."""
         rows = [torch.tensor(each.ids) for each in encoded]
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
+        if generator is not None and self.recipe.data.drop_words:
+            drawn = torch.rand(ids.shape, generator=generator) < self.recipe.data.drop_words
+            ids = ids.masked_fill(drawn & (ids != PAD_ID), UNK_ID)
+        spelled = [each.parts for each in encoded if each.parts is not None]
         return TextBatch(
-            ids=nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID),
+            ids=ids,
             lengths=torch.tensor([len(row) for row in rows]),
+            parts=boxed(spelled) if spelled else None,
             aspects=torch.tensor([each.aspect for each in encoded]),
             labels=torch.tensor([each.label for each in encoded]),
         )
@@ -326,6 +367,14 @@ class Classification:
             Verdict(self.labels[row.index(max(row))], dict(zip(self.labels, row, strict=True)))
             for row in rows
         ]
+
+    def joined(self, answers: Sequence[Verdict]) -> Verdict:
+        """One answer of several to the same text: the mean of their probabilities."""
+        shares = {
+            label: sum(answer.probabilities[label] for answer in answers) / len(answers)
+            for label in self.labels
+        }
+        return Verdict(max(self.labels, key=shares.__getitem__), shares)
 
     def score(
         self, answers: Sequence[Verdict], examples: Sequence[LabelledText]
@@ -373,8 +422,26 @@ class Classification:
 
     def _logits(self, model: nn.Module, batch: TextBatch) -> Float[Tensor, "B K"]:
         aspects = batch.aspects if self.recipe.head.pooling == "aspect" else None
-        logits: Tensor = model(batch.ids, batch.lengths, aspects=aspects)
+        reading = {} if batch.parts is None else {"parts": batch.parts}
+        logits: Tensor = model(batch.ids, batch.lengths, aspects=aspects, **reading)
         return logits.float()
+
+    def _sizes(self) -> dict[str, int]:
+        """How many ids there are, as a reader asks for them."""
+        sizes = {"vocab_size": self.tokenizer.vocab_size}
+        if isinstance(self.tokenizer, Speller):
+            sizes["parts_vocab"] = len(self.tokenizer.grams)
+        return sizes
+
+    def _cut(
+        self, examples: Sequence[LabelledText]
+    ) -> list[tuple[list[int], Int32[Tensor, "N L"] | None]]:
+        """Ids of each text's tokens and, where words are read from them, of their parts."""
+        texts = [example.text for example in examples]
+        if not isinstance(self.tokenizer, Speller):
+            return [(ids, None) for ids in self.tokenizer.encode_all(texts)]
+        every = map(self.tokenizer.encode, texts)
+        return [(spelled.words, spelled.parts) for spelled in every]
 
     def _label_of(self, example: LabelledText) -> int:
         try:
@@ -384,6 +451,10 @@ class Classification:
                 f"{example.where}: label must be one met in training ({', '.join(self.labels)}); "
                 f"got {example.label!r}."
             ) from None
+
+
+def _reads_parts(recipe: Recipe) -> bool:
+    return getattr(recipe.model, "parts", "none") != "none"
 
 
 def _certain(label: str) -> Verdict:

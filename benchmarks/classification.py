@@ -1,0 +1,356 @@
+"""Classifiers on three corpora of reviews, from scratch, beside naive Bayes.
+
+python -m benchmarks.classification --work FOLDER [--only sst2 hotel shopping heads curves]
+
+Trained by the shipped recipes for the epochs they say; the last weights are measured, so nothing is
+chosen by the development set. A run that is finished is not trained again, and the record holds
+what is finished.
+"""
+
+import argparse
+import json
+import random
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import measuring
+from regard.cli.recipes import packaged_recipe
+from regard.inference.ensemble import Ensemble
+from regard.inference.job_evaluation import evaluate_job
+from regard.inference.labeller import Labeller
+from regard.tasks import read_recipe
+from regard.tasks.classification import LabelledText
+from regard.tasks.naive_bayes import NaiveBayes
+from regard.text.records import Field, read_records
+from regard.training import train
+
+SEEDS = (1, 2, 3)
+SIZES = {100: 60, 500: 30, 2000: 12}  # examples, and epochs on so few
+NEVER = 10**9
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Where a corpus is and how its columns are read."""
+
+    folder: str
+    train: str
+    dev: str
+    test: str | None
+    columns: Mapping[str, int]
+
+
+_CHINESE = {"train": "train.tsv.gz", "dev": "dev.tsv"}
+_SHOPPING = {**_CHINESE, "test": "test.tsv.gz"}
+CORPORA = {
+    "sst2": Corpus("sst2", "train.tsv", "dev.tsv", None, {"text": 1, "label": 2}),
+    "hotel": Corpus(
+        "chnsenticorp-htl", **_CHINESE, test="test.tsv", columns={"text": 2, "label": 1}
+    ),
+    "shopping": Corpus(
+        "online-shopping-10cats", **_SHOPPING, columns={"text": 3, "label": 1, "aspect": 2}
+    ),
+    "category": Corpus("online-shopping-10cats", **_SHOPPING, columns={"text": 3, "label": 2}),
+}
+
+
+@dataclass(frozen=True)
+class System:
+    """A shipped recipe, and what is set besides."""
+
+    recipe: str
+    settings: tuple[str, ...] = ()
+
+
+_CONVOLUTION, _RECURRENT = "classification-convolution", "classification-recurrent"
+_TRANSFORMER, _CHARACTERS = "classification-transformer", "classification-chinese"
+CONVOLUTION, RECURRENT, TRANSFORMER = "convolution, query", "GRU, query", "Transformer, mean"
+HEADS = {
+    "bag, mean": System("classification-bag"),
+    "bag, query": System("classification-bag", ("head.pooling=query",)),
+    "convolution, maximum": System(_CONVOLUTION, ("head.pooling=maximum",)),
+    CONVOLUTION: System(_CONVOLUTION),
+    "convolution, query of the text": System(_CONVOLUTION, ("head.pooling=state",)),
+    "GRU, first": System(_RECURRENT, ("head.pooling=first",)),
+    "GRU, mean": System(_RECURRENT, ("head.pooling=mean",)),
+    "GRU, maximum": System(_RECURRENT, ("head.pooling=maximum",)),
+    RECURRENT: System(_RECURRENT),
+    "GRU, query of the text": System(_RECURRENT, ("head.pooling=state",)),
+    "Transformer, first": System(_TRANSFORMER, ("head.pooling=first",)),
+    TRANSFORMER: System(_TRANSFORMER),
+    "Transformer, query": System(_TRANSFORMER, ("head.pooling=query",)),
+}
+
+
+@dataclass
+class Bench:
+    """Trains what is missing, and remembers figures in files."""
+
+    work: Path
+    data: Path
+    made: dict[str, Any] = field(default_factory=dict)
+
+    def once(self, name: str, measure: Any) -> Any:
+        """What ``measure`` gave, now or before."""
+        path = self.work / "results" / f"{name}.json"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(measure(), ensure_ascii=False), "utf-8")
+            print(name, path.read_text("utf-8")[:300], flush=True)
+        self.made[name] = json.loads(path.read_text("utf-8"))
+        return self.made[name]
+
+    def run(
+        self, name: str, system: System, corpus: str, seed: int, *, size: int | None = None
+    ) -> dict[str, float]:
+        """Accuracy on dev and test of one training."""
+        key = "-".join([corpus, name.replace(", ", "-").replace(" ", "-"), str(seed)])
+        key += f"-{size}" if size else ""
+
+        def measure() -> dict[str, Any]:
+            recipe = self.recipe(system, corpus, seed, size)
+            trained = train(recipe, self.folder(key))
+            seconds, labeller = trained.summary["seconds"], trained.predictor
+            return {**self.scores(labeller, corpus), "seconds": round(seconds, 1)}
+
+        found: dict[str, float] = self.once(key, measure)
+        return found
+
+    def folder(self, key: str) -> Path:
+        """Where a run is."""
+        return self.work / "runs" / key
+
+    def recipe(self, system: System, corpus: str, seed: int, size: int | None) -> Any:
+        """The recipe of one training."""
+        where = CORPORA[corpus]
+        folder = self.data / where.folder
+        files = folder / where.train if size is None else self.part(corpus, size, seed)
+        settings = [
+            *system.settings,
+            f"training.seed={seed}",
+            f"training.validate_every={NEVER}",
+            *(f"data.{name}={column}" for name, column in where.columns.items()),
+        ]
+        if size is not None:
+            settings.append(f"training.epochs={SIZES[size]}")
+        recipe = read_recipe(packaged_recipe(system.recipe), settings)
+        data = replace(recipe.data, train=(str(files),), valid=(str(folder / where.dev),))
+        return replace(recipe, data=data)
+
+    def part(self, corpus: str, size: int, seed: int) -> Path:
+        """A file of a few training examples, other ones for each seed."""
+        path = self.work / f"{corpus}-{size}-{seed}.jsonl"
+        if not path.exists():
+            chosen = random.Random(seed).sample(self.examples(corpus, "train"), size)
+            rows = [{"text": each.text, "label": each.label} for each in chosen]
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        return path
+
+    def examples(self, corpus: str, split: str) -> list[LabelledText]:
+        """The texts of a split."""
+        where = CORPORA[corpus]
+        fields = [Field(name, column) for name, column in where.columns.items()]
+        path = self.data / where.folder / getattr(where, split)
+        return _read(path, fields)
+
+    def scores(self, labeller: Labeller | Ensemble, corpus: str) -> dict[str, float]:
+        """Accuracy and F1 on dev and test."""
+        found = {}
+        for split in self.splits(corpus):
+            examples = self.examples(corpus, split)
+            for metric, value in labeller.job.score(labeller.answers(examples), examples).items():
+                found[f"{split} {metric}"] = round(value, 2)
+        return found
+
+    def splits(self, corpus: str) -> Iterator[str]:
+        """What there is besides training text."""
+        yield "dev"
+        if CORPORA[corpus].test is not None:
+            yield "test"
+
+    def seeds(self, name: str, system: System, corpus: str) -> dict[str, Any]:
+        """Three trainings, their mean, and what they answer together."""
+        every = [self.run(name, system, corpus, seed) for seed in SEEDS]
+        keys = [
+            "-".join([corpus, name.replace(", ", "-").replace(" ", "-"), str(s)]) for s in SEEDS
+        ]
+        joined = self.once(
+            f"{keys[0][:-2]}-ensemble",
+            lambda: self.scores(Ensemble.load(*map(self.folder, keys)), corpus),
+        )
+        return {"seeds": every, "mean": _means(every), "ensemble": joined}
+
+    def bayes(self, corpus: str, size: int | None = None, seed: int = 0) -> dict[str, float]:
+        """Naive Bayes on the same examples."""
+        path = None if size is None else self.part(corpus, size, seed)
+        known = self.examples(corpus, "train") if path is None else _read(path, [])
+        model = NaiveBayes([(each.text, each.label or "") for each in known])
+        found = {}
+        for split in self.splits(corpus):
+            examples = self.examples(corpus, split)
+            right = sum(model.label(each.text) == each.label for each in examples)
+            found[f"{split} accuracy"] = round(100 * right / len(examples), 2)
+        return found
+
+    def bayes_on(self, corpus: str, size: int, seed: int) -> dict[str, float]:
+        """The same on a few, once."""
+        name = f"{corpus}-bayes-{size}-{seed}"
+        found: dict[str, float] = self.once(name, lambda: self.bayes(corpus, size, seed))
+        return found
+
+
+def _read(path: Path, fields: Sequence[Field]) -> list[LabelledText]:
+    fields = fields or [Field("text", 1), Field("label", 2)]
+    return [
+        LabelledText(" ".join(found["text"].split()), found["label"], found.get("aspect"), where)
+        for found, where in read_records(path, fields)
+    ]
+
+
+def _means(every: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: round(statistics.mean(each[name] for each in every), 2) for name in every[0]}
+
+
+def _sst2(bench: Bench) -> dict[str, Any]:
+    chosen = (TRANSFORMER, CONVOLUTION, RECURRENT)
+    found: dict[str, Any] = {name: bench.seeds(name, HEADS[name], "sst2") for name in chosen}
+    keys = [f"sst2-{n.replace(', ', '-').replace(' ', '-')}-{s}" for n in chosen for s in SEEDS]
+    found["all of these together"] = bench.once(
+        "sst2-ensemble", lambda: bench.scores(Ensemble.load(*map(bench.folder, keys)), "sst2")
+    )
+    found["naive Bayes"] = bench.once("sst2-bayes", lambda: bench.bayes("sst2"))
+    found["report"] = _report(bench, f"sst2-{CONVOLUTION.replace(', ', '-')}-1", "sst2")
+    return found
+
+
+def _hotel(bench: Bench) -> dict[str, Any]:
+    system = System(_CHARACTERS)
+    return {
+        "convolution, query": bench.seeds("convolution, query", system, "hotel"),
+        "naive Bayes": bench.once("hotel-bayes", lambda: bench.bayes("hotel")),
+        "report": _report(bench, "hotel-convolution-query-1", "hotel"),
+    }
+
+
+def _shopping(bench: Bench) -> dict[str, Any]:
+    aspect = System("classification-aspect")
+    return {
+        "convolution, query of the aspect": bench.run("aspect", aspect, "shopping", 1),
+        "category": bench.run("query", System(_CHARACTERS), "category", 1),
+        "naive Bayes": bench.once("shopping-bayes", lambda: bench.bayes("shopping")),
+        "naive Bayes, category": bench.once("category-bayes", lambda: bench.bayes("category")),
+        "report": _report(bench, "shopping-aspect-1", "shopping"),
+    }
+
+
+def _heads(bench: Bench) -> dict[str, Any]:
+    return {name: bench.run(name, system, "sst2", 1) for name, system in HEADS.items()}
+
+
+def _curves(bench: Bench) -> dict[str, Any]:
+    systems = {
+        ("sst2", CONVOLUTION): HEADS[CONVOLUTION],
+        ("sst2", TRANSFORMER): HEADS[TRANSFORMER],
+        ("hotel", CONVOLUTION): System(_CHARACTERS),
+    }
+    found: dict[str, Any] = {}
+    for (corpus, name), system in systems.items():
+        for size in SIZES:
+            every = [bench.run(name, system, corpus, seed, size=size) for seed in SEEDS]
+            found.setdefault(f"{corpus}, {name}", {})[size] = _means(every)
+    for corpus in ("sst2", "hotel"):
+        for size in SIZES:
+            every = [bench.bayes_on(corpus, size, seed) for seed in SEEDS]
+            found.setdefault(f"{corpus}, naive Bayes", {})[size] = _means(every)
+    return found
+
+
+def _report(bench: Bench, key: str, corpus: str) -> dict[str, Any]:
+    """Tables of one run on dev: by label, by length, what was taken for what."""
+
+    def measure() -> dict[str, Any]:
+        report = evaluate_job(Labeller.load(bench.folder(key)), bench.examples(corpus, "dev"))
+        return {table.title: [table.columns, *table.rows] for table in report.tables}
+
+    found: dict[str, Any] = bench.once(f"{key}-report", measure)
+    return found
+
+
+PARTS = {
+    "sst2": _sst2,
+    "hotel": _hotel,
+    "shopping": _shopping,
+    "heads": _heads,
+    "curves": _curves,
+}
+
+
+def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:
+    found = []
+    if sst2 := details.get("sst2"):
+        best = max((CONVOLUTION, RECURRENT), key=lambda name: sst2[name]["mean"]["dev accuracy"])
+        shown = [sst2[name]["mean"]["dev accuracy"] for name in (best, TRANSFORMER)]
+        joined = sst2["all of these together"]["dev accuracy"]
+        found.append(
+            measuring.Figure(
+                what=f"sst2 dev accuracy: {best} / Transformer / nine runs together",
+                ours=" / ".join(f"{value:.1f}" for value in (*shown, joined)),
+                beside=f"naive Bayes: {sst2['naive Bayes']['dev accuracy']:.1f}",
+                note="means of three seeds, fixed epochs, no text but the 6,920 sentences",
+            )
+        )
+    if hotel := details.get("hotel"):
+        mean, bayes = hotel["convolution, query"]["mean"], hotel["naive Bayes"]
+        found.append(
+            measuring.Figure(
+                what="chnsenticorp-htl accuracy, dev / test",
+                ours=f"{mean['dev accuracy']:.1f} / {mean['test accuracy']:.1f}",
+                beside=f"naive Bayes: {bayes['dev accuracy']:.1f} / {bayes['test accuracy']:.1f}",
+                note="mean of three seeds, fixed epochs",
+            )
+        )
+    if shopping := details.get("shopping"):
+        ours, bayes = shopping["convolution, query of the aspect"], shopping["naive Bayes"]
+        found.append(
+            measuring.Figure(
+                what="online-shopping-10cats polarity, dev / test, the category as the aspect",
+                ours=f"{ours['dev accuracy']:.1f} / {ours['test accuracy']:.1f}",
+                beside=f"naive Bayes: {bayes['dev accuracy']:.1f} / {bayes['test accuracy']:.1f}",
+                note="one seed, fixed epochs",
+            )
+        )
+    return found
+
+
+def main() -> None:
+    """Train what is missing, and write the record."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--work", type=Path, required=True, help="folder of runs and results")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    before = measuring.machine()
+    bench = Bench(arguments.work, measuring.corpora().resolve())
+    details = {name: PARTS[name](bench) for name in arguments.only}
+    if arguments.dry:
+        return
+    measuring.write_record(
+        "classification",
+        title="Classification of reviews, from scratch",
+        figures=_figures(details),
+        details=details,
+        started_on=before,
+    )
+
+
+if __name__ == "__main__":
+    main()

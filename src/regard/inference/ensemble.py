@@ -1,0 +1,71 @@
+"""Several trained runs of one job that answer together."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RunError
+from regard.inference.labeller import Labeller
+
+
+class Ensemble:
+    """Runs whose answers are joined by their job, as of classifiers the mean of probabilities.
+
+    Trainings that differ in their seed alone make different mistakes, and the mean makes fewer than
+    each of them: Hansen & Salamon (1990). It is used as a ``Labeller`` is.
+
+    Args:
+        members: Runs of one task, which know the same labels.
+
+    Raises:
+        RunError: There is none, or they do not answer the same question.
+    """
+
+    def __init__(self, members: Sequence[Labeller]) -> None:
+        if not members:
+            raise RunError("An ensemble must have runs; got none.")
+        first = members[0].job
+        for other in (member.job for member in members):
+            task = other.recipe.task
+            if not hasattr(other, "joined"):
+                raise RunError(
+                    f"An ensemble must be of runs that are classifiers; got one of {task}."
+                )
+            if other.labels != first.labels:
+                raise RunError(
+                    "An ensemble must be of runs with the same labels; got "
+                    f"{', '.join(first.labels)} and {', '.join(other.labels)}."
+                )
+        self.members, self.job = list(members), first
+
+    @classmethod
+    def load(cls, *paths: str | Path) -> "Ensemble":
+        """The models in several run folders.
+
+        Raises:
+            RunError: One holds none, or they do not answer the same question.
+        """
+        return cls([Labeller.load(path) for path in paths])
+
+    def predict(
+        self, records: Sequence[Any], *, progress: Callable[[int], None] | None = None
+    ) -> list[Any]:
+        """The answer to each record, as ``Job.request`` takes them: a line of text, or a table."""
+        examples = [
+            self.job.request(record, f"record {place}") for place, record in enumerate(records, 1)
+        ]
+        return self.answers(examples, progress=progress)
+
+    def answers(
+        self, examples: Sequence[Any], *, progress: Callable[[int], None] | None = None
+    ) -> list[Any]:
+        """The answer to each example.
+
+        Args:
+            examples: What is asked.
+            progress: Called after each batch of the last member with the number of examples in it.
+        """
+        *others, last = self.members
+        every = [member.answers(examples) for member in others]
+        every.append(last.answers(examples, progress=progress))
+        return [self.job.joined(answers) for answers in zip(*every, strict=True)]

@@ -1,0 +1,122 @@
+"""Texts as ids of their words, and of what each word is read from besides itself."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Int32
+from torch import Tensor
+
+from regard.tasks.word_parts import WORD_PARTS, WordPartsName
+from regard.text import PAD_ID, Piece, TokenizerConfig, normalize
+from regard.text.files import read_table, write_plain
+from regard.text.vocabulary import Vocabulary
+from regard.text.words import SPLITTERS
+
+_FILE = "words.json"
+
+# How many texts a part must occur in to have an id: that of one says only which text it is.
+_LEAST = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spelled:
+    """A text as ids.
+
+    Attributes:
+        words: Of its words.
+        parts: Of the parts of each, padded with 0.
+    """
+
+    words: list[int]
+    parts: Int32[Tensor, "N L"]
+
+
+class Speller:
+    """Cuts texts into words, or characters, that are read from parts of theirs too.
+
+    A word that training did not have is unknown, but not its parts.
+
+    Args:
+        kind: How a text is cut: a name in ``SPLITTERS``.
+        parts: What a word's parts are: a name in ``WORD_PARTS``.
+        words: The words of training.
+        grams: The parts of training.
+
+    Example:
+        >>> settings = TokenizerConfig(type="words")
+        >>> speller = Speller.learn(["a bad film", "a bad book"], settings, "ngrams")
+        >>> spelled = speller.encode("bad books")
+        >>> spelled.words, spelled.parts.shape
+        ([3, 1], torch.Size([2, 12]))
+    """
+
+    def __init__(
+        self, kind: str, parts: WordPartsName, words: Vocabulary, grams: Vocabulary
+    ) -> None:
+        self.kind, self.parts, self.words, self.grams = kind, parts, words, grams
+        self._split, self._parts_of = SPLITTERS[kind], WORD_PARTS[parts]
+
+    @classmethod
+    def learn(
+        cls, texts: Iterable[str], settings: TokenizerConfig, parts: WordPartsName
+    ) -> "Speller":
+        """The words that occur often enough in ``texts``, and the parts of two texts or more."""
+        split, parts_of = SPLITTERS[settings.type], WORD_PARTS[parts]
+        cut = [_cut(split(normalize(text))) for text in texts]
+        words = Vocabulary.learn(
+            (word for text in cut for word in text), min_count=settings.min_count
+        )
+        met = ({gram for word in parts_of(text) for gram in word} for text in cut)
+        grams = Vocabulary.learn((gram for text in met for gram in text), min_count=_LEAST)
+        return cls(settings.type, parts, words, grams)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Speller":
+        """The one that ``save`` wrote."""
+        table = read_table(folder, _FILE)
+        words, grams = Vocabulary(table["words"]), Vocabulary(table["grams"])
+        return cls(table["type"], table["parts"], words, grams)
+
+    def save(self, folder: Path) -> None:
+        """Write the words and their parts."""
+        vocabularies = {"words": self.words.units, "grams": self.grams.units}
+        write_plain(folder, {"type": self.kind, "parts": self.parts, **vocabularies}, _FILE)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids of words there are."""
+        return len(self.words)
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The words of ``normalize(text)`` with their places in it."""
+        found, end = [], 0
+        for unit in self._split(normalize(text)):
+            end += len(unit)
+            for word in _cut([unit]):
+                (number,) = self.words.ids([word])
+                found.append(Piece(word, number, end - len(word), end))
+        return found
+
+    def encode(self, text: str) -> Spelled:
+        """The ids of a text's words and of their parts."""
+        words = _cut(self._split(normalize(text)))
+        rows = [self.grams.ids(parts) for parts in self._parts_of(words)]
+        most = max(map(len, rows), default=0)
+        padded = [row + [PAD_ID] * (most - len(row)) for row in rows]
+        return Spelled(self.words.ids(words), torch.tensor(padded, dtype=torch.int32))
+
+
+def boxed(rows: Sequence[Int32[Tensor, "_ _"]]) -> Tensor:
+    """The parts of several texts side by side, (B, N, L)."""
+    longest, most = (max(row.shape[axis] for row in rows) for axis in (0, 1))
+    box = torch.full((len(rows), longest, most), PAD_ID)
+    for place, row in enumerate(rows):
+        box[place, : row.shape[0], : row.shape[1]] = row
+    return box
+
+
+def _cut(units: Sequence[str]) -> list[str]:
+    """Words without the space before them; a space that stands alone is none."""
+    return [word for unit in units if (word := unit.strip())]
