@@ -11,6 +11,7 @@ from regard.models.decoder import Decoder, DecoderConfig, DecoderState
 from regard.models.encoder import Encoder, EncoderConfig, MaskedLanguageModel
 from regard.models.esim import Esim, EsimConfig
 from regard.models.kernel_regression import KernelRegression, KernelRegressionConfig
+from regard.models.match_reader import MatchReader, MatchReaderConfig
 from regard.models.memory_network import MemoryNetwork, MemoryNetworkConfig
 from regard.models.readers import (
     BagReader,
@@ -29,6 +30,7 @@ from regard.models.transformer import Transformer, TransformerConfig, Transforme
 __all__ = [
     "LANGUAGE_MODELS",
     "MODELS",
+    "PAIR_READERS",
     "READERS",
     "BagReader",
     "BagReaderConfig",
@@ -50,6 +52,8 @@ __all__ = [
     "KernelRegressionConfig",
     "LanguageModel",
     "MaskedLanguageModel",
+    "MatchReader",
+    "MatchReaderConfig",
     "MemoryNetwork",
     "MemoryNetworkConfig",
     "MultipleChoice",
@@ -146,4 +150,10 @@ READERS: dict[str, tuple[type[Any], type[nn.Module]]] = {
     "convolutional": (ConvReaderConfig, ConvReader),
     "recurrent": (RecurrentReaderConfig, RecurrentReader),
     "transformer": (EncoderConfig, Encoder),
+}
+
+# What reads a text beside another for a head; all but the first read both in one row:
+PAIR_READERS: dict[str, tuple[type[Any], type[nn.Module]]] = {
+    "match": (MatchReaderConfig, MatchReader),
+    **READERS,
 }

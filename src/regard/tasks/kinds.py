@@ -7,18 +7,26 @@ from typing import Any
 from regard.models import (
     LANGUAGE_MODELS,
     MODELS,
+    PAIR_READERS,
     READERS,
     ClassifierConfig,
     KernelRegression,
     KernelRegressionConfig,
+    MemoryNetwork,
+    MemoryNetworkConfig,
+    SpanFinderConfig,
     TaggerConfig,
 )
 from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
+from regard.tasks.multiple_choice import ChoicesData, MultipleChoiceAnswering
+from regard.tasks.pair_matching import PAIR_MODELS, PairMatching, PairsData
+from regard.tasks.question_answering import QuestionAnswering, QuestionsData
 from regard.tasks.recipe import DataConfig
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
+from regard.tasks.sentence_selection import SentenceSelection, SentencesData
 from regard.tasks.tagging import Tagging, TaggingData
 from regard.text import TokenizerConfig
 
@@ -64,12 +72,30 @@ TASKS: dict[str, Kind] = {
         models={"transformer": READERS["transformer"]},
         job=MaskedLanguageModelling,
     ),
+    "multiple_choice": Kind(
+        data=ChoicesData,
+        models=PAIR_READERS,
+        head=ClassifierConfig,
+        job=MultipleChoiceAnswering,
+    ),
+    "pair_matching": Kind(
+        data=PairsData, models=PAIR_MODELS, head=ClassifierConfig, job=PairMatching
+    ),
+    "question_answering": Kind(
+        data=QuestionsData, models=PAIR_READERS, head=SpanFinderConfig, job=QuestionAnswering
+    ),
     "regression": Kind(
         data=RegressionData,
         tokenizer=None,
         models={"kernel_regression": (KernelRegressionConfig, KernelRegression)},
         head=RegressionConfig,
         job=Regression,
+    ),
+    "sentence_selection": Kind(
+        data=SentencesData,
+        tokenizer=None,
+        models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
+        job=SentenceSelection,
     ),
     "tagging": Kind(
         data=TaggingData, tokenizer=None, models=READERS, head=TaggerConfig, job=Tagging

@@ -1,0 +1,437 @@
+"""Pair matching: whether two texts belong together, such as a question and a passage."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.checks import check_at_least
+from regard.errors import DataError, SettingError
+from regard.metrics.labels import accuracy
+from regard.metrics.question_answering import answer_words
+from regard.models import PAIR_READERS, Classifier, Esim, EsimConfig
+from regard.tasks.answer_tables import by_group, length_group, question_word
+from regard.tasks.classification import Verdict
+from regard.tasks.held_out import hold_out
+from regard.tasks.job import Table
+from regard.tasks.label_tables import confusion_table, label_table
+from regard.tasks.recipe import Recipe
+from regard.tasks.text_pairs import (
+    EncodedPair,
+    PairBatch,
+    build_reader,
+    collate_pairs,
+    cut_text,
+    match_features,
+    pair_length,
+)
+from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_tokenizer
+from regard.text.files import read_table, write_plain
+from regard.text.lines import text_suffix
+from regard.text.questions import Question, read_questions
+from regard.text.records import Field, OnBadLine, read_records
+
+# ``esim`` reads each text by itself and sets them side by side; the others are cross-encoders.
+PAIR_MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
+    "esim": (EsimConfig, Esim),
+    **PAIR_READERS,
+}
+MATCH, OTHER = "match", "other"
+_FILE = "labels.json"
+# Pairs that the baseline's threshold is chosen on.
+_ENOUGH = 4000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairsData:
+    """Where the pairs are.
+
+    Attributes:
+        train: .tsv or .jsonl of pairs with a label; or .json as SQuAD's, which gives two pairs a
+            question: with its own passage ("match"), and with another of the same article
+            ("other").
+        valid: The same, for validation; empty takes a few pairs from the training text.
+        test: The same, for ``evaluate``.
+        first: The first text's column of a TSV file, from 1; of JSONL, the key is "first".
+        second: The second text's; of JSONL, the key is "second".
+        label: The label's; of JSONL, the key is "label".
+        max_length: Most tokens of each text; what is beyond is cut off.
+        on_bad_line: Whether a pair that cannot be used is an ``error``, or is left out (``skip``).
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    first: int = 1
+    second: int = 2
+    label: int = 3
+    max_length: int = 192
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        columns = (self.first, self.second, self.label)
+        for name in ("first", "second", "label", "max_length"):
+            check_at_least(name, getattr(self, name), 1)
+        if len(set(columns)) < len(columns):
+            raise SettingError(
+                f"first, second and label must be different columns; got {self.first}, "
+                f"{self.second} and {self.label}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPair:
+    """Two texts and how they stand to each other.
+
+    Attributes:
+        first: Normalised.
+        second: Normalised.
+        label: None where it is asked for.
+        where: Where it was read.
+    """
+
+    first: str
+    second: str
+    label: str | None
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledIds:
+    """A pair as ids.
+
+    Attributes:
+        pair: The second text beside the first.
+        label: The label's number; −1 where it is not known.
+    """
+
+    pair: EncodedPair
+    label: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledBatch:
+    """Padded pairs with their labels.
+
+    Attributes:
+        pairs: What the model reads.
+        labels: The labels' numbers; −1 where not known.
+    """
+
+    pairs: PairBatch
+    labels: Int[Tensor, " B"]
+
+
+class PairMatching:
+    """Pairs of texts to labels.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training texts.
+        labels: In order of their numbers.
+    """
+
+    unit: ClassVar[str] = "pairs"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, labels: Sequence[str]) -> None:
+        self.recipe, self.tokenizer, self.labels = recipe, tokenizer, list(labels)
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[LabelledPair]:
+        """The pairs of a split; none if the recipe names no file."""
+        return [
+            pair for file in recipe.files(split) for pair in _pairs(file, recipe.data, bad_lines)
+        ]
+
+    @classmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[LabelledPair]
+    ) -> tuple[list[LabelledPair], list[LabelledPair]]:
+        """The pairs to train on and those to validate on, with other first texts."""
+        texts = list(dict.fromkeys(example.first for example in examples))
+        _, held = hold_out(texts, unit="first texts")
+        chosen = set(held)
+        rest = [example for example in examples if example.first not in chosen]
+        return rest, [example for example in examples if example.first in chosen]
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[LabelledPair]) -> "PairMatching":
+        """The job with the tokenizer and labels of the training pairs.
+
+        Raises:
+            DataError: There are fewer than two labels.
+        """
+        labels = sorted({example.label for example in examples if example.label is not None})
+        if len(labels) < 2:
+            raise DataError(
+                f"data.train must hold at least two different labels; got {labels}. "
+                "Is data.label the label's column?"
+            )
+        texts = dict.fromkeys(text for e in examples for text in (e.first, e.second))
+        return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "PairMatching":
+        """The job with what ``save`` wrote."""
+        labels = read_table(folder, _FILE)["labels"]
+        return cls(recipe, load_tokenizer(folder / "text"), labels)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer and the labels."""
+        (folder / "text").mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(folder / "text")
+        write_plain(folder, {"labels": self.labels}, _FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights."""
+        sizes = {"vocab_size": self.tokenizer.vocab_size}
+        if self.recipe.model_type == "esim":
+            return Esim(self.recipe.model, **sizes, num_classes=len(self.labels))
+        longest = 2 * self.recipe.data.max_length + 3
+        reader = build_reader(self.recipe, **sizes, longest=longest)
+        return Classifier(self.recipe.head, reader, num_classes=len(self.labels))
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        return [
+            f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces",
+            f"{len(self.labels)} labels: {', '.join(self.labels[:10])}",
+        ]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> LabelledPair:
+        """The pair of a line, with a tab between its texts, or of a JSON record.
+
+        Raises:
+            DataError: A text is missing.
+        """
+        if isinstance(record, str):
+            first, _, second = record.partition("\t")
+            record = {"first": first, "second": second}
+        texts = []
+        for name in ("first", "second"):
+            text = record.get(name)
+            if not isinstance(text, str) or not normalize(text):
+                raise DataError(
+                    f"{where}: {name} must be text; got {text!r}. A line holds both texts and a "
+                    "tab between them, a JSON record first and second."
+                )
+            texts.append(normalize(text))
+        return LabelledPair(texts[0], texts[1], None, where)
+
+    def encode(
+        self,
+        examples: Iterable[LabelledPair],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[LabelledIds]:
+        """Ids of each pair, both texts cut to ``data.max_length``.
+
+        Raises:
+            DataError: A label was not met in training.
+        """
+        longest = self.recipe.data.max_length
+        cuts: dict[str, Any] = {}
+        found = []
+        for example in examples:
+            for text in (example.first, example.second):
+                if text not in cuts:
+                    cuts[text] = cut_text(text, self.tokenizer)
+            first, second = cuts[example.first], cuts[example.second]
+            most = max(len(first.ids), len(second.ids))
+            if most > longest and too_long is not None:
+                too_long.add("text cut", f"{example.where}: cut to {longest} of {most} tokens.")
+            features = match_features(second, first)[:longest]
+            pair = EncodedPair(second.ids[:longest], first.ids[:longest], features)
+            found.append(LabelledIds(pair, self._label_of(example)))
+        return found
+
+    def lengths(self, encoded: Sequence[LabelledIds]) -> Int64[np.ndarray, " n"]:
+        """Tokens of both texts."""
+        return np.array([pair_length(each.pair) for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[LabelledIds], *, generator: torch.Generator | None = None
+    ) -> LabelledBatch:
+        """A padded batch; with a generator, nothing else."""
+        pairs = collate_pairs([each.pair for each in encoded], self.recipe)
+        return LabelledBatch(pairs, torch.tensor([each.label for each in encoded]))
+
+    def loss(
+        self, model: nn.Module, batch: LabelledBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy, and how many labels are known."""
+        loss = F.cross_entropy(
+            self._logits(model, batch),
+            batch.labels,
+            ignore_index=-1,
+            reduction="sum",
+            label_smoothing=smoothing,
+        )
+        return loss, int((batch.labels >= 0).sum())
+
+    def answers(self, model: nn.Module, batch: LabelledBatch) -> list[Verdict]:
+        """The label of each pair."""
+        rows = self._logits(model, batch).softmax(-1).tolist()
+        return [
+            Verdict(self.labels[row.index(max(row))], dict(zip(self.labels, row, strict=True)))
+            for row in rows
+        ]
+
+    def score(
+        self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]
+    ) -> dict[str, float]:
+        """Accuracy in percent."""
+        right = [example.label or "" for example in examples]
+        return {"accuracy": accuracy([answer.label for answer in answers], right)}
+
+    def goodness(self, answer: Verdict, example: LabelledPair) -> float:
+        """The probability of the right label."""
+        return answer.probabilities.get(example.label or "", 0.0)
+
+    def baselines(
+        self, train: Sequence[LabelledPair], examples: Sequence[LabelledPair]
+    ) -> dict[str, list[Verdict]]:
+        """The most frequent label, and for two labels, how many of the first text's words recur."""
+        (most, _), *_ = Counter(example.label or "" for example in train).most_common(1)
+        found = {f"always {most}": [_certain(most)] * len(examples)}
+        if len(self.labels) == 2:
+            rarity = _rarity(train)
+            known = train[:: max(1, len(train) // _ENOUGH)]
+            threshold, above, below = _split_at(
+                [_overlap(example, rarity) for example in known],
+                [example.label or "" for example in known],
+            )
+            found["word overlap"] = [
+                _certain(above if _overlap(example, rarity) >= threshold else below)
+                for example in examples
+            ]
+        return found
+
+    def tables(self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]) -> list[Table]:
+        """By label, by question word, by the length of the second text, what was taken for what."""
+        given = [answer.label for answer in answers]
+        right = [example.label or "" for example in examples]
+        scores = {"accuracy": [float(a == b) for a, b in zip(given, right, strict=True)]}
+        lengths = [length_group(len(example.second)) for example in examples]
+        return [
+            label_table(given, right),
+            by_group("question word", [question_word(e.first) for e in examples], scores),
+            by_group("characters of the second text", lengths, scores, ordered=True),
+            confusion_table(given, right),
+        ]
+
+    def fingerprint(self, example: LabelledPair) -> str:
+        """Its texts and label."""
+        return "\0".join((example.first, example.second, example.label or "", ""))
+
+    def show(self, example: LabelledPair, answer: Verdict) -> str:
+        """Both texts, their label by the model and the right one."""
+        second = example.second if len(example.second) <= 80 else f"{example.second[:77]}…"
+        share = answer.probabilities[answer.label]
+        return f"{example.first} / {second} → {answer.label} ({share:.2f}; right: {example.label})"
+
+    def _logits(self, model: nn.Module, batch: LabelledBatch) -> Float[Tensor, "B K"]:
+        pairs = batch.pairs
+        if self.recipe.model_type == "esim":
+            other, lengths = pairs.reading["other"], pairs.reading["other_lengths"]
+            logits: Tensor = model(other, lengths, pairs.ids, pairs.lengths)
+        else:
+            logits = model(pairs.ids, pairs.lengths, **pairs.reading)
+        return logits.float()
+
+    def _label_of(self, example: LabelledPair) -> int:
+        if example.label is None:
+            return -1
+        if example.label not in self.labels:
+            raise DataError(
+                f"{example.where}: label must be one met in training ({', '.join(self.labels)}); "
+                f"got {example.label!r}."
+            )
+        return self.labels.index(example.label)
+
+
+def _pairs(file: Path, data: PairsData, bad_lines: BadLines | None) -> Iterator[LabelledPair]:
+    if text_suffix(file) != ".json":
+        names = ("first", "second", "label")
+        fields = [Field(name, getattr(data, name)) for name in names]
+        records = read_records(file, fields, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
+        for found, where in records:
+            texts = normalize(found["first"]), normalize(found["second"])
+            yield LabelledPair(*texts, found["label"].strip(), where)
+        return
+    questions = list(
+        read_questions(file, spans=False, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
+    )
+    passages: dict[str, dict[str, None]] = {}
+    for question in questions:
+        passages.setdefault(question.article, {})[question.context] = None
+    for question in questions:
+        try:
+            yield from _with_another(question, list(passages[question.article]))
+        except DataError as error:
+            if data.on_bad_line == "error":
+                raise
+            if bad_lines is not None:
+                bad_lines.add("pairs", str(error))
+
+
+def _with_another(question: Question, passages: Sequence[str]) -> Iterator[LabelledPair]:
+    """The question with its own passage and with another of the article, always the same one."""
+    others = [passage for passage in passages if passage != question.context]
+    if not others:
+        raise DataError(
+            f"{question.where}: its article must have another passage; got none. Leave it out: "
+            "on_bad_line = skip."
+        )
+    other = random.Random(f"{question.text}\0{question.context}").choice(others)
+    for passage, label in ((question.context, MATCH), (other, OTHER)):
+        yield LabelledPair(question.text, normalize(passage), label, question.where)
+
+
+def _rarity(pairs: Sequence[LabelledPair]) -> dict[str, float]:
+    """How rare each word is: the logarithm of texts over texts that have it."""
+    texts = dict.fromkeys(pair.second for pair in pairs)
+    counts = Counter(word for text in texts for word in set(answer_words(text)))
+    return {word: math.log(len(texts) / count) for word, count in counts.items()}
+
+
+def _overlap(pair: LabelledPair, rarity: Mapping[str, float]) -> float:
+    """The share of the first text's words that the second has, rare ones counting more."""
+    words, there = set(answer_words(pair.first)), set(answer_words(pair.second))
+    rarest = max(rarity.values(), default=1.0)
+    total = sum(rarity.get(word, rarest) for word in words)
+    return sum(rarity.get(word, rarest) for word in words & there) / total if total else 0.0
+
+
+def _split_at(scores: Sequence[float], labels: Sequence[str]) -> tuple[float, str, str]:
+    """Where scores part two labels best: from there on the first label, below it the second."""
+    names = sorted(set(labels))
+    order = sorted(range(len(scores)), key=lambda place: scores[place])
+    found = []
+    for above, below in ((names[0], names[-1]), (names[-1], names[0])):
+        right = labels.count(above)
+        found.append((right, scores[order[0]], above, below))
+        for place, after in zip(order, [*order[1:], None], strict=True):
+            right += (labels[place] == below) - (labels[place] == above)
+            threshold = math.inf if after is None else scores[after]
+            if threshold > scores[place]:
+                found.append((right, threshold, above, below))
+    _, threshold, above, below = max(found)
+    return threshold, above, below
+
+
+def _certain(label: str) -> Verdict:
+    return Verdict(label, {label: 1.0})

@@ -1,0 +1,368 @@
+"""Sentence selection: which sentence of a text answers a question, found by a memory network."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Int64
+from torch import Tensor, nn
+
+from regard.checks import check_at_least
+from regard.errors import DataError, SettingError
+from regard.models import MemoryNetwork
+from regard.tasks.answer_tables import by_group, question_word
+from regard.tasks.held_out import hold_out
+from regard.tasks.job import Table
+from regard.tasks.recipe import Recipe
+from regard.tasks.sliding_window import SlidingWindow, sentences_of, words_of
+from regard.text import BadLines
+from regard.text.files import read_table, write_plain
+from regard.text.questions import Question, question_of, read_questions
+from regard.text.records import OnBadLine
+from regard.text.vocabulary import Vocabulary
+
+_FILE = "words.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SentencesData:
+    """Where the questions are.
+
+    Attributes:
+        train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
+        valid: The same, for validation; empty takes a few questions from the training text.
+        test: The same, for ``evaluate``.
+        min_count: How often a word must occur to get an id; words are read in lower case.
+        max_words: Most words of a sentence; what is beyond is cut off.
+        on_bad_line: Whether a question that cannot be used is an ``error``, or is left out.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    min_count: int = 2
+    max_words: int = 60
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        check_at_least("min_count", self.min_count, 1)
+        check_at_least("max_words", self.max_words, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedSentences:
+    """A text's sentences and a question, as ids of words.
+
+    Attributes:
+        question: Of its words.
+        sentences: Of the words of each sentence.
+        right: Whether each sentence has an answer.
+        spans: Start and end of each in the text.
+        context: The text.
+    """
+
+    question: list[int]
+    sentences: list[list[int]]
+    right: list[bool]
+    spans: list[tuple[int, int]]
+    context: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentencesBatch:
+    """Padded memories, batch first.
+
+    Attributes:
+        sentences: Ids of the words of each sentence.
+        counts: How many sentences are real.
+        question: Ids of its words.
+        right: Whether each sentence has an answer.
+        encoded: What it was made of.
+    """
+
+    sentences: Int[Tensor, "B M J"]
+    counts: Int[Tensor, " B"]
+    question: Int[Tensor, "B Q"]
+    right: Bool[Tensor, "B M"]
+    encoded: list[EncodedSentences]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceAnswer:
+    """The sentence that answers one question.
+
+    Attributes:
+        sentence: Its text.
+        start: Its place in the text, in characters.
+        probability: Of the sentence.
+    """
+
+    sentence: str
+    start: int
+    probability: float
+
+    @property
+    def end(self) -> int:
+        """One past its last character."""
+        return self.start + len(self.sentence)
+
+    def text(self) -> str:
+        """The sentence in one line."""
+        return " ".join(self.sentence.split())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        found = {"sentence": self.sentence, "start": self.start, "end": self.end}
+        return {**found, "probability": round(self.probability, 6)}
+
+
+class SentenceSelection:
+    """Questions to sentences of their texts.
+
+    Args:
+        recipe: Whose settings hold.
+        words: Of questions and texts of training.
+    """
+
+    unit: ClassVar[str] = "questions"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+
+    def __init__(self, recipe: Recipe, words: Vocabulary) -> None:
+        self.recipe, self.words = recipe, words
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Question]:
+        """The questions of a split that their texts answer; none if the recipe names no file."""
+        return [
+            question
+            for file in recipe.files(split)
+            for question in read_questions(
+                file, on_bad_line=recipe.data.on_bad_line, bad_lines=bad_lines
+            )
+            if question.answers
+        ]
+
+    @classmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[Question]
+    ) -> tuple[list[Question], list[Question]]:
+        """The questions to train on and those to validate on, which are about other texts."""
+        texts = list(dict.fromkeys(example.context for example in examples))
+        _, held = hold_out(texts, unit="texts with questions")
+        chosen = set(held)
+        rest = [example for example in examples if example.context not in chosen]
+        return rest, [example for example in examples if example.context in chosen]
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
+        """The job with the words of the training questions and texts."""
+        texts = [*dict.fromkeys(e.context for e in examples), *(e.text for e in examples)]
+        words = (word.text for text in texts for word in words_of(text))
+        return cls(recipe, Vocabulary.learn(words, min_count=recipe.data.min_count))
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "SentenceSelection":
+        """The job with what ``save`` wrote."""
+        return cls(recipe, Vocabulary(read_table(folder, _FILE)["words"]))
+
+    def save(self, folder: Path) -> None:
+        """Write the words."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_plain(folder, {"words": self.words.units}, _FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's memory network with new weights."""
+        return MemoryNetwork(self.recipe.model, vocab_size=len(self.words))
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        return [f"{len(self.words):,} words, {self.recipe.model.num_hops} hops"]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Question:
+        """The question of a JSON record with its "context", or of a line: question, tab, text.
+
+        Raises:
+            DataError: Question or text is missing.
+        """
+        if isinstance(record, str):
+            question, tab, context = record.partition("\t")
+            if not tab:
+                raise DataError(
+                    f"{where}: expected a question, a tab and the text that answers it; got "
+                    f"{record!r}. Or give .jsonl with question and context."
+                )
+            record = {"question": question, "context": context}
+        return question_of(record, where)
+
+    def encode(
+        self,
+        examples: Iterable[Question],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[EncodedSentences]:
+        """Ids of the words of each question and of its text's sentences.
+
+        Raises:
+            DataError: A text has more sentences than the memory has room for, and it is not to
+                learn from; or it has none.
+        """
+        most = self.recipe.model.max_sentences
+        texts: dict[str, tuple[list[tuple[int, int]], list[list[int]]]] = {}
+        found = []
+        for example in examples:
+            if example.context not in texts:
+                texts[example.context] = self._sentences(example.context)
+            spans, sentences = texts[example.context]
+            if not 0 < len(spans) <= most:
+                message = (
+                    f"{example.where}: the text must have 1 to {most} sentences, as many as "
+                    f"model.max_sentences; got {len(spans)}. Raise it, or cut the text up."
+                )
+                if not training:
+                    raise DataError(message)
+                if too_long is not None:
+                    too_long.add("sentences", message)
+                continue
+            asked = self.words.ids(word.text for word in words_of(example.text))
+            right = [
+                any(start <= answer.start < end for answer in example.answers)
+                for start, end in spans
+            ]
+            if training and not any(right):
+                continue  # such as an answer between two sentences
+            found.append(EncodedSentences(asked or [1], sentences, right, spans, example.context))
+        return found
+
+    def lengths(self, encoded: Sequence[EncodedSentences]) -> Int64[np.ndarray, " n"]:
+        """Words of each memory, padded, and of its question."""
+        return np.array(
+            [
+                len(each.sentences) * max(map(len, each.sentences)) + len(each.question)
+                for each in encoded
+            ],
+            dtype=np.int64,
+        )
+
+    def collate(
+        self, encoded: Sequence[EncodedSentences], *, generator: torch.Generator | None = None
+    ) -> SentencesBatch:
+        """A padded batch."""
+        most = max(len(each.sentences) for each in encoded)
+        longest = max(len(ids) for each in encoded for ids in each.sentences)
+        sentences = torch.zeros(len(encoded), most, longest, dtype=torch.long)
+        right = torch.zeros(len(encoded), most, dtype=torch.bool)
+        for row, each in enumerate(encoded):
+            right[row, : len(each.right)] = torch.tensor(each.right)
+            for place, ids in enumerate(each.sentences):
+                sentences[row, place, : len(ids)] = torch.tensor(ids)
+        questions = [torch.tensor(each.question) for each in encoded]
+        return SentencesBatch(
+            sentences=sentences,
+            counts=torch.tensor([len(each.sentences) for each in encoded]),
+            question=nn.utils.rnn.pad_sequence(questions, batch_first=True),
+            right=right,
+            encoded=list(encoded),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: SentencesBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """Minus the log-probability that the sentence is one of the right ones, and their number.
+
+        Raises:
+            SettingError: Labels are to be smoothed, which several right ones have no sense of.
+        """
+        if smoothing:
+            raise SettingError(
+                f"training.label_smoothing must be 0 for sentence_selection; got {smoothing}. "
+                "Leave it 0."
+            )
+        log_probs = self._logits(model, batch).log_softmax(-1)
+        known = batch.right.any(-1)
+        of_right = log_probs.masked_fill(~batch.right, -torch.inf)[known].logsumexp(-1)
+        return -of_right.sum(), int(known.sum())
+
+    def answers(self, model: nn.Module, batch: SentencesBatch) -> list[SentenceAnswer]:
+        """The most probable sentence for each question."""
+        share, place = self._logits(model, batch).softmax(-1).max(-1)
+        return [
+            _sentence(each.context, each.spans[at], probability)
+            for each, at, probability in zip(
+                batch.encoded, place.tolist(), share.tolist(), strict=True
+            )
+        ]
+
+    def score(
+        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
+    ) -> dict[str, float]:
+        """The share of questions whose sentence has an answer, in percent."""
+        hits = [self.goodness(a, e) > 0 for a, e in zip(answers, examples, strict=True)]
+        return {"accuracy": 100 * sum(hits) / max(1, len(hits))}
+
+    def goodness(self, answer: SentenceAnswer, example: Question) -> float:
+        """Its probability if it has an answer, else 0."""
+        has_one = any(answer.start <= each.start < answer.end for each in example.answers)
+        return answer.probability if has_one else 0.0
+
+    def baselines(
+        self, train: Sequence[Question], examples: Sequence[Question]
+    ) -> dict[str, list[SentenceAnswer]]:
+        """The first sentence, the longest, and the one that shares most words with the question."""
+        found: dict[str, list[SentenceAnswer]] = {
+            "first sentence": [],
+            "longest sentence": [],
+            "word overlap": [],
+        }
+        window = SlidingWindow(())
+        for example in examples:
+            spans = sentences_of(example.context)
+            shared = [
+                window.shared(example.text, example.context[start:end], example.context)
+                for start, end in spans
+            ]
+            longest = max(spans, key=lambda span: span[1] - span[0])
+            nearest = spans[shared.index(max(shared))]
+            for answers, span in zip(found.values(), (spans[0], longest, nearest), strict=True):
+                answers.append(_sentence(example.context, span, 1.0))
+        return found
+
+    def tables(
+        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
+    ) -> list[Table]:
+        """By question word, and by how many sentences there are to choose from."""
+        hits = [float(self.goodness(a, e) > 0) for a, e in zip(answers, examples, strict=True)]
+        counts = [str(len(sentences_of(example.context))) for example in examples]
+        words = [question_word(example.text) for example in examples]
+        return [
+            by_group("question word", words, {"accuracy": hits}),
+            by_group("number of sentences", counts, {"accuracy": hits}, ordered=True),
+        ]
+
+    def fingerprint(self, example: Question) -> str:
+        """Its text, context and answers."""
+        return "\0".join((example.text, example.context, *(a.text for a in example.answers), ""))
+
+    def show(self, example: Question, answer: SentenceAnswer) -> str:
+        """The question, the sentence chosen and the right answer."""
+        right = example.answers[0].text if example.answers else "?"
+        return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
+
+    def _logits(self, model: nn.Module, batch: SentencesBatch) -> Float[Tensor, "B M"]:
+        logits: Tensor = model(batch.sentences, batch.counts, batch.question)
+        return logits.float()
+
+    def _sentences(self, context: str) -> tuple[list[tuple[int, int]], list[list[int]]]:
+        spans = sentences_of(context)
+        most = self.recipe.data.max_words
+        words = [[w.text for w in words_of(context[start:end])][:most] for start, end in spans]
+        return spans, [self.words.ids(each) for each in words]
+
+
+def _sentence(context: str, span: tuple[int, int], probability: float) -> SentenceAnswer:
+    return SentenceAnswer(context[slice(*span)], span[0], probability)

@@ -1,0 +1,174 @@
+"""Answers by counting shared words in a sliding window: what a reader of passages has to beat.
+
+Richardson et al. (2013), https://aclanthology.org/D13-1020, algorithm 1; as SQuAD's baseline in
+Rajpurkar et al. (2016), https://arxiv.org/abs/1606.05250, section 5.1.
+"""
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from regard.text.normalization import has_unspaced, split_words
+
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？!?]+[”’」』）]*|\n+")
+# Most words of a candidate; of unspaced text, characters.
+_LONGEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a text.
+
+    Attributes:
+        text: In lower case.
+        start: Its place in the text.
+        end: One past its last character.
+    """
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def is_mark(self) -> bool:
+        """Whether it is punctuation."""
+        return not any(char.isalnum() for char in self.text)
+
+
+def words_of(text: str) -> list[Word]:
+    """The words of a text with their places; spaces are none.
+
+    Example:
+        >>> [word.text for word in words_of("It's 5 p.m.")]
+        ["it's", '5', 'p', '.', 'm', '.']
+    """
+    found, place = [], 0
+    for word in split_words(re.sub(r"\s", " ", text)):
+        shown = word.strip(" ")
+        if shown:
+            start = place + len(word) - len(word.lstrip(" "))
+            found.append(Word(shown.lower(), start, start + len(shown)))
+        place += len(word)
+    return found
+
+
+def sentences_of(text: str) -> list[tuple[int, int]]:
+    """Start and end of each sentence, without the space around it.
+
+    Example:
+        >>> text = "It rained. We stayed in!  他来了。我走了。"
+        >>> [text[start:end] for start, end in sentences_of(text)]
+        ['It rained.', 'We stayed in!', '他来了。', '我走了。']
+    """
+    cuts = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    found = []
+    for start, end in itertools.pairwise(cuts):
+        sentence = text[start:end]
+        if any(char.isalnum() for char in sentence):
+            first = start + len(sentence) - len(sentence.lstrip())
+            found.append((first, first + len(sentence.strip())))
+    return found
+
+
+class SlidingWindow:
+    """Answers where the most of the question stands nearby.
+
+    A candidate is a stretch of a sentence between punctuation, words of the question and words that
+    are everywhere, since there is no parser here that would name its phrases. Candidates of the
+    sentences that share most with the question are kept. Of these the best has the window of the
+    passage, as long as question and candidate together, whose words that stand in either weigh
+    most, each ``log(1 + 1 / count)``.
+
+    Args:
+        frequent: Words that are everywhere, in lower case.
+
+    Example:
+        >>> find = SlidingWindow({"was", "by", "in", "the", "who"})
+        >>> text = "The ship was old. It was built by Ann Lee in the spring."
+        >>> start, end = find.answer("Who built the ship?", text)
+        >>> text[start:end]
+        'Ann Lee'
+    """
+
+    def __init__(self, frequent: Collection[str]) -> None:
+        self._frequent = frozenset(frequent)
+
+    @classmethod
+    def learn(cls, texts: Sequence[str], *, most: int = 100) -> "SlidingWindow":
+        """With the words that occur most in these texts; of unspaced text, none is everywhere."""
+        if any(has_unspaced(text) for text in texts[:10]):
+            return cls(())
+        counts = Counter(w.text for text in texts for w in words_of(text) if not w.is_mark)
+        return cls([word for word, _ in counts.most_common(most)])
+
+    def answer(self, question: str, context: str) -> tuple[int, int]:
+        """Start and end of the answer in the context."""
+        asked = {word.text for word in words_of(question) if not word.is_mark}
+        words, weights = _weighed(context)
+        best, span = -1.0, (0, len(context))
+        for sentence in self._nearest(context, words, weights, asked):
+            for candidate in self._candidates(sentence, asked):
+                wanted = asked | {word.text for word in candidate}
+                score = _best_window(words, weights, wanted)
+                if score > best:
+                    best, span = score, (candidate[0].start, candidate[-1].end)
+        return span
+
+    def score(self, question: str, answer: str, context: str) -> float:
+        """How much of question and answer stands near each other in the context."""
+        words, weights = _weighed(context)
+        wanted = {w.text for w in (*words_of(question), *words_of(answer)) if not w.is_mark}
+        return _best_window(words, weights, wanted)
+
+    def shared(self, question: str, sentence: str, context: str) -> float:
+        """How much those words of the question weigh that stand in a sentence of the context."""
+        _, weights = _weighed(context)
+        asked = {word.text for word in words_of(question) if not word.is_mark}
+        there = {word.text for word in words_of(sentence)}
+        return sum(weights.get(word, 0.0) for word in asked & there)
+
+    def _nearest(
+        self, context: str, words: Sequence[Word], weights: Mapping[str, float], asked: set[str]
+    ) -> list[list[Word]]:
+        """The words of those sentences with candidates that share most with the question."""
+        found: dict[float, list[list[Word]]] = {0.0: []}
+        for start, end in sentences_of(context):
+            sentence = [word for word in words if start <= word.start < end]
+            if self._candidates(sentence, asked):
+                shared = sum(weights[text] for text in {w.text for w in sentence} & asked)
+                found.setdefault(shared, []).append(sentence)
+        return found[max(found)]
+
+    def _candidates(self, sentence: Sequence[Word], asked: set[str]) -> list[list[Word]]:
+        """The stretches of a sentence that may be an answer."""
+        found: list[list[Word]] = [[]]
+        for word in sentence:
+            if word.is_mark or word.text in asked or word.text in self._frequent:
+                found.append([])
+            else:
+                found[-1].append(word)
+        return [each[:_LONGEST] for each in found if each]
+
+
+@lru_cache(maxsize=256)  # of one text there are several questions
+def _weighed(context: str) -> tuple[list[Word], dict[str, float]]:
+    """The words of a text, and what each weighs."""
+    words = words_of(context)
+    counts = Counter(word.text for word in words)
+    return words, {word: math.log1p(1 / count) for word, count in counts.items()}
+
+
+def _best_window(words: Sequence[Word], weights: Mapping[str, float], wanted: set[str]) -> float:
+    """The most that the wanted words of a window weigh, which is as long as they are many."""
+    gains = [weights[word.text] if word.text in wanted else 0.0 for word in words]
+    size = len(wanted)
+    total = sum(gains[:size])
+    best = total
+    for place in range(size, len(gains)):
+        total += gains[place] - gains[place - size]
+        best = max(best, total)
+    return best

@@ -1,0 +1,223 @@
+"""Two texts side by side, as models take them: word overlap, padded batches, one reader of both."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int
+from torch import Tensor, nn
+
+from regard.choices import choose
+from regard.errors import SettingError
+from regard.models import PAIR_READERS
+from regard.tasks.recipe import Recipe
+from regard.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, words_of_spans
+from regard.text.normalization import normalize, split_words
+from regard.text.questions import places_of_normalized
+
+# What is said of each token of a text that stands beside another.
+FEATURES = ("as written", "in any case", "same beginning", "with its neighbour", "rarity")
+# Models that get two texts apart, not in one row.
+_APART = ("match", "esim")
+# Letters that words which begin alike share: "divide" and "divided" are not the same word.
+_BEGINNING = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CutText:
+    """A text in pieces.
+
+    Attributes:
+        ids: Of the pieces.
+        spans: Start and end of each in the text as it was given.
+        words: The text's words; punctuation reads as nothing.
+        owners: The number of the word that each piece belongs to, −1 for none.
+    """
+
+    ids: list[int]
+    spans: list[tuple[int, int]]
+    words: list[str]
+    owners: list[int]
+
+
+def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
+    """A text in the pieces of a tokenizer, which of them make a word, and where each stands.
+
+    Example:
+        >>> from regard.text import TokenizerConfig, train_tokenizer
+        >>> tokenizer = train_tokenizer(["a cat"], TokenizerConfig(type="words"))
+        >>> cut = cut_text(" a  cat!", tokenizer)
+        >>> cut.spans, cut.words, cut.owners
+        ([(1, 2), (4, 7), (7, 8)], ['a', 'cat', ''], [0, 1, 2])
+    """
+    plain, places = normalize(text), places_of_normalized(text)
+    pieces = tokenizer.pieces(text)
+    inside = [(piece.start, piece.end) for piece in pieces]
+    words: list[str] = []
+    spans: list[tuple[int, int]] = []
+    place = 0
+    for word in split_words(plain):
+        shown = word.strip(" ")
+        if shown:
+            words.append(shown if any(char.isalnum() for char in shown) else "")
+            spans.append((place + word.index(shown[0]), place + len(word)))
+        place += len(word)
+    return CutText(
+        [piece.id for piece in pieces],
+        [(places[start], places[max(start, end - 1)] + 1) for start, end in inside],
+        words,
+        words_of_spans(inside, spans),
+    )
+
+
+def joined(first: CutText, second: CutText) -> CutText:
+    """Two texts as one, such as a question and its answer, with an end between them.
+
+    Its places are those of neither.
+    """
+    last = len(first.words)
+    return CutText(
+        [*first.ids, EOS_ID, *second.ids],
+        [],
+        [*first.words, "", *second.words],
+        [*first.owners, last, *(owner + last + 1 if owner >= 0 else -1 for owner in second.owners)],
+    )
+
+
+def match_features(text: CutText, other: CutText) -> Float32[np.ndarray, "n F"]:
+    """What stands in the other text too, of each piece of a text: ``FEATURES``, from 0 to 1.
+
+    Whether its word does, as written or in any case; a word that begins like it; the word with a
+    neighbour of it; and one over how often the word stands in its own text.
+
+    Args:
+        text: Whose pieces are told of.
+        other: Where their words are looked for.
+    """
+    lower = [word.lower() for word in text.words]
+    theirs = [word.lower() for word in other.words]
+    exact, folded = set(other.words), set(theirs)
+    begun = {word[:_BEGINNING] for word in theirs}
+    both = set(itertools.pairwise(theirs))
+    counts: dict[str, int] = {}
+    for word in lower:
+        counts[word] = counts.get(word, 0) + 1
+    is_joined = [pair in both and all(pair) for pair in itertools.pairwise(lower)]
+    rows = [
+        (as_written in exact, word in folded, word[:_BEGINNING] in begun, before or after)
+        if word
+        else (False,) * 4
+        for as_written, word, before, after in zip(
+            text.words, lower, [False, *is_joined], [*is_joined, False], strict=True
+        )
+    ]
+    of_words = np.zeros((len(lower) + 1, len(FEATURES)), dtype=np.float32)  # the last is of none
+    if rows:
+        of_words[:-1, :-1] = rows
+        of_words[:-1, -1] = [1 / counts[word] for word in lower]
+    return of_words[text.owners]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPair:
+    """A text beside another, as ids.
+
+    Attributes:
+        ids: Of the text.
+        other: Of the other.
+        features: What is said of each token of the text.
+    """
+
+    ids: list[int]
+    other: list[int]
+    features: Float32[np.ndarray, "n F"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairBatch:
+    """Padded pairs, as a reader takes them.
+
+    Attributes:
+        ids: What is read: the text, or both texts in one row.
+        lengths: How many of each row are real.
+        reading: What else the reader takes.
+        firsts: Where the text begins in its row.
+    """
+
+    ids: Int[Tensor, "R N"]
+    lengths: Int[Tensor, " R"]
+    reading: dict[str, Tensor]
+    firsts: list[int]
+
+
+def collate_pairs(pairs: Sequence[EncodedPair], recipe: Recipe, *, every: int = 1) -> PairBatch:
+    """The pairs as the recipe's reader takes them.
+
+    One that matches a text with the other gets both; every other reads ``begin other end text
+    end``, which text a token is of being told to those that ask.
+
+    Args:
+        pairs: What goes in.
+        recipe: Whose ``[model]`` says how.
+        every: How many pairs in a row have the same other text, which may be read once for all.
+    """
+    if recipe.model_type in _APART:
+        rows = [[BOS_ID, *pair.ids] for pair in pairs]
+        others = [[*pair.other, EOS_ID] for pair in pairs[::every]]
+        ids, lengths = _padded(rows)
+        features = np.zeros((*ids.shape, len(FEATURES)), dtype=np.float32)
+        for row, pair in enumerate(pairs):
+            features[row, 1 : 1 + len(pair.ids)] = pair.features
+        other, other_lengths = _padded(others)
+        reading = {
+            "other": other,
+            "other_lengths": other_lengths,
+            "features": torch.from_numpy(features),
+        }
+        return PairBatch(ids, lengths, reading, [1] * len(rows))
+    rows = [[BOS_ID, *pair.other, EOS_ID, *pair.ids, EOS_ID] for pair in pairs]
+    ids, lengths = _padded(rows)
+    firsts = [len(pair.other) + 2 for pair in pairs]
+    reading = {}
+    if getattr(recipe.model, "num_segments", 0) > 1:
+        reading["segments"] = (torch.arange(ids.shape[1]) >= torch.tensor(firsts)[:, None]).long()
+    return PairBatch(ids, lengths, reading, firsts)
+
+
+def pair_length(pair: EncodedPair) -> int:
+    """Tokens of both texts, with what parts them."""
+    return len(pair.ids) + len(pair.other) + 3
+
+
+def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> nn.Module:
+    """The recipe's reader of pairs with new weights.
+
+    Args:
+        recipe: Whose ``[model]`` it is.
+        vocab_size: Number of token ids.
+        longest: Most tokens that it will be given at once.
+
+    Raises:
+        SettingError: The model has fewer positions than that.
+    """
+    _, read = choose("model.type", recipe.model_type, PAIR_READERS)
+    sizes: dict[str, Any] = {"vocab_size": vocab_size}
+    if recipe.model_type == "match":
+        sizes["num_features"] = len(FEATURES)
+    reader: nn.Module = read(recipe.model, **sizes)
+    most = reader.max_length
+    if isinstance(most, int) and most < longest:
+        raise SettingError(
+            f"model.max_length must be at least {longest}, for the longest texts that data allows, "
+            f"side by side; got {most}. Lower data.max_length, or raise model.max_length."
+        )
+    return reader
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "R N"], Int[Tensor, " R"]]:
+    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
+    ids = nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=PAD_ID)
+    return ids, torch.tensor([len(row) for row in rows])

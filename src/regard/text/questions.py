@@ -1,0 +1,257 @@
+"""Questions about a text: SQuAD's JSON, and JSONL with a question a line."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from regard.choices import choose
+from regard.errors import DataError
+from regard.text.lines import BadLines, Line, decode_lines, open_text, readable, text_suffix
+from regard.text.normalization import normalize
+from regard.text.records import OnBadLine
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that a person gave.
+
+    Attributes:
+        text: As it was given.
+        start: Its place in the context, in characters; −1 where it does not stand there.
+    """
+
+    text: str
+    start: int = -1
+
+    @property
+    def end(self) -> int:
+        """One past its last character."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a text.
+
+    Attributes:
+        text: The question, normalised.
+        context: The text it is about, as the file has it.
+        answers: All right ones; none where the text does not answer it, or where it is asked for.
+        choices: What there is to choose from, where a file says.
+        article: What the text is part of: a title, a story's name.
+        id: As the file has it; empty without one.
+        where: File and question, or ``file:line``.
+    """
+
+    text: str
+    context: str
+    answers: tuple[Answer, ...]
+    choices: tuple[str, ...] = ()
+    article: str = ""
+    id: str = ""
+    where: str = ""
+
+
+def read_questions(
+    path: Path,
+    *,
+    spans: bool = True,
+    on_bad_line: OnBadLine = "error",
+    bad_lines: BadLines | None = None,
+) -> Iterator[Question]:
+    r"""The questions of one file.
+
+    Of ``.json``, SQuAD's layout: ``data``, ``paragraphs``, ``qas``, ``answers`` with their text and
+    ``answer_start``; version 2 says ``is_impossible`` of a question that its text does not answer.
+    Of ``.jsonl``, an object a line: "question", "context", "answers" (texts, or objects as those),
+    and if there are such "choices", "id", "story" or "title". Of an answer without a place, the
+    first place it stands at is taken.
+
+    Args:
+        path: The file, which may be compressed: ``.gz``, ``.zst``.
+        spans: Whether an answer must stand in its context.
+        on_bad_line: Whether a question that cannot be used is an error, or is left out.
+        bad_lines: Where questions left out are counted.
+
+    Raises:
+        DataError: The file is missing, damaged or holds no question that can be used, or a question
+            cannot be used and ``on_bad_line`` is ``"error"``.
+        SettingError: The file's ending does not say how to read it.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "questions.jsonl"
+        >>> line = '{"question": "Who?", "context": "It was Ann.", "answers": ["Ann"]}'
+        >>> _ = path.write_text(line, encoding="utf-8")
+        >>> [found.answers for found in read_questions(path)]
+        [(Answer(text='Ann', start=7),)]
+    """
+    read = choose(f"the ending of {path}", text_suffix(path), _READERS)
+    is_empty = True
+    for make in read(path):
+        try:
+            question = make(spans)
+        except DataError as error:
+            if on_bad_line == "error":
+                raise
+            if bad_lines is not None:
+                bad_lines.add("questions", str(error))
+            continue
+        is_empty = False
+        yield question
+    if is_empty:
+        raise DataError(f"{path} must hold questions with answers; got none that can be used.")
+
+
+def question_of(record: Mapping[str, Any], where: str) -> Question:
+    """The question of a record that is to be answered.
+
+    Raises:
+        DataError: Question or context is missing or empty.
+    """
+    text, context = _text(record, "question", where), _text(record, "context", where)
+    choices = _choices(record, where)
+    name = str(record.get("story") or record.get("title") or "")
+    return Question(normalize(text), context, (), choices, name, str(record.get("id", "")), where)
+
+
+def places_of_normalized(text: str) -> list[int]:
+    r"""The place in ``text`` of each character of ``normalize(text)``.
+
+    Example:
+        >>> places_of_normalized("  a\n\nb")
+        [2, 4, 5]
+    """
+    places: list[int] = []
+    for word in re.finditer(r"\S+", text):
+        if places:
+            places.append(word.start() - 1)
+        places.extend(range(*word.span()))
+    return places
+
+
+# A question still to be checked, told whether answers must stand in the context.
+_Make = Callable[[bool], Question]
+
+
+def _squad(path: Path) -> Iterator[_Make]:
+    with open_text(path) as file:
+        text = "\n".join(readable(line) for line in decode_lines(file, str(path)))
+    try:
+        root = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg}.") from None
+    except RecursionError:
+        raise DataError(f"{path}: not JSON that can be read: it is nested too deeply.") from None
+    articles = _list(root, "data", str(path))
+    for place, article in enumerate(articles):
+        title = str(article.get("title", "")) if isinstance(article, dict) else ""
+        inside = f"{path}: data[{place}]"
+        for number, paragraph in enumerate(_list(article, "paragraphs", inside)):
+            where = f"{inside}.paragraphs[{number}]"
+            for qa in _list(paragraph, "qas", where):
+                yield partial(_qa, paragraph, qa, title, f"{where}.qas")
+
+
+def _jsonl(path: Path) -> Iterator[_Make]:
+    with open_text(path) as file:
+        for line in decode_lines(file, str(path)):
+            yield partial(_line, line)
+
+
+def _qa(paragraph: dict[str, Any], qa: Any, title: str, where: str, spans: bool) -> Question:
+    asked = _object(qa, where)
+    name = f"{where.partition(': ')[0]}: question {asked.get('id') or asked.get('question')}"
+    return _question({**asked, "title": title, "context": paragraph.get("context")}, name, spans)
+
+
+def _line(line: Line, spans: bool) -> Question:
+    return _question(_record(line), line.where, spans)
+
+
+def _record(line: Line) -> dict[str, Any]:
+    text = readable(line)
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{line.where}: not JSON: {error}.") from None
+    return _object(record, line.where)
+
+
+def _question(record: dict[str, Any], where: str, spans: bool) -> Question:
+    asked = question_of(record, where)
+    if record.get("is_impossible"):
+        return asked
+    given = record.get("answers", record.get("answer"))
+    given = [given] if isinstance(given, str) else given
+    if not isinstance(given, list) or not given:
+        raise DataError(
+            f"{where}: answers must hold at least one; got {given!r}. Of a question that its "
+            "context does not answer, set is_impossible to true."
+        )
+    answers = tuple(_answer(each, asked.context, where, spans) for each in given)
+    return replace(asked, answers=answers)
+
+
+def _answer(given: Any, context: str, where: str, spans: bool) -> Answer:
+    record = given if isinstance(given, dict) else {"text": given}
+    text = _text(record, "text", where, name="an answer's text")
+    start = record.get("answer_start")
+    if start is None:
+        start = context.find(text)
+    if not isinstance(start, int) or isinstance(start, bool):
+        raise DataError(f"{where}: answer_start must be a whole number; got {start!r}.")
+    if not spans:
+        return Answer(text, start if start >= 0 and context.startswith(text, start) else -1)
+    if start < 0 or not context.startswith(text, start):
+        raise DataError(_misplaced(text, start, context, where))
+    return Answer(text, start)
+
+
+def _misplaced(text: str, start: int, context: str, where: str) -> str:
+    """What to say of an answer that is not where it should be: what stands there, the cure."""
+    place = context.find(text)
+    if place < 0:
+        cure = "It stands nowhere there: correct the answer, or leave it out: on_bad_line = skip."
+    else:
+        cure = f"Set answer_start to {place}, where it stands first."
+    found = f"{context[start : start + len(text)]!r} at {start}" if start >= 0 else "no place"
+    return f"{where}: the answer must stand in its context; got {found} for {text!r}. {cure}"
+
+
+def _choices(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    choices = record.get("choices", [])
+    if not isinstance(choices, list) or not all(isinstance(c, str) and c.strip() for c in choices):
+        raise DataError(f"{where}: choices must be texts; got {choices!r}.")
+    return tuple(choices)
+
+
+def _text(record: Mapping[str, Any], key: str, where: str, *, name: str | None = None) -> str:
+    value = record.get(key)
+    if not isinstance(value, str) or not value.strip():
+        got = "none" if value is None else repr(value)
+        raise DataError(f"{where}: {name or key} must be text; got {got}.")
+    return value
+
+
+def _list(record: Any, key: str, where: str) -> Sequence[Any]:
+    found = record.get(key) if isinstance(record, dict) else None
+    if not isinstance(found, list):
+        raise DataError(
+            f"{where} must hold a list at {key!r}, as SQuAD's files do: data, paragraphs, qas; got "
+            f"{'none' if found is None else type(found).__name__}."
+        )
+    return found
+
+
+def _object(record: Any, where: str) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: expected a JSON object, found {record!r}.")
+    return record
+
+
+_READERS: dict[str, Callable[[Path], Iterator[_Make]]] = {".json": _squad, ".jsonl": _jsonl}
