@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,6 +73,10 @@ def evaluate(
     predictor = Predictor.load(run)
     other = None if compare is None else Predictor.load(compare)
     recipe = predictor.recipe
+    if recipe.task == "generation" and source is not None:
+        _refuse_beside_documents({"--target": target, "--references": references})
+        named = replace(recipe.data, test=(str(source.resolve()),))
+        recipe, split, source = replace(recipe, data=named), "test", None
     pairs = _pairs(recipe, split, source, target, references)
     outputs, seconds = _translate(predictor, pairs, decoding)
     right = [pair.references for pair in pairs]
@@ -83,6 +88,8 @@ def evaluate(
         source_language=recipe.data.source_language,
         target_language=recipe.data.target_language,
         training_targets=_training_targets(recipe),
+        trivial=_trivial_answers(recipe, split),
+        rouge=recipe.task == "generation",
     )
     duel = None
     if other is not None:
@@ -148,10 +155,29 @@ def _pairs(
     return pairs
 
 
+def _refuse_beside_documents(given: dict[str, object]) -> None:
+    for name, value in given.items():
+        if value:
+            raise SettingError(
+                f"{name} must be left out for a run of generation; --source holds the answers."
+            )
+
+
+def _trivial_answers(recipe: "Recipe", split: str) -> dict[str, list[str]] | None:
+    """Sentences of the documents, where there are documents."""
+    from regard.tasks.documents import DocumentData, baselines, hold_out, read_documents
+
+    if not isinstance(recipe.data, DocumentData):
+        return None
+    if split == "valid" and not recipe.files("valid"):
+        documents = hold_out(read_documents(recipe.files("train"), recipe.data))[1]
+    else:
+        documents = read_documents(recipe.files(split), recipe.data)
+    return baselines(documents)
+
+
 def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]":
     """The pairs with one more right answer from each file, line by line."""
-    from dataclasses import replace
-
     from regard.text import normalize, read_lines
 
     for file in files:

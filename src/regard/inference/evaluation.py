@@ -27,6 +27,8 @@ def evaluate(
     resamples: int = 1000,
     edges: Sequence[int] = LENGTH_EDGES,
     seed: int = 0,
+    trivial: Mapping[str, Sequence[str]] | None = None,
+    rouge: bool = False,
 ) -> Report:
     """BLEU, chrF and exact match, with what it takes to judge them.
 
@@ -44,6 +46,8 @@ def evaluate(
         resamples: Bootstrap resamples for the 95 % intervals; none are drawn for 0.
         edges: The longest source of each bucket; one more takes what is longer.
         seed: Which outputs are shown at random.
+        trivial: Outputs that took no work, by how they are made, instead of the source itself.
+        rouge: Whether ROUGE-L comes before the other figures, as for summaries and answers.
 
     Raises:
         DataError: Outputs, references and sources do not pair up.
@@ -61,9 +65,13 @@ def evaluate(
     right = metrics.answers(references)
 
     def figures(texts: Sequence[str], resamples: int) -> tuple[Score, ...]:
-        return _figures(texts, right, target_language, resamples)
+        found = _figures(texts, right, target_language, resamples)
+        return (metrics.rouge_l(texts, right, resamples=resamples), *found) if rouge else found
 
-    trivial = _trivial(len(hypotheses), sources, training_targets)
+    trivial = {
+        **(trivial or {}),
+        **_trivial(len(hypotheses), None if trivial else sources, training_targets),
+    }
     return Report(
         count=len(hypotheses),
         scores=figures(hypotheses, resamples),

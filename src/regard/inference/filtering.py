@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.errors import DataError
 from regard.inference.predictor import Alignment, Predictor, Translation
+from regard.tasks.documents import DocumentData, parse_document, source_of
 from regard.text import Line, PairLayout, decode_lines, open_text
 
 # Lines translated at once, and bytes read at once where they are there.
@@ -157,7 +158,11 @@ def answers(
     Raises:
         DataError: A line cannot be read.
     """
-    layout = PairLayout(columns=predictor.recipe.data.columns)
+    data = predictor.recipe.data
+    if isinstance(data, DocumentData):
+        layout: PairLayout | DocumentData = data
+    else:
+        layout = PairLayout(columns=data.columns)
     waiting: deque[bytes] = deque()
     decoded = decode_lines(iter(waiting.popleft, None), name)
     for group in groups:
@@ -187,12 +192,20 @@ def _members(translation: Translation) -> dict[str, Any]:
     return members
 
 
-def _read(line: Line, layout: PairLayout, ending: str) -> tuple[str, str, str | None]:
+def _read(
+    line: Line, layout: PairLayout | DocumentData, ending: str
+) -> tuple[str, str, str | None]:
     """The text of a line, where it is, and what is wrong with it."""
     if line.problem is not None:
         cure = "Convert the text: iconv -f ITS-ENCODING -t UTF-8."
         return "", line.where, f"{line.where}: not UTF-8 ({line.problem}). {cure}"
     try:
-        return text_of(line.text, line.where, layout=layout, ending=ending), line.where, None
+        if isinstance(layout, PairLayout):
+            text = text_of(line.text, line.where, layout=layout, ending=ending)
+        elif not line.text.strip():
+            text = ""
+        else:
+            text = source_of(parse_document(line, layout, ending), layout)
+        return text, line.where, None
     except DataError as error:
         return "", line.where, str(error)

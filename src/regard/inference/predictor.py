@@ -20,6 +20,7 @@ from regard.inference.maps import joined
 from regard.inference.run import Run
 from regard.inference.trail import Trail
 from regard.tasks import TASKS, DecodingConfig, Recipe, recipe_from_table
+from regard.tasks.documents import DocumentData, cut_to
 from regard.tasks.translation import batched, build_model, longest_output
 from regard.text import (
     BOS_ID,
@@ -423,8 +424,13 @@ class Predictor:
         return self.model.start(*self._padded(ids))
 
     def parts(self, text: str) -> list[str]:
-        """What ``translate`` cuts a text into: itself, or parts no longer than training allowed."""
+        """What ``translate`` cuts a text into: itself, or parts no longer than training allowed.
+
+        Of a document there is one part: what is beyond is not read.
+        """
         longest = self.recipe.data.max_length
+        if isinstance(self.recipe.data, DocumentData):
+            return [cut_to(text, self.tokenizer.source, longest)]
         if len(self.tokenizer.source.encode(text)) <= longest:
             return [text]
         parts: list[str] = []

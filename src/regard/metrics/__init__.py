@@ -5,6 +5,7 @@ from regard.metrics.corpus import bleu, chrf, exact_match, sentence_chrf, ter
 from regard.metrics.languages import bleu_tokenizer, is_unspaced
 from regard.metrics.paired import TESTS, compare
 from regard.metrics.references import References, answers
+from regard.metrics.rouge import rouge_l, sentence_rouge_l
 from regard.metrics.score import Comparison, Score
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "count_links",
     "exact_match",
     "is_unspaced",
+    "rouge_l",
     "sentence_chrf",
+    "sentence_rouge_l",
     "ter",
 ]

@@ -19,6 +19,7 @@ from regard.models import (
 )
 from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.decoding import DecodingConfig
+from regard.tasks.documents import DocumentData
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
 from regard.tasks.multiple_choice import ChoicesData, MultipleChoiceAnswering
@@ -26,7 +27,7 @@ from regard.tasks.pair_matching import PAIR_MODELS, PairMatching, PairsData
 from regard.tasks.question_answering import QuestionAnswering, QuestionsData
 from regard.tasks.recipe import DataConfig
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
-from regard.tasks.sentence_selection import SentenceSelection, SentencesData
+from regard.tasks.sentence_selection import SentencesData, SentenceSelection
 from regard.tasks.tagging import Tagging, TaggingData
 from regard.text import TokenizerConfig
 
@@ -66,7 +67,10 @@ TASKS: dict[str, Kind] = {
     "classification": Kind(
         data=ClassificationData, models=READERS, head=ClassifierConfig, job=Classification
     ),
-    "language_modelling": Kind(data=TextData, models=LANGUAGE_MODELS, job=LanguageModelling),
+    "generation": Kind(data=DocumentData, models=_SEQ2SEQ, decoding=DecodingConfig),
+    "language_modelling": Kind(
+        data=TextData, models=LANGUAGE_MODELS, decoding=DecodingConfig, job=LanguageModelling
+    ),
     "masked_language_modelling": Kind(
         data=MaskedTextData,
         models={"transformer": READERS["transformer"]},

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from regard.errors import DataError, SettingError
 from regard.layers import Packing
 from regard.models import MODELS
+from regard.tasks.documents import DocumentData, hold_out, pairs_of, read_documents
 from regard.tasks.held_out import evenly
 from regard.tasks.recipe import Recipe
 from regard.text import (
@@ -37,6 +38,9 @@ def read_split(
         DataError: A file or line cannot be used.
         SettingError: Three or more files are named.
     """
+    if isinstance(recipe.data, DocumentData):
+        documents = read_documents(recipe.files(split), recipe.data, bad_lines=bad_lines)
+        return pairs_of(documents, recipe.data, merge=merge)
     if recipe.uses_phrasebook:
         from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
 
@@ -78,6 +82,9 @@ def read_training(
     valid = read_split(recipe, "valid", bad_lines=bad_lines, merge=True)
     if valid:
         return train, valid
+    if isinstance(recipe.data, DocumentData):
+        kept, held = hold_out(read_documents(recipe.files("train"), recipe.data))
+        return pairs_of(kept, recipe.data), pairs_of(held, recipe.data, merge=True)
     held_out = list(evenly(train, unit="pairs"))
     sources = {pair.source for pair in held_out}
     targets = {pair.target for pair in held_out}

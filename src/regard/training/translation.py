@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.inference import Predictor
-from regard.metrics import bleu
+from regard.metrics import bleu, rouge_l
 from regard.tasks import Recipe
+from regard.tasks.documents import DocumentData, cut_to
 from regard.tasks.translation import build_model, learn_tokenizer, read_training, states_and_labels
 from regard.text import (
     BadLines,
@@ -124,7 +125,8 @@ class TranslationTraining:
     @property
     def metrics(self) -> Mapping[str, int]:
         """What ``training.metric`` may name."""
-        return {"loss": -1, "bleu": 1}
+        of_documents = {"rouge_l": 1} if isinstance(self.recipe.data, DocumentData) else {}
+        return {"loss": -1, "bleu": 1, **of_documents}
 
     def backward(self, model: nn.Module, batch: Batch, *, smoothing: float) -> tuple[Tensor, int]:
         """The loss summed over real target tokens, and how many there are."""
@@ -157,6 +159,8 @@ class TranslationTraining:
             references = [pair.references for pair in pairs]
             language = self.recipe.data.target_language
             figures["bleu"] = bleu(outputs, references, target_language=language).value
+            if "rouge_l" in self.metrics:
+                figures["rouge_l"] = rouge_l(outputs, references).value
         return figures
 
     def samples(self, model: nn.Module) -> list[str]:
@@ -176,6 +180,9 @@ class TranslationTraining:
 
     def _encode(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         data = self.recipe.data
+        if isinstance(data, DocumentData):
+            source = self.tokenizer.source
+            pairs = [replace(p, source=cut_to(p.source, source, data.max_length)) for p in pairs]
         return encode_corpus(
             pairs,
             self.tokenizer,

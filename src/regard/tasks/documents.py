@@ -1,0 +1,302 @@
+"""Generation from a document: its summary, or the answer to a question about it.
+
+To the model it is translation: a source text, which is the question and what is read of the
+document, into a target text, over one vocabulary, so that words can be copied. Training, search
+and evaluation are those of ``translation.py``.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.checks import check_at_least
+from regard.errors import DataError, SettingError
+from regard.metrics.rouge import words
+from regard.tasks.held_out import evenly
+from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
+from regard.text.lines import readable, text_suffix
+
+# Between the question and the document.
+SEPARATOR = "‖"
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])\s+|(?<=[.!?]['\"’”])\s+|(?<=[。！？])(?![”’」』])|(?<=[。！？][”’」』])"
+)
+_DOCUMENT_KEYS, _ANSWER_KEYS = ("document", "context"), ("answers", "answer", "summary")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocumentData:
+    """Where documents are, and what is to be said of them.
+
+    Attributes:
+        train: TSV files, or JSONL with "document" (or "context"), perhaps "question", and "answers"
+            (a text or a list; or "answer", or "summary").
+        valid: The same, for validation; empty takes a few examples from the training text.
+        test: The same, for ``evaluate``.
+        source_language: Code of the documents' language, for metrics; None guesses it.
+        target_language: Code of the answers' language; None guesses it.
+        document: TSV: column of the document, from 1.
+        question: TSV: column of the question; 0: there is none, and a summary is wanted.
+        answer: TSV: column of the answer or the summary.
+        sentences: Read only so many sentences of each document: those that share the rarest words
+            with the question, the best one first; without a question, the first ones. None reads
+            all, in their order.
+        max_length: Longest source, in tokens, question and all; what is beyond is cut off.
+        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+        on_long: In training, whether an answer beyond max_length is left out or an error.
+        source_end: Whether the model reads an end token after the source.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    source_language: str | None = None
+    target_language: str | None = None
+    document: int = 1
+    question: int = 0
+    answer: int = 2
+    sentences: int | None = None
+    max_length: int = 2048
+    on_bad_line: Literal["error", "skip"] = "error"
+    on_long: Literal["error", "skip"] = "skip"
+    source_end: bool = True
+
+    def __post_init__(self) -> None:
+        check_at_least("max_length", self.max_length, 1)
+        check_at_least("document", self.document, 1)
+        check_at_least("answer", self.answer, 1)
+        check_at_least("question", self.question, 0)
+        if self.sentences is not None:
+            check_at_least("sentences", self.sentences, 1)
+        columns = [column for column in (self.document, self.question, self.answer) if column]
+        if len(set(columns)) < len(columns):
+            raise SettingError(
+                f"document, question and answer must be different columns; got {self.document}, "
+                f"{self.question} and {self.answer}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a line says.
+
+    Attributes:
+        text: The document.
+        question: What is asked about it; empty where a summary is wanted.
+        answers: Right ones, none where they are asked for.
+        where: ``file:line`` it was read at.
+    """
+
+    text: str
+    question: str
+    answers: tuple[str, ...]
+    where: str
+
+
+def read_documents(
+    files: Sequence[Path], data: DocumentData, *, bad_lines: BadLines | None = None
+) -> list[Document]:
+    """The documents of some files.
+
+    Raises:
+        DataError: A file is missing or holds none, or a line cannot be used and
+            ``data.on_bad_line`` is ``"error"``.
+        SettingError: A file's ending does not say how to read it.
+    """
+    found: list[Document] = []
+    for file in files:
+        ending = text_suffix(file)
+        if ending not in (".jsonl", ".tsv"):
+            raise SettingError(
+                f"the ending of {file} must be .jsonl or .tsv; got {ending or 'none'!r}."
+            )
+        before = len(found)
+        for line in read_lines(file):
+            try:
+                found.append(parse_document(line, data, ending, with_answers=True))
+            except DataError as error:
+                if data.on_bad_line == "error":
+                    raise
+                if bad_lines is not None:
+                    bad_lines.add("documents", str(error))
+        if len(found) == before:
+            raise DataError(f"{file} must hold documents and answers; got none that can be used.")
+    return found
+
+
+def parse_document(
+    line: Line, data: DocumentData, ending: str, *, with_answers: bool = False
+) -> Document:
+    """What a line of a file says, or a line typed in: the question, a tab and the document.
+
+    Args:
+        line: The line.
+        data: Which columns hold what.
+        ending: Of the file's name: ``.jsonl``, ``.tsv``; of any other, only what is asked is read.
+        with_answers: Whether answers have to be there.
+
+    Raises:
+        DataError: Something is missing.
+    """
+    text = readable(line)
+    if ending == ".jsonl":
+        found = _of_record(text, line.where, with_answers=with_answers)
+    elif ending == ".tsv":
+        found = _of_columns(text, line.where, data, with_answers=with_answers)
+    else:
+        question, tab, document = text.partition("\t")
+        found = (document, question, ()) if tab else (text, "", ())
+    document, question, answers = normalize(found[0]), normalize(found[1]), found[2]
+    right = tuple(dict.fromkeys(filter(None, map(normalize, answers))))
+    for name, value in (("document", document), ("answer", right or not with_answers)):
+        if not value:
+            raise DataError(f"{line.where}: the {name} is empty.")
+    return Document(document, question, right, line.where)
+
+
+def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, Sequence[str]]:
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not JSON: {error}.") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: expected a JSON object, found {record!r}.")
+    document = _member(record, _DOCUMENT_KEYS, where)
+    question = record.get("question", "")
+    answers: Any = []
+    if with_answers:
+        answers = _member(record, _ANSWER_KEYS, where)
+        answers = [answers] if isinstance(answers, str) else answers
+    for name, value in (("document", document), ("question", question)):
+        if not isinstance(value, str):
+            raise DataError(f"{where}: {name} must be text; got {value!r}.")
+    if not isinstance(answers, list) or not all(isinstance(one, str) for one in answers):
+        raise DataError(f"{where}: answers must be a text or a list of texts; got {answers!r}.")
+    return document, question, answers
+
+
+def _member(record: dict[str, Any], keys: Sequence[str], where: str) -> Any:
+    for key in keys:
+        if key in record:
+            return record[key]
+    raise DataError(
+        f"{where}: expected the key {' or '.join(map(repr, keys))}; found "
+        f"{', '.join(map(repr, record)) or 'none'}."
+    )
+
+
+def _of_columns(
+    text: str, where: str, data: DocumentData, *, with_answers: bool
+) -> tuple[str, str, Sequence[str]]:
+    cells = text.split("\t")
+    last = max(data.document, data.question, data.answer if with_answers else 1)
+    if len(cells) < last:
+        raise DataError(
+            f"{where}: expected at least {last} columns, found {len(cells)}. The document is in "
+            f"column {data.document} (data.document), the answer in {data.answer} (data.answer)."
+        )
+    question = cells[data.question - 1] if data.question else ""
+    answers = [cells[data.answer - 1]] if with_answers else []
+    return cells[data.document - 1], question, answers
+
+
+def pairs_of(
+    documents: Sequence[Document], data: DocumentData, *, merge: bool = False
+) -> list[Pair]:
+    """What the model reads and what it is to say.
+
+    Args:
+        documents: With their answers.
+        data: What of a document is read.
+        merge: Whether there is one pair for each document with all its answers, not one for each
+            answer, as is best to learn from.
+    """
+    pairs = []
+    for document in documents:
+        source = source_of(document, data)
+        for answer in document.answers[: 1 if merge else None]:
+            pairs.append(Pair(source, answer, document.answers, document.where))
+    return pairs
+
+
+def source_of(document: Document, data: DocumentData) -> str:
+    """The question, if there is one, a separator, and what is read of the document.
+
+    Example:
+        >>> tale = "A king was old. He had a son. The son was called Hans."
+        >>> one = Document(tale, "How was the son called?", (), "tales.tsv:1")
+        >>> source_of(one, DocumentData(sentences=2))
+        'How was the son called? ‖ The son was called Hans. He had a son.'
+    """
+    text = document.text
+    if data.sentences is not None:
+        parts = sentences(text)
+        if document.question:
+            parts = by_overlap(parts, document.question)
+        joint = " " if any(" " in part for part in parts) else ""
+        text = joint.join(parts[: data.sentences])
+    return f"{document.question} {SEPARATOR} {text}" if document.question else text
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text.
+
+    Example:
+        >>> sentences("He ran. 'Stop!' she said. Why?")
+        ['He ran.', "'Stop!'", 'she said.', 'Why?']
+        >>> sentences("国王很伤心。他走了！")
+        ['国王很伤心。', '他走了！']
+    """
+    return [part for part in _SENTENCE_END.split(text) if part]
+
+
+def by_overlap(parts: Sequence[str], question: str) -> list[str]:
+    """Sentences by the words they share with a question, most first; the rarer, the more.
+
+    A word counts ``log((n + 1) / n_w)``, where n_w of the n sentences hold it.
+    """
+    held = [set(words(part)) for part in parts]
+    counts = Counter(word for each in held for word in each)
+    asked = set(words(question))
+    worth = [
+        math.fsum(math.log((len(parts) + 1) / counts[word]) for word in sorted(asked & each))
+        for each in held
+    ]
+    return [parts[place] for place in sorted(range(len(parts)), key=lambda i: -worth[i])]
+
+
+def cut_to(text: str, tokenizer: Tokenizer, longest: int) -> str:
+    """The text, or so many tokens of it from its beginning."""
+    if len(text.encode()) <= longest:  # no token is less than a byte
+        return text
+    pieces = tokenizer.pieces(text)
+    return text if len(pieces) <= longest else text[: pieces[longest - 1].end]
+
+
+def hold_out(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+    """The documents to train on and those to validate on: no text is among both."""
+    held_out = set(evenly(list(dict.fromkeys(one.text for one in documents)), unit="documents"))
+    train = [one for one in documents if one.text not in held_out]
+    return train, [one for one in documents if one.text in held_out]
+
+
+def baselines(documents: Sequence[Document]) -> dict[str, list[str]]:
+    """Answers that take no model, by how they are made: sentences of the documents."""
+    cut = [sentences(document.text) for document in documents]
+    found = {"the first sentence": [parts[0] for parts in cut]}
+    if any(document.question for document in documents):
+        found["the sentence that shares most words with the question"] = [
+            _most_shared(parts, document.question)
+            for parts, document in zip(cut, documents, strict=True)
+        ]
+    return found
+
+
+def _most_shared(parts: Sequence[str], question: str) -> str:
+    asked = set(words(question))
+    return max(parts, key=lambda part: len(asked & set(words(part))))
