@@ -33,6 +33,8 @@ class DecodingOptions:
         diversity: With --groups: how strongly they do; try 0.5.
         minimum_bayes_risk: Take the output most like all others of so many candidates, in a beam or
             drawn: --method sample --minimum-bayes-risk 16.
+        max_tokens: Language models: how much to write after a prompt.
+        one_line: Language models: stop where a line ends.
     """
 
     method: Literal["beam", "greedy", "sample"] | None = None
@@ -52,6 +54,8 @@ class DecodingOptions:
     groups: int | None = None
     diversity: float | None = None
     minimum_bayes_risk: int | None = None
+    max_tokens: int | None = None
+    one_line: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """What was said, by the names of ``[decoding]``."""

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, progress_bar, say
 from regard.cli.scoring import score_lines
@@ -41,7 +42,8 @@ def predict(
 
     Reads a file, or stdin; an empty line stays an empty line. A line longer than the model was
     trained on is translated in parts, and a note on stderr says so. A run that labels or tags
-    answers with the label and its probability, or with word/tag.
+    answers with the label and its probability, or with word/tag. A language model goes on with each
+    line, as it writes; with --score it says how surprising the line is, in nats a token.
 
     Args:
         run: The run folder.
@@ -65,8 +67,16 @@ def predict(
     from regard.inference.numbers import numbers_of
     from regard.text.lines import text_suffix
 
+    if is_run_of_language_model(run) and not score:
+        if attention:
+            raise SettingError(
+                "--attention must be left out for a language model; see regard look."
+            )
+        continue_lines(run, file, decoding, n_best=n_best, output_format=output_format)
+        return
     if is_run_of_job(run):
-        given: dict[str, object] = {"--attention": attention, "--score": score}
+        is_scored = score and not is_run_of_language_model(run)
+        given: dict[str, object] = {"--attention": attention, "--score": is_scored}
         given |= {"--n-best": n_best, **decoding.flags()}
         predict_run_of_job(
             run, file, output_format=output_format, on_bad_line=on_bad_line, given=given

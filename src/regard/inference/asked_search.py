@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from regard.decoding import (
     CoveragePenalty,
     Diverse,
+    Draw,
     Hypothesis,
     NoRepeatedNgrams,
     Prefix,
@@ -24,6 +25,7 @@ from regard.decoding import (
     greedy,
     minimum_bayes_risk,
     sample,
+    stream,
 )
 from regard.errors import SettingError
 from regard.inference.avoiding import AvoidWords
@@ -98,6 +100,7 @@ class AskedSearch:
         sources: Int[Tensor, " B"] | None = None,
         is_asked: Sequence[bool] | None = None,
         longest: int | None = None,
+        end: int = EOS_ID,
     ) -> list[list[Found]]:
         """The ``n_best`` answers of each sentence, best first; samples in the order drawn.
 
@@ -109,6 +112,7 @@ class AskedSearch:
             sources: Lengths of the sources, which a coverage penalty asks for.
             is_asked: Which sentences the prefix and the required words are for; None is all.
             longest: Beyond which the model has no positions.
+            end: The token that ends an answer.
         """
         decoding, count = self.decoding, len(limits)
         asked = [True] * count if is_asked is None else list(is_asked)
@@ -120,11 +124,11 @@ class AskedSearch:
         options: dict[str, Any] = {
             "batch_size": count,
             "bos_id": BOS_ID,
-            "eos_id": EOS_ID,
+            "eos_id": end,
             "max_lengths": limits,
             "length_penalty": decoding.length_penalty,
             "min_length": decoding.min_length,
-            "forbidden": FORBIDDEN,
+            "forbidden": [token for token in FORBIDDEN if token != end],
             "rules": self._rules(asked),
         }
         wanted = self._candidates
@@ -150,6 +154,43 @@ class AskedSearch:
         options["ranking"] = self._ranking(asked)
         found = beam(step, state, beam_size=decoding.beam_size, n_best=wanted, **options)
         return [self._chosen(each) for each in found]
+
+    def tokens(
+        self, step: Any, state: Any, *, limit: int, seed: str, end: int = EOS_ID
+    ) -> Iterator[int]:
+        """The tokens of one answer as they are chosen, those of ``answers``; no beam can.
+
+        Args:
+            step: See ``answers``, as the others.
+            state: The state before the first token, of one row.
+            limit: Most tokens of the answer.
+            seed: A text: a sample is a function of it and of ``seed``.
+            end: The token that ends the answer, which is not given.
+        """
+        decoding, draw = self.decoding, None
+        if decoding.method == "sample":
+            number = torch.tensor([_number(seed, decoding.seed)], dtype=torch.long)
+            draw = Draw(
+                seeds=number,
+                temperature=decoding.temperature,
+                top_k=decoding.top_k,
+                top_p=decoding.top_p,
+            )
+        given = max(len(self._prefix), decoding.min_length) + 1
+        for chosen in stream(
+            step,
+            state,
+            batch_size=1,
+            bos_id=BOS_ID,
+            eos_id=end,
+            max_lengths=max(limit, given),
+            draw=draw,
+            min_length=decoding.min_length,
+            forbidden=[token for token in FORBIDDEN if token != end],
+            rules=self._rules([True]),
+        ):
+            if chosen.token != end:
+                yield chosen.token
 
     @property
     def _candidates(self) -> int:

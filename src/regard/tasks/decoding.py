@@ -41,6 +41,8 @@ class DecodingConfig:
             takes the likeliest.
         seed: Sample only: other seeds draw other answers. The same text gets the same answer in
             any company.
+        max_tokens: Language models only: tokens written after each prompt.
+        one_line: Language models only: whether to stop where a line ends.
         max_ratio: Longest output as a multiple of the source's tokens, ten tokens added.
         batch_tokens: Source tokens translated at once, beam included.
     """
@@ -63,6 +65,8 @@ class DecodingConfig:
     diversity: float = 0.5
     minimum_bayes_risk: int | None = None
     seed: int = 0
+    max_tokens: int = 200
+    one_line: bool = False
     max_ratio: float = 2.0
     batch_tokens: int = 16384
 
@@ -70,6 +74,7 @@ class DecodingConfig:
         choose("method", self.method, _USED_BY)
         check_at_least("beam_size", self.beam_size, 1, cure="Use 1 for greedy search.")
         check_at_least("n_best", self.n_best, 1)
+        check_at_least("max_tokens", self.max_tokens, 1)
         check_at_least("groups", self.groups, 1)
         for name in ("length_penalty", "coverage_penalty", "min_length", "diversity", "max_ratio"):
             check_at_least(name, getattr(self, name), 0)

@@ -16,6 +16,7 @@ from regard.checks import check_at_least, check_fraction
 from regard.errors import DataError, SettingError
 from regard.models import LANGUAGE_MODELS
 from regard.tasks.job import Table
+from regard.tasks.kneser_ney import KneserNey
 from regard.tasks.recipe import Recipe
 from regard.text import (
     EOS_ID,
@@ -304,17 +305,21 @@ class LanguageModelling:
     def baselines(
         self, train: Sequence[Passage], examples: Sequence[Passage]
     ) -> dict[str, list[Surprise]]:
-        """Every token by its frequency in training, one count added."""
+        """Every token by its frequency in training, and after the few before it, by Kneser-Ney."""
         size = self.tokenizer.vocab_size
-        counts = np.ones(size)
-        for passage in train:
-            counts += np.bincount(self._ids(passage)[1:], minlength=size)
+        known = np.concatenate([self._ids(passage)[1:] for passage in train])
+        counts = 1 + np.bincount(known, minlength=size)
         cost = -np.log(counts / counts.sum())
-        found = []
-        for example in examples:
-            ids = self._ids(example)[1:]
-            found.append(Surprise(float(cost[ids].sum()), len(ids)))
-        return {"frequencies of single tokens": found}
+        longer = KneserNey(known, vocab_size=size)
+        every = [self._ids(example) for example in examples]
+        return {
+            "frequencies of single tokens": [
+                Surprise(float(cost[ids[1:]].sum()), len(ids) - 1) for ids in every
+            ],
+            f"Kneser-Ney, {longer.order} tokens": [
+                Surprise(-float(longer.log_probs(ids).sum()), len(ids) - 1) for ids in every
+            ],
+        }
 
     def tables(self, answers: Sequence[Surprise], examples: Sequence[Passage]) -> list[Table]:
         """None: the figures are means over one running text."""

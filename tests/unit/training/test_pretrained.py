@@ -6,7 +6,7 @@ import shutil
 import pytest
 import torch
 
-from regard.errors import Interrupted, RunError, SettingError
+from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference.labeller import Labeller
 from regard.tasks import recipe_from_table
 from regard.training import train
@@ -144,3 +144,28 @@ def test_a_saved_tokenizer_is_taken_as_it_is(home):
     )
     with pytest.raises(SettingError, match=r"tokenizer.type must be 'bpe', that of the tokenizer"):
         train_tokenizer([], other.tokenizer)
+
+
+def test_blanks_are_filled_in(tmp_path, toy):
+    text = [f"{a} and {a}." for _ in range(100) for a in ("cat", "dog", "road")]
+    (tmp_path / "text.txt").write_text("\n".join(text) + "\n", "utf-8")
+    table = {
+        "task": "masked_language_modelling",
+        "data": {"train": "text.txt", "context": 12, "rate": 0.2, "masking": "pieces"},
+        "tokenizer": {"type": "words"},
+        "model": {"model_dim": 16, "num_heads": 2, "num_layers": 1, "norm": "pre"},
+        "training": {
+            **{"updates": 120, "batch_tokens": 300, "learning_rate": 0.005, "warmup": 5},
+            **{"schedule": "constant", "label_smoothing": 0.0, "validate_every": 120},
+        },
+    }
+    train(recipe_from_table(table, folder=tmp_path), tmp_path / "run", reporter=toy.Recorder())
+    labeller = Labeller.load(tmp_path / "run")
+    first, second = labeller.predict(["dog [MASK] dog.", {"text": "cat and <mask>"}])
+    assert first.likeliest[0][0][0] == "and"
+    best = second.likeliest[0][0][0]
+    assert best in {"cat", "dog", "road"}
+    assert second.text().startswith(f"{best}/")
+    assert second.to_dict()["blanks"][0][0]["piece"] == best
+    with pytest.raises(DataError, match=r"record 1: text must have a blank to fill in, \[MASK\]"):
+        labeller.predict(["dog and dog."])

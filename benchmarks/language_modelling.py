@@ -1,0 +1,259 @@
+"""Language models: characters beside nanoGPT, books and the Brown corpus beside n-grams.
+
+    python -m benchmarks.language_modelling --work FOLDER --nanogpt FOLDER [STAGE ...]
+
+Stages, each of which leaves a file in ``--work`` and is not done again while that is there:
+
+- ``losses``: nanoGPT's CPU recipe (4 layers, 128 wide, context 64, batch 12, 2,000 iterations) by
+  its own script, and two recipes of ours on the same characters: ``language-model-characters``,
+  which has its settings, and ``language-model-characters-fast``, with rotary positions and Muon.
+  The loss is over the *whole* validation part, in the same windows, asked of each side's own model.
+- ``speed``: milliseconds of an iteration of the three, 300 at a time, in turn; the first ten and
+  all validation left out. The machine should be idle: two minutes.
+- ``words``: subword models of ``gutenberg-books`` and ``brown``, a Transformer and an LSTM, for
+  the same CPU minutes, beside interpolated Kneser-Ney on the same tokens.
+- ``gpu``: nanoGPT's larger setting (6 layers, 384 wide, context 256, 5,000 iterations), theirs
+  alone, for a machine with a GPU; never part of the others.
+
+The record is written once the first three are there.
+"""
+
+import argparse
+import gzip
+import json
+import statistics
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import measuring
+from benchmarks.equal_budgets import _cpu_clock as cpu_clock
+from benchmarks.measuring import Figure, Spread
+from benchmarks.peers import nanogpt, processes
+from regard.inference.job_evaluation import evaluate_job
+from regard.tasks import recipe_from_table
+from regard.training import train
+
+SAME, FAST = "language-model-characters", "language-model-characters-fast"
+OURS = "benchmarks.peers.regard_characters"
+UPDATES = {SAME: 2000, FAST: 400}
+TIMED, ROUNDS, SETTLING = 300, 2, 10
+CORPORA = {"gutenberg-books": "gutenberg", "brown": "brown"}
+MODELS: dict[str, dict[str, Any]] = {
+    "Transformer": {
+        "type": "decoder",
+        "model_dim": 192,
+        "num_heads": 6,
+        "num_layers": 3,
+        "ffn_dim": 768,
+        "dropout": 0.1,
+        "positions": "rotary",
+    },
+    "LSTM": {"type": "recurrent", "cell": "lstm", "embed_dim": 192, "hidden_dim": 512},
+}
+
+
+def main() -> None:
+    """Go through the stages asked for, and write the record when all are there."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stages", nargs="*", default=["losses", "speed", "words"])
+    parser.add_argument("--work", type=Path, required=True, help="folder outside the repository")
+    parser.add_argument("--nanogpt", type=Path, help="folder of its scripts")
+    parser.add_argument("--minutes", type=float, default=3, help="CPU minutes of each word model")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    given = parser.parse_args()
+    before = measuring.machine()
+    given.work.mkdir(parents=True, exist_ok=True)
+    stages: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+        "losses": losses,
+        "speed": speed,
+        "words": words,
+        "gpu": gpu,
+    }
+    for name in given.stages:
+        path = given.work / f"{name}.json"
+        if not path.exists():
+            found = stages[name](given)
+            path.write_text(json.dumps({"machine": before, **found}, indent=1), "utf-8")
+        print(path.read_text("utf-8")[:2000])
+    done = {name: given.work / f"{name}.json" for name in ("losses", "speed", "words")}
+    if given.dry or not all(path.exists() for path in done.values()):
+        return
+    write({name: json.loads(path.read_text("utf-8")) for name, path in done.items()}, before)
+
+
+def losses(given: argparse.Namespace) -> dict[str, Any]:
+    """Each side trained to its end, and its loss."""
+    home, text = _texts(given)
+    iterations = int(nanogpt.CPU_FLAGS["max_iters"])
+    nanogpt.train(home, nanogpt.CPU_FLAGS, iterations=iterations, threads=given.threads)
+    theirs = processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)
+    found: dict[str, Any] = {"nanoGPT": {"updates": iterations, "loss": theirs["loss"]}}
+    for name, updates in UPDATES.items():
+        ours = _ours(name, text, given, run=f"run-{name}", updates=updates)
+        found[name] = {"updates": updates, **ours, "milliseconds": None}
+        print(name, ours["loss"])
+    return found
+
+
+def speed(given: argparse.Namespace) -> dict[str, Any]:
+    """The median milliseconds of an iteration of each side, round by round."""
+    home, text = _texts(given)
+
+    def theirs() -> float:
+        found = nanogpt.train(home, nanogpt.CPU_FLAGS, iterations=TIMED, threads=given.threads)
+        return statistics.median(found["milliseconds"][SETTLING:])
+
+    def ours(name: str) -> float:
+        run = f"timed-{name}-{len(list(given.work.glob('timed-*')))}"
+        found = _ours(name, text, given, run=run, updates=TIMED)
+        return statistics.median(found["milliseconds"][SETTLING:])
+
+    sides = {"nanoGPT": theirs, SAME: lambda: ours(SAME), FAST: lambda: ours(FAST)}
+    samples = measuring.alternate(sides, ROUNDS)
+    return {
+        "milliseconds": {name: Spread.of(each).table() for name, each in samples.items()},
+        "threads": given.threads,
+    }
+
+
+def words(given: argparse.Namespace) -> dict[str, Any]:
+    """Subword models of two corpora, beside n-grams."""
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {"minutes": given.minutes}
+    for folder, name in CORPORA.items():
+        found[name] = {}
+        for kind, model in MODELS.items():
+            table = word_table(measuring.corpora() / folder, model, given.minutes)
+            with cpu_clock():
+                trained = train(recipe_from_table(table), given.work / f"{name}-{kind.lower()}")
+            job = trained.predictor.job
+            known, test = job.read(job.recipe, "train"), job.read(job.recipe, "test")
+            report = evaluate_job(trained.predictor, test, known if kind == "LSTM" else ())
+            found[name][kind] = {figure.name: figure.value for figure in report.figures} | {
+                "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
+                "updates": trained.summary["updates"],
+                "tokens": trained.summary["target_tokens"],
+            }
+            found[name] |= report.baselines
+            print(name, kind, found[name])
+    return found
+
+
+def word_table(home: Path, model: Mapping[str, Any], minutes: float) -> dict[str, Any]:
+    """The recipe of one model of one corpus; all but the model is the same."""
+    return {
+        "task": "language_modelling",
+        "data": {
+            "train": [str(home / "train.txt.gz")],
+            "valid": [str(home / "valid.txt")],
+            "test": [str(home / "test.txt")],
+            "context": 128,
+            "overlap": 64,
+        },
+        "tokenizer": {"type": "bpe", "vocab_size": 4000},
+        "model": dict(model),
+        "training": {
+            "minutes": minutes,
+            "batch_tokens": 2048,
+            "optimizer": "muon",
+            "learning_rate": 5e-3,
+            "schedule": "linear",
+            "warmup": 50,
+            "weight_decay": 0.05,
+            "clip_norm": 1.0,
+            "label_smoothing": 0.0,
+            "validate_every": 1000,
+            "keep": 1,
+        },
+    }
+
+
+def gpu(given: argparse.Namespace) -> dict[str, Any]:
+    """The larger setting of nanoGPT on a GPU: the loss to compare with."""
+    home, _ = _texts(given)
+    nanogpt.train(home, nanogpt.GPU_FLAGS, iterations=5000, threads=given.threads)
+    return {"nanoGPT": processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)}
+
+
+def write(found: Mapping[str, Any], started_on: Mapping[str, Any]) -> None:
+    """The record of all stages."""
+    loss = {name: found["losses"][name]["loss"] for name in ("nanoGPT", SAME, FAST)}
+    pace = found["speed"]["milliseconds"]
+
+    def share(name: str) -> Spread:
+        ratio = measuring.paired_ratio(pace[name]["samples"], pace["nanoGPT"]["samples"])
+        updates = UPDATES[name] / found["losses"]["nanoGPT"]["updates"]
+        return Spread.of(each * updates for each in ratio.samples)
+
+    figures = [
+        Figure(
+            what=f"Tiny Shakespeare, {title}: loss of the whole validation part / training time",
+            ours=f"{loss[name]:.3f} / {share(name).median:.2f} ×",
+            beside=f"nanoGPT: {loss['nanoGPT']:.3f} / 1",
+            note=f"{UPDATES[name]:,} updates to its 2,000; {found['speed']['threads']} threads, "
+            f"±{100 * share(name).relative:.0f} %",
+        )
+        for name, title in ((SAME, "nanoGPT's CPU recipe"), (FAST, "our own recipe"))
+    ]
+    minutes = found["words"]["minutes"]
+    for folder, name in CORPORA.items():
+        each = found["words"][name]
+        beside = next(label for label in each if label.startswith("Kneser-Ney"))
+        figures.append(
+            Figure(
+                what=f"{folder}, bits per byte of the test part: Transformer / LSTM",
+                ours=" / ".join(f"{each[kind]['bits per byte']:.3f}" for kind in MODELS),
+                beside=f"{beside}: {each[beside]['bits per byte']:.3f}",
+                note=f"{minutes:g} CPU minutes each, 4,000 subwords",
+            )
+        )
+    measuring.write_record(
+        "language_modelling",
+        title="Language models of characters and of subwords",
+        figures=figures,
+        details={
+            **found,
+            "time beside nanoGPT": {name: share(name).table() for name in (SAME, FAST)},
+            "nanoGPT's flags": nanogpt.CPU_FLAGS,
+            "words recipe": word_table(Path("$REGARD_DATA"), MODELS["Transformer"], minutes),
+        },
+        packages=("torch", "numpy"),
+        started_on=started_on,
+    )
+
+
+def _texts(given: argparse.Namespace) -> tuple[Path, Path]:
+    """Where nanoGPT works, and the two parts of the text as files."""
+    if given.nanogpt is None:
+        raise SystemExit("--nanogpt must name a folder with nanoGPT's train.py")
+    home, folder = given.work / "nanogpt", given.work / "characters"
+    with gzip.open(measuring.corpora() / "tinyshakespeare" / "input.txt.gz", "rt") as file:
+        text = file.read()
+    nanogpt.prepare(given.nanogpt, home, text)
+    folder.mkdir(exist_ok=True)
+    for name, part in zip(("train", "valid"), nanogpt.parts(text), strict=True):
+        (folder / f"{name}.txt").write_text(part, "utf-8")
+    return home.resolve(), folder.resolve()
+
+
+def _ours(
+    name: str, text: Path, given: argparse.Namespace, *, run: str, updates: int
+) -> dict[str, Any]:
+    return processes.answer(
+        OURS,
+        name,
+        *("--text", text),
+        *("--run", (given.work / run).resolve()),
+        *("--updates", updates),
+        threads=given.threads,
+    )
+
+
+if __name__ == "__main__":
+    main()

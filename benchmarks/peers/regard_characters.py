@@ -1,0 +1,108 @@
+"""regard's side of the character models: a shipped recipe trained, and its loss.
+
+    python -m benchmarks.peers.regard_characters RECIPE --text FOLDER --run RUN --updates 300
+
+prints one JSON line: the milliseconds of every update (data, forward, backward and optimizer;
+validation left out) and the mean loss over the whole validation part, in nats a character.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.peers.windows import whole_loss
+from regard.cli.recipes import packaged_recipe
+from regard.tasks import read_recipe
+from regard.text import EOS_ID
+from regard.training import train
+
+
+class Clock:
+    """A reporter that notes when updates end, and says nothing."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def started(self, facts: Sequence[str]) -> None:
+        """Nothing to note."""
+
+    def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:
+        """The loop begins."""
+        self.ends.append(time.perf_counter())
+        return nullcontext()
+
+    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
+        """Note the time."""
+        self.ends.append(time.perf_counter())
+
+    def validated(self, *told: Any, **more: Any) -> None:
+        """Nothing to note."""
+
+    def resumed(self, update: int) -> None:
+        """Nothing to note."""
+
+    def interrupted(self, path: Path, update: int) -> None:
+        """Nothing to note."""
+
+    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
+        """Nothing to note."""
+
+    @property
+    def milliseconds(self) -> list[float]:
+        """Of every update but the first."""
+        pairs = zip(self.ends[1:], self.ends[2:], strict=False)
+        return [round(1000 * (end - start), 3) for start, end in pairs]
+
+
+def measure(
+    recipe: str, text: Path, run: Path, *, updates: int, settings: Sequence[str]
+) -> dict[str, Any]:
+    """Train a recipe on ``train.txt`` of a folder, and ask for the loss of its ``valid.txt``."""
+    files = [f"data.train={text / 'train.txt'}", f"data.valid={text / 'valid.txt'}"]
+    lengths = [f"training.updates={updates}", f"training.validate_every={updates}"]
+    made = read_recipe(packaged_recipe(recipe), [*files, *lengths, *settings])
+    clock = Clock()
+    trained = train(made, run, reporter=clock)
+    model, tokenizer = trained.predictor.model.eval(), trained.predictor.job.tokenizer
+    letters = (text / "valid.txt").read_text("utf-8")
+    known = {letter: tokenizer.encode(letter) for letter in set(letters) - {"\n", " "}}
+    # A space alone is no text; between others it is a token.
+    known |= {"\n": [EOS_ID], " ": tokenizer.encode("a a")[1:2]}
+    ids = torch.tensor([known[letter][0] for letter in letters])
+    return {
+        "milliseconds": clock.milliseconds,
+        "loss": whole_loss(lambda read: model.project(model(read)), ids, context=made.data.context),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "training": dict(made.training),
+    }
+
+
+def main() -> None:
+    """Read the arguments and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("recipe")
+    parser.add_argument("--text", type=Path, required=True, help="folder of the two parts")
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--updates", type=int, required=True)
+    parser.add_argument("--set", dest="settings", action="append", default=[])
+    parser.add_argument("--threads", type=int, default=2)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    found = measure(
+        given.recipe,
+        given.text.resolve(),
+        given.run,
+        updates=given.updates,
+        settings=given.settings,
+    )
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
