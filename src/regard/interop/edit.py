@@ -13,9 +13,9 @@ from regard.attention import Mask, Seen, where
 from regard.attention.observing import Edit, current_editor, editing
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.inside import Site, reached, site_of
+from regard.interop.inside import Passage, Site, is_in_backward, reached, site_of
 from regard.interop.progress import Progress
-from regard.interop.watch import KINDS, check_model
+from regard.interop.watch import KINDS, check_model, check_seen
 
 AnswerT = TypeVar("AnswerT")
 # Places or numbers: one, some, a span, or None for all.
@@ -61,6 +61,7 @@ class Edits:
         self._changes: list[_Planned] = []
         self._progress = Progress()
         self._is_on = True
+        self.passage = Passage()
         self._sites: set[tuple[str, int]] = set()
 
     def mute(self, layer: Places, head: Places = None, *, kind: str | None = None) -> None:
@@ -144,9 +145,22 @@ class Edits:
 
     def edit(self, seen: Seen) -> Edit | None:
         """What becomes of one call of ``attend``."""
+        if not self.passage.is_ours():
+            return None
         site = site_of(seen)
+        is_again = self.passage.attended(seen, site)
         N, M = seen.query.shape[-2], seen.key.shape[-2]
-        start = self._progress.start_of((site.kind, site.layer, site.name), N, site.first)
+        if is_in_backward():  # of a checkpoint, which computes a forward again
+            layer, start = site.layer, site.first if site.kind == "decoder" else 0
+        else:
+            layer, start = self._progress.place_of(
+                (site.kind, site.layer, site.name),
+                N,
+                site.first,
+                forward=self.passage.forwards,
+                is_again=is_again,
+            )
+        site = site._replace(layer=layer)
         self._sites.add((site.kind, site.layer))
         changes = [planned.change for planned in self._changes if planned.is_for(site)]
         if not changes or not self._is_on:
@@ -173,8 +187,17 @@ class Edits:
 
         return Edit(mask, finish)
 
-    def finish(self) -> None:
-        """Raise SettingError if a change met nothing that it could have been for."""
+    def finish(self, model: nn.Module) -> None:
+        """Raise SettingError if a change met nothing that it could have been for, or not all."""
+        if self._changes and not self._sites:
+            check_seen(model, self.passage)
+        if self.passage.unseen and any(planned.is_for_all for planned in self._changes):
+            name, kind = next(iter(self.passage.unseen.items()))
+            raise SettingError(
+                "changes must be of attention that the engine computes; got one for all layers of "
+                f"{type(model).__name__}, whose {name} ({kind}) computes its own. Name a layer or "
+                "a kind."
+            )
         for planned in self._changes:
             if self._sites and not planned.meets(self._sites):
                 there = ", ".join(f"{kind} {layer}" for kind, layer in sorted(self._sites))
@@ -218,9 +241,9 @@ def edit(model: nn.Module) -> Iterator[Edits]:
         then = edits.edit(seen)
         return first if then is None else _one_after_the_other(first, then)
 
-    with reached(model), editing(ask):
+    with reached(model) as edits.passage, editing(ask):
         yield edits
-    edits.finish()
+    edits.finish(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +253,10 @@ class _Planned:
     change: Change
     layer: Places
     kind: str | None
+
+    @property
+    def is_for_all(self) -> bool:
+        return self.layer is None and self.kind is None
 
     def is_for(self, site: Site) -> bool:
         return self.meets({(site.kind, site.layer)})

@@ -44,10 +44,12 @@ class Call:
     """One call of a model's attention, for whoever watches or edits it.
 
     Attributes:
+        module: The attention module.
         place: Where in the model it is.
         lazy: The mask as the model made it, or None if it made a tensor or nothing.
     """
 
+    module: nn.Module
     place: Place
     lazy: LazyMask | None
 
@@ -156,7 +158,7 @@ def attention(
         "bias": bias,
         "weighting": Softmax(_sink(s_aux, query)),
     }
-    token = _call.set(Call(place, lazy))
+    token = _call.set(Call(module, place, lazy))
     try:
         with at(kind, place.layer):
             out = attend(query, key, value, dropout=dropout if module.training else 0.0, **given)

@@ -4,6 +4,8 @@ Hugging Face models say so in every call. For all others, modules are followed a
 and left.
 """
 
+import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Cover, Mask, Seen
-from regard.interop.hugging_face import current_call, is_hugging_face, pretrained, switched
+from regard.interop.hugging_face import current_call, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
 from regard.interop.places import place_of, settle
 from regard.layers import MultiHeadAttention
@@ -51,6 +53,74 @@ class _Entered(NamedTuple):
     is_of_two: bool
 
 
+class Passage:
+    """What a model does inside a block, as far as its modules tell.
+
+    Attributes:
+        forwards: How often the model, or a Hugging Face model in it, was called.
+        unseen: Names and classes of modules that attended by themselves, past the engine.
+        is_elsewhere: Whether the model was called in another thread, where nothing is seen.
+    """
+
+    def __init__(self, model: nn.Module | None = None) -> None:
+        self.forwards = 0
+        self._members = set() if model is None else {id(each) for each in model.modules()}
+        self.unseen: dict[str, str] = {}
+        self.is_elsewhere = False
+        self._thread = threading.get_ident()
+        self._calls = 0
+        self._begun: list[int] = []
+        self._last: tuple[int, Site, Seen] | None = None
+
+    def attended(self, seen: Seen, site: Site) -> bool:
+        """Note a call of ``attend``; whether it is the last one again, with other values.
+
+        Differential attention mixes two values by the same weights.
+        """
+        self._calls += 1
+        last, self._last = self._last, (self.forwards, site, seen)
+        if last is None or not last[0] == self.forwards > 0 or last[1][:3] != site[:3]:
+            return False
+        return _is_same(seen, last[2])
+
+    def is_ours(self) -> bool:
+        """Whether the call that is made now is the model's, as far as its modules tell."""
+        call, entered = current_call(), _entered.get()
+        if call is not None:
+            return id(call.module) in self._members
+        return not entered or id(entered[-1].module) in self._members
+
+    def begin(self, module: nn.Module, args: Any) -> None:
+        """A forward of the whole model begins."""
+        if torch.compiler.is_compiling():
+            return
+        if threading.get_ident() == self._thread:
+            self.forwards += 1
+        else:
+            self.is_elsewhere = True
+
+    def enter(self, module: nn.Module, args: Any) -> None:
+        """A module that attends begins."""
+        if self._is_followed():
+            self._begun.append(self._calls)
+
+    def leave(self, module: nn.Module, args: Any, output: Any) -> None:
+        """It ends: it has called the engine, or it attends by itself."""
+        if not self._is_followed() or not self._begun:
+            return
+        if self._begun.pop() == self._calls and output is not None:
+            self.unseen[place_of(module).name] = type(module).__name__
+
+    def _is_followed(self) -> bool:
+        """Whether what modules do now is seen: not what a graph does, nor another thread."""
+        if torch.compiler.is_compiling() or is_in_backward():
+            return False
+        return threading.get_ident() == self._thread
+
+
+# How classes of attention modules are called.
+_ATTENTION = re.compile(r"Attention\d?$")
+
 # What the first two arguments of ``MultiHeadAttention`` are called.
 _OF_OURS = ("states", "memory")
 
@@ -58,27 +128,39 @@ _entered: ContextVar[tuple[_Entered, ...]] = ContextVar("entered", default=())
 
 
 @contextmanager
-def reached(model: nn.Module) -> Iterator[None]:
+def reached(model: nn.Module) -> Iterator[Passage]:
     """Lets ``site_of`` know where in a model a call is made, inside the block.
 
     Hugging Face models are served by the engine meanwhile.
     """
     settle(model)
-    theirs = {id(module) for part in pretrained(model) for module in part.modules()}
+    parts, passage = pretrained(model), Passage(model)
+    theirs = {id(module) for part in parts for module in part.modules()}
     handles = []
     try:
         for module in model.modules():
             if id(module) not in theirs:
                 handles.append(module.register_forward_pre_hook(_enter, with_kwargs=True))
                 handles.append(module.register_forward_hook(_leave, always_call=True))
-        if is_hugging_face(model):
+        for part in {id(each): each for each in (model, *parts)}.values():
+            handles.append(part.register_forward_pre_hook(passage.begin))
+        for module in model.modules():
+            if _is_attention(module):
+                handles.append(module.register_forward_pre_hook(passage.enter))
+                handles.append(module.register_forward_hook(passage.leave, always_call=True))
+        if parts:
             with switched(model):
-                yield
+                yield passage
         else:
-            yield
+            yield passage
     finally:
         for handle in handles:
             handle.remove()
+
+
+def is_in_backward() -> bool:
+    """Whether gradients are being computed in this thread: torch has no public word for it."""
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 def site_of(seen: Seen) -> Site:
@@ -128,6 +210,27 @@ def _looks_back(seen: Seen) -> bool:
         return N == 1 < M
     tile = _bound(seen, seen.mask).tile(range(1), range(M - 1, M))
     return tile is Cover.NONE or (isinstance(tile, Tensor) and not bool(tile.any()))
+
+
+def _is_attention(module: nn.Module) -> bool:
+    """Whether a module attends itself, by the name of its class, and not through one inside it."""
+    named = [_ATTENTION.search(type(each).__name__) for each in module.modules()]
+    return bool(named[0]) and not any(named[1:])
+
+
+def _is_same(one: Seen, other: Seen) -> bool:
+    """Whether two calls have the same weights, by the memory of what they are made of."""
+    return (
+        one.mask is other.mask
+        and one.bias is other.bias
+        and one.score == other.score
+        and _is_memory(one.query, other.query)
+        and _is_memory(one.key, other.key)
+    )
+
+
+def _is_memory(one: Tensor, other: Tensor) -> bool:
+    return one.data_ptr() == other.data_ptr() != 0 and one.shape == other.shape
 
 
 def _enter(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 from torch import nn
 
@@ -25,8 +25,9 @@ class Place(NamedTuple):
     is_cross: bool
 
 
-# Filled for a whole model at once, read in every call of one of its modules.
-_places: "WeakKeyDictionary[nn.Module, Place]" = WeakKeyDictionary()
+# Filled for a whole model at once, read in every call of one of its modules; by their ids, which a
+# compiler can look up, for as long as they live.
+_places: dict[int, Place] = {}
 
 
 def settle(model: nn.Module) -> None:
@@ -37,12 +38,14 @@ def settle(model: nn.Module) -> None:
     for stack in stacks.values():
         for layer, (name, module) in zip(_layers([name for name, _ in stack]), stack, strict=True):
             is_cross = bool(_CROSS.search(".".join(name.lower().split(".")[-2:])))
-            _places[module] = Place(name, layer, is_cross)
+            if id(module) not in _places:
+                finalize(module, _places.pop, id(module), None)
+            _places[id(module)] = Place(name, layer, is_cross)
 
 
 def place_of(module: nn.Module) -> Place:
     """Where a module is in the model it was settled with; by itself, what it says of itself."""
-    found = _places.get(module)
+    found = _places.get(id(module))
     if found is None:
         layer = getattr(module, "layer_idx", None)
         found = Place("", layer if isinstance(layer, int) else -1, is_cross=False)

@@ -4,9 +4,9 @@ Nothing is kept of the N×M weights; outputs are those of the model.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -18,7 +18,14 @@ from regard.attention.summary import Summary
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.interop.hugging_face import is_hugging_face
-from regard.interop.inside import Site, counted_of, reached, site_of
+from regard.interop.inside import (
+    Passage,
+    Site,
+    counted_of,
+    is_in_backward,
+    reached,
+    site_of,
+)
 from regard.interop.progress import Key, Progress
 from regard.interop.record import Options, Queries, Record
 from regard.interop.torch_modules import EngineAttention
@@ -56,7 +63,7 @@ class Watch(Sequence[Watched]):
         self._progress, self._records = Progress(), dict[tuple[int, Key], Record]()
         self._layers: set[int] = set()
         self._counted: Tensor | None = None
-        self.is_called = False
+        self.passage = Passage()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -154,9 +161,23 @@ class Watch(Sequence[Watched]):
 
     def see(self, seen: Seen) -> None:
         """Add a call of ``attend``."""
+        if not self.passage.is_ours():
+            return
+        if is_in_backward():
+            return  # a checkpoint computes again what was seen in the forward
         site = site_of(seen)
+        is_again = self.passage.attended(seen, site)
+        layer, start = self._progress.place_of(
+            (site.kind, site.layer, site.name),
+            seen.query.shape[-2],
+            site.first,
+            forward=self.passage.forwards,
+            is_again=is_again,
+        )
+        if is_again:
+            return
+        site = site._replace(layer=layer)
         key = (site.kind, site.layer, site.name)
-        start = self._progress.start_of(key, seen.query.shape[-2], site.first)
         self._layers.add(site.layer)
         chosen = self._options
         if chosen.layers is not None and site.layer not in chosen.layers:
@@ -168,11 +189,16 @@ class Watch(Sequence[Watched]):
         record.add(seen, (start, site.gone), self._counted_of(seen, site))
 
     def finish(self) -> None:
-        """Raise SettingError if the block saw nothing of what it was to see."""
-        if not self._layers and self.is_called:
+        """Raise SettingError if the block saw nothing of what it was to see, or not all."""
+        passage, chosen = self.passage, self._options
+        if not self._layers:
+            check_seen(self._model, passage)
+        if passage.unseen and chosen.layers is None and chosen.kinds is None:
+            name, kind = next(iter(passage.unseen.items()))
             raise SettingError(
                 "model must attend through regard or transformers' AttentionInterface; got "
-                f"{type(self._model).__name__}, none of whose attention could be seen."
+                f"{kind} at {name}, which computes its own, and {len(passage.unseen) - 1} others. "
+                "Say what else is to be seen: layers=, or kinds=."
             )
         unknown = set(self._options.layers or ()) - self._layers
         if unknown and self._layers:
@@ -282,14 +308,8 @@ def watch(
         with observe(_nobody):
             watched.see(seen)
 
-    def called(module: nn.Module, args: Any) -> None:
-        watched.is_called = True
-
-    with ExitStack() as stack:
-        stack.enter_context(reached(model))
-        stack.callback(model.register_forward_pre_hook(called).remove)
-        with observe(see):
-            yield watched
+    with reached(model) as watched.passage, observe(see):
+        yield watched
     watched.finish()
 
 
@@ -309,11 +329,24 @@ def check_model(model: nn.Module) -> None:
         )
 
 
+def check_seen(model: nn.Module, passage: Passage) -> None:
+    """Raise SettingError if a model was called and nothing of its attention was seen."""
+    if passage.is_elsewhere:
+        raise SettingError(
+            "model must be called in the thread of the block; got a call in another one."
+        )
+    if passage.forwards:
+        raise SettingError(
+            "model must attend through regard or transformers' AttentionInterface; got "
+            f"{type(model).__name__}, none of whose attention could be seen."
+        )
+
+
 def _numbers(name: str, given: Iterable[int] | int | None) -> tuple[int, ...] | None:
     if given is None:
         return None
-    numbers = (given,) if isinstance(given, int) else tuple(given)
-    if not numbers or not all(isinstance(n, int) and n >= 0 for n in numbers):
+    numbers = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not numbers or not all(type(n) is int and n >= 0 for n in numbers):
         raise SettingError(f"{name} must be whole numbers from 0; got {given!r}.")
     return numbers
 

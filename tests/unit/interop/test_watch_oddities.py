@@ -1,0 +1,263 @@
+"""Models that share layers, skip the engine, compute twice, are compiled or run elsewhere."""
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+import regard as rg
+from regard.errors import SettingError
+
+V = 23
+SMALL = {
+    "vocab_size": V,
+    "hidden_size": 12,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 7,
+}
+STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+def bert():
+    from transformers import BertConfig, BertModel
+
+    return BertModel(BertConfig(**SMALL, **STILL)).eval()
+
+
+def albert():
+    from transformers import AlbertConfig, AlbertModel
+
+    return AlbertModel(AlbertConfig(**SMALL, **STILL, embedding_size=5)).eval()
+
+
+def llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    return LlamaForCausalLM(LlamaConfig(**SMALL, num_key_value_heads=3))
+
+
+def long_t5():
+    from transformers import LongT5Config, LongT5Model
+
+    config = LongT5Config(
+        vocab_size=V, d_model=12, d_kv=4, d_ff=7, num_layers=2, num_heads=3, local_radius=3
+    )
+    return LongT5Model(config).eval()
+
+
+def ids(length=11):
+    return torch.randint(3, V, (2, length))
+
+
+def places(seen):
+    return [(each.kind, each.layer, each.call) for each in seen]
+
+
+def entropies(weights):
+    return -(weights * weights.clamp_min(1e-30).log()).sum(-1)
+
+
+@torch.no_grad()
+def test_one_module_that_is_all_layers_is_told_apart():
+    model, given = albert(), ids()
+    model.set_attn_implementation("eager")
+    expected = model(given, output_attentions=True).attentions
+    with rg.watch(model) as seen:
+        model(given)
+        model(given)
+    assert places(seen) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
+    for layer, weights in enumerate(expected):
+        assert_close(seen.summary(layer).entropy, entropies(weights), atol=1e-5, rtol=0)
+    with rg.edit(model) as edits:
+        edits.mute(1)
+        before, after = edits.compare(lambda: model(given, output_hidden_states=True).hidden_states)
+    same = [torch.equal(*states) for states in zip(before, after, strict=True)]
+    assert same == [True, True, False, False]
+
+
+@torch.no_grad()
+def test_a_layer_of_ones_own_that_is_repeated_is_told_apart_and_twins_are_two_passes():
+    class Repeated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.TransformerEncoderLayer(12, 3, 7, batch_first=True)
+
+        def forward(self, states):
+            for _ in range(3):
+                states = self.layer(states)
+            return states
+
+    class Twins(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = bert()
+
+        def forward(self, one, other):
+            return self.bert(one)[0].mean(1) - self.bert(other)[0].mean(1)
+
+    repeated = rg.use(Repeated().eval())
+    with rg.watch(repeated) as seen:
+        repeated(torch.randn(2, 5, 12))
+    assert places(seen) == [("encoder", layer, 0) for layer in range(3)]
+    with rg.watch(twins := Twins()) as seen:
+        twins(ids(), ids(5))
+    assert places(seen) == [("encoder", layer, call) for call in (0, 1) for layer in range(3)]
+    assert [each.summary.entropy.shape[-1] for each in seen] == [11] * 3 + [5] * 3
+
+
+@torch.no_grad()
+def test_the_same_weights_with_other_values_are_one_attention():
+    from transformers import DiffLlamaConfig, DiffLlamaModel
+
+    config = {**SMALL, "num_attention_heads": 4, "hidden_size": 16}
+    model = DiffLlamaModel(DiffLlamaConfig(**config, num_key_value_heads=2)).eval()
+    with rg.watch(model) as seen:
+        model(ids())
+    assert places(seen) == [("decoder", layer, 0) for layer in range(3)]
+
+
+@torch.no_grad()
+def test_attention_past_the_engine_is_refused_unless_the_rest_is_asked_for():
+    model = long_t5()
+    given = {"input_ids": ids(), "decoder_input_ids": ids(5)}
+
+    def look(**chosen):
+        with rg.watch(model, **chosen) as seen:
+            model(**given)
+        return seen
+
+    with pytest.raises(SettingError, match=r"got LongT5LocalAttention at encoder\.block\.0\."):
+        look()
+    assert {each.kind for each in look(kinds=("decoder", "cross"))} == {"decoder", "cross"}
+
+    def change(**chosen):
+        with rg.edit(model) as edits:
+            edits.mute(head=0, **chosen)
+            model(**given)
+
+    with pytest.raises(SettingError, match=r"LongT5LocalAttention\) computes its own\. Name a la"):
+        change(layer=None)
+    change(layer=None, kind="cross")
+
+
+def test_torchs_own_attention_beside_a_hugging_face_model_is_refused_until_it_is_served():
+    class Topped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = bert()
+            self.top = nn.MultiheadAttention(12, 3, batch_first=True)
+
+        def forward(self, given):
+            states = self.bert(given)[0]
+            return self.top(states, states, states, need_weights=False)[0]
+
+    def look(model):
+        with rg.watch(model) as seen:
+            model(ids())
+        return seen
+
+    model = Topped().eval()
+    with pytest.raises(SettingError, match="got MultiheadAttention at top, which computes its own"):
+        look(model)
+    assert len(look(rg.use(model))) == 4
+
+
+def test_a_model_without_attention_is_refused_by_edit_too():
+    model = nn.Linear(12, 12)
+
+    def change():
+        with rg.edit(model) as edits:
+            edits.mute(0)
+            model(torch.zeros(1, 12))
+
+    with pytest.raises(SettingError, match="got Linear, none of whose attention could be seen"):
+        change()
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_what_a_checkpoint_computes_again_is_seen_once(use_reentrant):
+    model, given = llama().train(), ids()
+
+    def gradient():
+        model.zero_grad()
+        model(given, labels=given).loss.backward()
+        return model.model.layers[0].self_attn.q_proj.weight.grad.clone()
+
+    expected = gradient()
+    with rg.edit(model) as edits:
+        edits.mute(1, 0)
+        muted = gradient()
+    model.gradient_checkpointing_enable({"use_reentrant": use_reentrant})
+    with rg.watch(model) as seen:
+        found = gradient()
+    assert_close(found, expected)
+    assert places(seen) == [("decoder", layer, 0) for layer in range(3)]
+    with rg.edit(model) as edits:
+        edits.mute(1, 0)
+        assert_close(gradient(), muted)
+    assert not torch.allclose(muted, expected)
+
+
+@torch.no_grad()
+def test_only_the_model_itself_is_watched_and_edited():
+    model, other, given = bert(), rg.use(bert()), ids()
+    expected = other(given)[0]
+    with rg.watch(model) as seen, rg.watch(other) as seen_of_other, rg.edit(model) as edits:
+        edits.mute(0)
+        model(given)
+        found = other(given)[0]
+    assert places(seen) == places(seen_of_other) == [("encoder", n, 0) for n in range(3)]
+    assert_close(found, expected, atol=0, rtol=0)
+
+
+@torch.no_grad()
+def test_a_call_in_another_thread_is_not_seen_and_that_is_said():
+    model, given = bert(), ids()
+
+    def elsewhere():
+        thread = threading.Thread(target=model, args=(given,))
+        thread.start()
+        thread.join()
+
+    def look():
+        with rg.watch(model):
+            elsewhere()
+
+    with pytest.raises(SettingError, match="must be called in the thread of the block"):
+        look()
+    with rg.watch(model) as seen:
+        model(given)
+        elsewhere()
+    assert places(seen) == [("encoder", layer, 0) for layer in range(3)]
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+@pytest.mark.filterwarnings("ignore")
+@torch.no_grad()
+def test_a_compiled_model_is_watched():
+    model, given = bert(), ids()
+    expected = model(given)[0]
+    compiled = torch.compile(model, backend="eager")
+    with rg.watch(model) as plain:
+        model(given)
+    for _ in range(2):
+        with rg.watch(compiled) as seen:
+            assert_close(compiled(given)[0], expected, atol=1e-5, rtol=0)
+        assert places(seen) == places(plain)
+        assert_close(seen.summary(2).received, plain.summary(2).received, atol=1e-4, rtol=0)
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("heads", 1.5), ("heads", True), ("layers", "1"), ("layers", [0, False])]
+)
+def test_numbers_must_be_whole(name, given):
+    with (
+        pytest.raises(SettingError, match=rf"{name} must be whole numbers from 0; got"),
+        rg.watch(bert(), **{name: given}),
+    ):
+        pass
