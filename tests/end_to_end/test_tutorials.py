@@ -1,0 +1,99 @@
+"""The tutorials are run from top to bottom, and print what they say they print."""
+
+import io
+import re
+import shlex
+import shutil
+from contextlib import redirect_stdout
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
+NAMES = sorted(file.name for file in FOLDER.glob("*.md"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def text_of(name: str) -> str:
+    return (FOLDER / name).read_text("utf-8")
+
+
+def blocks(name: str) -> list[tuple[str, str]]:
+    return BLOCK.findall(text_of(name))
+
+
+@pytest.fixture
+def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the run that ``regard demo`` would have left."""
+    shutil.copytree(run, tmp_path / "regard-demo")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def check(said: str, expected: str) -> None:
+    flags = ELLIPSIS | NORMALIZE_WHITESPACE
+    assert OutputChecker().check_output(expected, said, flags), f"{expected}\n--- but said\n{said}"
+
+
+def run_commands(block: str, regard) -> None:
+    """Each line after ``$`` is run; what follows it is its output."""
+    for part in block.split("$ ")[1:]:
+        line, _, expected = part.partition("\n")
+        said, _, command = line.rpartition("|")
+        words = shlex.split(command)
+        assert words.pop(0) == "regard"
+        stdin = shlex.split(said)[1].encode() + b"\n" if said else b""
+        done = regard(*words, stdin=stdin)
+        assert done.code == 0, done
+        if expected.strip():
+            check(done.out, expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tutorial_does_what_it_says(name: str, regard, home: Path) -> None:
+    names: dict[str, object] = {}
+    said = ""
+    for kind, content in blocks(name):
+        if kind == "python":
+            out = io.StringIO()
+            with redirect_stdout(out):
+                exec(compile(content, name, "exec"), names)
+            said = out.getvalue()
+        elif kind == "text":
+            check(said, content)
+        elif kind == "toml":
+            file = content.partition("\n")[0].removeprefix("# ")
+            (home / file).write_text(content, "utf-8")
+        else:
+            assert kind == "console"
+            run_commands(content, regard)
+
+
+def test_a_wrong_output_would_be_found() -> None:
+    check("a  1.23\nb\n", "a 1...\nb\n")
+    with pytest.raises(AssertionError, match="but said"):
+        check("a\n", "b\n")
+
+
+def test_each_is_there_in_both_languages_with_the_same_code() -> None:
+    english = [name for name in NAMES if not name.endswith(".zh.md")]
+    assert [name.replace(".md", ".zh.md") for name in english] == [
+        name for name in NAMES if name not in english
+    ]
+    assert len(english) == 4
+    for name in english:
+        kinds, others = ([kind for kind, _ in blocks(each)] for each in (name, _chinese(name)))
+        assert kinds == others
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_and_pictures_are_there(name: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", text_of(name)):
+        assert (FOLDER / target).is_file(), target
+
+
+def _chinese(name: str) -> str:
+    return name.replace(".md", ".zh.md")
