@@ -67,8 +67,8 @@ def test_words_are_read_from_no_parts_where_the_model_asks_for_none():
 
 
 def test_parts_and_rare_words_are_dropped_in_training_alone():
-    job = job_of(sentence("ab|X ab|X cd|Y ef|Y"), drop_words=0.5, drop_parts=0.5)
-    encoded = job.encode([sentence("ab|X cd|Y ef|Y")] * 200)
+    job = job_of(sentence("ab|X ab|X cd|Y efg|Y"), drop_words=0.5, drop_parts=0.5)
+    encoded = job.encode([sentence("ab|X cd|Y efg|Y")] * 200)
     still = job.collate(encoded)
     assert still.words.ne(UNK_ID).all()
     assert still.parts.ne(UNK_ID).all()
