@@ -9,6 +9,7 @@ from regard.viewer.example import Token
 
 # How tokenizers write a space before a token: SentencePiece, and byte-level BPE.
 _SPACES = "▁Ġ"
+_CONTROLS = frozenset("\n\r\t")
 _CONTINUES = "##"  # BERT's sign of a piece that goes on from the one before
 _SIGN = re.compile(r"^(?:<[^<>\s]+>|\[[A-Z]+\])$")  # <s>, </s>, <|endoftext|>, [CLS]
 _UNSPACED = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
@@ -73,8 +74,10 @@ def text_of(given: "Text | Sequence[str]") -> Text:
 
 
 def _shown(piece: str, text: str, start: int, end: int) -> Token:
+    # A space is better known by the tokenizer's name for it; an end of a line is not.
     written = text[start:end]
-    return Token(text=written if written.strip() else piece, start=start, end=end)
+    is_told = bool(written.strip()) or bool(_CONTROLS.intersection(written))
+    return Token(text=written if is_told else piece, start=start, end=end)
 
 
 def _put_together(pieces: Sequence[str]) -> Text:

@@ -27,7 +27,7 @@ function create(host, context) {
   const { reader, point, say, choose } = context;
   const canvas = element("canvas", {
     tabindex: "0", class: "map", role: "application", "aria-roledescription": "matrix", onwheel: wheel, onpointermove: move,
-    onpointerdown: down, onpointerup: up, onpointerleave: () => point(null, false), ondblclick: (event) => zoomAt(STEP ** 2, event), onkeydown: key,
+    onpointerdown: down, onpointerup: up, onpointercancel: lost, onpointerleave: () => point(null, false), ondblclick: (event) => zoomAt(STEP ** 2, event), onkeydown: key,
   });
   const caption = element("p", { class: "caption" });
   const button = (text, title, onclick) => element("button", { type: "button", title, "aria-label": title, onclick }, text);
@@ -68,6 +68,7 @@ function create(host, context) {
   let shape = "";
   let place = { row: null, column: null };
   let grip = null; // where a drag began
+  const fingers = new Map(); // where each is that is down, by its number
   let tileTurn = 0;
 
   async function show(next) {
@@ -186,6 +187,7 @@ function create(host, context) {
 
   let settling = 0;
   function moved() {
+    canvas.style.touchAction = viewport.isWhole() ? "" : "none"; // the page scrolls where all is seen
     repaint();
     clearTimeout(settling);
     settling = setTimeout(() => choose({ zoom: viewport.isWhole() ? "" : viewport.save() }), 400);
@@ -200,11 +202,22 @@ function create(host, context) {
 
   function down(event) {
     canvas.setPointerCapture(event.pointerId);
-    grip = { x: event.clientX, y: event.clientY, isDrag: false };
+    fingers.set(event.pointerId, event);
+    grip = { x: event.clientX, y: event.clientY, isDrag: fingers.size > 1 };
+  }
+
+  // Two fingers: what is between them stays between them.
+  function pinch(event) {
+    const [middle, apart] = spanOf([...fingers.values()]);
+    fingers.set(event.pointerId, event);
+    const [next, wider] = spanOf([...fingers.values()]);
+    viewport.panBy(middle.clientX - next.clientX, middle.clientY - next.clientY);
+    zoomAt(wider / Math.max(1, apart), next);
   }
 
   function move(event) {
-    if (grip && event.buttons) {
+    if (fingers.size > 1 && fingers.has(event.pointerId)) pinch(event);
+    else if (grip && event.buttons) {
       const [x, y] = [grip.x - event.clientX, grip.y - event.clientY];
       if (!grip.isDrag && Math.hypot(x, y) < 4) return;
       grip = { x: event.clientX, y: event.clientY, isDrag: true };
@@ -215,7 +228,14 @@ function create(host, context) {
 
   function up(event) {
     if (grip && !grip.isDrag) point(surface.placeAt(event, viewport) ?? { row: null, column: null }, true);
-    grip = null;
+    lost(event);
+  }
+
+  // The finger that stays goes on as a drag from where it is.
+  function lost(event) {
+    fingers.delete(event.pointerId);
+    const [left] = fingers.values();
+    grip = left ? { x: left.clientX, y: left.clientY, isDrag: true } : null;
   }
 
   function key(event) {
@@ -290,6 +310,12 @@ function create(host, context) {
       ]),
     };
   }
+}
+
+/** The point between two fingers, as an event has one, and how far they are apart. */
+function spanOf([one, other]) {
+  const between = { clientX: (one.clientX + other.clientX) / 2, clientY: (one.clientY + other.clientY) / 2 };
+  return [between, Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY)];
 }
 
 function cellSays({ whole, tile, pooled }) {

@@ -100,5 +100,6 @@ export function figure(weight, digits = 4) {
 
 /** The text of a token without its marks, for a sentence about it. */
 export function nameOf(token) {
-  return token.text.replaceAll(/[▁Ġ]/g, " ").trim() || "space";
+  const text = token.text.replaceAll(/[▁Ġ]/g, " ").replaceAll(/\r?\n/g, "↵").replaceAll("\t", "⇥");
+  return text.trim() || "space";
 }

@@ -223,17 +223,27 @@ export function createSurface(canvas, margins) {
     return viewport.placeAt(x, y);
   }
 
-  /** The scene for a file: cells as an image, everything else as text. */
+  /** What is drawn in a box, whose corner is counted from the cells' own, as an image for a file. */
+  function part(left, top, width, height) {
+    const sharp = devicePixelRatio || 1;
+    const image = element("canvas", { width: Math.ceil(width * 2), height: Math.ceil(height * 2) });
+    const [x, y] = [left + margins.left, top + margins.top];
+    image.getContext("2d").drawImage(canvas, x * sharp, y * sharp, width * sharp, height * sharp, 0, 0, image.width, image.height);
+    return { image, at: [x, y, width, height] };
+  }
+
+  /** The scene for a file: cells and strips as images, everything else as text. */
   function picture(scene, place) {
     const { viewport, axes } = scene;
     const colours = inks();
-    const cellsOnly = element("canvas", { width: size.width * 2, height: size.height * 2 });
-    const other = cellsOnly.getContext("2d");
-    const sharp = devicePixelRatio || 1;
-    draw(scene, { row: null, column: null });
-    other.drawImage(canvas, margins.left * sharp, margins.top * sharp, size.width * sharp, size.height * sharp, 0, 0, size.width * 2, size.height * 2);
+    draw({ ...scene, hits: { rows: [], columns: [] } }, { row: null, column: null });
+    const shapes = [part(0, 0, size.width, size.height)];
+    if (scene.received) shapes.push(part(0, -GAP - STRIP, size.width, STRIP));
+    if (scene.entropy) shapes.push(part(size.width + GAP, 0, STRIP, size.height));
     draw(scene, place);
-    const shapes = [{ image: cellsOnly, at: [margins.left, margins.top, size.width, size.height] }];
+    const corner = { size: 11, fill: colours.quiet, anchor: "end" };
+    shapes.push({ ...corner, text: `${axes.called.columns} →`, at: [margins.left - 10, margins.top - GAP - STRIP - 16] });
+    shapes.push({ ...corner, text: `${axes.called.rows} ↓`, at: [margins.left - 10, margins.top - GAP - STRIP - 2] });
     const { rows, columns } = viewport.seen();
     const step = (pixelsOfCell) => Math.max(1, Math.ceil(LABEL / pixelsOfCell));
     const cut = (text) => ([...text].length > 16 ? `${[...text].slice(0, 15).join("")}…` : text);
@@ -241,7 +251,7 @@ export function createSurface(canvas, margins) {
       shapes.push({ text: cut(nameOf(axes.rows[row])), at: [margins.left - 8, margins.top + viewport.topOf(row + 0.5) + 4], size: 12, fill: colours.ink, anchor: "end" });
     }
     for (let column = Math.ceil(columns[0] / step(viewport.x())) * step(viewport.x()); column < columns[1]; column += step(viewport.x())) {
-      const at = [margins.left + viewport.leftOf(column + 0.5) + 4, margins.top - 8];
+      const at = [margins.left + viewport.leftOf(column + 0.5) + 4, margins.top - GAP - STRIP - 4];
       shapes.push({ text: cut(nameOf(axes.columns[column])), at, size: 12, fill: colours.ink, turn: -90 });
     }
     return { width: size.width + margins.left + margins.right, height: size.height + margins.top + margins.bottom, shapes };

@@ -9,15 +9,12 @@ export function createTexts(host, { point }) {
   const output = element("dd", {});
   const score = element("dd", { class: "score" });
   const scored = element("div", {}, element("dt", {}, "score"), score);
-  host.append(
-    element(
-      "dl",
-      { class: "texts" },
-      element("div", {}, element("dt", {}, "source"), source),
-      element("div", {}, element("dt", {}, "output"), output),
-      scored,
-    ),
-  );
+  const names = { source: element("dt", {}), output: element("dt", {}) };
+  const lines = {
+    source: element("div", {}, names.source, source),
+    output: element("div", {}, names.output, output),
+  };
+  host.append(element("dl", { class: "texts" }, lines.source, lines.output, scored));
   let spans = { source: [], output: [] };
   let map = null;
   let sides = null;
@@ -42,6 +39,12 @@ export function createTexts(host, { point }) {
       source: fill(source, example.source, example.source_tokens, languages.source),
       output: fill(output, example.output, example.output_tokens, languages.output),
     };
+    // A model that only reads, or only writes, has one text.
+    const isOne = !example.source_tokens.length || !example.output_tokens.length;
+    for (const side of ["source", "output"]) {
+      lines[side].hidden = !example[`${side}_tokens`].length;
+      names[side].textContent = isOne ? "text" : side;
+    }
     scored.hidden = example.score === null || example.score === undefined;
     score.textContent = scored.hidden ? "" : figure(example.score).replace("-", "−");
   }

@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 
-const MARKS = { "▁": "▁", "Ġ": "▁", " ": "␣", "\u00a0": "␣", "\n": "↵", "\t": "⇥" };
+const MARKS = { "▁": "▁", "Ġ": "▁", " ": "␣", "\u00a0": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };
 const SCRIPTS = [
   ["ja", /[\p{Script=Hiragana}\p{Script=Katakana}]/u],
   ["ko", /\p{Script=Hangul}/u],
@@ -26,7 +26,7 @@ export function languagesOf(example, data) {
 export function tokenLabel(token, language) {
   const isSign = token.start === token.end;
   const label = element("bdi", { class: isSign ? "token sign" : "token", lang: isSign ? "en" : language });
-  for (const part of token.text.split(/([▁Ġ \u00a0\n\t]+)/)) {
+  for (const part of token.text.split(/([▁Ġ \u00a0\n\r\t]+)/)) {
     if (part === "") continue;
     if (!(part[0] in MARKS)) label.append(part);
     else {
