@@ -11,7 +11,7 @@ from regard.cli.output import note
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
-    from regard.inference import Predictor
+    from regard.server.work import Served
 
 _NEEDED = ("fastapi", "uvicorn")
 
@@ -32,7 +32,8 @@ def serve(
     Example: `regard serve regard-demo`, then open http://127.0.0.1:8000
 
     `/docs` describes the routes, `/metrics` is for Prometheus. Requests that come at the same time
-    are translated together. SIGTERM or Ctrl-C answers what was accepted, then stops.
+    are answered together: runs of translation translate, others say labels, tags, spans. SIGTERM or
+    Ctrl-C answers what was accepted, then stops.
 
     Args:
         runs: The run folders; requests name them as the folders are named.
@@ -84,18 +85,20 @@ def _check_installed() -> None:
         )
 
 
-def _load(runs: Sequence[Path]) -> "dict[str, Predictor]":
+def _load(runs: Sequence[Path]) -> "dict[str, Served]":
     """The models by the names of their folders."""
+    from regard.cli.jobs import is_run_of_job
     from regard.inference import Predictor
+    from regard.inference.labeller import Labeller
 
     if not runs:
         raise SettingError("RUN must name a run folder; got nothing. Try: regard serve regard-demo")
-    predictors: dict[str, Predictor] = {}
+    predictors: dict[str, Served] = {}
     for run in runs:
         name = run.resolve().name
         if name in predictors:
             raise SettingError(
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
-        predictors[name] = Predictor.load(run)
+        predictors[name] = Labeller.load(run) if is_run_of_job(run) else Predictor.load(run)
     return predictors

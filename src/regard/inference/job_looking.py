@@ -59,23 +59,22 @@ def look_into_job(
     given = [texts] if isinstance(texts, str) else list(texts)
     if not given:
         raise DataError("texts must hold text to look at; got none.")
-    task = labeller.job.recipe.task
-    if task not in _SHOWN:
-        raise SettingError(
-            f"run must be of {', '.join(sorted(_SHOWN))} to be looked into; got one of {task}. "
-            "See regard evaluate --plot."
-        )
-    labeller.model.eval()
     examples = [
-        _look_at(labeller, text, f"text {number}", layers, heads)
+        look_at_text(labeller, text, f"text {number}", layers=layers, heads=heads)
         for number, text in enumerate(given, 1)
     ]
+    return job_document(labeller, examples, title=title)
+
+
+def job_document(
+    labeller: Labeller, examples: Sequence[Example], *, title: str | None = None
+) -> Document:
+    """Examples as one document, with what the page says of the model."""
     recipe = labeller.job.recipe
     parameters = sum(parameter.numel() for parameter in labeller.model.parameters())
-    first = examples[0]
     return Document(
-        title=_beginning(first) if title is None else title,
-        task=task.replace("_", " "),
+        title=_beginning(examples[0]) if title is None else title,
+        task=recipe.task.replace("_", " "),
         model=f"{recipe.model_type}, {parameters:,} parameters",
         examples=tuple(examples),
     )
@@ -92,14 +91,27 @@ class _Shown:
 
 
 @torch.no_grad()
-def _look_at(
+def look_at_text(
     labeller: Labeller,
     text: str,
-    where: str,
-    layers: Sequence[int] | None,
-    heads: Sequence[int] | None,
+    where: str = "text",
+    *,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
 ) -> Example:
+    """What the model says of one text, and what it looks at.
+
+    Raises:
+        DataError: The text is empty, or too long to be read at once; ``where`` it stands is said.
+        SettingError: The task has nothing to look at, or the model no such layer or head.
+    """
     job = labeller.job
+    if job.recipe.task not in _SHOWN:
+        raise SettingError(
+            f"run must be of {', '.join(sorted(_SHOWN))} to be looked into; got one of "
+            f"{job.recipe.task}. See regard evaluate --plot."
+        )
+    labeller.model.eval()
     example = job.request(text, where)
     (encoded,) = job.encode([example])
     calls: list[Seen] = []

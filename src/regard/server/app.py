@@ -24,7 +24,7 @@ from regard.server.requests import (
 from regard.server.service import ClientGoneError, Gone, Service
 
 _ABOUT = (
-    "Translations, and what the model looked at. Every refusal has one form: "
+    "Translations, labels and tags, and what the model looked at. Every refusal has one form: "
     '{"error": {"code", "message"}}.'
 )
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -78,13 +78,13 @@ def _add_work(app: FastAPI, service: Service) -> None:
 
     @app.post("/predict", **_takes(PredictRequest))
     async def predict(request: Request) -> Response:
-        """Translate one text or several; like requests share a batch."""
+        """Translate texts, or label and tag them; like requests share a batch."""
         asked = read_request(PredictRequest, await request.body())
         return _json(await service.predict(asked, _gone(request)))
 
     @app.post("/attention", **_takes(AttentionRequest))
     async def attention(request: Request) -> Response:
-        """What the model looks at when it translates a text: the viewer's document."""
+        """What the model says of a text, and what it looks at: the viewer's document."""
         asked = read_request(AttentionRequest, await request.body())
         found = await service.document(asked, _gone(request))
         return Response(found, media_type="application/json")

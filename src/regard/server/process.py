@@ -13,12 +13,12 @@ import torch
 import uvicorn
 
 from regard.errors import SettingError
-from regard.inference import Predictor
 from regard.server.app import make_app
 from regard.server.connections import Protocol, close_idle
 from regard.server.guard import loopback_hosts
 from regard.server.limits import Limits
 from regard.server.service import Service
+from regard.server.work import Served
 
 log = logging.getLogger("regard.server")
 
@@ -30,7 +30,7 @@ _GRACE = 5.0
 
 
 def serve(
-    predictors: Mapping[str, Predictor],
+    predictors: Mapping[str, Served],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -66,7 +66,7 @@ def serve(
 
 
 async def _serve(
-    predictors: Mapping[str, Predictor],
+    predictors: Mapping[str, Served],
     listener: socket.socket,
     host: str,
     token: str | None,

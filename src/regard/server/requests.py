@@ -6,7 +6,7 @@ such as their names, is checked by ``service``.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -42,10 +42,15 @@ class _Request(BaseModel):
 
 
 class PredictRequest(_Request):
-    """Texts to translate: one as ``text``, or several as ``texts``."""
+    """What is asked: one ``text``, several ``texts``, or ``records`` of what is read together."""
 
     text: str | None = Field(None, description="One text.", examples=["我爱中国"])
     texts: list[str] | None = Field(None, description="Several texts, instead of one.")
+    records: list[dict[str, Any]] | None = Field(
+        None,
+        description="Of runs of other tasks than translation: records as in their files.",
+        examples=[[{"text": "很好吃", "aspect": "水果"}]],
+    )
     run: Run = None
     beam_size: BeamSize = None
     n_best: int = Field(1, ge=1, description="Translations of each text, at most beam_size.")
@@ -146,23 +151,85 @@ def texts_of(request: PredictRequest, limits: Limits) -> list[str]:
     Raises:
         Problem: There is not exactly one of ``text`` and ``texts``, or a text is no good.
     """
+    if request.records is not None:
+        raise Problem(
+            422, "records must be of a run that labels or tags; this one translates. Send texts."
+        )
     if (request.text is None) == (request.texts is None):
         got = "neither" if request.text is None else "both"
         raise Problem(422, f"request must have either text or texts; got {got}.")
     if request.text is not None:
         return [checked("text", request.text, limits.max_length)]
     texts = request.texts or []
-    if len(texts) > limits.max_texts:
-        raise Problem(
-            413,
-            f"texts must be at most {limits.max_texts:,}; got {len(texts):,}. "
-            "Send them in several requests.",
-        )
+    _check_many("texts", texts, limits)
     return [checked(f"texts[{place}]", text, limits.max_length) for place, text in enumerate(texts)]
 
 
-def checked(name: str, text: str, longest: int) -> str:
+def records_of(
+    request: PredictRequest, task: str, limits: Limits
+) -> list[tuple[str, str | dict[str, Any]]]:
+    """What a job is asked about, each with the name the request has for it, checked.
+
+    Raises:
+        Problem: There is not exactly one of ``text``, ``texts`` and ``records``, one of them is no
+            good, or what only translators have is set.
+    """
+    for name in ("beam_size", "n_best", "length_penalty", "alignments"):
+        if getattr(request, name) != PredictRequest.model_fields[name].default:
+            raise Problem(
+                422,
+                f"{name} must be left out for a run of {task}, which searches for nothing; "
+                f"got {shown(getattr(request, name))}.",
+            )
+    if request.records is None:
+        if (request.text is None) == (request.texts is None):
+            got = "none" if request.text is None else "several"
+            raise Problem(422, f"request must have one of text, texts and records; got {got}.")
+        texts = texts_of(request, limits)
+        names = ["text"] if request.text is not None else [f"texts[{n}]" for n in range(len(texts))]
+        return list(zip(names, texts, strict=True))
+    if request.text is not None or request.texts is not None:
+        raise Problem(422, "request must have one of text, texts and records; got several.")
+    _check_many("records", request.records, limits)
+    for place, record in enumerate(request.records):
+        for text in _texts_in(record):
+            checked(f"records[{place}]", text, limits.max_length, is_whole=False)
+    return [(f"records[{place}]", record) for place, record in enumerate(request.records)]
+
+
+def _check_many(name: str, given: Sequence[Any], limits: Limits) -> None:
+    if len(given) > limits.max_texts:
+        raise Problem(
+            413,
+            f"{name} must be at most {limits.max_texts:,}; got {len(given):,}. "
+            "Send them in several requests.",
+        )
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Every text of a record, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield name
+            yield from _texts_in(inner)
+    elif isinstance(value, list):
+        yield from (
+            (" ".join(value),)
+            if all(isinstance(each, str) for each in value)
+            else (text for inner in value for text in _texts_in(inner))
+        )
+
+
+def checked(name: str, text: str, longest: int, *, is_whole: bool = True) -> str:
     r"""The text, if it is one.
+
+    Args:
+        name: What it is called.
+        text: What came.
+        longest: Most characters.
+        is_whole: Whether it must hold something; a part of a record need not.
 
     Raises:
         Problem: It is empty, too long, or has control characters or half a surrogate pair.
@@ -185,7 +252,7 @@ def checked(name: str, text: str, longest: int) -> str:
             422,
             f"{name} must hold no control characters; got {control[0]!r} at {control.start()}.",
         )
-    if _UNSEEN.fullmatch(text):
+    if is_whole and _UNSEEN.fullmatch(text):
         raise Problem(422, f"{name} must hold something to read; got an empty text.")
     return text
 
@@ -201,6 +268,7 @@ _RULES = {
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
     "list_type": "must be a list",
+    "dict_type": "must be an object",
     "literal_error": "must be {expected}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",

@@ -6,6 +6,8 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.inference import Predictor
+from regard.inference.job_looking import job_document
+from regard.inference.labeller import Labeller
 from regard.inference.looking import document, looked_parts
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.limits import Limits, sentences
@@ -17,14 +19,18 @@ from regard.server.requests import (
     PredictRequest,
     RowsRequest,
     checked,
+    records_of,
     texts_of,
 )
 from regard.server.work import (
+    Answering,
+    Asked,
     Call,
     Item,
     Looking,
     Planning,
     Reading,
+    Served,
     Subject,
     Task,
     Tile,
@@ -51,7 +57,7 @@ class Service:
         limits: How much is taken on.
     """
 
-    def __init__(self, predictors: Mapping[str, Predictor], limits: Limits) -> None:
+    def __init__(self, predictors: Mapping[str, Served], limits: Limits) -> None:
         self.limits = limits
         self.meters = Meters()
         self.is_stopping = False
@@ -67,13 +73,19 @@ class Service:
         )
 
     async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, Any]:
-        """Translations of the texts of a request.
+        """Translations of the texts of a request, or the answers of a job.
 
         Raises:
             Problem: The request is wrong, too much, or took too long.
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
+        if isinstance(predictor, Labeller):
+            asked = [
+                Asked(record, name)
+                for name, record in records_of(request, predictor.job.recipe.task, self.limits)
+            ]
+            return {"run": run, "answers": await self._answers(Answering(run), asked, gone)}
         decoding = predictor.recipe.decoding
         beam_size = self._beam_size(predictor, request.beam_size)
         if request.n_best > beam_size:
@@ -101,6 +113,8 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
+        if isinstance(predictor, Labeller):
+            return await self._job_document(run, predictor, request, gone)
         task = Looking(run, self._beam_size(predictor, request.beam_size))
         subject = self._subject(request)
         # Each part stands in line by itself, so that others are answered between them.
@@ -110,6 +124,18 @@ class Service:
         )
         return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
 
+    async def _job_document(
+        self, run: str, labeller: Labeller, request: AttentionRequest, gone: Gone
+    ) -> str:
+        for name in ("target", "beam_size"):
+            if (got := getattr(request, name)) is not None:
+                task = labeller.job.recipe.task
+                raise Problem(
+                    422, f"{name} must be left out for a run of {task}; got {shown(got)}."
+                )
+        examples = await self._answers(Looking(run, 1), [self._subject(request)], gone)
+        return await asyncio.to_thread(lambda: job_document(labeller, examples).to_json())
+
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, Any]:
         """Exact weights of one head.
 
@@ -118,6 +144,12 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
+        if isinstance(predictor, Labeller):
+            raise Problem(
+                422,
+                f"run must be of translation; got one of {predictor.job.recipe.task}. "
+                "All its weights are in what /attention gives.",
+            )
         task = Reading(run, self._beam_size(predictor, request.beam_size))
         asked = Tile(
             self._subject(request),
@@ -150,19 +182,7 @@ class Service:
 
     def runs(self) -> list[dict[str, Any]]:
         """What is served."""
-        return [
-            {
-                "name": name,
-                "task": predictor.recipe.task,
-                "model": predictor.recipe.model_type,
-                "parameters": sum(each.numel() for each in predictor.model.parameters()),
-                "source_language": predictor.recipe.data.source_language,
-                "target_language": predictor.recipe.data.target_language,
-                "beam_size": predictor.recipe.decoding.beam_size,
-                "max_tokens": predictor.recipe.data.max_length,
-            }
-            for name, predictor in self._predictors.items()
-        ]
+        return [_about(name, served) for name, served in self._predictors.items()]
 
     def health(self) -> dict[str, Any]:
         """Whether requests are taken."""
@@ -182,7 +202,7 @@ class Service:
         self.is_stopping = True
         await self._batcher.close()
 
-    def _run(self, name: str | None) -> tuple[str, Predictor]:
+    def _run(self, name: str | None) -> tuple[str, Served]:
         if name is None:
             name = next(iter(self._predictors))
         if name not in self._predictors:
@@ -259,11 +279,29 @@ def stopping() -> Problem:
     )
 
 
+def _about(name: str, served: Served) -> dict[str, Any]:
+    """What the list of runs says of one."""
+    recipe = served.job.recipe if isinstance(served, Labeller) else served.recipe
+    is_translator = not isinstance(served, Labeller)
+    return {
+        "name": name,
+        "task": recipe.task,
+        "model": recipe.model_type,
+        "parameters": sum(each.numel() for each in served.model.parameters()),
+        "source_language": recipe.data.source_language if is_translator else None,
+        "target_language": recipe.data.target_language if is_translator else None,
+        "beam_size": recipe.decoding.beam_size if is_translator else None,
+        "max_tokens": getattr(recipe.data, "max_length", None),
+    }
+
+
 def _weigh(item: Item) -> int:
     """What an item counts for: weights to be shown grow with the square of a text."""
     match item:
         case str():
             return sentences(item)
+        case Asked():
+            return sentences(str(item.record))
         case Subject():
             longest = max(len(item.text), len(item.target or ""))
             return min(_LONGEST_LOOK, _SHORT_LOOK + (longest // 8) ** 2)

@@ -13,6 +13,8 @@ from regard.attention import Seen, explain, observe, rows
 from regard.attention.expressions import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
+from regard.inference.job_looking import look_at_text
+from regard.inference.labeller import Labeller
 from regard.inference.looking import look_at
 from regard.inference.maps import joined
 from regard.server.batching import AbandonedError
@@ -55,8 +57,23 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Answering:
+    """Requests for the answers of a job, such as labels."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
 class Planning:
     """Requests to explain a call of ``attend``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a job is asked about: a text or a record, and what the request calls it."""
+
+    record: str | Mapping[str, Any]
+    where: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +116,10 @@ class Call:
     head_dim: int
 
 
-Task = Translating | Looking | Reading | Planning
-Item = str | Subject | Tile | Call
+Task = Translating | Answering | Looking | Reading | Planning
+Item = str | Asked | Subject | Tile | Call
+# What is served: translators, and the models of jobs.
+Served = Predictor | Labeller
 
 # What ``attend`` was called with, by kind and layer.
 _Calls = Mapping[tuple[str, int], Seen]
@@ -115,7 +134,7 @@ class Worker:
         predictors: The models by name.
     """
 
-    def __init__(self, predictors: Mapping[str, Predictor]) -> None:
+    def __init__(self, predictors: Mapping[str, Served]) -> None:
         self._predictors = predictors
         self._calls: OrderedDict[tuple[Reading, Subject], _Calls] = OrderedDict()
 
@@ -126,8 +145,8 @@ class Worker:
 
         Args:
             task: What is to be done with all of them.
-            items: Texts for ``Translating``, subjects for ``Looking``, tiles for ``Reading``, calls
-                for ``Planning``.
+            items: Texts for ``Translating``, records for ``Answering``, subjects for ``Looking``,
+                tiles for ``Reading``, calls for ``Planning``.
             is_wanted: Whether anybody still waits.
 
         Raises:
@@ -136,6 +155,8 @@ class Worker:
         match task:
             case Translating():
                 return self._translate(task, items, is_wanted)
+            case Answering():
+                return self._answer(task, items, is_wanted)
             case Looking():
                 return _each(lambda subject: self._example(task, subject), items, is_wanted)
             case Reading():
@@ -146,7 +167,7 @@ class Worker:
     def _translate(
         self, task: Translating, texts: Sequence[str], is_wanted: Callable[[], bool]
     ) -> list[dict[str, Any]]:
-        found = self._predictors[task.run].translate(
+        found = self._translator(task.run).translate(
             texts,
             beam_size=task.beam_size,
             n_best=task.n_best,
@@ -156,16 +177,36 @@ class Worker:
         )
         return [_members(translations) for translations in found]
 
-    def _example(self, task: Looking, subject: Subject) -> Example:
-        return look_at(
-            self._predictors[task.run], subject.text, subject.target, beam_size=task.beam_size
+    def _answer(
+        self, task: Answering, items: Sequence[Asked], is_wanted: Callable[[], bool]
+    ) -> list[Any]:
+        model = self._predictors[task.run]
+        assert isinstance(model, Labeller)
+        found = _each(lambda asked: model.job.request(asked.record, asked.where), items, is_wanted)
+        good = [place for place, each in enumerate(found) if not isinstance(each, RegardError)]
+        answers = model.answers(
+            [found[place] for place in good], progress=lambda _: _check_wanted(is_wanted)
         )
+        for place, answer in zip(good, answers, strict=True):
+            found[place] = answer.to_dict()
+        return found
+
+    def _translator(self, run: str) -> Predictor:
+        model = self._predictors[run]
+        assert not isinstance(model, Labeller)
+        return model
+
+    def _example(self, task: Looking, subject: Subject) -> Example:
+        model = self._predictors[task.run]
+        if isinstance(model, Labeller):
+            return look_at_text(model, subject.text)
+        return look_at(model, subject.text, subject.target, beam_size=task.beam_size)
 
     def _tile(self, task: Reading, asked: Tile) -> list[list[float]]:
         key = task, asked.subject
         if key not in self._calls:
             self._calls[key] = _calls(
-                self._predictors[task.run], asked.subject, beam_size=task.beam_size
+                self._translator(task.run), asked.subject, beam_size=task.beam_size
             )
         self._calls.move_to_end(key)
         while len(self._calls) > 1 and (

@@ -16,9 +16,14 @@ let asking = null; // what is under way
 
 /** What is asked, as the server takes it; what is left out is the run's own. */
 function asked() {
-  const wide = beam.value ? { beam_size: Number(beam.value) } : {};
-  const given = target.value.trim() ? { target: target.value } : {};
+  const wide = beam.value && isTranslator() ? { beam_size: Number(beam.value) } : {};
+  const given = target.value.trim() && isTranslator() ? { target: target.value } : {};
   return { text: text.value, run: run.value, ...given, ...wide };
+}
+
+/** Whether the chosen run translates; others say labels, tags, or how unexpected a text is. */
+function isTranslator() {
+  return (runs.find(({ name }) => name === run.value)?.task ?? "translation") === "translation";
 }
 
 async function look() {
@@ -98,7 +103,7 @@ async function open() {
   choose();
   say("");
   if (text.value) look();
-  else say("Type a text and press Enter: the page shows what the model looks at while it translates it.");
+  else say(`Type a text and press Enter: the page shows what the model ${isTranslator() ? "looks at while it translates it" : "says of it, and what it looks at"}.`);
 }
 
 function choose() {
@@ -106,6 +111,7 @@ function choose() {
   text.lang = language ?? "";
   text.placeholder = FIRST[language] ?? "";
   beam.placeholder = width ?? "";
+  for (const field of [target, beam]) field.parentElement.hidden = !isTranslator();
 }
 
 form.addEventListener("submit", (event) => {

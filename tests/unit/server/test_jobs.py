@@ -1,0 +1,175 @@
+"""Runs of jobs behind the routes: labels, tags and surprise, and what is refused."""
+
+import asyncio
+
+import httpx
+import pytest
+import torch
+from tests.unit.server.conftest import refusal
+
+from regard.inference.labeller import Labeller
+from regard.server import Limits, Service, make_app
+from regard.tasks import TASKS, recipe_from_table
+from regard.tasks.classification import LabelledText
+from regard.tasks.language_modelling import Passage
+from regard.text.tagged import TaggedWords
+from regard.viewer import Document
+
+EXAMPLES = {
+    "classification": [
+        LabelledText("菜很好吃", "good", "taste", ""),
+        LabelledText("太慢了", "bad", "speed", ""),
+    ],
+    "tagging": [TaggedWords(("江", "在", "京"), ("B-PER", "O", "B-LOC"), "")],
+    "language_modelling": [Passage(("abcab", "bca"), "")],
+}
+SECTIONS = {
+    "classification": {
+        "model": {"type": "recurrent"},
+        "head": {"pooling": "aspect"},
+        "data": {"aspect": 3},
+        "tokenizer": {"type": "characters"},
+    },
+    "tagging": {"model": {"type": "recurrent"}, "head": {"crf": True}},
+    "language_modelling": {
+        "model": {"type": "recurrent"},
+        "tokenizer": {"type": "characters"},
+        "data": {"context": 8},
+    },
+}
+
+
+def a_labeller(task):
+    torch.manual_seed(5)
+    recipe = recipe_from_table({"task": task, **SECTIONS[task]})
+    job = TASKS[task].job.learn(recipe, EXAMPLES[task])
+    return Labeller(job.build_model(), job)
+
+
+LABELLERS = {task: a_labeller(task) for task in EXAMPLES}
+
+
+def ask_all(*asked):
+    """The answers to requests that come together, each a path and its members."""
+    service = Service(LABELLERS, Limits(max_texts=3, max_length=50))
+    app = make_app(service)
+
+    async def ask():
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            every = (
+                client.get(path) if members is None else client.post(path, json=members)
+                for path, members in asked
+            )
+            return await asyncio.gather(*every)
+
+    return asyncio.run(ask())
+
+
+def test_texts_are_answered_as_by_the_labeller():
+    found = ask_all(
+        ("/predict", {"run": "classification", "texts": ["菜好", "慢"]}),
+        ("/predict", {"run": "tagging", "text": "江在京"}),
+        ("/predict", {"run": "language_modelling", "text": "abc"}),
+    )
+    for answer, (task, texts) in zip(
+        found,
+        [
+            ("classification", ["菜好", "慢"]),
+            ("tagging", ["江在京"]),
+            ("language_modelling", ["abc"]),
+        ],
+        strict=True,
+    ):
+        assert answer.status_code == 200, answer.text
+        got = answer.json()
+        assert got["run"] == task
+        for one, other in zip(got["answers"], LABELLERS[task].predict(texts), strict=True):
+            want = other.to_dict()
+            if "probabilities" in want:
+                assert one["probabilities"] == pytest.approx(want.pop("probabilities"), abs=1e-5)
+                assert one["label"] == want["label"]
+            elif "nats" in want:
+                assert one == pytest.approx(want, abs=1e-3)
+            else:
+                assert one == want
+
+
+def test_records_say_more_than_a_text():
+    (both, tags) = ask_all(
+        (
+            "/predict",
+            {"records": [{"text": "菜很好吃", "aspect": aspect} for aspect in ("taste", "speed")]},
+        ),
+        ("/predict", {"run": "tagging", "records": [{"tokens": ["江", "在 ", "京"]}]}),
+    )
+    first, second = both.json()["answers"]
+    assert first["probabilities"] != second["probabilities"]
+    assert tags.json()["answers"][0]["tokens"] == ["江", "在", "京"]
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({}, "request must have one of text, texts and records; got none"),
+        ({"text": "a", "records": []}, "request must have one of text, texts and records; got sev"),
+        ({"text": "a", "texts": ["b"]}, "one of text, texts and records; got several"),
+        ({"text": "好", "beam_size": 3}, "beam_size must be left out for a run of classification"),
+        ({"text": "好", "alignments": True}, "alignments must be left out for a run of classif"),
+        ({"text": " "}, "text must hold something to read; got an empty text"),
+        ({"records": [{"aspect": "taste"}]}, r"records\[0\]: text must hold something to class"),
+        ({"records": [{"text": 3}]}, r"records\[0\]: text must hold something to classify; got 3"),
+        ({"records": ["好"]}, r"records\[0\] must be an object; got '好'"),
+        ({"records": [{"text": "好" * 60}]}, r"records\[0\] must be at most 50 characters long"),
+        ({"records": [{"text": "a\u0007"}]}, r"records\[0\] must hold no control characters"),
+        (
+            {"run": "tagging", "records": [{"tokens": "江"}]},
+            r"records\[0\]: tokens must hold words",
+        ),
+        ({"run": "tagging", "records": [{"tokens": [1]}]}, r"records\[0\]: tokens must hold words"),
+        ({"run": "tagging", "records": [{"tokens": []}]}, r"records\[0\]: tokens must hold words"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_a_sentence(members, message):
+    (answer,) = ask_all(("/predict", members))
+    said = refusal(answer, 422)
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(said)
+
+
+def test_too_many_records_are_refused():
+    (answer,) = ask_all(("/predict", {"records": [{"text": "好"}] * 4}))
+    assert "records must be at most 3; got 4." in refusal(answer, 413)
+
+
+def test_a_bad_record_leaves_other_requests_alone():
+    bad, good = ask_all(
+        ("/predict", {"records": [{"text": "好"}, {"text": None}]}), ("/predict", {"text": "好"})
+    )
+    assert "records[1]: text must hold" in refusal(bad, 422)
+    assert good.status_code == 200
+
+
+def test_the_page_has_what_was_said_and_looked_at():
+    label, tags = ask_all(
+        ("/attention", {"text": "菜好"}), ("/attention", {"run": "tagging", "text": "江在京"})
+    )
+    (example,) = Document.from_json(label.text).examples
+    assert example.maps[0].kind == "cross"
+    assert {label for label, _ in example.answer.labels} == {"good", "bad"}
+    (example,) = Document.from_json(tags.text).examples
+    assert len(example.answer.tags) == 3
+
+
+def test_what_only_translators_have_is_refused_when_looking():
+    target, rows = ask_all(
+        ("/attention", {"text": "好", "target": "x"}), ("/attention/rows", {"text": "好"})
+    )
+    assert "target must be left out for a run of classification" in refusal(target, 422)
+    assert "run must be of translation; got one of classification" in refusal(rows, 422)
+
+
+def test_the_list_of_runs_says_their_tasks():
+    (found,) = ask_all(("/runs", None))
+    assert [run["task"] for run in found.json()["runs"]] == list(EXAMPLES)
+    assert all(run["beam_size"] is None for run in found.json()["runs"])
