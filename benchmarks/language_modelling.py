@@ -4,10 +4,11 @@
 
 Stages, each of which leaves a file in ``--work`` and is not done again while that is there:
 
-- ``losses``: nanoGPT's CPU recipe (4 layers, 128 wide, context 64, batch 12, 2,000 iterations) by
-  its own script, and two recipes of ours on the same characters: ``language-model-characters``,
-  which has its settings, and ``language-model-characters-fast``, with rotary positions and Muon.
-  The loss is over the *whole* validation part, in the same windows, asked of each side's own model.
+- ``nanogpt``: its CPU recipe (4 layers, 128 wide, context 64, batch 12, 2,000 iterations) by its
+  own script; ``same`` and ``fast``: two recipes of ours on the same characters,
+  ``language-model-characters``, which has its settings, and ``language-model-characters-fast``,
+  with rotary positions and Muon. The loss is over the *whole* validation part, in the same
+  windows, asked of each side's own model.
 - ``speed``: milliseconds of an iteration of the three, 300 at a time, in turn; the first ten and
   all validation left out. The machine should be idle: two minutes.
 - ``words``: subword models of ``gutenberg-books`` and ``brown``, a Transformer and an LSTM, for
@@ -15,7 +16,7 @@ Stages, each of which leaves a file in ``--work`` and is not done again while th
 - ``gpu``: nanoGPT's larger setting (6 layers, 384 wide, context 256, 5,000 iterations), theirs
   alone, for a machine with a GPU; never part of the others.
 
-The record is written once the first three are there.
+The record is written once the first four are there, with what there is of words.
 """
 
 import argparse
@@ -60,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("stages", nargs="*", default=["losses", "speed", "words"])
+    parser.add_argument("stages", nargs="*", default=[*STAGES])
     parser.add_argument("--work", type=Path, required=True, help="folder outside the repository")
     parser.add_argument("--nanogpt", type=Path, help="folder of its scripts")
     parser.add_argument("--minutes", type=float, default=3, help="CPU minutes of each word model")
@@ -69,52 +70,52 @@ def main() -> None:
     given = parser.parse_args()
     before = measuring.machine()
     given.work.mkdir(parents=True, exist_ok=True)
-    stages: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
-        "losses": losses,
-        "speed": speed,
-        "words": words,
-        "gpu": gpu,
-    }
     for name in given.stages:
         path = given.work / f"{name}.json"
         if not path.exists():
-            found = stages[name](given)
+            found = {**STAGES, "gpu": gpu}[name](given)
             path.write_text(json.dumps({"machine": before, **found}, indent=1), "utf-8")
         print(path.read_text("utf-8")[:2000])
-    done = {name: given.work / f"{name}.json" for name in ("losses", "speed", "words")}
-    if given.dry or not all(path.exists() for path in done.values()):
+    done = [name for name in STAGES if (given.work / f"{name}.json").exists()]
+    if given.dry or not set(STAGES) - {"words"} <= set(done):
         return
-    write({name: json.loads(path.read_text("utf-8")) for name, path in done.items()}, before)
+    write({name: json.loads((given.work / f"{name}.json").read_text("utf-8")) for name in done})
 
 
-def losses(given: argparse.Namespace) -> dict[str, Any]:
-    """Each side trained to its end, and its loss."""
-    home, text = _texts(given)
+def theirs(given: argparse.Namespace) -> dict[str, Any]:
+    """Their script to its end, and the loss of its model."""
+    home, _ = _texts(given)
     iterations = int(nanogpt.CPU_FLAGS["max_iters"])
     nanogpt.train(home, nanogpt.CPU_FLAGS, iterations=iterations, threads=given.threads)
-    theirs = processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)
-    found: dict[str, Any] = {"nanoGPT": {"updates": iterations, "loss": theirs["loss"]}}
-    for name, updates in UPDATES.items():
-        ours = _ours(name, text, given, run=f"run-{name}", updates=updates)
-        found[name] = {"updates": updates, **ours, "milliseconds": None}
-        print(name, ours["loss"])
-    return found
+    found = processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)
+    return {"updates": iterations, **found}
+
+
+def ours(given: argparse.Namespace, name: str) -> dict[str, Any]:
+    """A recipe of ours to its end, and its loss."""
+    _, text = _texts(given)
+    found = _ours(name, text, given, run=f"run-{name}", updates=UPDATES[name])
+    return {"updates": UPDATES[name], **found, "milliseconds": None}
 
 
 def speed(given: argparse.Namespace) -> dict[str, Any]:
     """The median milliseconds of an iteration of each side, round by round."""
     home, text = _texts(given)
 
-    def theirs() -> float:
+    def their_pace() -> float:
         found = nanogpt.train(home, nanogpt.CPU_FLAGS, iterations=TIMED, threads=given.threads)
         return statistics.median(found["milliseconds"][SETTLING:])
 
-    def ours(name: str) -> float:
+    def our_pace(name: str) -> float:
         run = f"timed-{name}-{len(list(given.work.glob('timed-*')))}"
         found = _ours(name, text, given, run=run, updates=TIMED)
         return statistics.median(found["milliseconds"][SETTLING:])
 
-    sides = {"nanoGPT": theirs, SAME: lambda: ours(SAME), FAST: lambda: ours(FAST)}
+    sides = {
+        "nanoGPT": their_pace,
+        SAME: lambda: our_pace(SAME),
+        FAST: lambda: our_pace(FAST),
+    }
     samples = measuring.alternate(sides, ROUNDS)
     return {
         "milliseconds": {name: Spread.of(each).table() for name, each in samples.items()},
@@ -181,14 +182,25 @@ def gpu(given: argparse.Namespace) -> dict[str, Any]:
     return {"nanoGPT": processes.answer("benchmarks.peers.nanogpt", home, threads=given.threads)}
 
 
-def write(found: Mapping[str, Any], started_on: Mapping[str, Any]) -> None:
+# Each leaves a file of its name.
+STAGES: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "nanogpt": theirs,
+    "same": lambda given: ours(given, SAME),
+    "fast": lambda given: ours(given, FAST),
+    "speed": speed,
+    "words": words,
+}
+
+
+def write(found: Mapping[str, Any]) -> None:
     """The record of all stages."""
-    loss = {name: found["losses"][name]["loss"] for name in ("nanoGPT", SAME, FAST)}
+    sides = {"nanoGPT": found["nanogpt"], SAME: found["same"], FAST: found["fast"]}
+    loss = {name: side["loss"] for name, side in sides.items()}
     pace = found["speed"]["milliseconds"]
 
     def share(name: str) -> Spread:
         ratio = measuring.paired_ratio(pace[name]["samples"], pace["nanoGPT"]["samples"])
-        updates = UPDATES[name] / found["losses"]["nanoGPT"]["updates"]
+        updates = sides[name]["updates"] / sides["nanoGPT"]["updates"]
         return Spread.of(each * updates for each in ratio.samples)
 
     figures = [
@@ -201,18 +213,7 @@ def write(found: Mapping[str, Any], started_on: Mapping[str, Any]) -> None:
         )
         for name, title in ((SAME, "nanoGPT's CPU recipe"), (FAST, "our own recipe"))
     ]
-    minutes = found["words"]["minutes"]
-    for folder, name in CORPORA.items():
-        each = found["words"][name]
-        beside = next(label for label in each if label.startswith("Kneser-Ney"))
-        figures.append(
-            Figure(
-                what=f"{folder}, bits per byte of the test part: Transformer / LSTM",
-                ours=" / ".join(f"{each[kind]['bits per byte']:.3f}" for kind in MODELS),
-                beside=f"{beside}: {each[beside]['bits per byte']:.3f}",
-                note=f"{minutes:g} CPU minutes each, 4,000 subwords",
-            )
-        )
+    figures += _word_figures(found["words"]) if "words" in found else []
     measuring.write_record(
         "language_modelling",
         title="Language models of characters and of subwords",
@@ -221,11 +222,27 @@ def write(found: Mapping[str, Any], started_on: Mapping[str, Any]) -> None:
             **found,
             "time beside nanoGPT": {name: share(name).table() for name in (SAME, FAST)},
             "nanoGPT's flags": nanogpt.CPU_FLAGS,
-            "words recipe": word_table(Path("$REGARD_DATA"), MODELS["Transformer"], minutes),
+            "words recipe": word_table(Path("$REGARD_DATA"), MODELS["Transformer"], 0),
         },
         packages=("torch", "numpy"),
-        started_on=started_on,
+        started_on=found["speed"]["machine"],
     )
+
+
+def _word_figures(words: Mapping[str, Any]) -> list[Figure]:
+    figures = []
+    for folder, name in CORPORA.items():
+        each = words[name]
+        beside = next(label for label in each if label.startswith("Kneser-Ney"))
+        figures.append(
+            Figure(
+                what=f"{folder}, bits per byte of the test part: Transformer / LSTM",
+                ours=" / ".join(f"{each[kind]['bits per byte']:.3f}" for kind in MODELS),
+                beside=f"{beside}: {each[beside]['bits per byte']:.3f}",
+                note=f"{words['minutes']:g} CPU minutes each, 4,000 subwords",
+            )
+        )
+    return figures
 
 
 def _texts(given: argparse.Namespace) -> tuple[Path, Path]:
