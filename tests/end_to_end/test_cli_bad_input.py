@@ -185,6 +185,8 @@ def test_nothing_to_evaluate_on(regard, corpus: Path, run: Path) -> None:
         regard.refused("evaluate", run, "--split", "tests")
     )
     assert "must go with --source" in regard.refused("evaluate", run, "--target", "a")
+    message = regard.refused("evaluate", run, "--also", run)
+    assert message == f"error: --also must go with a run of a classifier; got {run}."
     assert "must have a line for each of the 30 sentences; got 300" in regard.refused(
         *("evaluate", run, "--source", corpus / "test.tsv"),
         *("--references", corpus / "train.tsv"),

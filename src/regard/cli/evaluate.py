@@ -32,6 +32,7 @@ def evaluate(
     target: Path | None = None,
     references: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     compare: Path | None = None,
+    also: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     plot: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
@@ -53,6 +54,8 @@ def evaluate(
         target: The right answers to the lines of --source.
         references: Further files of right answers, line by line.
         compare: Another run, to say which is better and whether that is chance.
+        also: Of classifiers: further runs that answer together with this one, by the mean of their
+            probabilities.
         decoding: How outputs are searched for.
         plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
         as_json: Print one JSON object instead.
@@ -65,9 +68,11 @@ def evaluate(
         given: dict[str, object] = {"--target": target, "--references": references}
         given |= {"--compare": compare, **decoding.flags()}
         evaluate_run_of_job(
-            run, split=split, source=source, plot=plot, as_json=as_json, given=given
+            (run, *also), split=split, source=source, plot=plot, as_json=as_json, given=given
         )
         return
+    if also:
+        raise SettingError(f"--also must go with a run of a classifier; got {run}.")
     if plot is not None:
         raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
     predictor = Predictor.load(run)

@@ -12,7 +12,7 @@ from regard.cli.output import note, progress_bar, say
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
-    from regard.inference.labeller import Labeller
+    from regard.inference.ensemble import Answering
     from regard.text import Line
     from regard.viewer import Document
 
@@ -29,7 +29,7 @@ def is_run_of_job(run: Path) -> bool:
 
 
 def evaluate_run_of_job(
-    run: Path,
+    runs: Sequence[Path],
     *,
     split: str,
     source: Path | None,
@@ -40,7 +40,7 @@ def evaluate_run_of_job(
     """Figures, baselines, tables and examples to read.
 
     Args:
-        run: The run folder.
+        runs: The run folder; several answer together.
         split: Part of the recipe's data.
         source: A file to evaluate on instead.
         plot: Where to draw what was found and the loss of training; None draws nothing.
@@ -49,10 +49,12 @@ def evaluate_run_of_job(
     """
     from regard import __version__
     from regard.inference import Run
+    from regard.inference.ensemble import Answering, Ensemble
     from regard.inference.job_evaluation import evaluate_job
     from regard.inference.labeller import Labeller
 
-    labeller = Labeller.load(run)
+    run = runs[0]
+    labeller: Answering = Labeller.load(run) if len(runs) == 1 else Ensemble.load(*runs)
     _refuse(given, labeller)
     examples, train = _examples(labeller, split, source)
     with progress_bar("answering", lambda: len(examples)) as advance:
@@ -138,7 +140,7 @@ def predict_run_of_job(
         sys.stdout.flush()
 
 
-def _refuse(given: Mapping[str, Any], labeller: "Labeller") -> None:
+def _refuse(given: Mapping[str, Any], labeller: "Answering") -> None:
     for name, value in given.items():
         if value:
             raise SettingError(
@@ -178,7 +180,9 @@ def _record(line: "Line") -> dict[str, Any]:
     return record
 
 
-def _examples(labeller: "Labeller", split: str, source: Path | None) -> tuple[list[Any], list[Any]]:
+def _examples(
+    labeller: "Answering", split: str, source: Path | None
+) -> tuple[list[Any], list[Any]]:
     """What to evaluate on, and what the run was trained on, if it is still there."""
     from regard.choices import choose
 

@@ -24,8 +24,9 @@ class Ensemble:
     def __init__(self, members: Sequence[Labeller]) -> None:
         if not members:
             raise RunError("An ensemble must have runs; got none.")
-        first = members[0].job
-        for other in (member.job for member in members):
+        jobs: list[Any] = [member.job for member in members]
+        first = jobs[0]
+        for other in jobs:
             task = other.recipe.task
             if not hasattr(other, "joined"):
                 raise RunError(
@@ -69,3 +70,7 @@ class Ensemble:
         every = [member.answers(examples) for member in others]
         every.append(last.answers(examples, progress=progress))
         return [self.job.joined(answers) for answers in zip(*every, strict=True)]
+
+
+# What answers the examples of a job.
+Answering = Labeller | Ensemble

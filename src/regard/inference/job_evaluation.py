@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from regard.inference.labeller import Labeller
+from regard.inference.ensemble import Answering
 from regard.tasks.job import Table
 
 # Examples shown of each kind, and resamples that the intervals are drawn from.
@@ -68,7 +68,7 @@ class JobReport:
 
 
 def evaluate_job(
-    labeller: Labeller,
+    labeller: Answering,
     examples: Sequence[Any],
     train: Sequence[Any] = (),
     *,
@@ -125,7 +125,7 @@ def _cell(value: str | int | float) -> str:
 
 
 def _figures(
-    labeller: Labeller, answers: Sequence[Any], examples: Sequence[Any], dice: random.Random
+    labeller: Answering, answers: Sequence[Any], examples: Sequence[Any], dice: random.Random
 ) -> tuple[Figure, ...]:
     count, job = len(examples), labeller.job
     values = job.score(answers, examples)

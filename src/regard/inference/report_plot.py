@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RunError, SettingError
+from regard.inference.ensemble import Answering
 from regard.inference.job_evaluation import JobReport
 from regard.inference.labeller import Labeller
 from regard.tasks.job import Table
@@ -20,7 +21,7 @@ TRAIN, VALID = "#0072b2", "#d55e00"
 
 
 def plot_report(
-    labeller: Labeller,
+    labeller: Answering,
     report: JobReport,
     examples: Sequence[Any],
     history: Sequence[Mapping[str, Any]],
@@ -49,7 +50,7 @@ def plot_report(
     from regard.tasks.regression import Regression
 
     figure = Figure(layout="constrained")
-    if isinstance(labeller.job, Regression):
+    if isinstance(labeller, Labeller) and isinstance(labeller.job, Regression):
         draw_regression(figure, labeller.model, labeller.job, examples, history)
     else:
         _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)

@@ -1,13 +1,16 @@
 """Whole trainings of jobs, small ones: classification, tagging, language modelling."""
 
+import json
 import os
 import random
 import signal
 
 import pytest
 
+from regard.cli.evaluate import evaluate
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
+from regard.inference.ensemble import Ensemble
 from regard.inference.job_evaluation import evaluate_job
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
@@ -248,3 +251,18 @@ def test_text_of_windows_is_scored_once(toy, tmp_path, recipe):
     batch = job.collate(encoded)
     assert int((batch.labels >= 0).sum()) == int(job.lengths(encoded).sum())
     assert batch.ids.shape[1] == 10
+
+
+def test_runs_that_answer_together_are_evaluated_by_one_command(toy, tmp_path, recipe, capsys):
+    runs = []
+    for seed in (1, 2, 3):
+        few = {"training": {"updates": 20, "validate_every": 20, "seed": seed}}
+        runs.append(tmp_path / f"run{seed}")
+        train(recipe("classification", **few), runs[-1], reporter=toy.Recorder())
+    ensemble = Ensemble.load(*runs)
+    examples = ensemble.job.read(ensemble.job.recipe, "valid")
+    wanted = ensemble.job.score(ensemble.answers(examples), examples)["accuracy"]
+    evaluate(runs[0], also=tuple(runs[1:]), split="valid", as_json=True)
+    record = json.loads(capsys.readouterr().out)
+    found = {figure["name"]: figure["value"] for figure in record["figures"]}
+    assert found["accuracy"] == wanted
