@@ -3,8 +3,9 @@
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -13,11 +14,13 @@ from regard.cli.recipes import packaged_recipes
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
-    from regard.tasks import Recipe
+    from regard.tasks import Job, Recipe
+    from regard.tasks.checking import ExamplesReport
+    from regard.text import DataReport
 
 data = App(
     name="data",
-    help="Look at sentence pairs before training on them.",
+    help="Look at a corpus before training on it.",
     help_format="markdown",
     default_parameter=Parameter(negative=()),
 )
@@ -40,13 +43,17 @@ def check(
 
     Example: `regard data check train.tsv --test test.tsv`
 
+    Example: `regard data check reviews.toml`
+
     Counts, lengths, lines that cannot be read, overlap of training and test, wrong encodings, sides
     that are exchanged, characters that the tokenizer would lose. The exit status is 1 if there are
-    problems, marked with !.
+    problems, marked with !. Of a recipe of another task than translation: counts and lengths, how
+    often each label occurs, labels that training does not have, entities that have not begun, texts
+    that repeat, contradict or are in test too.
 
     Args:
         files: The training text: one .tsv or .jsonl file, two files of lines, a recipe by name or
-            path, or phrasebook.
+            path, or phrasebook. A recipe that names no files is followed by them.
         valid: The validation text, in the same forms.
         test: The test text, in the same forms.
         columns: Columns of source, target and further references in a .tsv file, from 1.
@@ -56,11 +63,16 @@ def check(
     """
     from regard.checks import check_at_least
     from regard.inference import Run
+    from regard.tasks.checking import check_examples
     from regard.tasks.translation import read_split
     from regard.text import BadLines, check_pairs, load_pair_tokenizer
     from regard.text.checking import STEPS
 
     check_at_least("examples", examples, 0)
+    if (found := _recipe_of_job(files, valid, test, columns, run)) is not None:
+        recipe, job = found
+        about = check_examples(recipe, job, examples=examples)
+        return _say(about, as_json)
     bad_lines = BadLines()
     recipe = _recipe(files, valid=valid, test=test, columns=columns)
     pairs = {
@@ -76,12 +88,47 @@ def check(
             examples=examples,
             progress=advance,
         )
+    return _say(report, as_json)
+
+
+def _say(report: "DataReport | ExamplesReport", as_json: bool) -> int:
     if as_json:
         say(json.dumps(report.to_dict(), ensure_ascii=False))
     else:
         for line in report.lines():
             say(line)
     return 1 if report.problems else 0
+
+
+def _recipe_of_job(
+    files: Sequence[str],
+    valid: Sequence[str],
+    test: Sequence[str],
+    columns: Sequence[int],
+    run: Path | None,
+) -> "tuple[Recipe, type[Job[Any, Any, Any]]] | None":
+    """The recipe, and the class of its task, where one of such a task is named."""
+    from regard.cli.train import find_recipe
+    from regard.tasks import TASKS
+
+    if not files or not _is_recipe(files[0]) or files[0] == "phrasebook":
+        return None
+    splits = {"valid": valid, "test": test}
+    settings = [
+        f"data.{name}={[str(Path(file).resolve()) for file in given]}"
+        for name, given in splits.items()
+        if given
+    ]
+    recipe = find_recipe(files, settings)
+    job = TASKS[recipe.task].job
+    if job is None:
+        return None
+    for option, value in {"--columns": columns, "--run": run}.items():
+        if value:
+            raise SettingError(f"{option} must go with sentence pairs; got it with {files[0]}.")
+    if hasattr(recipe.data, "on_bad_line"):
+        recipe = replace(recipe, data=replace(recipe.data, on_bad_line="skip"))
+    return recipe, job
 
 
 @data.command

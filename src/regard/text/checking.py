@@ -96,7 +96,7 @@ class DataReport:
         held_out = "".join(f"; {name}: {count:,}" for name, count in self.held_out.items())
         lines = [f"pairs: {self.pairs:,}{held_out}"]
         for name, side in (("source", self.source), ("target", self.target)):
-            lines += [f"{name}: {_described(side)}", f"    {_described_lengths(side.lengths)}"]
+            lines += [f"{name}: {_described(side)}", f"    {described_lengths(side.lengths)}"]
         for finding in self.findings:
             sign = "!" if finding.is_problem else "-"
             lines.append(f"{sign} {finding.meaning}: {finding.count:,}")
@@ -190,19 +190,34 @@ def _summary(
     else:
         unit = "tokens"
         sizes = [len(ids) for ids in tokenizer.encode_all(texts)]
-    longest = int(np.argmax(sizes))
     return SideSummary(
         distinct=len(set(texts)),
         script=script,
         characters=len(set().union(*texts) - {" "}),
-        lengths=Lengths(
-            unit=unit,
-            mean=float(np.mean(sizes)),
-            median=_quantile(sizes, 0.5),
-            p95=_quantile(sizes, 0.95),
-            longest=sizes[longest],
-            longest_where=places[longest],
-        ),
+        lengths=_lengths(unit, sizes, places),
+    )
+
+
+def lengths_of(texts: Sequence[str], places: Sequence[str]) -> Lengths:
+    """How long texts are, in words, or in characters in a script without spaces.
+
+    Args:
+        texts: At least one.
+        places: ``file:line`` of each.
+    """
+    sizes = [sum(word != " " for word in split_words(text)) for text in texts]
+    return _lengths(length_unit(side_script(texts)), sizes, places)
+
+
+def _lengths(unit: str, sizes: Sequence[int], places: Sequence[str]) -> Lengths:
+    longest = int(np.argmax(sizes))
+    return Lengths(
+        unit=unit,
+        mean=float(np.mean(sizes)),
+        median=_quantile(sizes, 0.5),
+        p95=_quantile(sizes, 0.95),
+        longest=sizes[longest],
+        longest_where=places[longest],
     )
 
 
@@ -216,7 +231,8 @@ def _described(side: SideSummary) -> str:
     return f"{side.distinct:,} distinct, {side.characters:,} characters{script}"
 
 
-def _described_lengths(lengths: Lengths) -> str:
+def described_lengths(lengths: Lengths) -> str:
+    """Lengths as a phrase for people."""
     return (
         f"{lengths.mean:.1f} {lengths.unit} on average, half at most {lengths.median}, "
         f"95 % at most {lengths.p95}, the longest {lengths.longest} ({lengths.longest_where})"

@@ -1,0 +1,250 @@
+"""What is odd about the examples of a job, before a training finds out."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from regard.errors import DataError
+from regard.tasks.classification import LabelledText
+from regard.tasks.job import Job
+from regard.tasks.language_modelling import Passage
+from regard.tasks.multiple_choice import Choices
+from regard.tasks.pair_matching import LabelledPair
+from regard.tasks.recipe import Recipe
+from regard.text import BadLines, Finding
+from regard.text.checking import Lengths, described_lengths, lengths_of
+from regard.text.encodings import markup, misreading, stray_character
+from regard.text.points import Point
+from regard.text.questions import Question
+from regard.text.tagged import TaggedWords
+
+_SHOWN = 60  # characters of a text in an example
+_FEW = 10  # examples of a label below which little can be learned of it
+_MOST_LABELS = 20
+_SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an example says, whatever its task.
+
+    Attributes:
+        text: What is asked about.
+        labels: What is right: one label, a tag for each word, or nothing to count.
+        where: ``file:line``.
+    """
+
+    text: str
+    labels: tuple[str, ...]
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExamplesReport:
+    """What ``check_examples`` found.
+
+    Attributes:
+        unit: What examples are called.
+        counts: Examples of each split.
+        labels: How often each label or tag occurs in training, most often first.
+        lengths: How long the training texts are.
+        findings: What is odd, problems first.
+    """
+
+    unit: str
+    counts: Mapping[str, int]
+    labels: Mapping[str, int]
+    lengths: Lengths
+    findings: tuple[Finding, ...]
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """The findings that something should be done about."""
+        return tuple(finding for finding in self.findings if finding.is_problem)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        table: dict[str, Any] = asdict(self)
+        return table
+
+    def lines(self) -> list[str]:
+        """The report for people; ``!`` marks problems, and examples stand below."""
+        counts = "; ".join(f"{name}: {count:,}" for name, count in self.counts.items())
+        lines = [f"{self.unit}: {counts}", f"    {described_lengths(self.lengths)}"]
+        total = sum(self.labels.values())
+        for label, count in list(self.labels.items())[:_MOST_LABELS]:
+            lines.append(f"    {label}: {count:,} ({count / total:.1%})")
+        if len(self.labels) > _MOST_LABELS:
+            lines.append(f"    and {len(self.labels) - _MOST_LABELS:,} labels more")
+        for finding in self.findings:
+            sign = "!" if finding.is_problem else "-"
+            lines.append(f"{sign} {finding.meaning}: {finding.count:,}")
+            lines += [f"    {example}" for example in finding.examples]
+        return lines if self.problems else [*lines, "No problems found."]
+
+
+def check_examples(
+    recipe: Recipe, job: type[Job[Any, Any, Any]], *, examples: int = 3
+) -> ExamplesReport:
+    """Look for what spoils a job's training or makes its results untrue.
+
+    Args:
+        recipe: Whose files are read; what cannot be is left out and counted if it says so.
+        job: The task's class.
+        examples: How many to keep of each kind.
+
+    Raises:
+        DataError: There are no training examples, or a file cannot be read.
+    """
+    bad_lines = BadLines()
+    read = {split: job.read(recipe, split, bad_lines=bad_lines) for split in _SPLITS}
+    said = {split: [_said(example) for example in found] for split, found in read.items() if found}
+    if "train" not in said:
+        raise DataError("data.train must name examples to check; got none.")
+    notes = _Notes(said, examples)
+    notes.bad_lines(bad_lines)
+    notes.overlaps()
+    notes.labels()
+    notes.tags()
+    notes.repeats()
+    notes.encodings()
+    train = said["train"]
+    counts = Counter(label for one in train for label in one.labels)
+    return ExamplesReport(
+        unit=job.unit,
+        counts={split: len(found) for split, found in said.items()},
+        labels=dict(counts.most_common()),
+        lengths=lengths_of([one.text for one in train], [one.where for one in train]),
+        findings=tuple(sorted(notes.found, key=lambda finding: not finding.is_problem)),
+    )
+
+
+@dataclass(slots=True)
+class _Notes:
+    """The findings so far."""
+
+    said: Mapping[str, Sequence[Said]]
+    kept: int
+    found: list[Finding] = field(default_factory=list)
+
+    def add(
+        self, kind: str, cases: Sequence[str], meaning: str, *, is_problem: bool = True
+    ) -> None:
+        if cases:
+            self.found.append(
+                Finding(kind, len(cases), meaning, is_problem, tuple(cases[: self.kept]))
+            )
+
+    def bad_lines(self, bad_lines: BadLines) -> None:
+        """What reading left out, by reason."""
+        for reason, count in bad_lines.counts.items():
+            shown = tuple(bad_lines.examples[reason][: self.kept])
+            self.found.append(Finding("bad lines", count, f"{reason} left out", True, shown))
+
+    def overlaps(self) -> None:
+        """Held-out texts that occur in training."""
+        first: dict[str, str] = {}
+        for one in self.said["train"]:
+            first.setdefault(one.text, one.where)
+        for split, found in self.said.items():
+            if split != "train":
+                cases = [
+                    f"{one.where} = {first[one.text]}: {_short(one.text)}"
+                    for one in found
+                    if one.text in first
+                ]
+                meaning = f"texts of {split} that occur in training, so that results flatter"
+                self.add("overlap", cases, meaning)
+
+    def labels(self) -> None:
+        """Labels that training does not have, or hardly has."""
+        counts = Counter(label for one in self.said["train"] for label in one.labels)
+        for split, found in self.said.items():
+            if split != "train" and counts:
+                cases = [
+                    f"{one.where}: {label!r}: {_short(one.text)}"
+                    for one in found
+                    for label in dict.fromkeys(one.labels)
+                    if label not in counts
+                ]
+                meaning = f"labels in {split} that training does not have. Is it the right column?"
+                self.add("unknown label", cases, meaning)
+        rare = [f"{label}: {count}" for label, count in counts.items() if count < _FEW]
+        meaning = f"labels with fewer than {_FEW} examples in training"
+        self.add("rare label", rare, meaning, is_problem=False)
+
+    def tags(self) -> None:
+        """Tags I-X that follow neither B-X nor I-X."""
+        cases = [
+            f"{one.where}: {tag!r} after {before!r}, tag {place}: {_short(one.text)}"
+            for found in self.said.values()
+            for one in found
+            for place, (before, tag) in enumerate(
+                zip(("O", *one.labels), one.labels, strict=False), 1
+            )
+            if tag.startswith("I-") and before not in (tag, f"B{tag[1:]}")
+        ]
+        meaning = "tags that go on with an entity which has not begun. Write B- for the first"
+        self.add("broken entity", cases, meaning)
+
+    def repeats(self) -> None:
+        """Texts that occur again, and those with several labels."""
+        groups: dict[str, list[Said]] = defaultdict(list)
+        for one in self.said["train"]:
+            groups[one.text].append(one)
+        again = [
+            f"{one.where} = {group[0].where}: {_short(one.text)}"
+            for group in groups.values()
+            for one in group[1:]
+        ]
+        self.add("duplicates", again, "training texts that repeat an earlier one", is_problem=False)
+        odd = [
+            f"{one.where}: {' '.join(one.labels)!r}, at {group[0].where} "
+            f"{' '.join(group[0].labels)!r}: {_short(one.text)}"
+            for group in groups.values()
+            for one in group[1:]
+            if one.labels != group[0].labels
+        ]
+        self.add("contradiction", odd, "training texts labelled otherwise before")
+
+    def encodings(self) -> None:
+        """Text decoded wrongly, characters that no text should hold, markup."""
+        tests: tuple[tuple[str, Callable[[str], str | None], str, bool], ...] = (
+            ("encoding", misreading, "texts that look decoded from the wrong encoding", True),
+            ("characters", stray_character, "texts with control or private-use characters", True),
+            ("markup", markup, "texts with HTML entities or tags", False),
+        )
+        for kind, test, meaning, is_problem in tests:
+            cases = [
+                f"{one.where}: {sign}: {_short(one.text)}"
+                for found in self.said.values()
+                for one in found
+                if (sign := test(one.text))
+            ]
+            self.add(kind, cases, meaning, is_problem=is_problem)
+
+
+def _said(example: Any) -> Said:
+    match example:
+        case LabelledText():
+            text = example.text if example.aspect is None else f"{example.aspect}: {example.text}"
+            return Said(text, (example.label or "",), example.where)
+        case TaggedWords():
+            return Said(" ".join(example.words), example.tags or (), example.where)
+        case Passage():
+            return Said("\n".join(example.lines), (), example.where)
+        case LabelledPair():
+            return Said(f"{example.first}\t{example.second}", (example.label or "",), example.where)
+        case Choices():
+            return Said(f"{example.text}\t{example.context}", (), example.where)
+        case Question():
+            return Said(f"{example.text}\t{example.context}", (), example.where)
+        case Point():
+            return Said(", ".join(f"{number:g}" for number in example.inputs), (), example.where)
+    raise AssertionError(f"no text is known of {type(example).__name__}")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -1,0 +1,92 @@
+"""What is odd about the examples of jobs, each with its file and line."""
+
+from pathlib import Path
+
+import pytest
+
+from regard.errors import DataError
+from regard.tasks import TASKS, recipe_from_table
+from regard.tasks.checking import check_examples
+
+GOOD = "".join(f"good\t味道很好{n}\nbad\t味道不好{n}\n" for n in range(10))
+
+
+def report(folder: Path, task: str, ending: str, texts: dict[str, str], **data: object):
+    files = {}
+    for split, text in texts.items():
+        path = folder / f"{split}.{ending}"
+        path.write_text(text, encoding="utf-8")
+        files[split] = [str(path)]
+    recipe = recipe_from_table({"task": task, "data": {**files, **data}})
+    return check_examples(recipe, TASKS[task].job)
+
+
+def findings(found):
+    return {each.kind: each for each in found.findings}
+
+
+def test_labels_are_counted_and_good_files_have_no_problems(tmp_path: Path):
+    found = report(tmp_path, "classification", "tsv", {"train": GOOD}, text=2, label=1)
+    assert found.counts == {"train": 20}
+    assert found.labels == {"good": 10, "bad": 10}
+    assert found.lengths.unit == "characters"
+    assert not found.problems
+    assert found.lines()[-1] == "No problems found."
+    assert "    good: 10 (50.0%)" in found.lines()
+
+
+def test_what_is_wrong_with_labelled_texts_is_found_with_its_line(tmp_path: Path):
+    train = GOOD + "good\tcafÃ© 很好\nbad\t味道很好3\nbad\n"
+    test = "good\t味道很好0\nodd\t别的\n"
+    texts = {"train": train, "test": test}
+    found = report(tmp_path, "classification", "tsv", texts, text=2, label=1, on_bad_line="skip")
+    kinds = findings(found)
+    assert kinds["bad lines"].examples[0].startswith(f"{tmp_path}/train.tsv:23: expected 2 columns")
+    assert kinds["overlap"].examples == (
+        f"{tmp_path}/test.tsv:1 = {tmp_path}/train.tsv:1: 味道很好0",
+    )
+    assert kinds["unknown label"].examples == (f"{tmp_path}/test.tsv:2: 'odd': 别的",)
+    assert kinds["contradiction"].count == kinds["duplicates"].count == 1
+    assert kinds["contradiction"].examples[0].startswith(f"{tmp_path}/train.tsv:22: 'bad', at ")
+    assert kinds["encoding"].examples[0].startswith(f"{tmp_path}/train.tsv:21: ")
+    assert not kinds["duplicates"].is_problem
+    assert {each.kind for each in found.problems} == {
+        "bad lines", "overlap", "unknown label", "contradiction", "encoding",
+    }  # fmt: skip
+
+
+def test_an_aspect_makes_another_text(tmp_path: Path):
+    train = GOOD.replace("\t", "\t水果\t") + "bad\t酒店\t味道很好1\n"
+    found = report(tmp_path, "classification", "tsv", {"train": train}, text=3, label=1, aspect=2)
+    assert "contradiction" not in findings(found)
+
+
+def test_entities_that_have_not_begun_are_found(tmp_path: Path):
+    train = "江\tB-PER\n民\tI-PER\n在\tO\n\n京\tI-LOC\n城\tI-LOC\n\n江\tB-PER\n京\tI-LOC\n"
+    test = "江\tB-ODD\n"
+    found = report(tmp_path, "tagging", "conll", {"train": train, "test": test})
+    kinds = findings(found)
+    assert found.labels["I-LOC"] == 3
+    assert kinds["broken entity"].examples == (
+        f"{tmp_path}/train.conll:5: 'I-LOC' after 'O', tag 1: 京 城",
+        f"{tmp_path}/train.conll:8: 'I-LOC' after 'B-PER', tag 2: 江 京",
+    )
+    assert kinds["unknown label"].count == 1
+    assert kinds["rare label"].count == len(found.labels)
+    assert not kinds["rare label"].is_problem
+
+
+def test_tables_of_numbers_and_running_text_are_checked_too(tmp_path: Path):
+    table = {"train": "x,y\n1,2\n2,3\n1,4\nhigh,5\n", "test": "x,y\n2,9\n"}
+    kinds = findings(report(tmp_path, "regression", "csv", table, on_bad_line="skip"))
+    assert "train.csv:5: x must be a number; got 'high'" in kinds["bad lines"].examples[0]
+    assert (kinds["duplicates"].count, kinds["overlap"].count) == (1, 1)
+    text = report(tmp_path, "language_modelling", "txt", {"train": "a b\nc\n", "test": "a b\nc\n"})
+    assert text.labels == {}
+    assert findings(text)["overlap"].count == 1
+
+
+def test_nothing_to_check_is_refused():
+    recipe = recipe_from_table({"task": "tagging"})
+    with pytest.raises(DataError, match=r"data\.train must name examples to check; got none\."):
+        check_examples(recipe, TASKS["tagging"].job)
