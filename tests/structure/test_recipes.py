@@ -17,7 +17,10 @@ def test_training_settings_are_known(name: str):
     build(TrainingConfig, RECIPES[name].training, where="training")
 
 
-@pytest.mark.parametrize("name", sorted(n for n in RECIPES if RECIPES[n].task == "translation"))
+SEARCHING = ("generation", "translation")
+
+
+@pytest.mark.parametrize("name", sorted(n for n in RECIPES if RECIPES[n].task in SEARCHING))
 def test_recipe_builds_a_model_that_computes(name: str):
     recipe = RECIPES[name]
     _, architecture = MODELS[recipe.model_type]

@@ -38,8 +38,8 @@ def rouge_l(
         DataError: Outputs and references do not pair up.
 
     Example:
-        >>> rouge_l(["the king was sad"], [["because the king felt sad", "sad"]]).value
-        66.66666666666667
+        >>> round(rouge_l(["the king was sad"], [["because the king felt sad", "sad"]]).value, 1)
+        66.7
         >>> round(rouge_l(["国王很伤心。"], ["国王伤心极了。"]).value, 1)
         72.7
     """

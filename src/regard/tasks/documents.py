@@ -231,7 +231,7 @@ def source_of(document: Document, data: DocumentData) -> str:
         >>> tale = "A king was old. He had a son. The son was called Hans."
         >>> one = Document(tale, "How was the son called?", (), "tales.tsv:1")
         >>> source_of(one, DocumentData(sentences=2))
-        'How was the son called? ‖ The son was called Hans. He had a son.'
+        'How was the son called? ‖ The son was called Hans. A king was old.'
     """
     text = document.text
     if data.sentences is not None:

@@ -1,0 +1,68 @@
+"""The search's options on the command line, and the scores of given outputs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+LINE = "我爱中国\n".encode()
+
+
+def test_samples_differ_by_seed_and_come_again_with_it(regard, run: Path) -> None:
+    sampled = ("predict", run, "--method", "sample", "--temperature", 3, "--n-best", 4, "--seed")
+    first, again, other = (regard(*sampled, seed, stdin=LINE).out for seed in (1, 1, 2))
+    assert first == again != other
+    assert len(first.splitlines()) == 4
+
+
+def test_words_are_asked_for_and_ruled_out(regard, run: Path) -> None:
+    plain = regard("predict", run, stdin=LINE).out
+    begun = regard("predict", run, "--prefix", "You", stdin=LINE).out
+    assert begun.startswith("You")
+    first = plain.split()[0]
+    without = regard("predict", run, "--avoid", first, stdin=LINE).out
+    assert first not in without.split()
+    held = regard(
+        *("predict", run, "--require", "book", "--require", "red", "--beam-size", 8), stdin=LINE
+    ).out
+    assert "book" in held
+    assert "red" in held
+
+
+def test_given_outputs_are_scored(regard, run: Path, tmp_path: Path) -> None:
+    best = json.loads(regard("predict", run, "--output-format", "jsonl", stdin=LINE).out)
+    pair = f"我爱中国\t{best['translation']}\n".encode()
+    score, log_prob, target = regard("predict", run, "--score", stdin=pair).out.split("\t")
+    assert float(score) == pytest.approx(best["score"], abs=1e-3)
+    assert float(log_prob) == pytest.approx(best["log_prob"], abs=1e-3)
+    assert target == f"{best['translation']}\n"
+    file = tmp_path / "pairs.jsonl"
+    file.write_text('{"source": "我", "target": "I"}\n\n', "utf-8")
+    done = regard("predict", run, file, "--score", "--output-format", "jsonl")
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert len(found[0]["log_probs"]) == len(found[0]["tokens"])
+    assert "score" not in found[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--temperature", 2), "temperature must go with method sample; got temperature=2.0 with"),
+        (("--method", "sample", "--beam-size", 3), "beam_size must go with method beam; got"),
+        (("--method", "draw"), "method"),
+        (("--groups", 3), "beam_size must be divisible by groups"),
+        (("--avoid", "red", "--prefix", "A red"), "prefix must hold no word to avoid; got 'red'"),
+        (("--score", "--attention"), "--attention must be left out with --score; nothing is"),
+        (("--score",), "stdin:1: expected at least 2 columns, found 1. To score an output, write"),
+    ],
+)
+def test_options_that_cannot_be_kept(regard, run: Path, arguments, message) -> None:
+    assert message in regard.refused("predict", run, *arguments, stdin=LINE)
+
+
+def test_evaluation_searches_as_told(regard, run: Path) -> None:
+    found = [
+        json.loads(regard("evaluate", run, "--json", *options).out)["scores"]
+        for options in ([], ["--method", "sample", "--temperature", 3])
+    ]
+    assert found[0] != found[1]
