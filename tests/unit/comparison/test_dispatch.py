@@ -51,6 +51,16 @@ def test_writing_into_parts_of_one_tensor_makes_nobody_wait_for_another_part():
     assert trace(in_parts, torch.randn(5, 7)).steps == 2
 
 
+def test_reading_a_part_waits_for_that_part_alone():
+    def one_of_two(x):
+        out = torch.empty(2, 7)
+        out[0] = x.exp().exp().exp().exp().exp()
+        out[1] = x.exp()
+        return out[1].tanh()
+
+    assert trace(one_of_two, torch.randn(7)).steps == 3
+
+
 def test_writing_over_what_was_written_waits():
     def in_place(x):
         out = torch.empty_like(x)
