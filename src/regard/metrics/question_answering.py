@@ -15,7 +15,7 @@ _WORD = re.compile(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})[^\W_])+")
 
 
 @lru_cache(maxsize=1 << 16)
-def answer_words(text: str) -> tuple[str, ...]:
+def answer_words(text: str, *, beside: str = "") -> tuple[str, ...]:
     """The words that an answer is compared by.
 
     As in the program that came with SQuAD (Rajpurkar et al., 2016,
@@ -27,7 +27,7 @@ def answer_words(text: str) -> tuple[str, ...]:
         (('250000', 'people'), ('泡', '泡', '堂', '2', '代'))
     """
     lowered = text.lower()
-    if _UNSPACED.search(lowered):
+    if _UNSPACED.search(lowered + beside):
         return tuple(_WORD.findall(lowered))
     kept = "".join(char for char in lowered if char not in string.punctuation)
     return tuple(_ARTICLES.sub(" ", kept).split())
@@ -44,8 +44,9 @@ def exact_match(given: str, right: Sequence[str]) -> float:
         >>> exact_match("the Cat!", ["dog", "cat"]), exact_match("", [])
         (1.0, 1.0)
     """
-    words = answer_words(given)
-    return float(any(words == answer_words(each) for each in right or [""]))
+    return float(
+        any(answer_words(given, beside=each) == answer_words(each) for each in right or [""])
+    )
 
 
 def f1(given: str, right: Sequence[str]) -> float:
@@ -67,7 +68,7 @@ def f1(given: str, right: Sequence[str]) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _f1(given: str, right: str) -> float:
-    ours, theirs = answer_words(given), answer_words(right)
+    ours, theirs = answer_words(given, beside=right), answer_words(right)
     if not ours or not theirs:
         return float(ours == theirs)
     if _UNSPACED.search(right):

@@ -336,7 +336,7 @@ class MultipleChoiceAnswering:
         window = SlidingWindow(())
         return {
             "always the first": [
-                _chosen(e, [-place for place in range(len(e.choices))]) for e in examples
+                _chosen(e, [-float(place) for place in range(len(e.choices))]) for e in examples
             ],
             "longest overlap": [
                 _chosen(e, [_overlap(choice, e.context) for choice in e.choices]) for e in examples

@@ -129,7 +129,7 @@ class SlidingWindow:
         _, weights = _weighed(context)
         asked = {word.text for word in words_of(question) if not word.is_mark}
         there = {word.text for word in words_of(sentence)}
-        return sum(weights.get(word, 0.0) for word in asked & there)
+        return sum((weights.get(word, 0.0) for word in asked & there), start=0.0)
 
     def _nearest(
         self, context: str, words: Sequence[Word], weights: Mapping[str, float], asked: set[str]
@@ -166,7 +166,7 @@ def _best_window(words: Sequence[Word], weights: Mapping[str, float], wanted: se
     """The most that the wanted words of a window weigh, which is as long as they are many."""
     gains = [weights[word.text] if word.text in wanted else 0.0 for word in words]
     size = len(wanted)
-    total = sum(gains[:size])
+    total = sum(gains[:size], start=0.0)
     best = total
     for place in range(size, len(gains)):
         total += gains[place] - gains[place - size]

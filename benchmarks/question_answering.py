@@ -1,0 +1,195 @@
+"""Questions about texts with the shipped recipes: spans, choices, pairs, sentences.
+
+Each recipe is trained from scratch on its corpus' training part, its weights are chosen by the
+development part, and both that and the test part are read once at the end, beside answers that take
+no model. Of CMRC 2018 there is no training part here: the trial part is trained on, the development
+part is the test.
+
+    python -m benchmarks.question_answering --work FOLDER [--only NAME ...] [--pretrained RUN]
+
+``--pretrained`` is the run of a masked language model on English text that holds no question, for
+the run that begins with one. Run again after an interruption, the script goes on where it was.
+"""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import measuring
+from regard.cli.train import find_recipe
+from regard.inference.labeller import Labeller
+from regard.tasks import Recipe
+from regard.training import train
+
+DOMAINS = ("wiki", "reddit", "amazon")
+FILES = {
+    "squadshifts": {
+        "train": [f"squadshifts/{domain}.train.json.gz" for domain in DOMAINS],
+        "valid": [f"squadshifts/{domain}.dev.json" for domain in DOMAINS],
+        "test": [f"squadshifts/{domain}.test.json" for domain in DOMAINS],
+    },
+    "fairytaleqa": {
+        "train": ["fairytaleqa/train.jsonl.gz"],
+        "valid": ["fairytaleqa/val.jsonl.gz"],
+        "test": ["fairytaleqa/test.jsonl.gz"],
+    },
+    "cmrc2018": {"train": ["cmrc2018/trial.json"], "valid": [], "test": ["cmrc2018/dev.json.gz"]},
+}
+# Name of a run: recipe, corpus, and what is set besides.
+PRETRAINED = "spans-pretrained"
+RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "spans": ("question-answering", "squadshifts", ()),
+    PRETRAINED: ("question-answering-pretrained", "squadshifts", ()),
+    "spans-chinese": ("question-answering-chinese", "cmrc2018", ()),
+    "choices": ("multiple-choice", "fairytaleqa", ()),
+    "pairs-esim": ("pair-matching", "squadshifts", ("data.on_bad_line=skip",)),
+    "pairs-cross": ("pair-matching-cross", "squadshifts", ("data.on_bad_line=skip",)),
+    "sentences": ("sentence-selection", "squadshifts", ()),
+    "sentences-one-hop": ("sentence-selection", "squadshifts", ("model.num_hops=1",)),
+}
+WORST = 8
+
+
+def recipe_of(name: str, pretrained: Path | None) -> Recipe:
+    shipped, corpus, settings = RUNS[name]
+    files = {
+        split: [str((measuring.corpora() / file).resolve()) for file in listed]
+        for split, listed in FILES[corpus].items()
+    }
+    said = [f"data.{split}={json.dumps(listed)}" for split, listed in files.items()]
+    if name == PRETRAINED:
+        said.append(f"training.pretrained={pretrained}")
+    return find_recipe([shipped], [*said, *settings])
+
+
+def trained_figures(name: str, work: Path, pretrained: Path | None) -> dict[str, Any]:
+    """Train one run and read its held-out files."""
+    recipe = recipe_of(name, pretrained)
+    trained = train(recipe, work / name)
+    splits = [split for split in ("valid", "test") if recipe.files(split)]
+    known = trained.predictor.job.read(trained.predictor.job.recipe, "train")
+    return {
+        "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **_settings(trained)},
+        "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
+        "summary": trained.summary,
+        **{split: held_out(trained.predictor, known, split) for split in splits},
+    }
+
+
+def held_out(labeller: Labeller, known: list[Any], split: str) -> dict[str, Any]:
+    job = labeller.job
+    examples = job.read(job.recipe, split)
+    answers = labeller.answers(examples)
+    goodness = [job.goodness(a, e) for a, e in zip(answers, examples, strict=True)]
+    order = sorted(range(len(examples)), key=goodness.__getitem__)
+    trivial = job.baselines(known, examples)
+    found = {
+        "count": len(examples),
+        "score": job.score(answers, examples),
+        "baselines": {way: job.score(given, examples) for way, given in trivial.items()},
+        "tables": [asdict(table) for table in job.tables(answers, examples)],
+        "worst": [job.show(examples[place], answers[place]) for place in order[:WORST]],
+        "random": [job.show(examples[i], answers[i]) for i in order[:: len(order) // WORST]],
+    }
+    files = [str(file) for file in job.recipe.files(split)]
+    if len(files) > 1:  # each domain by itself
+        for file in files:
+            places = [i for i, example in enumerate(examples) if example.where.startswith(file)]
+            found[Path(file).name] = job.score(
+                [answers[i] for i in places], [examples[i] for i in places]
+            )
+    return found
+
+
+def _settings(trained: Any) -> dict[str, Any]:
+    """The recipe without the machine's files."""
+    table = trained.predictor.job.recipe.table()
+    data = {k: v for k, v in table["data"].items() if k not in ("train", "valid", "test")}
+    training = {k: v for k, v in table["training"].items() if k != "pretrained"}
+    tokenizer = {k: v for k, v in table.get("tokenizer", {}).items() if k != "folder"}
+    return {**table, "data": data, "training": training, "tokenizer": tokenizer}
+
+
+WHAT = {
+    "spans": "Answers in English texts (squadshifts), exact match / F1, test",
+    PRETRAINED: "The same by a Transformer that begins with a masked language model",
+    "spans-chinese": "Answers in Chinese texts (cmrc2018 dev, 1,002 questions trained on)",
+    "choices": "Multiple choice among 4 (fairytaleqa), accuracy, test",
+    "pairs-esim": "Question with its passage or another (squadshifts), ESIM, accuracy, test",
+    "pairs-cross": "The same by a cross-encoder",
+    "sentences": "Sentence with the answer (squadshifts), memory network of 3 hops, accuracy, test",
+    "sentences-one-hop": "The same with one hop",
+}
+
+
+def figures_of(parts: dict[str, Any]) -> list[measuring.Figure]:
+    found = []
+    for name, part in parts.items():
+        test = part["test"]
+        beside = "; ".join(f"{way}: {_shown(score)}" for way, score in test["baselines"].items())
+        summary = part["summary"]
+        seconds = summary["seconds"]
+        found.append(
+            measuring.Figure(
+                what=WHAT[name],
+                ours=_shown(test["score"]),
+                beside=beside,
+                note=f"`{part['recipe']['name']}`, {summary['updates']:,} updates in "
+                f"{seconds / 60:.0f} min",
+            )
+        )
+    return found
+
+
+def _shown(score: dict[str, float]) -> str:
+    return " / ".join(f"{value:.1f}" for value in score.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
+    parser.add_argument("--only", nargs="+", choices=[*RUNS], default=[*RUNS])
+    parser.add_argument("--pretrained", type=Path, help="run of a masked language model")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    work: Path = arguments.work
+    work.mkdir(parents=True, exist_ok=True)
+    facts = measuring.machine()
+    for name in arguments.only:
+        kept = work / f"{name}.json"
+        if kept.exists() or (name == PRETRAINED and arguments.pretrained is None):
+            continue
+        part = trained_figures(name, work, arguments.pretrained)
+        kept.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
+    done = {
+        name: json.loads((work / f"{name}.json").read_text("utf-8"))
+        for name in RUNS
+        if (work / f"{name}.json").exists()
+    }
+    figures = figures_of(done)
+    for figure in figures:
+        print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
+    missing = [name for name in RUNS if name not in done]
+    if missing:
+        print(f"not in the record: {', '.join(missing)}")
+    if arguments.dry:
+        return
+    path = measuring.write_record(
+        "question_answering",
+        title="Questions about texts from scratch: spans, choices, pairs, sentences",
+        figures=figures,
+        details={"threads": arguments.threads, "not measured": missing, "runs": done},
+        packages=("torch", "sentencepiece"),
+        started_on=facts,
+    )
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
