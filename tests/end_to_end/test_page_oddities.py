@@ -54,6 +54,11 @@ def test_a_model_with_one_text_has_one_line_of_text(tab: Tab, kind: str) -> None
     shown = "[...document.querySelectorAll('.texts dt')].filter((t) => t.checkVisibility())"
     assert tab.ask(f"{shown}.map((t) => t.textContent)") == ["text"]
     assert tab.ask(f"{shown}[0].nextElementSibling.textContent") == "only one text"
+    assert [tab.text(f".{side}") for side in ("across", "down")] == ["text →", "text ↓"]
+    for view in ("words", "arcs"):
+        tab.open(alone(plain("only one text"), kind=kind), f"#view={view}&layer=1&head=1")
+        assert "text, looked at" in tab.text("main").lower()
+        assert "source" not in tab.text("main").lower()
 
 
 def test_ends_of_lines_are_arrows_whatever_the_tokenizer_calls_them(tab: Tab) -> None:

@@ -55,8 +55,8 @@ export function createArcs(host, { point }) {
   /** Sets both lines anew. */
   function build(next, languages, sides) {
     map = next;
-    names[0].textContent = `${sides.seen}, looked at`;
-    names[1].textContent = `${sides.looks}, looking`;
+    names[0].textContent = `${sides.called.columns}, looked at`;
+    names[1].textContent = `${sides.called.rows}, looking`;
     upper.setAttribute("aria-label", names[0].textContent);
     lower.setAttribute("aria-label", names[1].textContent);
     const most = Math.max(map.rows.length, map.columns.length);

@@ -69,8 +69,8 @@ function create(host, context) {
       built = key;
       aside.replaceChildren();
       lines.build(
-        { tokens: tokensOf("columns"), language: languages[axes.seen], name: `${axes.seen}, looked at` },
-        { tokens: tokensOf("rows"), language: languages[axes.looks], name: `${axes.looks}, looking` },
+        { tokens: tokensOf("columns"), language: languages[axes.seen], name: `${axes.called.columns}, looked at` },
+        { tokens: tokensOf("rows"), language: languages[axes.looks], name: `${axes.called.rows}, looking` },
       );
     }
     tellMissing(isKnown);

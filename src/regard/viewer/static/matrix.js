@@ -90,11 +90,11 @@ export function createMatrix(host, { point }) {
     const corner = element(
       "td",
       { class: "corner" },
-      element("span", { class: "across" }, `${sides.seen} →`),
-      element("span", { class: "down" }, `${sides.looks} ↓`),
+      element("span", { class: "across" }, `${sides.called.columns} →`),
+      element("span", { class: "down" }, `${sides.called.rows} ↓`),
     );
     const body = cells.map((row, at) => element("tr", {}, heads.rows[at], ...row));
-    table.setAttribute("aria-label", `Attention weights, ${sides.looks} by ${sides.seen}`);
+    table.setAttribute("aria-label", `Attention weights, ${sides.called.rows} by ${sides.called.columns}`);
     table.replaceChildren(
       element("thead", {}, element("tr", {}, corner, ...heads.columns)),
       element("tbody", {}, ...body),
