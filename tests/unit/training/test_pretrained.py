@@ -9,6 +9,7 @@ import torch
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference.labeller import Labeller
 from regard.tasks import recipe_from_table
+from regard.text import BOS_ID, EOS_ID
 from regard.training import train
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "mat", "road", "and", "don't", "very"]
@@ -146,26 +147,21 @@ def test_a_saved_tokenizer_is_taken_as_it_is(home):
         train_tokenizer([], other.tokenizer)
 
 
-def test_blanks_are_filled_in(tmp_path, toy):
-    text = [f"{a} and {a}." for _ in range(100) for a in ("cat", "dog", "road")]
-    (tmp_path / "text.txt").write_text("\n".join(text) + "\n", "utf-8")
-    table = {
-        "task": "masked_language_modelling",
-        "data": {"train": "text.txt", "context": 12, "rate": 0.2, "masking": "pieces"},
-        "tokenizer": {"type": "words"},
-        "model": {"model_dim": 16, "num_heads": 2, "num_layers": 1, "norm": "pre"},
-        "training": {
-            **{"updates": 120, "batch_tokens": 300, "learning_rate": 0.005, "warmup": 5},
-            **{"schedule": "constant", "label_smoothing": 0.0, "validate_every": 120},
-        },
-    }
-    train(recipe_from_table(table, folder=tmp_path), tmp_path / "run", reporter=toy.Recorder())
-    labeller = Labeller.load(tmp_path / "run")
-    first, second = labeller.predict(["dog [MASK] dog.", {"text": "cat and <mask>"}])
-    assert first.likeliest[0][0][0] == "and"
-    best = second.likeliest[0][0][0]
-    assert best in {"cat", "dog", "road"}
-    assert second.text().startswith(f"{best}/")
-    assert second.to_dict()["blanks"][0][0]["piece"] == best
+def test_blanks_are_filled_in(home):
+    labeller = Labeller.load(home / "pre")
+    first, second = labeller.predict(["the [MASK] sat on [MASK].", {"text": "cat and <mask>"}])
+    assert [len(answer.likeliest) for answer in (first, second)] == [2, 1]
+    (best, share), *others = second.likeliest[0]
+    assert share >= max(p for _, p in others)
+    assert second.text().startswith(f"{best}/{share:.3f} ")
+    assert first.text().count("\t") == 1
+    assert second.to_dict()["blanks"][0][0] == {"piece": best, "probability": round(share, 6)}
+    # The guess is the model's own at that place, never the mask itself.
+    tokenizer, model = labeller.job.tokenizer, labeller.model
+    ids = [BOS_ID, *tokenizer.encode("cat and"), labeller.job.mask_id, EOS_ID]
+    with torch.no_grad():
+        logits = model.project(model(torch.tensor([ids]), torch.tensor([len(ids)])))[0, -2]
+    logits[labeller.job.mask_id] = -torch.inf
+    assert share == pytest.approx(float(logits.softmax(-1).max()), rel=1e-4)
     with pytest.raises(DataError, match=r"record 1: text must have a blank to fill in, \[MASK\]"):
         labeller.predict(["dog and dog."])
