@@ -7,9 +7,9 @@ from math import ceil, floor, log10
 
 from regard.comparison.report import HeatMap, Line, Plot, short
 
-_WIDTH, _HEIGHT = 640, 360
+_WIDTH, _HEIGHT = 664, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 52, 48
-_LEGEND = 212
+_LEGEND = 236
 # Okabe and Ito's colours, told apart by readers of any colour vision; light ones darkened for
 # white paper, and the darkest lightened for black. Dashes and marks tell lines apart without them.
 _LIGHT = ("#d55e00", "#0072b2", "#00805e", "#b0588a", "#8a6d00", "#3a8bc0", "#5b5b5b", "#9a3b00")
