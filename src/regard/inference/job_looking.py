@@ -1,5 +1,6 @@
 """What a job's model says of a text and what it looks at meanwhile: plain data for a page."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -112,11 +113,13 @@ def look_at_text(
             f"{job.recipe.task}. See regard evaluate --plot."
         )
     labeller.model.eval()
-    example = job.request(text, where)
+    example = job.request(_record(text), where)
     (encoded,) = job.encode([example])
     calls: list[Seen] = []
     with observe(calls.append):
         (answer,) = job.answers(labeller.model, job.collate([encoded]))
+    if job.recipe.task in _WITHOUT_WEIGHTS:
+        calls = []
     seen = {
         place: each if each.query.dim() == 4 else _with_heads(each)
         for place, each in joined(calls).items()
@@ -131,7 +134,7 @@ def _shown_label(labeller: Labeller, example: Any, encoded: Any, answer: Any, se
     job = labeller.job
     pieces = _pieces_of(job, example.text, encoded)
     ordered = sorted(answer.probabilities.items(), key=lambda each: -each[1])
-    labels = tuple((label, float(f"{share:.6g}")) for label, share in ordered)
+    labels = tuple((label, _rounded(share)) for label, share in ordered)
     importances: tuple[Importance, ...] = ()
     values: tuple[float, ...] = ()
     measure = ""
@@ -172,12 +175,46 @@ def _shown_surprise(
     return _Shown(Text(text="", tokens=()), output, said)
 
 
+def _shown_span(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
+    """A text with the answer to the question marked in it."""
+    tokens = tuple(
+        Token(text=encoded.context[start:end], start=start, end=end) for start, end in encoded.spans
+    )
+    tags = tuple("answer" if answer.start <= token.start < answer.end else "" for token in tokens)
+    found = answer.answer or "no answer"
+    said = Answer(labels=((found, _rounded(answer.probability)),), tags=tags)
+    return _Shown(Text(text=encoded.context, tokens=tokens), Text.of([found], found), said)
+
+
+def _shown_pair(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
+    """Two texts, one under the other, and how they stand to each other."""
+    ordered = sorted(answer.probabilities.items(), key=lambda each: -each[1])
+    said = Answer(labels=tuple((label, _rounded(share)) for label, share in ordered))
+    return _Shown(
+        _spaced((example.first, example.second), "\n"), Text.of([answer.label], answer.label), said
+    )
+
+
+def _shown_choice(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
+    """A question and its text, and how likely each choice is."""
+    pairs = zip(example.choices, answer.probabilities, strict=True)
+    ordered = sorted(pairs, key=lambda each: -each[1])
+    said = Answer(labels=tuple((choice, _rounded(share)) for choice, share in ordered))
+    text = _spaced((example.text, example.context), "\n")
+    return _Shown(text, Text.of([answer.answer], answer.answer), said)
+
+
 # How a text and its answer are shown, by task.
 _SHOWN: dict[str, Callable[[Labeller, Any, Any, Any, Any], _Shown]] = {
     "classification": _shown_label,
     "language_modelling": _shown_surprise,
+    "multiple_choice": _shown_choice,
+    "pair_matching": _shown_pair,
+    "question_answering": _shown_span,
     "tagging": _shown_tags,
 }
+# Texts that are read side by side in windows, whose weights are between other tokens than a page's.
+_WITHOUT_WEIGHTS = {"multiple_choice", "pair_matching", "question_answering"}
 
 
 def _left_out(labeller: Labeller, encoded: EncodedText, answer: Any) -> tuple[float, ...]:
@@ -287,6 +324,20 @@ def _spaced(words: Sequence[str], space: str) -> Text:
         tokens.append(Token(text=word, start=place, end=place + len(word)))
         place += len(word) + len(space)
     return Text(text=space.join(words), tokens=tuple(tokens))
+
+
+def _record(text: str) -> Any:
+    """A text, or the JSON record that one in braces is."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text  # which may begin with a brace
+
+
+def _rounded(share: float) -> float:
+    return float(f"{share:.6g}")
 
 
 def _short(values: Sequence[float]) -> list[float]:

@@ -11,6 +11,9 @@ from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
+from regard.tasks.pair_matching import LabelledPair
+from regard.text.questions import Answer as SpanText
+from regard.text.questions import Question
 from regard.text.tagged import TaggedWords
 from regard.viewer import Document
 
@@ -141,6 +144,23 @@ def test_a_language_models_text_is_shaded_by_its_surprise(model):
         assert sum(first[1:]) == 0  # the first token is guessed from the start alone
     with pytest.raises(DataError, match="at most 8 tokens long to be looked at; got 11"):
         look_into_job(labeller, "abcabcabca")
+
+
+def test_an_answer_is_marked_in_its_text_and_pairs_have_their_label():
+    words = {"tokenizer": {"type": "words"}}
+    question = Question("who reads", "Anna  reads a book", (SpanText("Anna", 0),))
+    labeller = a_labeller("question_answering", [question], {"type": "bag"}, **words)
+    (example,) = look_into_job(labeller, "who reads\tAnna  reads a book").examples
+    (found,) = labeller.predict(["who reads\tAnna  reads a book"])
+    marked = [t for t, tag in zip(example.source_tokens, example.answer.tags, strict=True) if tag]
+    assert marked[0].start == found.start
+    assert marked[-1].end == found.end
+    pairs = [LabelledPair("a", "b", "same", ""), LabelledPair("c", "d", "other", "")]
+    labeller = a_labeller("pair_matching", pairs, {"type": "bag"}, **words)
+    (example,) = look_into_job(labeller, "a\tb").examples
+    (found,) = labeller.predict(["a\tb"])
+    assert dict(example.answer.labels) == pytest.approx(found.probabilities, rel=1e-4)
+    assert example.source == "a\nb"
 
 
 def test_no_text_and_a_task_without_text_are_refused():
