@@ -21,6 +21,7 @@ from regard.tasks.held_out import hold_out
 from regard.tasks.job import Table
 from regard.tasks.joined_entities import joined
 from regard.tasks.label_tables import confusion_table, label_table
+from regard.tasks.marked_entities import compared
 from regard.tasks.recipe import Recipe
 from regard.tasks.tag_baselines import entities_of_training, most_frequent_tags
 from regard.tasks.word_batches import EncodedWords, WordBatch, word_batch
@@ -349,12 +350,15 @@ class Tagging:
         return "\0".join((*example.words, *(example.tags or ()), ""))
 
     def show(self, example: TaggedWords, answer: Tags) -> str:
-        """The words with their tags; where the tag is wrong, the right one behind it."""
-        shown = []
+        """The words with their tags, the right ones behind wrong ones; entities in brackets."""
         gold = example.tags or answer.tags
-        for word, tag, right in zip(example.words, answer.tags, gold, strict=True):
-            mark = f"/{tag}" if tag != "O" or right != "O" else ""
-            shown.append(f"{word}{mark}" + (f"(right: {right})" if tag != right else ""))
+        if is_bio(self.tags):
+            text = compared(example.words, answer.tags, gold)
+            return text if len(text) <= 240 else f"{text[:237]}…"
+        shown = [
+            f"{word}/{tag}" + (f"(right: {right})" if tag != right else "")
+            for word, tag, right in zip(example.words, answer.tags, gold, strict=True)
+        ]
         text = " ".join(shown)
         return text if len(text) <= 240 else f"{text[:237]}…"
 

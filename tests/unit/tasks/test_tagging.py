@@ -159,8 +159,12 @@ def test_a_report_tells_types_words_and_what_was_taken_for_what():
     assert words.rows == (("known from training", 200 / 3, 3), ("unknown", 0.0, 1))
     assert confusion.is_matrix
     assert job.show(example, wrong) == (
-        "李/B-PER 北/B-LOC 京/O(right: I-LOC) 沪/B-PER(right: B-LOC)"
+        "[李 PER][北 LOC]京[沪 PER]  (wrong: 北 LOC, 沪 PER; right: 北京 LOC, 沪 LOC)"
     )
+    words_job = job_of(sentence("a|DET dog|NOUN"))
+    asked = sentence("a|DET dog|NOUN")
+    given = type(answer)(asked.words, ("DET", "DET"))
+    assert words_job.show(asked, given) == "a/DET dog/DET(right: NOUN)"
     assert job.goodness(wrong, example) == 0.5
 
 
