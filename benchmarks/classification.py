@@ -3,8 +3,8 @@
 python -m benchmarks.classification --work FOLDER [--only sst2 hotel shopping heads curves]
 
 Trained by the shipped recipes for the epochs they say; the last weights are measured, so nothing is
-chosen by the development set. A run that is finished is not trained again, and the record holds
-what is finished.
+chosen by the development set. A run that is finished is not trained again. A part alone writes no
+record.
 """
 
 import argparse
@@ -109,8 +109,7 @@ class Bench:
         self, name: str, system: System, corpus: str, seed: int, *, size: int | None = None
     ) -> dict[str, float]:
         """Accuracy on dev and test of one training."""
-        key = "-".join([corpus, name.replace(", ", "-").replace(" ", "-"), str(seed)])
-        key += f"-{size}" if size else ""
+        key = _key(corpus, name, seed) + (f"-{size}" if size else "")
 
         def measure() -> dict[str, Any]:
             recipe = self.recipe(system, corpus, seed, size)
@@ -176,9 +175,7 @@ class Bench:
     def seeds(self, name: str, system: System, corpus: str) -> dict[str, Any]:
         """Three trainings, their mean, and what they answer together."""
         every = [self.run(name, system, corpus, seed) for seed in SEEDS]
-        keys = [
-            "-".join([corpus, name.replace(", ", "-").replace(" ", "-"), str(s)]) for s in SEEDS
-        ]
+        keys = [_key(corpus, name, seed) for seed in SEEDS]
         joined = self.once(
             f"{keys[0][:-2]}-ensemble",
             lambda: self.scores(Ensemble.load(*map(self.folder, keys)), corpus),
@@ -212,6 +209,11 @@ def _read(path: Path, fields: Sequence[Field]) -> list[LabelledText]:
     ]
 
 
+def _key(corpus: str, name: str, seed: int) -> str:
+    """What a training is called in the work folder."""
+    return f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}-{seed}"
+
+
 def _means(every: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: round(statistics.mean(each[name] for each in every), 2) for name in every[0]}
 
@@ -219,29 +221,30 @@ def _means(every: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _sst2(bench: Bench) -> dict[str, Any]:
     chosen = (TRANSFORMER, CONVOLUTION, RECURRENT)
     found: dict[str, Any] = {name: bench.seeds(name, HEADS[name], "sst2") for name in chosen}
-    keys = [f"sst2-{n.replace(', ', '-').replace(' ', '-')}-{s}" for n in chosen for s in SEEDS]
+    keys = [_key("sst2", name, seed) for name in chosen for seed in SEEDS]
     found["all of these together"] = bench.once(
         "sst2-ensemble", lambda: bench.scores(Ensemble.load(*map(bench.folder, keys)), "sst2")
     )
     found["naive Bayes"] = bench.once("sst2-bayes", lambda: bench.bayes("sst2"))
-    found["report"] = _report(bench, f"sst2-{CONVOLUTION.replace(', ', '-')}-1", "sst2")
+    found["report"] = _report(bench, _key("sst2", CONVOLUTION, 1), "sst2")
     return found
 
 
 def _hotel(bench: Bench) -> dict[str, Any]:
     system = System(_CHARACTERS)
     return {
-        "convolution, query": bench.seeds("convolution, query", system, "hotel"),
+        CONVOLUTION: bench.seeds(CONVOLUTION, system, "hotel"),
         "naive Bayes": bench.once("hotel-bayes", lambda: bench.bayes("hotel")),
-        "report": _report(bench, "hotel-convolution-query-1", "hotel"),
+        "report": _report(bench, _key("hotel", CONVOLUTION, 1), "hotel"),
     }
 
 
 def _shopping(bench: Bench) -> dict[str, Any]:
     aspect = System("classification-aspect")
+    few = System(_CHARACTERS, ("training.epochs=3", "training.batch_tokens=6000"))
     return {
         "convolution, query of the aspect": bench.run("aspect", aspect, "shopping", 1),
-        "category": bench.run("query", System(_CHARACTERS), "category", 1),
+        "category": bench.run(CONVOLUTION, few, "category", 1),
         "naive Bayes": bench.once("shopping-bayes", lambda: bench.bayes("shopping")),
         "naive Bayes, category": bench.once("category-bayes", lambda: bench.bayes("category")),
         "report": _report(bench, "shopping-aspect-1", "shopping"),
@@ -305,7 +308,7 @@ def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:
             )
         )
     if hotel := details.get("hotel"):
-        mean, bayes = hotel["convolution, query"]["mean"], hotel["naive Bayes"]
+        mean, bayes = hotel[CONVOLUTION]["mean"], hotel["naive Bayes"]
         found.append(
             measuring.Figure(
                 what="chnsenticorp-htl accuracy, dev / test",
@@ -333,15 +336,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--work", type=Path, required=True, help="folder of runs and results")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="write no record")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     before = measuring.machine()
     bench = Bench(arguments.work, measuring.corpora().resolve())
-    details = {name: PARTS[name](bench) for name in arguments.only}
-    if arguments.dry:
+    details = {name: PARTS[name](bench) for name in arguments.only or PARTS}
+    if arguments.dry or arguments.only:
         return
     measuring.write_record(
         "classification",
