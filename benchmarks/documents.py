@@ -4,7 +4,7 @@ The packaged recipes are trained from scratch for the same CPU time each, on the
 are those of the test part, ROUGE-L first, the best of its references for each answer. Beside them:
 the first sentence of the passage, and the one that shares most words with the question.
 
-    python -m benchmarks.documents --work W [--minutes 4] [--threads 1] [--dry]
+    python -m benchmarks.documents --work W [--minutes 6] [--threads 1] [--dry]
 
 Run again after an interruption, it goes on where it was.
 """
@@ -113,7 +113,7 @@ def without_paths(table: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Train and measure each, write the record."""
-    parser = argument_parser(__doc__ or "", minutes=4)
+    parser = argument_parser(__doc__ or "", minutes=6)
     parser.add_argument("--only", nargs="+", choices=list(SYSTEMS), help="some of them; no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
