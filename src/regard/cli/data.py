@@ -14,7 +14,7 @@ from regard.cli.recipes import packaged_recipes
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
-    from regard.tasks import Job, Recipe
+    from regard.tasks import Recipe
     from regard.tasks.checking import ExamplesReport
     from regard.text import DataReport
 
@@ -48,8 +48,8 @@ def check(
     Counts, lengths, lines that cannot be read, overlap of training and test, wrong encodings, sides
     that are exchanged, characters that the tokenizer would lose. The exit status is 1 if there are
     problems, marked with !. Of a recipe of another task than translation: counts and lengths, how
-    often each label occurs, labels that training does not have, entities that have not begun, texts
-    that repeat, contradict or are in test too.
+    often each label occurs, labels that training does not have, texts that repeat, contradict or are
+    in test too.
 
     Args:
         files: The training text: one .tsv or .jsonl file, two files of lines, a recipe by name or
@@ -106,7 +106,7 @@ def _recipe_of_job(
     test: Sequence[str],
     columns: Sequence[int],
     run: Path | None,
-) -> "tuple[Recipe, type[Job[Any, Any, Any]]] | None":
+) -> "tuple[Recipe, type[Any]] | None":
     """The recipe, and the class of its task, where one of such a task is named."""
     from regard.cli.train import find_recipe
     from regard.tasks import TASKS

@@ -7,7 +7,6 @@ from typing import Any
 
 from regard.errors import DataError
 from regard.tasks.classification import LabelledText
-from regard.tasks.job import Job
 from regard.tasks.language_modelling import Passage
 from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
@@ -84,9 +83,7 @@ class ExamplesReport:
         return lines if self.problems else [*lines, "No problems found."]
 
 
-def check_examples(
-    recipe: Recipe, job: type[Job[Any, Any, Any]], *, examples: int = 3
-) -> ExamplesReport:
+def check_examples(recipe: Recipe, job: type[Any], *, examples: int = 3) -> ExamplesReport:
     """Look for what spoils a job's training or makes its results untrue.
 
     Args:
@@ -106,7 +103,6 @@ def check_examples(
     notes.bad_lines(bad_lines)
     notes.overlaps()
     notes.labels()
-    notes.tags()
     notes.repeats()
     notes.encodings()
     train = said["train"]
@@ -173,20 +169,6 @@ class _Notes:
         rare = [f"{label}: {count}" for label, count in counts.items() if count < _FEW]
         meaning = f"labels with fewer than {_FEW} examples in training"
         self.add("rare label", rare, meaning, is_problem=False)
-
-    def tags(self) -> None:
-        """Tags I-X that follow neither B-X nor I-X."""
-        cases = [
-            f"{one.where}: {tag!r} after {before!r}, tag {place}: {_short(one.text)}"
-            for found in self.said.values()
-            for one in found
-            for place, (before, tag) in enumerate(
-                zip(("O", *one.labels), one.labels, strict=False), 1
-            )
-            if tag.startswith("I-") and before not in (tag, f"B{tag[1:]}")
-        ]
-        meaning = "tags that go on with an entity which has not begun. Write B- for the first"
-        self.add("broken entity", cases, meaning)
 
     def repeats(self) -> None:
         """Texts that occur again, and those with several labels."""
