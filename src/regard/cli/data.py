@@ -48,8 +48,8 @@ def check(
     Counts, lengths, lines that cannot be read, overlap of training and test, wrong encodings, sides
     that are exchanged, characters that the tokenizer would lose. The exit status is 1 if there are
     problems, marked with !. Of a recipe of another task than translation: counts and lengths, how
-    often each label occurs, labels that training does not have, texts that repeat, contradict or are
-    in test too.
+    often each label occurs, labels that training does not have, texts that repeat, contradict or
+    are in test too.
 
     Args:
         files: The training text: one .tsv or .jsonl file, two files of lines, a recipe by name or
