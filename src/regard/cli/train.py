@@ -27,17 +27,18 @@ def train(
     on_bad_line: Literal["error", "skip"] | None = None,
     resume: bool = False,
 ) -> None:
-    """Train a translator into a run folder.
+    """Train a model into a run folder: a translator, a classifier, a tagger.
 
-    Example: `regard train pairs.tsv --minutes 30`
+    Examples: `regard train pairs.tsv --minutes 30`,
+    `regard train classification-convolution reviews.tsv`
 
-    With a recipe, by name or path, it trains that; files of sentence pairs after it are what it
-    trains on. With files only, it looks at them, picks tokenizer, model and batch, and says what it
-    chose. Ctrl-C saves and stops; the same command goes on.
+    With a recipe, by name or path, it trains that; files after it are what it trains on, in the
+    form that the recipe's task reads. With sentence pairs only, it looks at them, picks tokenizer,
+    model and batch, and says what it chose. Ctrl-C saves and stops; the same command goes on.
 
     Args:
-        what: A recipe, or sentence pairs, or both. Pairs are one .tsv or .jsonl file, or two files
-            of lines, source and target; each may end in .gz or .zst.
+        what: A recipe, or files to train on, or both. Sentence pairs are one .tsv or .jsonl file,
+            or two files of lines, source and target; each may end in .gz or .zst.
         run: The run folder; by default runs/ and the recipe's or the file's name.
         minutes: Time to train; over the recipe's.
         settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
