@@ -29,8 +29,9 @@ def train(
 ) -> None:
     """Train a model into a run folder: a translator, a classifier, a tagger.
 
-    Examples: `regard train pairs.tsv --minutes 30`,
-    `regard train classification-convolution reviews.tsv`
+    Example: `regard train pairs.tsv --minutes 30`
+
+    Example: `regard train classification-convolution reviews.tsv`
 
     With a recipe, by name or path, it trains that; files after it are what it trains on, in the
     form that the recipe's task reads. With sentence pairs only, it looks at them, picks tokenizer,

@@ -61,7 +61,7 @@ class KneserNey:
             skipped = max(0, length - 2)
             grams = self._grams(ids, length)[1 if length == 1 else 0 :]
             found[skipped:] = self._interpolated(order, grams, found[skipped:])
-        logs: Float64[np.ndarray, "_"] = np.log(found)
+        logs: Float64[np.ndarray, " n"] = np.log(found)
         return logs
 
     def _interpolated(

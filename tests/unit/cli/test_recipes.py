@@ -10,8 +10,12 @@ from regard.errors import SettingError
 from regard.tasks import TASKS, read_recipe
 from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
+from regard.tasks.multiple_choice import Choices
+from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.translation import build_model
 from regard.text import train_pair_tokenizer
+from regard.text.points import Point
+from regard.text.questions import Answer, Question
 from regard.text.tagged import TaggedWords
 from regard.text.tokenizer import TokenizerConfig
 from regard.training import TrainingConfig
@@ -21,6 +25,11 @@ JOB_EXAMPLES = {
     "classification": [LabelledText("ab", "1", "x", "a:1"), LabelledText("c", "0", "y", "a:2")],
     "language_modelling": [Passage(("ab", "c"), "a:1")],
     "masked_language_modelling": [Passage(("ab", "c"), "a:1")],
+    "multiple_choice": [Choices("ab", "c d", ("c", "d"), 0, "a:1")],
+    "pair_matching": [LabelledPair("ab", "c", label, "a:1") for label in ("match", "other")],
+    "question_answering": [Question("ab", "c d", (Answer("c", 0),))],
+    "regression": [Point((x,), x, ("x",), "a:1") for x in (0.0, 1.0, 2.0)],
+    "sentence_selection": [Question("ab", "c. d.", (Answer("c", 0),))],
     "tagging": [TaggedWords(("ab", "c"), ("O", "B-X"), "a:1")],
 }
 

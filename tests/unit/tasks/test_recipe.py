@@ -158,6 +158,7 @@ def test_sections_are_the_fields_of_a_recipe():
             "training",
             "decoding",
             "folder",
+            "given",
         )
     }
     assert isinstance(recipe_from_table({}).data, DataConfig)

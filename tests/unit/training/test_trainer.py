@@ -233,13 +233,14 @@ def test_figures_are_written_line_by_line(toy, tmp_path):
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     assert [(r["split"], r["update"]) for r in records] == [
+        *(("train", update) for update in range(1, 41)),
         ("valid", 40),
-        ("train", 50),
+        *(("train", update) for update in range(41, 51)),
         ("valid", 80),
         ("train", 100),
         ("valid", 100),
     ]
-    assert {"loss", "learning_rate", "gradient_norm"} < set(records[1])
+    assert {"loss", "learning_rate", "gradient_norm"} < set(records[0])
 
 
 # For every setting, what differs from `fit`'s own in two trainings that must not end the same.
@@ -266,8 +267,8 @@ OPTIONS = {
     "precision": ({}, {"precision": "bfloat16"}),
     "seed": ({}, {"seed": 2}),
 }
-# These are read by the translation task: tests/unit/training/test_translation.py.
-OF_THE_TASK = {"batch_tokens", "validation_pairs"}
+# Read elsewhere: tests in test_translation.py and test_pretrained.py.
+OF_THE_TASK = {"batch_tokens", "validation_pairs", "pretrained"}
 
 
 def test_every_setting_is_tried():
