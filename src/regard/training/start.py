@@ -168,11 +168,11 @@ def _facts(
         f"{recipe.model_type} with {parameters:,} parameters",
     ]
     for counted, what in (
-        (bad_lines, "lines that cannot be read"),
-        (too_long, f"{work.unit} too long"),
+        (bad_lines, "left out {:,} lines that cannot be read"),
+        (too_long, f"cut or left out {{:,}} {work.unit} too long"),
     ):
         if counted.total:
-            facts.append(f"left out {counted.total:,} {what}")
+            facts.append(what.format(counted.total))
     return facts
 
 

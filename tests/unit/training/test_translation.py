@@ -247,7 +247,10 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
         "characters tokenizer: 15 shared pieces",
     ]
     assert facts[2].startswith("rnn_seq2seq with ")
-    assert facts[3:] == ["left out 1 lines that cannot be read", "left out 1 pairs too long"]
+    assert facts[3:] == [
+        "left out 1 lines that cannot be read",
+        "cut or left out 1 pairs too long",
+    ]
 
 
 def test_samples_show_source_output_and_reference(toy, tmp_path, recipe):
