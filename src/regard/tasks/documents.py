@@ -11,13 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.metrics.rouge import words
-from regard.tasks.held_out import evenly
+from regard.tasks.held_out import hold_out_texts
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
 
@@ -280,9 +281,7 @@ def cut_to(text: str, tokenizer: Tokenizer, longest: int) -> str:
 
 def hold_out(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
     """The documents to train on and those to validate on: no text is among both."""
-    held_out = set(evenly(list(dict.fromkeys(one.text for one in documents)), unit="documents"))
-    train = [one for one in documents if one.text not in held_out]
-    return train, [one for one in documents if one.text in held_out]
+    return hold_out_texts(documents, attrgetter("text"), unit="documents")
 
 
 def baselines(documents: Sequence[Document]) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Validation examples from the training text, where a recipe names none."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from regard.errors import DataError
@@ -53,3 +53,26 @@ def hold_out(examples: Sequence[T], *, unit: str) -> tuple[list[T], list[T]]:
     places = set(evenly(range(len(examples)), unit=unit))
     held = [example for place, example in enumerate(examples) if place in places]
     return [example for place, example in enumerate(examples) if place not in places], held
+
+
+def hold_out_texts(
+    examples: Sequence[T], text_of: Callable[[T], str], *, unit: str
+) -> tuple[list[T], list[T]]:
+    """The same where several examples may be about one text: no text is among both.
+
+    Args:
+        examples: All of them.
+        text_of: The text that an example is about.
+        unit: What the texts are called, in the plural.
+
+    Raises:
+        DataError: There are fewer than ten texts.
+
+    Example:
+        >>> rest, valid = hold_out_texts(range(30), lambda n: str(n % 10), unit="last digits")
+        >>> len(rest), valid
+        (27, [0, 10, 20])
+    """
+    held = set(evenly(list(dict.fromkeys(map(text_of, examples))), unit=unit))
+    rest = [example for example in examples if text_of(example) not in held]
+    return rest, [example for example in examples if text_of(example) in held]

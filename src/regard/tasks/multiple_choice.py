@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from regard.metrics.labels import accuracy
 from regard.metrics.question_answering import answer_words
 from regard.models import MultipleChoice
 from regard.tasks.answer_tables import by_group, length_group, question_word
-from regard.tasks.held_out import hold_out
+from regard.tasks.held_out import hold_out_texts
 from regard.tasks.job import Table
 from regard.tasks.recipe import Recipe
 from regard.tasks.sliding_window import SlidingWindow
@@ -191,11 +192,7 @@ class MultipleChoiceAnswering:
         cls, recipe: Recipe, examples: Sequence[Choices]
     ) -> tuple[list[Choices], list[Choices]]:
         """The questions to train on and those to validate on, which are about other texts."""
-        texts = list(dict.fromkeys(example.context for example in examples))
-        _, held = hold_out(texts, unit="texts with questions")
-        chosen = set(held)
-        rest = [example for example in examples if example.context not in chosen]
-        return rest, [example for example in examples if example.context in chosen]
+        return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Choices]) -> "MultipleChoiceAnswering":

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +22,7 @@ from regard.metrics.question_answering import answer_words
 from regard.models import PAIR_READERS, Classifier, Esim, EsimConfig
 from regard.tasks.answer_tables import by_group, length_group, question_word
 from regard.tasks.classification import Verdict
-from regard.tasks.held_out import hold_out
+from regard.tasks.held_out import hold_out_texts
 from regard.tasks.job import Table
 from regard.tasks.label_tables import confusion_table, label_table
 from regard.tasks.recipe import Recipe
@@ -160,11 +161,7 @@ class PairMatching:
         cls, recipe: Recipe, examples: Sequence[LabelledPair]
     ) -> tuple[list[LabelledPair], list[LabelledPair]]:
         """The pairs to train on and those to validate on, with other first texts."""
-        texts = list(dict.fromkeys(example.first for example in examples))
-        _, held = hold_out(texts, unit="first texts")
-        chosen = set(held)
-        rest = [example for example in examples if example.first not in chosen]
-        return rest, [example for example in examples if example.first in chosen]
+        return hold_out_texts(examples, attrgetter("first"), unit="first texts")
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledPair]) -> "PairMatching":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,12 +12,12 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 
 from regard.checks import check_at_least
-from regard.errors import DataError, SettingError
+from regard.errors import SettingError
 from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, best_spans
 from regard.models.span_finder import NO_ANSWER
 from regard.tasks.answer_tables import by_group, kind_of_answer, length_group, question_word
-from regard.tasks.held_out import hold_out
+from regard.tasks.held_out import hold_out_texts
 from regard.tasks.job import Table
 from regard.tasks.label_tables import confusion_table
 from regard.tasks.recipe import Recipe
@@ -31,7 +32,7 @@ from regard.tasks.text_pairs import (
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
 from regard.text.files import read_table, write_plain
-from regard.text.questions import Question, question_of, read_questions
+from regard.text.questions import Question, asked_question, read_questions
 from regard.text.records import OnBadLine
 
 _FILE = "answering.json"
@@ -173,11 +174,7 @@ class QuestionAnswering:
         cls, recipe: Recipe, examples: Sequence[Question]
     ) -> tuple[list[Question], list[Question]]:
         """The questions to train on and those to validate on, which are about other texts."""
-        texts = list(dict.fromkeys(example.context for example in examples))
-        _, held = hold_out(texts, unit="texts with questions")
-        chosen = set(held)
-        rest = [example for example in examples if example.context not in chosen]
-        return rest, [example for example in examples if example.context in chosen]
+        return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":
@@ -220,15 +217,7 @@ class QuestionAnswering:
         Raises:
             DataError: Question or text is missing.
         """
-        if isinstance(record, str):
-            question, tab, context = record.partition("\t")
-            if not tab:
-                raise DataError(
-                    f"{where}: expected a question, a tab and the text that answers it; got "
-                    f"{record!r}. Or give .jsonl with question and context."
-                )
-            record = {"question": question, "context": context}
-        return question_of(record, where)
+        return asked_question(record, where)
 
     def encode(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,13 +15,13 @@ from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.models import MemoryNetwork
 from regard.tasks.answer_tables import by_group, question_word
-from regard.tasks.held_out import hold_out
+from regard.tasks.held_out import hold_out_texts
 from regard.tasks.job import Table
 from regard.tasks.recipe import Recipe
 from regard.tasks.sliding_window import SlidingWindow, sentences_of, words_of
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
-from regard.text.questions import Question, question_of, read_questions
+from regard.text.questions import Question, asked_question, read_questions
 from regard.text.records import OnBadLine
 from regard.text.vocabulary import Vocabulary
 
@@ -152,11 +153,7 @@ class SentenceSelection:
         cls, recipe: Recipe, examples: Sequence[Question]
     ) -> tuple[list[Question], list[Question]]:
         """The questions to train on and those to validate on, which are about other texts."""
-        texts = list(dict.fromkeys(example.context for example in examples))
-        _, held = hold_out(texts, unit="texts with questions")
-        chosen = set(held)
-        rest = [example for example in examples if example.context not in chosen]
-        return rest, [example for example in examples if example.context in chosen]
+        return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
@@ -189,15 +186,7 @@ class SentenceSelection:
         Raises:
             DataError: Question or text is missing.
         """
-        if isinstance(record, str):
-            question, tab, context = record.partition("\t")
-            if not tab:
-                raise DataError(
-                    f"{where}: expected a question, a tab and the text that answers it; got "
-                    f"{record!r}. Or give .jsonl with question and context."
-                )
-            record = {"question": question, "context": context}
-        return question_of(record, where)
+        return asked_question(record, where)
 
     def encode(
         self,

@@ -119,6 +119,23 @@ def question_of(record: Mapping[str, Any], where: str) -> Question:
     return Question(normalize(text), context, (), choices, name, str(record.get("id", "")), where)
 
 
+def asked_question(record: str | Mapping[str, Any], where: str) -> Question:
+    """The question of a JSON record with its "context", or of a line: question, tab, text.
+
+    Raises:
+        DataError: Question or text is missing.
+    """
+    if isinstance(record, str):
+        question, tab, context = record.partition("\t")
+        if not tab:
+            raise DataError(
+                f"{where}: expected a question, a tab and the text that answers it; got "
+                f"{record!r}. Or give .jsonl with question and context."
+            )
+        record = {"question": question, "context": context}
+    return question_of(record, where)
+
+
 def places_of_normalized(text: str) -> list[int]:
     r"""The place in ``text`` of each character of ``normalize(text)``.
 
