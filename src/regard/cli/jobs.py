@@ -110,6 +110,7 @@ def predict_run_of_job(
     """
     from regard.inference.labeller import Labeller
     from regard.text.lines import text_suffix
+    from regard.text.records import object_of
 
     labeller = Labeller.load(run)
     _refuse(given, labeller)
@@ -121,7 +122,7 @@ def predict_run_of_job(
             problem = "" if not line.text.strip() else None  # an empty line stays one
             try:
                 if problem is None:
-                    record = _record(line) if is_json else line.text
+                    record = object_of(line.text, line.where) if is_json else line.text
                     examples.append(labeller.job.request(record, line.where))
             except DataError as error:
                 if on_bad_line == "error":
@@ -168,16 +169,6 @@ def _grouped(file: Path | None) -> "Iterator[list[Line]]":
         numbered = decode_lines(group, name)
         yield [replace(line, where=f"{name}:{done + at}") for at, line in enumerate(numbered, 1)]
         done += len(group)
-
-
-def _record(line: "Line") -> dict[str, Any]:
-    try:
-        record = json.loads(line.text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{line.where}: not JSON: {error}.") from None
-    if not isinstance(record, dict):
-        raise DataError(f"{line.where}: expected a JSON object, found {record!r}.")
-    return record
 
 
 def _examples(

@@ -26,6 +26,7 @@ def new_card(task: str, *, recipe: str, text: str | None) -> dict[str, Any]:
         "task": task,
         "recipe": recipe,
         "text": text,
+        "tokenizer": None,
         "finished": False,
         "model": None,
         "summary": None,

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.errors import RunError
 from regard.inference.files import (
@@ -206,6 +206,39 @@ def average(saved: Sequence[Checkpoint]) -> dict[str, Shaped[Tensor, "..."]]:
         id(last[name]): (total / len(saved)).to(last[name].dtype) for name, total in sums.items()
     }
     return {name: means.get(id(tensor), tensor) for name, tensor in last.items()}
+
+
+def fill_model(
+    model: nn.Module, tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path
+) -> None:
+    """Put saved weights into a model.
+
+    Args:
+        model: With weights of its own, which are written over.
+        tensors: What a run or a checkpoint holds.
+        where: Its folder, for messages.
+
+    Raises:
+        RunError: They are those of another architecture, or of other sizes.
+    """
+    try:
+        model.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        raise RunError(
+            f"{where} must hold weights of the model that its recipe and tokenizer describe; got "
+            f"{_difference(model, tensors)}. They are of different trainings: restore the whole "
+            "folder from a copy, or train anew into another one."
+        ) from error
+
+
+def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str:
+    """The first thing in which weights differ from those of a model."""
+    wanted = model.state_dict()
+    for name in sorted(wanted.keys() & tensors.keys()):
+        if (found := tensors[name].shape) != (size := wanted[name].shape):
+            return f"{name} of {list(found)}, not {list(size)}"
+    missing, more = sorted(wanted.keys() - tensors.keys()), sorted(tensors.keys() - wanted.keys())
+    return f"no {missing[0]}" if missing else f"{more[0]}, which it has not"
 
 
 def _is_same(checkpoint: Checkpoint, record: Mapping[str, Any]) -> bool:

@@ -41,7 +41,7 @@ class Labeller:
             raise RunError(f"{path} must be a run of a job; it is one of {recipe.task}.")
         job = job_class.load(recipe, run.tokenizer_folder)
         model = job.build_model()
-        model.load_state_dict(run.load_model())
+        run.fill(model)
         return cls(model, job)
 
     def predict(

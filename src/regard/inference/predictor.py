@@ -210,7 +210,7 @@ class Predictor:
             )
         tokenizer = load_pair_tokenizer(run.tokenizer_folder)
         model = build_model(recipe, tokenizer)
-        model.load_state_dict(run.load_model())
+        run.fill(model)
         return cls(model, tokenizer, recipe)
 
     def translate(

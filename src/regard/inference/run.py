@@ -3,7 +3,7 @@
 ::
 
     run/recipe.toml          the resolved settings
-    run/run.json             format, version of regard, task, summary, checksum of the weights
+    run/run.json             format, version of regard, task, summary, checksums of the rest
     run/tokenizer/           whatever the tokenizer saved, and checksums.json
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from jaxtyping import Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.config import read_toml, write_toml
 from regard.errors import RunError, SettingError
@@ -28,6 +28,7 @@ from regard.inference.checkpoints import (
     MODEL_FILE,
     Checkpoint,
     checkpoints,
+    fill_model,
     newest_checkpoints,
     prune,
     save_checkpoint,
@@ -159,6 +160,7 @@ class Run:
                 tidy(path / _CHECKPOINTS)
             run = cls(path, card=read_card(path), lock=lock)
             run._distrust_damaged_model()
+            run._know_tokenizer()
             return run
         except BaseException:
             lock.release()
@@ -222,7 +224,14 @@ class Run:
             )
         if not self._tokenizer_checked:
             listing = folder / _CHECKSUMS
-            for name, expected in unseal(read_file(listing), where=listing)["files"].items():
+            content = read_file(listing)
+            files = unseal(content, where=listing)["files"]
+            if self._card.get("tokenizer") not in (None, checksum(content)):
+                raise RunError(
+                    f"{folder} must hold the tokenizer that the run began with; got another one. "
+                    "Restore it from a copy: the weights know only their own."
+                )
+            for name, expected in files.items():
                 read_checked(folder / name, expected)
             self._tokenizer_checked = True
         return folder
@@ -231,9 +240,13 @@ class Run:
     def new_tokenizer_folder(self) -> Iterator[Path]:
         """A folder to save the tokenizer into, which counts when the block ends well."""
         self._check_open_for_training()
+        if self._card.get("tokenizer") is not None:
+            self._write_card(tokenizer=None)
         with new_folder(self.path / _TOKENIZER) as folder:
             yield folder
-            fill_file(folder / _CHECKSUMS, seal({"files": checksums(folder)}))
+            listing = seal({"files": checksums(folder)})
+            fill_file(folder / _CHECKSUMS, listing)
+        self._write_card(tokenizer=checksum(listing))
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint, oldest first, unchecked."""
@@ -368,6 +381,14 @@ class Run:
         )
         return newest.load_model()
 
+    def fill(self, model: nn.Module) -> None:
+        """Put the weights to use into a model, as ``load_model`` gives them.
+
+        Raises:
+            RunError: There are none yet, they are damaged, or they are of another model.
+        """
+        fill_model(model, self.load_model(), self.path)
+
     def _read_model(self, expected: str) -> bytes:
         try:
             return read_checked(self.path / MODEL_FILE, expected)
@@ -383,6 +404,12 @@ class Run:
         except DamageError as error:
             warnings.warn(f"{error} It is being made now.", RunWarning, stacklevel=3)
             self._write_card(finished=False, model=None, summary=None)
+
+    def _know_tokenizer(self) -> None:
+        """Note which tokenizer it is, where a kill came before that."""
+        listing = self.path / _TOKENIZER / _CHECKSUMS
+        if self._card.get("tokenizer") is None and listing.exists():
+            self._write_card(tokenizer=checksum(read_file(listing)))
 
     def _write_card(self, **changes: Any) -> None:
         card = self._card | changes

@@ -5,12 +5,12 @@ document, into a target text, over one vocabulary, so that words can be copied. 
 and evaluation are those of ``translation.py``.
 """
 
-import json
 import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from regard.metrics.rouge import words
 from regard.tasks.held_out import hold_out_texts
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
+from regard.text.records import object_of, usable
 
 # Between the question and the document.
 SEPARATOR = "‖"
@@ -116,17 +117,14 @@ def read_documents(
             raise SettingError(
                 f"the ending of {file} must be .jsonl or .tsv; got {ending or 'none'!r}."
             )
-        before = len(found)
-        for line in read_lines(file):
-            try:
-                found.append(parse_document(line, data, ending, with_answers=True))
-            except DataError as error:
-                if data.on_bad_line == "error":
-                    raise
-                if bad_lines is not None:
-                    bad_lines.add("documents", str(error))
-        if len(found) == before:
-            raise DataError(f"{file} must hold documents and answers; got none that can be used.")
+        found += usable(
+            read_lines(file),
+            partial(parse_document, data=data, ending=ending, with_answers=True),
+            "documents",
+            on_bad_line=data.on_bad_line,
+            bad_lines=bad_lines,
+            rule=f"{file} must hold documents and answers",
+        )
     return found
 
 
@@ -161,12 +159,7 @@ def parse_document(
 
 
 def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, Sequence[str]]:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON: {error}.") from None
-    if not isinstance(record, dict):
-        raise DataError(f"{where}: expected a JSON object, found {record!r}.")
+    record = object_of(text, where)
     document = _member(record, _DOCUMENT_KEYS, where)
     question = record.get("question", "")
     answers: Any = []

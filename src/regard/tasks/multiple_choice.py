@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -37,7 +37,7 @@ from regard.tasks.text_pairs import (
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
 from regard.text.questions import Question, question_of, read_questions
-from regard.text.records import OnBadLine
+from regard.text.records import OnBadLine, usable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,24 +168,11 @@ class MultipleChoiceAnswering:
         Raises:
             DataError: A question has no choices, and its story not enough other answers.
         """
-        data, found = recipe.data, []
-        for file in recipe.files(split):
-            asked = list(
-                read_questions(file, spans=False, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
-            )
-            stories: dict[str, list[Question]] = {}
-            for question in asked:
-                stories.setdefault(question.article or question.context, []).append(question)
-            for question in asked:
-                story = stories[question.article or question.context]
-                try:
-                    found.append(_with_choices(question, story, data.num_wrong))
-                except DataError as error:
-                    if data.on_bad_line == "error":
-                        raise
-                    if bad_lines is not None:
-                        bad_lines.add("choices", str(error))
-        return found
+        return [
+            choices
+            for file in recipe.files(split)
+            for choices in _choices_of(file, recipe.data, bad_lines)
+        ]
 
     @classmethod
     def hold_out(
@@ -376,6 +363,20 @@ class MultipleChoiceAnswering:
         }
         logits: Tensor = model(ids, batch.lengths, **by_answer)
         return logits.float()
+
+
+def _choices_of(file: Path, data: ChoicesData, bad_lines: BadLines | None) -> Iterator[Choices]:
+    handling: Any = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
+    questions = list(read_questions(file, spans=False, **handling))
+    stories: dict[str, list[Question]] = {}
+    for question in questions:
+        stories.setdefault(question.article or question.context, []).append(question)
+
+    def make(question: Question) -> Choices:
+        story = stories[question.article or question.context]
+        return _with_choices(question, story, data.num_wrong)
+
+    return usable(questions, make, "choices", **handling)
 
 
 def _with_choices(question: Question, story: Sequence[Question], num_wrong: int) -> Choices:

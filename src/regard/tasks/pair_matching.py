@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,7 +40,7 @@ from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_to
 from regard.text.files import read_table, write_plain
 from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
-from regard.text.records import Field, OnBadLine, read_records
+from regard.text.records import Field, OnBadLine, read_records, usable
 
 # ``esim`` reads each text by itself and sets them side by side; the others are cross-encoders.
 PAIR_MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
@@ -361,31 +362,26 @@ class PairMatching:
 
 
 def _pairs(file: Path, data: PairsData, bad_lines: BadLines | None) -> Iterator[LabelledPair]:
+    handling: Any = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
     if text_suffix(file) != ".json":
         names = ("first", "second", "label")
         fields = [Field(name, getattr(data, name)) for name in names]
-        records = read_records(file, fields, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
-        for found, where in records:
+        for found, where in read_records(file, fields, **handling):
             texts = normalize(found["first"]), normalize(found["second"])
             yield LabelledPair(*texts, found["label"].strip(), where)
         return
-    questions = list(
-        read_questions(file, spans=False, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
-    )
+    questions = list(read_questions(file, spans=False, **handling))
     passages: dict[str, dict[str, None]] = {}
     for question in questions:
         passages.setdefault(question.article, {})[question.context] = None
-    for question in questions:
-        try:
-            yield from _with_another(question, list(passages[question.article]))
-        except DataError as error:
-            if data.on_bad_line == "error":
-                raise
-            if bad_lines is not None:
-                bad_lines.add("pairs", str(error))
+
+    def make(question: Question) -> list[LabelledPair]:
+        return _with_another(question, list(passages[question.article]))
+
+    yield from chain.from_iterable(usable(questions, make, "pairs", **handling))
 
 
-def _with_another(question: Question, passages: Sequence[str]) -> Iterator[LabelledPair]:
+def _with_another(question: Question, passages: Sequence[str]) -> list[LabelledPair]:
     """The question with its own passage and with another of the article, always the same one."""
     others = [passage for passage in passages if passage != question.context]
     if not others:
@@ -394,8 +390,10 @@ def _with_another(question: Question, passages: Sequence[str]) -> Iterator[Label
             "on_bad_line = skip."
         )
     other = random.Random(f"{question.text}\0{question.context}").choice(others)
-    for passage, label in ((question.context, MATCH), (other, OTHER)):
-        yield LabelledPair(question.text, normalize(passage), label, question.where)
+    return [
+        LabelledPair(question.text, normalize(passage), label, question.where)
+        for passage, label in ((question.context, MATCH), (other, OTHER))
+    ]
 
 
 def _rarity(pairs: Sequence[LabelledPair]) -> dict[str, float]:

@@ -4,12 +4,13 @@ import csv
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from regard.choices import choose, nearest
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
-from regard.text.records import OnBadLine
+from regard.text.records import OnBadLine, usable
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -63,28 +64,18 @@ def read_points(
         [((50.0, 2.0), 800.0, ('area', 'floor'))]
     """
     delimiter = choose(f"the ending of {path}", text_suffix(path), _DELIMITERS)
-    layout: _Layout | None = None
-    is_empty = True
-    for line in read_lines(path):
-        if not line.text.strip():
-            continue
-        try:
-            cells = cells_of(line, delimiter)
-            if layout is None:
-                layout = _layout(cells, line, inputs, target)
-                if layout.has_header:
-                    continue
-            point = layout.point(cells, line)
-        except DataError as error:
-            if on_bad_line == "error" or layout is None:
-                raise
-            if bad_lines is not None:
-                bad_lines.add("points", str(error))
-            continue
-        is_empty = False
-        yield point
-    if is_empty:
-        raise DataError(f"{path} must hold rows of numbers; got none that can be used.")
+    lines: Iterator[Line] = (line for line in read_lines(path) if line.text.strip())
+    if (first := next(lines, None)) is not None:
+        layout = _layout(cells_of(first, delimiter), first, inputs, target)
+        lines = lines if layout.has_header else chain([first], lines)
+    yield from usable(
+        lines,
+        lambda line: layout.point(cells_of(line, delimiter), line),
+        "points",
+        on_bad_line=on_bad_line,
+        bad_lines=bad_lines,
+        rule=f"{path} must hold rows of numbers",
+    )
 
 
 def cells_of(line: Line, delimiter: str) -> list[str]:

@@ -12,7 +12,7 @@ from regard.choices import choose
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, decode_lines, open_text, readable, text_suffix
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine
+from regard.text.records import OnBadLine, object_of, usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +91,14 @@ def read_questions(
         [(Answer(text='Ann', start=7),)]
     """
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
-    is_empty = True
-    for make in read(path):
-        try:
-            question = make(spans)
-        except DataError as error:
-            if on_bad_line == "error":
-                raise
-            if bad_lines is not None:
-                bad_lines.add("questions", str(error))
-            continue
-        is_empty = False
-        yield question
-    if is_empty:
-        raise DataError(f"{path} must hold questions with answers; got none that can be used.")
+    yield from usable(
+        read(path),
+        lambda make: make(spans),
+        "questions",
+        on_bad_line=on_bad_line,
+        bad_lines=bad_lines,
+        rule=f"{path} must hold questions with answers",
+    )
 
 
 def question_of(record: Mapping[str, Any], where: str) -> Question:
@@ -181,22 +175,14 @@ def _jsonl(path: Path) -> Iterator[_Make]:
 
 
 def _qa(paragraph: dict[str, Any], qa: Any, title: str, where: str, spans: bool) -> Question:
-    asked = _object(qa, where)
-    name = f"{where.partition(': ')[0]}: question {asked.get('id') or asked.get('question')}"
-    return _question({**asked, "title": title, "context": paragraph.get("context")}, name, spans)
+    if not isinstance(qa, dict):
+        raise DataError(f"{where}: expected a JSON object, found {qa!r}.")
+    name = f"{where.partition(': ')[0]}: question {qa.get('id') or qa.get('question')}"
+    return _question({**qa, "title": title, "context": paragraph.get("context")}, name, spans)
 
 
 def _line(line: Line, spans: bool) -> Question:
-    return _question(_record(line), line.where, spans)
-
-
-def _record(line: Line) -> dict[str, Any]:
-    text = readable(line)
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{line.where}: not JSON: {error}.") from None
-    return _object(record, line.where)
+    return _question(object_of(readable(line), line.where), line.where, spans)
 
 
 def _question(record: dict[str, Any], where: str, spans: bool) -> Question:
@@ -263,12 +249,6 @@ def _list(record: Any, key: str, where: str) -> Sequence[Any]:
             f"{'none' if found is None else type(found).__name__}."
         )
     return found
-
-
-def _object(record: Any, where: str) -> dict[str, Any]:
-    if not isinstance(record, dict):
-        raise DataError(f"{where}: expected a JSON object, found {record!r}.")
-    return record
 
 
 _READERS: dict[str, Callable[[Path], Iterator[_Make]]] = {".json": _squad, ".jsonl": _jsonl}

@@ -1,15 +1,17 @@
 """Records with named fields from TSV and JSONL files: labelled texts, questions, points."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from regard.choices import choose
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 
+ItemT = TypeVar("ItemT")
+MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
 Record = dict[str, str]
 
@@ -58,21 +60,67 @@ def read_records(
         [{'label': '1', 'text': '很好。'}, {'label': '0', 'text': '不好。'}]
     """
     parse = choose(f"the ending of {path}", text_suffix(path), _PARSERS)(fields)
+    yield from usable(
+        read_lines(path),
+        lambda line: (parse(line), line.where),
+        "records",
+        on_bad_line=on_bad_line,
+        bad_lines=bad_lines,
+        rule=f"{path} must hold records of {', '.join(field.name for field in fields)}",
+    )
+
+
+def usable(
+    items: Iterable[ItemT],
+    make: Callable[[ItemT], MadeT],
+    name: str,
+    *,
+    on_bad_line: OnBadLine,
+    bad_lines: BadLines | None,
+    rule: str | None = None,
+) -> Iterator[MadeT]:
+    """What is made of each item; one that nothing can be made of is an error, or is left out.
+
+    Args:
+        items: Lines, or what is read of them.
+        make: Makes one thing of one item, or raises a DataError.
+        name: What items left out are counted as.
+        on_bad_line: Whether such an item is an error, or is left out.
+        bad_lines: Where items left out are counted.
+        rule: What is broken where nothing at all is made; None lets that be.
+
+    Raises:
+        DataError: An item cannot be used and ``on_bad_line`` is ``"error"``, or the rule is broken.
+    """
     is_empty = True
-    for line in read_lines(path):
+    for item in items:
         try:
-            record = parse(line)
+            made = make(item)
         except DataError as error:
             if on_bad_line == "error":
                 raise
             if bad_lines is not None:
-                bad_lines.add("records", str(error))
+                bad_lines.add(name, str(error))
             continue
         is_empty = False
-        yield record, line.where
-    if is_empty:
-        names = ", ".join(field.name for field in fields)
-        raise DataError(f"{path} must hold records of {names}; got none that can be used.")
+        yield made
+    if is_empty and rule is not None:
+        raise DataError(f"{rule}; got none that can be used.")
+
+
+def object_of(text: str, where: str) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+        DataError: The line is not JSON, or something else than an object.
+    """
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not JSON: {error}.") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: expected a JSON object, found {record!r}.")
+    return record
 
 
 def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
@@ -97,12 +145,7 @@ def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
 
 def _jsonl(fields: Sequence[Field]) -> Callable[[Line], Record]:
     def parse(line: Line) -> Record:
-        try:
-            record = json.loads(readable(line))
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{line.where}: not JSON: {error}.") from None
-        if not isinstance(record, dict):
-            raise DataError(f"{line.where}: expected a JSON object, found {record!r}.")
+        record = object_of(readable(line), line.where)
         return {field.name: _filled(_member(record, field, line), field, line) for field in fields}
 
     return parse

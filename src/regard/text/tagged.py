@@ -9,7 +9,7 @@ from regard.choices import choose
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine
+from regard.text.records import OnBadLine, usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +62,18 @@ def read_tagged(
         [(('江',), ('B-PER',)), (('在', '京'), ('O', 'B-LOC'))]
     """
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
-    is_empty = True
-    for block in read(path):
-        try:
-            found = block(word, tag)
-        except DataError as error:
-            if on_bad_line == "error":
-                raise
-            if bad_lines is not None:
-                bad_lines.add("sentences", str(error))
-            continue
-        if found is not None:
-            is_empty = False
-            yield found
-    if is_empty:
-        raise DataError(f"{path} must hold sentences of words and tags; got none that can be used.")
+    yield from usable(
+        read(path),
+        lambda block: block(word, tag),
+        "sentences",
+        on_bad_line=on_bad_line,
+        bad_lines=bad_lines,
+        rule=f"{path} must hold sentences of words and tags",
+    )
 
 
 # What is left of a sentence's lines once they are parsed, given the columns of word and tag.
-_Block = Callable[[int, int], TaggedWords | None]
+_Block = Callable[[int, int], TaggedWords]
 
 
 def _columns(path: Path) -> Iterator[_Block]:

@@ -41,11 +41,13 @@ class JobTraining:
     ) -> None:
         self.recipe, self.job, self.config = recipe, job, config
         self.unit = job.unit
+        too_long = BadLines() if too_long is None else too_long
         self.corpus = job.encode(train, training=True, too_long=too_long)
         if not self.corpus:
+            reasons = [message for found in too_long.examples.values() for message in found]
+            cure = reasons[0] if reasons else "Raise data.max_length."
             raise DataError(
-                f"data.train must hold {job.unit} that are not too long; got none. "
-                "Raise data.max_length."
+                f"data.train must hold {job.unit} that are not too long; got none. {cure}"
             )
         self.valid = list(valid)
         job.encode(self.valid)  # what cannot be validated on is an error before training starts
@@ -148,9 +150,17 @@ class JobTraining:
         ]
 
     def build_model(self) -> nn.Module:
-        """The recipe's model with new weights."""
+        """The recipe's model with new weights.
+
+        The shortest example is tried, so that settings which do not go together are an error before
+        anything is written.
+        """
         model: nn.Module = self.job.build_model()
-        return model
+        shortest = int(self.job.lengths(self.corpus).argmin())
+        with torch.no_grad():
+            batch = self.job.collate([self.corpus[shortest]])
+            self.job.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
+        return model.train()
 
     def predictor(self, model: nn.Module) -> Labeller:
         """The model in use."""

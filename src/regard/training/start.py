@@ -147,7 +147,7 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
                 learned.save(folder)
         reporter.started(_facts(recipe, work, model, bad_lines, too_long))
         summary = Trainer(run, model, work, config, reporter).fit()
-        model.load_state_dict(run.load_model())
+        run.fill(model)
         model.eval()
     return Trained(path, work.predictor(model), summary)
 

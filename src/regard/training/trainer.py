@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.errors import TrainingError
 from regard.inference import Run, average
+from regard.inference.checkpoints import fill_model
 from regard.training.averaging import MovingAverage
 from regard.training.interruption import Interruption
 from regard.training.optimizers import make_optimizer
@@ -260,7 +261,7 @@ class Trainer:
         checkpoint = self.run.resume()
         if checkpoint is None:
             return
-        self.model.load_state_dict(checkpoint.load_model())
+        fill_model(self.model, checkpoint.load_model(), checkpoint.folder)
         state = checkpoint.load_trainer()
         self.position = Position(**state["position"])
         self.optimizer.load_state_dict(state["optimizer"])
