@@ -1,6 +1,5 @@
 """Classification: one label for a text, such as its polarity; or for a text and an aspect of it."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, Int32, Int64
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from regard.checks import check_at_least, check_fraction
 from regard.choices import choose
@@ -20,8 +18,18 @@ from regard.models import READERS, Classifier
 from regard.tasks.held_out import hold_out
 from regard.tasks.job import Table
 from regard.tasks.label_tables import confusion_table, label_table, length_table
+from regard.tasks.labels import (
+    Verdict,
+    certain,
+    label_loss,
+    learn_labels,
+    most_frequent,
+    number_of,
+    tell_labels,
+    verdicts,
+)
 from regard.tasks.naive_bayes import NaiveBayes
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, check_different_columns
 from regard.tasks.speller import Speller, boxed
 from regard.tasks.word_parts import WORD_PARTS, WordPartsName
 from regard.text import (
@@ -81,12 +89,7 @@ class ClassificationData:
         check_at_least("max_length", self.max_length, 1)
         check_fraction("drop_words", self.drop_words)
         choose("parts", self.parts, WORD_PARTS)
-        columns = [c for c in (self.text, self.label, self.aspect) if c]
-        if len(set(columns)) < len(columns):
-            raise SettingError(
-                f"text, label and aspect must be different columns; got {self.text}, {self.label} "
-                f"and {self.aspect}."
-            )
+        check_different_columns(text=self.text, label=self.label, aspect=self.aspect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,28 +145,6 @@ class TextBatch:
     labels: Int[Tensor, " B"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The label of one text.
-
-    Attributes:
-        label: The most probable.
-        probabilities: Of every label.
-    """
-
-    label: str
-    probabilities: Mapping[str, float]
-
-    def text(self) -> str:
-        """The label and its probability."""
-        return f"{self.label}\t{self.probabilities[self.label]:.4f}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        shown = {label: round(share, 6) for label, share in self.probabilities.items()}
-        return {"label": self.label, "probabilities": shown}
-
-
 class Classification:
     """Texts to labels.
 
@@ -186,7 +167,6 @@ class Classification:
     ) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
         self.labels, self.aspects = list(labels), list(aspects)
-        self._label_ids = {label: place for place, label in enumerate(labels)}
         self._aspect_ids = {aspect: place for place, aspect in enumerate(aspects, 1)}
 
     @classmethod
@@ -223,12 +203,7 @@ class Classification:
             DataError: There are fewer than two labels.
             SettingError: Words are to be read from their parts, and text is not cut into words.
         """
-        labels = sorted({example.label for example in examples if example.label is not None})
-        if len(labels) < 2:
-            raise DataError(
-                f"data.train must hold at least two different labels; got {labels}. "
-                "Is data.label the label's column?"
-            )
+        labels = learn_labels(example.label for example in examples)
         if len(labels) > max(100, len(examples) // 4):
             raise DataError(
                 f"data.train must hold few different labels; got {len(labels):,} in "
@@ -257,7 +232,6 @@ class Classification:
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the labels and the aspects."""
-        (folder / "text").mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(folder / "text")
         write_plain(folder, {"labels": self.labels, "aspects": self.aspects}, _LABELS_FILE)
 
@@ -280,10 +254,9 @@ class Classification:
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        shown = ", ".join(self.labels[:10]) + (" …" if len(self.labels) > 10 else "")
         facts = [
             f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces",
-            f"{len(self.labels)} labels: {shown}",
+            tell_labels(self.labels),
         ]
         if self.aspects:
             facts.append(f"{len(self.aspects)} aspects: {', '.join(self.aspects[:10])}")
@@ -321,7 +294,7 @@ class Classification:
         for example, (ids, parts) in zip(examples, self._cut(examples), strict=True):
             if len(ids) > longest and too_long is not None:
                 too_long.add("text cut", f"{example.where}: cut to {longest} of {len(ids)} tokens.")
-            label = -1 if example.label is None else self._label_of(example)
+            label = number_of(example.label, self.labels, example.where)
             aspect = self._aspect_ids.get(example.aspect or "", 0)
             end = [EOS_ID] if parts is None else []
             kept = None if parts is None else parts[:longest]
@@ -354,19 +327,11 @@ class Classification:
         self, model: nn.Module, batch: TextBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
         """The summed cross-entropy, and how many labels are known."""
-        logits = self._logits(model, batch)
-        loss = F.cross_entropy(
-            logits, batch.labels, ignore_index=-1, reduction="sum", label_smoothing=smoothing
-        )
-        return loss, int((batch.labels >= 0).sum())
+        return label_loss(self._logits(model, batch), batch.labels, smoothing=smoothing)
 
     def answers(self, model: nn.Module, batch: TextBatch) -> list[Verdict]:
         """The label of each text."""
-        rows = self._logits(model, batch).softmax(-1).tolist()
-        return [
-            Verdict(self.labels[row.index(max(row))], dict(zip(self.labels, row, strict=True)))
-            for row in rows
-        ]
+        return verdicts(self._logits(model, batch), self.labels)
 
     def joined(self, answers: Sequence[Verdict]) -> Verdict:
         """One answer of several to the same text: the mean of their probabilities."""
@@ -392,12 +357,11 @@ class Classification:
         self, train: Sequence[LabelledText], examples: Sequence[LabelledText]
     ) -> dict[str, list[Verdict]]:
         """The most frequent label of training, and naive Bayes on the model's own tokens."""
-        counts = Counter(example.label or "" for example in train)
-        (most, _), *_ = counts.most_common(1)
+        most = most_frequent(example.label for example in train)
         bayes = NaiveBayes([(example.text, example.label or "") for example in train])
         return {
-            f"always {most}": [_certain(most)] * len(examples),
-            "naive Bayes": [_certain(bayes.label(example.text)) for example in examples],
+            f"always {most}": [certain(most)] * len(examples),
+            "naive Bayes": [certain(bayes.label(example.text)) for example in examples],
         }
 
     def tables(self, answers: Sequence[Verdict], examples: Sequence[LabelledText]) -> list[Table]:
@@ -443,19 +407,6 @@ class Classification:
         every = map(self.tokenizer.encode, texts)
         return [(spelled.words, spelled.parts) for spelled in every]
 
-    def _label_of(self, example: LabelledText) -> int:
-        try:
-            return self._label_ids[example.label or ""]
-        except KeyError:
-            raise DataError(
-                f"{example.where}: label must be one met in training ({', '.join(self.labels)}); "
-                f"got {example.label!r}."
-            ) from None
-
 
 def _reads_parts(recipe: Recipe) -> bool:
     return getattr(recipe.model, "parts", "none") != "none"
-
-
-def _certain(label: str) -> Verdict:
-    return Verdict(label, {label: 1.0})

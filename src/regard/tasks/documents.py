@@ -19,6 +19,7 @@ from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.metrics.rouge import words
 from regard.tasks.held_out import hold_out_texts
+from regard.tasks.recipe import check_different_columns
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
 from regard.text.records import object_of, usable
@@ -75,12 +76,7 @@ class DocumentData:
         check_at_least("question", self.question, 0)
         if self.sentences is not None:
             check_at_least("sentences", self.sentences, 1)
-        columns = [column for column in (self.document, self.question, self.answer) if column]
-        if len(set(columns)) < len(columns):
-            raise SettingError(
-                f"document, question and answer must be different columns; got {self.document}, "
-                f"{self.question} and {self.answer}."
-            )
+        check_different_columns(document=self.document, question=self.question, answer=self.answer)
 
 
 @dataclass(frozen=True, slots=True)

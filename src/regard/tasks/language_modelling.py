@@ -182,7 +182,6 @@ class LanguageModelling:
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer."""
-        (folder / "text").mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(folder / "text")
 
     def build_model(self) -> nn.Module:

@@ -207,7 +207,6 @@ class MaskedLanguageModelling:
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, and what cuts Chinese into words."""
-        (folder / "text").mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(folder / "text")
         self.words.save(folder / "words")
 

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,7 +26,6 @@ from regard.tasks.job import Table
 from regard.tasks.recipe import Recipe
 from regard.tasks.sliding_window import SlidingWindow
 from regard.tasks.text_pairs import (
-    CutText,
     EncodedPair,
     PairBatch,
     build_reader,
@@ -195,7 +195,6 @@ class MultipleChoiceAnswering:
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer."""
-        (folder / "text").mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(folder / "text")
 
     def build_model(self) -> nn.Module:
@@ -234,18 +233,16 @@ class MultipleChoiceAnswering:
     ) -> list[EncodedChoices]:
         """Ids of each answer, after its question, beside the text."""
         longest = self.recipe.data.max_length
-        texts: dict[str, CutText] = {}
+        cut = cache(partial(cut_text, tokenizer=self.tokenizer))  # a text has several questions
         found = []
         for example in examples:
-            if example.context not in texts:
-                texts[example.context] = cut_text(example.context, self.tokenizer)
-            text, asked = texts[example.context], cut_text(example.text, self.tokenizer)
+            text, asked = cut(example.context), cut(example.text)
             if len(text.ids) > longest and too_long is not None:
                 message = f"{example.where}: cut to {longest} of {len(text.ids)} tokens."
                 too_long.add("text cut", message)
             pairs = []
             for choice in example.choices:
-                answer = joined(asked, cut_text(choice, self.tokenizer))
+                answer = joined(asked, cut(choice))
                 kept = slice(-self.recipe.data.max_answer, None)  # the question's end asks
                 features = match_features(answer, text)
                 pairs.append(EncodedPair(answer.ids[kept], text.ids[:longest], features[kept]))

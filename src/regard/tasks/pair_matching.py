@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -14,19 +15,27 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from regard.checks import check_at_least
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.metrics.labels import accuracy
 from regard.metrics.question_answering import answer_words
 from regard.models import PAIR_READERS, Classifier, Esim, EsimConfig
 from regard.tasks.answer_tables import by_group, length_group, question_word
-from regard.tasks.classification import Verdict
 from regard.tasks.held_out import hold_out_texts
 from regard.tasks.job import Table
 from regard.tasks.label_tables import confusion_table, label_table
-from regard.tasks.recipe import Recipe
+from regard.tasks.labels import (
+    Verdict,
+    certain,
+    label_loss,
+    learn_labels,
+    most_frequent,
+    number_of,
+    tell_labels,
+    verdicts,
+)
+from regard.tasks.recipe import Recipe, check_different_columns
 from regard.tasks.text_pairs import (
     EncodedPair,
     PairBatch,
@@ -80,14 +89,9 @@ class PairsData:
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
-        columns = (self.first, self.second, self.label)
         for name in ("first", "second", "label", "max_length"):
             check_at_least(name, getattr(self, name), 1)
-        if len(set(columns)) < len(columns):
-            raise SettingError(
-                f"first, second and label must be different columns; got {self.first}, "
-                f"{self.second} and {self.label}."
-            )
+        check_different_columns(first=self.first, second=self.second, label=self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +175,7 @@ class PairMatching:
         Raises:
             DataError: There are fewer than two labels.
         """
-        labels = sorted({example.label for example in examples if example.label is not None})
-        if len(labels) < 2:
-            raise DataError(
-                f"data.train must hold at least two different labels; got {labels}. "
-                "Is data.label the label's column?"
-            )
+        labels = learn_labels(example.label for example in examples)
         texts = dict.fromkeys(text for e in examples for text in (e.first, e.second))
         return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels)
 
@@ -188,7 +187,6 @@ class PairMatching:
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer and the labels."""
-        (folder / "text").mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(folder / "text")
         write_plain(folder, {"labels": self.labels}, _FILE)
 
@@ -205,7 +203,7 @@ class PairMatching:
         """What was learned from the text, in lines for people."""
         return [
             f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces",
-            f"{len(self.labels)} labels: {', '.join(self.labels[:10])}",
+            tell_labels(self.labels),
         ]
 
     def request(self, record: str | Mapping[str, Any], where: str) -> LabelledPair:
@@ -241,19 +239,17 @@ class PairMatching:
             DataError: A label was not met in training.
         """
         longest = self.recipe.data.max_length
-        cuts: dict[str, Any] = {}
+        cut = cache(partial(cut_text, tokenizer=self.tokenizer))
         found = []
         for example in examples:
-            for text in (example.first, example.second):
-                if text not in cuts:
-                    cuts[text] = cut_text(text, self.tokenizer)
-            first, second = cuts[example.first], cuts[example.second]
+            first, second = cut(example.first), cut(example.second)
             most = max(len(first.ids), len(second.ids))
             if most > longest and too_long is not None:
                 too_long.add("text cut", f"{example.where}: cut to {longest} of {most} tokens.")
             features = match_features(second, first)[:longest]
             pair = EncodedPair(second.ids[:longest], first.ids[:longest], features)
-            found.append(LabelledIds(pair, self._label_of(example)))
+            number = number_of(example.label, self.labels, example.where)
+            found.append(LabelledIds(pair, number))
         return found
 
     def lengths(self, encoded: Sequence[LabelledIds]) -> Int64[np.ndarray, " n"]:
@@ -271,22 +267,11 @@ class PairMatching:
         self, model: nn.Module, batch: LabelledBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
         """The summed cross-entropy, and how many labels are known."""
-        loss = F.cross_entropy(
-            self._logits(model, batch),
-            batch.labels,
-            ignore_index=-1,
-            reduction="sum",
-            label_smoothing=smoothing,
-        )
-        return loss, int((batch.labels >= 0).sum())
+        return label_loss(self._logits(model, batch), batch.labels, smoothing=smoothing)
 
     def answers(self, model: nn.Module, batch: LabelledBatch) -> list[Verdict]:
         """The label of each pair."""
-        rows = self._logits(model, batch).softmax(-1).tolist()
-        return [
-            Verdict(self.labels[row.index(max(row))], dict(zip(self.labels, row, strict=True)))
-            for row in rows
-        ]
+        return verdicts(self._logits(model, batch), self.labels)
 
     def score(
         self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]
@@ -303,8 +288,8 @@ class PairMatching:
         self, train: Sequence[LabelledPair], examples: Sequence[LabelledPair]
     ) -> dict[str, list[Verdict]]:
         """The most frequent label, and for two labels, how many of the first text's words recur."""
-        (most, _), *_ = Counter(example.label or "" for example in train).most_common(1)
-        found = {f"always {most}": [_certain(most)] * len(examples)}
+        most = most_frequent(example.label for example in train)
+        found = {f"always {most}": [certain(most)] * len(examples)}
         if len(self.labels) == 2:
             rarity = _rarity(train)
             known = train[:: max(1, len(train) // _ENOUGH)]
@@ -313,7 +298,7 @@ class PairMatching:
                 [example.label or "" for example in known],
             )
             found["word overlap"] = [
-                _certain(above if _overlap(example, rarity) >= threshold else below)
+                certain(above if _overlap(example, rarity) >= threshold else below)
                 for example in examples
             ]
         return found
@@ -349,16 +334,6 @@ class PairMatching:
         else:
             logits = model(pairs.ids, pairs.lengths, **pairs.reading)
         return logits.float()
-
-    def _label_of(self, example: LabelledPair) -> int:
-        if example.label is None:
-            return -1
-        if example.label not in self.labels:
-            raise DataError(
-                f"{example.where}: label must be one met in training ({', '.join(self.labels)}); "
-                f"got {example.label!r}."
-            )
-        return self.labels.index(example.label)
 
 
 def _pairs(file: Path, data: PairsData, bad_lines: BadLines | None) -> Iterator[LabelledPair]:
@@ -426,7 +401,3 @@ def _split_at(scores: Sequence[float], labels: Sequence[str]) -> tuple[float, st
                 found.append((right, threshold, above, below))
     _, threshold, above, below = max(found)
     return threshold, above, below
-
-
-def _certain(label: str) -> Verdict:
-    return Verdict(label, {label: 1.0})

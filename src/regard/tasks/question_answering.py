@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from regard.tasks.answer_tables import by_group, kind_of_answer, length_group, q
 from regard.tasks.held_out import hold_out_texts
 from regard.tasks.job import Table
 from regard.tasks.label_tables import confusion_table
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.sliding_window import SlidingWindow
 from regard.tasks.text_pairs import (
     EncodedPair,
@@ -193,7 +194,6 @@ class QuestionAnswering:
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, and whether texts may not answer."""
-        (folder / "text").mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(folder / "text")
         write_plain(folder, {"may_have_none": self.may_have_none}, _FILE)
 
@@ -228,12 +228,10 @@ class QuestionAnswering:
     ) -> list[EncodedQuestion]:
         """Ids of each question and its text."""
         most = self.recipe.data.max_question
-        texts: dict[str, Any] = {}  # of one text there are several questions
+        cut = cache(partial(cut_text, tokenizer=self.tokenizer))  # a text has several questions
         found = []
         for example in examples:
-            if example.context not in texts:
-                texts[example.context] = cut_text(example.context, self.tokenizer)
-            text, asked = texts[example.context], cut_text(example.text, self.tokenizer)
+            text, asked = cut(example.context), cut(example.text)
             if len(asked.ids) > most and too_long is not None:
                 message = f"{example.where}: cut to {most} of {len(asked.ids)} tokens."
                 too_long.add("question cut", message)
@@ -286,11 +284,7 @@ class QuestionAnswering:
         Raises:
             SettingError: Labels are to be smoothed, over places that can be no answer.
         """
-        if smoothing:
-            raise SettingError(
-                f"training.label_smoothing must be 0 for question_answering; got {smoothing}. "
-                "Leave it 0."
-            )
+        check_not_smoothed(self.recipe, smoothing)
         start, end = self._logits(model, batch)
         return SpanFinder.loss(start, end, batch.starts, batch.ends), len(batch.owners)
 

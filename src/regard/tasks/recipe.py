@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from regard.checks import check_at_least
 from regard.config import as_table
+from regard.errors import SettingError
 from regard.tasks.decoding import DecodingConfig
 from regard.text import TokenizerConfig
 
@@ -103,6 +104,25 @@ class Recipe:
             if (settings := getattr(self, name)) is not None:
                 table[name] = as_table(settings)
         return table
+
+
+def check_not_smoothed(recipe: Recipe, smoothing: float) -> None:
+    """Raise SettingError if labels are to be smoothed where the task's loss has no sense of it."""
+    if smoothing:
+        raise SettingError(
+            f"training.label_smoothing must be 0 for {recipe.task}; got {smoothing}. Leave it 0."
+        )
+
+
+def check_different_columns(**columns: int) -> None:
+    """Raise SettingError if two of these columns are one; of what is not there it is 0."""
+    given = [column for column in columns.values() if column]
+    if len(set(given)) < len(given):
+        (*names, name), (*numbers, number) = columns, map(str, columns.values())
+        raise SettingError(
+            f"{', '.join(names)} and {name} must be different columns; got {', '.join(numbers)} "
+            f"and {number}."
+        )
 
 
 def with_training(recipe: Recipe, training: Mapping[str, Any]) -> Recipe:

@@ -18,7 +18,7 @@ from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.tasks.held_out import hold_out
 from regard.tasks.job import Table
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.text import BadLines, Line
 from regard.text.files import read_table, write_plain
 from regard.text.points import Point, cells_of, number_of, read_points
@@ -212,7 +212,6 @@ class Regression:
 
     def save(self, folder: Path) -> None:
         """Write the points and the names of their inputs."""
-        folder.mkdir(parents=True, exist_ok=True)
         write_plain(folder, {"inputs": list(self.names)}, _NAMES_FILE)
         scale = {"origin": self.origin, "step": self.step}
         save_file({**scale, "places": self.places, "seen": self.seen}, folder / _POINTS_FILE)
@@ -307,10 +306,7 @@ class Regression:
         Raises:
             SettingError: Labels are to be smoothed; there are none.
         """
-        if smoothing:
-            raise SettingError(
-                f"training.label_smoothing must be 0 for regression; got {smoothing}. Set it to 0."
-            )
+        check_not_smoothed(self.recipe, smoothing)
         loss = (self.guesses(model, batch) - batch.targets).square().sum()
         return loss, len(batch.own) if self.recipe.head.loss == "mean" else 1
 

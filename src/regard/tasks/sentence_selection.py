@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,12 +13,12 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 
 from regard.checks import check_at_least
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.models import MemoryNetwork
 from regard.tasks.answer_tables import by_group, question_word
 from regard.tasks.held_out import hold_out_texts
 from regard.tasks.job import Table
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.sliding_window import SlidingWindow, sentences_of, words_of
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
@@ -169,7 +170,6 @@ class SentenceSelection:
 
     def save(self, folder: Path) -> None:
         """Write the words."""
-        folder.mkdir(parents=True, exist_ok=True)
         write_plain(folder, {"words": self.words.units}, _FILE)
 
     def build_model(self) -> nn.Module:
@@ -202,12 +202,9 @@ class SentenceSelection:
                 learn from; or it has none.
         """
         most = self.recipe.model.max_sentences
-        texts: dict[str, tuple[list[tuple[int, int]], list[list[int]]]] = {}
-        found = []
+        cut, found = cache(self._sentences), []
         for example in examples:
-            if example.context not in texts:
-                texts[example.context] = self._sentences(example.context)
-            spans, sentences = texts[example.context]
+            spans, sentences = cut(example.context)
             if not 0 < len(spans) <= most:
                 message = (
                     f"{example.where}: the text must have 1 to {most} sentences, as many as "
@@ -267,11 +264,7 @@ class SentenceSelection:
         Raises:
             SettingError: Labels are to be smoothed, which several right ones have no sense of.
         """
-        if smoothing:
-            raise SettingError(
-                f"training.label_smoothing must be 0 for sentence_selection; got {smoothing}. "
-                "Leave it 0."
-            )
+        check_not_smoothed(self.recipe, smoothing)
         log_probs = self._logits(model, batch).log_softmax(-1)
         known = batch.right.any(-1)
         of_right = log_probs.masked_fill(~batch.right, -torch.inf)[known].logsumexp(-1)

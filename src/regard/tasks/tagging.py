@@ -22,7 +22,7 @@ from regard.tasks.job import Table
 from regard.tasks.joined_entities import joined
 from regard.tasks.label_tables import confusion_table, label_table
 from regard.tasks.marked_entities import compared
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.tag_baselines import entities_of_training, most_frequent_tags
 from regard.tasks.word_batches import EncodedWords, WordBatch, word_batch
 from regard.tasks.word_parts import WORD_PARTS, WordPartsName
@@ -200,7 +200,6 @@ class Tagging:
 
     def save(self, folder: Path) -> None:
         """Write words, parts and tags."""
-        folder.mkdir(parents=True, exist_ok=True)
         table = {"words": self.words.units, "parts": self.parts.units, "tags": self.tags}
         write_plain(folder, {**table, "rare": sorted(self._rare)}, _WORDS_FILE)
 
@@ -290,10 +289,7 @@ class Tagging:
         Raises:
             SettingError: Labels are to be smoothed, which a sequence's probability has no sense of.
         """
-        if smoothing:
-            raise SettingError(
-                f"training.label_smoothing must be 0 for tagging; got {smoothing}. Leave it 0."
-            )
+        check_not_smoothed(self.recipe, smoothing)
         scores = self._scores(model, batch)
         loss: Tensor = model.loss(scores, batch.tags.clamp(min=0), batch.lengths)  # type: ignore[operator]
         return loss, int(batch.lengths.sum())

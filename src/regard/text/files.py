@@ -13,7 +13,8 @@ TABLE_FILE = "tokenizer.json"
 
 
 def write_plain(folder: Path, table: Mapping[str, Any], name: str = TABLE_FILE) -> None:
-    """Write ``table`` and the format's number as JSON into ``folder``."""
+    """Write ``table`` and the format's number as JSON into ``folder``, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"format": FORMAT, **table}, ensure_ascii=False, indent=1)
     (folder / name).write_text(text + "\n", encoding="utf-8")
 

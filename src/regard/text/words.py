@@ -99,7 +99,6 @@ class ListTokenizer:
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` into ``folder``."""
-        folder.mkdir(parents=True, exist_ok=True)
         write_plain(folder, {"type": self._kind, "pieces": self._surfaces[len(RESERVED) :]})
 
     def _encode(self, text: str) -> list[tuple[int, str]]:

@@ -9,7 +9,8 @@ from regard.errors import RunError, SettingError
 from regard.inference.ensemble import Ensemble
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.classification import LabelledText, Verdict
+from regard.tasks.classification import LabelledText
+from regard.tasks.labels import Verdict
 from regard.tasks.speller import Speller, boxed
 from regard.text import PAD_ID, UNK_ID, TokenizerConfig
 
