@@ -3,9 +3,14 @@
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.cli.decoding_options import DecodingOptions
-from regard.cli.output import say
+from regard.cli.output import note, say
+from regard.errors import DataError
+
+if TYPE_CHECKING:
+    from regard.text import Line
 
 
 def is_run_of_language_model(run: Path) -> bool:
@@ -22,36 +27,62 @@ def continue_lines(
     *,
     n_best: int | None,
     output_format: str,
+    on_bad_line: str,
 ) -> None:
     """Each line of a file or of stdin and what follows it, written as it comes if one is asked for.
 
     Args:
         run: The run folder.
-        file: Prompts, one a line; None is stdin.
+        file: Prompts, one a line, or at "text" of JSON objects if it ends in .jsonl; None is stdin.
         options: How to search, over what the recipe says.
         n_best: Continuations of each.
         output_format: ``text``, the prompt and its continuation; or ``jsonl``.
+        on_bad_line: Whether a line that cannot be read stops, or is left without a continuation.
     """
     from regard.cli.jobs import lines_of
     from regard.inference.continuing import Continuer
+    from regard.text.lines import text_suffix
 
     continuer = Continuer.load(run)
     asked = options.given() | ({} if n_best is None else {"n_best": n_best})
     decoding = continuer.recipe.decoding.changed(**asked)
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None
     is_streamed = is_one and decoding.method != "beam" and output_format == "text"
+    is_json = file is not None and text_suffix(file) == ".jsonl"
     for line in lines_of(file):
+        try:
+            prompt = _prompt(line, is_json=is_json)
+        except DataError as error:
+            if on_bad_line == "error":
+                raise
+            note(f"warning: {error} Nothing follows it.")
+            say("{}" if output_format == "jsonl" else "\n")
+            continue
         if is_streamed:
-            sys.stdout.write(line.text)
-            for piece in continuer.stream(line.text, decoding):
+            sys.stdout.write(prompt)
+            for piece in continuer.stream(prompt, decoding):
                 sys.stdout.write(piece)
                 sys.stdout.flush()
             say("\n")
             continue
-        found = continuer.continuations(line.text, decoding)
+        found = continuer.continuations(prompt, decoding)
         if output_format == "jsonl":
-            say(json.dumps({"prompt": line.text, "continuations": found}, ensure_ascii=False))
+            say(json.dumps({"prompt": prompt, "continuations": found}, ensure_ascii=False))
         else:
             for text in found:
-                say(f"{line.text}{text}\n")
+                say(f"{prompt}{text}\n")
         sys.stdout.flush()
+
+
+def _prompt(line: "Line", *, is_json: bool) -> str:
+    from regard.text.lines import readable
+    from regard.text.records import object_of
+
+    text = readable(line)
+    if not is_json:
+        return text
+    prompt = object_of(text, line.where).get("text")
+    if not isinstance(prompt, str):
+        got = "none" if prompt is None else repr(prompt)
+        raise DataError(f'{line.where}: text must be what to go on with; got {got}. Write "text".')
+    return prompt

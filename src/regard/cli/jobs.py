@@ -109,7 +109,7 @@ def predict_run_of_job(
         given: Options that only translators have, by name; none may be set.
     """
     from regard.inference.labeller import Labeller
-    from regard.text.lines import text_suffix
+    from regard.text.lines import readable, text_suffix
     from regard.text.records import object_of
 
     labeller = Labeller.load(run)
@@ -122,8 +122,12 @@ def predict_run_of_job(
             problem = "" if not line.text.strip() else None  # an empty line stays one
             try:
                 if problem is None:
-                    record = object_of(line.text, line.where) if is_json else line.text
-                    examples.append(labeller.job.request(record, line.where))
+                    text = readable(line)
+                    record = object_of(text, line.where) if is_json else text
+                    example = labeller.job.request(record, line.where)
+                    if on_bad_line == "skip":
+                        labeller.job.encode([example])  # which may be too long
+                    examples.append(example)
             except DataError as error:
                 if on_bad_line == "error":
                     raise

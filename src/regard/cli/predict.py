@@ -72,7 +72,14 @@ def predict(
             raise SettingError(
                 "--attention must be left out for a language model; see regard look."
             )
-        continue_lines(run, file, decoding, n_best=n_best, output_format=output_format)
+        continue_lines(
+            run,
+            file,
+            decoding,
+            n_best=n_best,
+            output_format=output_format,
+            on_bad_line=on_bad_line,
+        )
         return
     if is_run_of_job(run):
         is_scored = score and not is_run_of_language_model(run)

@@ -84,8 +84,9 @@ def cells_of(line: Line, delimiter: str) -> list[str]:
     Raises:
         DataError: The line is not UTF-8, or its quotes do not close.
     """
+    text = readable(line)
     try:
-        (row,) = csv.reader([readable(line)], delimiter=delimiter, strict=True)
+        (row,) = csv.reader([text], delimiter=delimiter, strict=True)
     except (csv.Error, ValueError) as error:
         raise DataError(f"{line.where}: not a row of a table: {error}.") from None
     return [cell.strip() for cell in row]
@@ -107,8 +108,8 @@ def number_of(cell: str, name: str, where: str) -> float:
     if not cell:
         raise DataError(f"{where}: {name} must be a number; the cell is empty. Leave the row out.")
     is_comma = cell.count(",") == 1 and _number(cell.replace(",", ".")) is not None
-    cure = f" Write {cell.replace(',', '.')}." if is_comma else ""
-    raise DataError(f"{where}: {name} must be a number; got {cell!r}.{cure}")
+    cure = f"Write {cell.replace(',', '.')}." if is_comma else "Correct it, or leave the row out."
+    raise DataError(f"{where}: {name} must be a number; got {cell!r}. {cure}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class _Layout:
         if len(cells) != len(self.columns):
             raise DataError(
                 f"{line.where}: expected {len(self.columns)} columns ({', '.join(self.columns)}), "
-                f"found {len(cells)}."
+                f"found {len(cells)}. Complete the row, or leave it out."
             )
         *inputs, target = (
             number_of(cells[place], self._called(place), line.where)

@@ -14,6 +14,9 @@ from regard.text.lines import BadLines, Line, decode_lines, open_text, readable,
 from regard.text.normalization import normalize
 from regard.text.records import OnBadLine, object_of, usable
 
+# A question's id in SQuAD's layout.
+_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\n]|\\.)*"|\d+)')
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -152,12 +155,15 @@ _Make = Callable[[bool], Question]
 def _squad(path: Path) -> Iterator[_Make]:
     with open_text(path) as file:
         text = "\n".join(readable(line) for line in decode_lines(file, str(path)))
+    if not text.strip():
+        return  # which nothing can be used of
     try:
         root = json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON: {error.msg}.") from None
     except RecursionError:
         raise DataError(f"{path}: not JSON that can be read: it is nested too deeply.") from None
+    lines = _lines_of_questions(text)
     articles = _list(root, "data", str(path))
     for place, article in enumerate(articles):
         title = str(article.get("title", "")) if isinstance(article, dict) else ""
@@ -165,7 +171,7 @@ def _squad(path: Path) -> Iterator[_Make]:
         for number, paragraph in enumerate(_list(article, "paragraphs", inside)):
             where = f"{inside}.paragraphs[{number}]"
             for qa in _list(paragraph, "qas", where):
-                yield partial(_qa, paragraph, qa, title, f"{where}.qas")
+                yield partial(_qa, paragraph, qa, title, f"{where}.qas", lines)
 
 
 def _jsonl(path: Path) -> Iterator[_Make]:
@@ -174,10 +180,29 @@ def _jsonl(path: Path) -> Iterator[_Make]:
             yield partial(_line, line)
 
 
-def _qa(paragraph: dict[str, Any], qa: Any, title: str, where: str, spans: bool) -> Question:
+def _lines_of_questions(text: str) -> dict[str, int]:
+    """For each question's id in a JSON file, the line that it stands in."""
+    found: dict[str, int] = {}
+    line, before = 1, 0
+    for match in _ID.finditer(text):
+        line, before = line + text.count("\n", before, match.start()), match.start()
+        found.setdefault(str(json.loads(match[1])), line)
+    return found
+
+
+def _qa(
+    paragraph: dict[str, Any],
+    qa: Any,
+    title: str,
+    where: str,
+    lines: Mapping[str, int],
+    spans: bool,
+) -> Question:
     if not isinstance(qa, dict):
         raise DataError(f"{where}: expected a JSON object, found {qa!r}.")
-    name = f"{where.partition(': ')[0]}: question {qa.get('id') or qa.get('question')}"
+    line = lines.get(str(qa.get("id")))
+    file = f"{where.partition(': ')[0]}{'' if line is None else f':{line}'}"
+    name = f"{file}: question {qa.get('id') or qa.get('question')}"
     return _question({**qa, "title": title, "context": paragraph.get("context")}, name, spans)
 
 
@@ -193,7 +218,7 @@ def _question(record: dict[str, Any], where: str, spans: bool) -> Question:
     given = [given] if isinstance(given, str) else given
     if not isinstance(given, list) or not given:
         raise DataError(
-            f"{where}: answers must hold at least one; got {given!r}. Of a question that its "
+            f"{where}: answers must hold at least one; got {_got(given)}. Of a question that its "
             "context does not answer, set is_impossible to true."
         )
     answers = tuple(_answer(each, asked.context, where, spans) for each in given)
@@ -236,9 +261,15 @@ def _choices(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
 def _text(record: Mapping[str, Any], key: str, where: str, *, name: str | None = None) -> str:
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
-        got = "none" if value is None else repr(value)
-        raise DataError(f"{where}: {name or key} must be text; got {got}.")
+        cure = (
+            "A question needs a question, the context that answers it and, to learn from, answers."
+        )
+        raise DataError(f"{where}: {name or key} must be text; got {_got(value)}. {cure}")
     return value
+
+
+def _got(value: object) -> str:
+    return "none" if value is None else repr(value)
 
 
 def _list(record: Any, key: str, where: str) -> Sequence[Any]:

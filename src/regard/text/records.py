@@ -92,7 +92,7 @@ def usable(
     Raises:
         DataError: An item cannot be used and ``on_bad_line`` is ``"error"``, or the rule is broken.
     """
-    is_empty = True
+    is_empty, first = True, ""
     for item in items:
         try:
             made = make(item)
@@ -101,11 +101,12 @@ def usable(
                 raise
             if bad_lines is not None:
                 bad_lines.add(name, str(error))
+            first = first or f" {error}"
             continue
         is_empty = False
         yield made
     if is_empty and rule is not None:
-        raise DataError(f"{rule}; got none that can be used.")
+        raise DataError(f"{rule}; got none that can be used.{first}")
 
 
 def object_of(text: str, where: str) -> dict[str, Any]:
@@ -165,7 +166,9 @@ def _member(record: dict[str, object], field: Field, line: Line) -> str:
 
 def _filled(value: str, field: Field, line: Line) -> str:
     if not value.strip():
-        raise DataError(f"{line.where}: the {field.name} is empty.")
+        raise DataError(
+            f"{line.where}: the {field.name} is empty. Fill it in, or leave the line out."
+        )
     return value
 
 

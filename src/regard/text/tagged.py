@@ -79,7 +79,7 @@ _Block = Callable[[int, int], TaggedWords]
 def _columns(path: Path) -> Iterator[_Block]:
     for lines in _paragraphs(path):
         yield lambda word, tag, lines=lines: _sentence(  # type: ignore[misc]
-            [_cells(line, max(word, tag)) for line in lines], word - 1, tag - 1, lines[0].where
+            [_cells(line, word, tag) for line in lines], word - 1, tag - 1, lines[0].where
         )
 
 
@@ -88,7 +88,7 @@ def _conllu(path: Path) -> Iterator[_Block]:
         kept = [line for line in lines if not line.text.startswith("#")]
         if kept:
             yield lambda word, tag, lines=kept: _sentence(  # type: ignore[misc]
-                [cells for line in lines if (cells := _cells(line, 10))[0].isdecimal()],
+                [cells for line in lines if (cells := _cells(line, 2, 4, 10))[0].isdecimal()],
                 1,
                 3,
                 lines[0].where,
@@ -111,8 +111,13 @@ def _record(line: Line) -> TaggedWords:
         ) from None
     if not (isinstance(words, list) and isinstance(tags, list) and len(words) == len(tags)):
         raise DataError(
-            f"{line.where}: tags must be as many as tokens; got {_count(tags)} for {_count(words)}."
+            f"{line.where}: tags must be as many as tokens, one each; got {_count(tags)} for "
+            f"{_count(words)}. Correct the line, or leave it out."
         )
+    for name, each in (("tokens", words), ("tags", tags)):
+        odd = [value for value in each if not isinstance(value, str | int) or value == ""]
+        if odd:
+            raise DataError(f"{line.where}: {name} must be texts; got {odd[0]!r} among them.")
     return _sentence([[str(w), str(t)] for w, t in zip(words, tags, strict=True)], 0, 1, line.where)
 
 
@@ -127,15 +132,18 @@ def _sentence(rows: Sequence[Sequence[str]], word: int, tag: int, where: str) ->
     return TaggedWords(words, tuple(row[tag].strip() for row in rows), where)
 
 
-def _cells(line: Line, least: int) -> list[str]:
-    cells = readable(line).split("\t")
+def _cells(line: Line, word: int, tag: int, least: int = 0) -> list[str]:
+    cells, least = readable(line).split("\t"), max(word, tag, least)
     if len(cells) < least:
         raise DataError(
             f"{line.where}: expected at least {least} columns, found {len(cells)}. "
             "A tab must stand between the word and its tag, and a blank line between sentences."
         )
-    if not cells[least - 1].strip():
-        raise DataError(f"{line.where}: the tag is empty.")
+    for name, cell in (("word", cells[word - 1]), ("tag", cells[tag - 1].strip())):
+        if not cell:
+            raise DataError(
+                f"{line.where}: the {name} is empty. Fill it in, or leave the sentence out."
+            )
     return cells
 
 

@@ -49,7 +49,7 @@ def test_a_compressed_file_reads_the_same(tmp_path):
 def test_a_question_without_an_answer_says_so(tmp_path):
     (found,) = read_questions(squad(tmp_path, qa(answers=[], is_impossible=True)))
     assert found.answers == ()
-    with pytest.raises(DataError, match=r"q\.json: question q7: answers must hold at least one"):
+    with pytest.raises(DataError, match=r"q\.json:1: question q7: answers must hold at least one"):
         list(read_questions(squad(tmp_path, qa(answers=[]))))
 
 
@@ -63,7 +63,7 @@ def test_a_question_without_an_answer_says_so(tmp_path):
     ],
 )
 def test_an_answer_that_is_not_in_its_context(tmp_path, text, start, message):
-    with pytest.raises(DataError, match=rf"q\.json: question q7: .*{message}"):
+    with pytest.raises(DataError, match=rf"q\.json:1: question q7: .*{message}"):
         list(read_questions(squad(tmp_path, qa(text, start))))
 
 
