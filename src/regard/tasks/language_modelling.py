@@ -18,19 +18,21 @@ from regard.models import LANGUAGE_MODELS
 from regard.tasks.job import Table
 from regard.tasks.kneser_ney import KneserNey
 from regard.tasks.recipe import Recipe
+from regard.tasks.running_text import (
+    Passage,
+    check_positions,
+    hold_out_end,
+    perplexity,
+    read_passages,
+)
 from regard.text import (
     EOS_ID,
     BadLines,
     Tokenizer,
     load_tokenizer,
     normalize,
-    read_lines,
     train_tokenizer,
 )
-from regard.text.lines import readable
-
-# Lines of a passage, the unit that is held out, evaluated and shown.
-_PASSAGE_LINES = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,24 +64,6 @@ class TextData:
                 f"overlap must be at least 0 and below context = {self.context}; "
                 f"got {self.overlap}."
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A stretch of text.
-
-    Attributes:
-        lines: Its lines, normalised.
-        where: ``file:line`` it begins at.
-    """
-
-    lines: tuple[str, ...]
-    where: str
-
-    @property
-    def size(self) -> int:
-        """Bytes of it in UTF-8, line ends included."""
-        return sum(len(line.encode()) + 1 for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,27 +131,12 @@ class LanguageModelling:
 
     unit: ClassVar[str] = "passages"
     metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
+    read = staticmethod(read_passages)
+    hold_out = staticmethod(hold_out_end)
+    fingerprint = staticmethod(Passage.text)
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
-
-    @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[Passage]:
-        """The passages of a split; none if the recipe names no file.
-
-        Raises:
-            DataError: A file is missing, or a line is not UTF-8.
-        """
-        return [passage for file in recipe.files(split) for passage in passages(file)]
-
-    @classmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[Passage]
-    ) -> tuple[list[Passage], list[Passage]]:
-        """The text without its end, and its end."""
-        return hold_out_end(examples, recipe.data.valid_share)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "LanguageModelling":
@@ -192,12 +161,7 @@ class LanguageModelling:
         """
         _, architecture = LANGUAGE_MODELS[self.recipe.model_type]
         model: Any = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
-        context = self.recipe.data.context
-        if model.max_length is not None and model.max_length < context:
-            raise SettingError(
-                f"model.max_length must be at least data.context = {context}; "
-                f"got {model.max_length}."
-            )
+        check_positions(model, self.recipe.data.context)
         built: nn.Module = model
         return built
 
@@ -293,7 +257,7 @@ class LanguageModelling:
         tokens = sum(answer.tokens for answer in answers)
         size = sum(example.size for example in examples)
         return {
-            "perplexity": math.exp(min(700.0, nats / tokens)),
+            "perplexity": perplexity(nats, tokens),
             "bits per byte": nats / math.log(2) / size,
         }
 
@@ -324,14 +288,9 @@ class LanguageModelling:
         """None: the figures are means over one running text."""
         return []
 
-    def fingerprint(self, example: Passage) -> str:
-        """Its lines."""
-        return "\n".join((*example.lines, ""))
-
     def show(self, example: Passage, answer: Surprise) -> str:
         """How a passage begins, and its perplexity."""
-        begin = " / ".join(line for line in example.lines if line)[:60]
-        return f"{begin}… (perplexity {math.exp(answer.nats / answer.tokens):.2f})"
+        return f"{example.beginning} (perplexity {math.exp(answer.nats / answer.tokens):.2f})"
 
     def _ids(self, passage: Passage) -> Int64[np.ndarray, " ids"]:
         """Its tokens and line ends, and the line end before it."""
@@ -339,48 +298,6 @@ class LanguageModelling:
         for line in self.tokenizer.encode_all(list(passage.lines)):
             ids += [*line, EOS_ID]
         return np.array(ids, dtype=np.int64)
-
-
-def hold_out_end(passages: Sequence[Passage], share: float) -> tuple[list[Passage], list[Passage]]:
-    """A text without its end, and its end.
-
-    Args:
-        passages: The text.
-        share: Of its lines, those that are its end; whole passages are taken.
-
-    Raises:
-        DataError: There is only one passage.
-    """
-    wanted = share * sum(len(passage.lines) for passage in passages)
-    rest, held = list(passages), list[Passage]()
-    while len(rest) > 1 and sum(len(passage.lines) for passage in held) < wanted:
-        held.insert(0, rest.pop())
-    if not held:
-        raise DataError(
-            f"data.train must hold more than {_PASSAGE_LINES} lines where data.valid is not "
-            "set; got fewer."
-        )
-    return rest, held
-
-
-def passages(path: Path) -> Iterable[Passage]:
-    """The passages of a file, a hundred lines each.
-
-    Raises:
-        DataError: The file is missing, or a line is not UTF-8.
-    """
-    lines: list[str] = []
-    where = f"{path}:1"
-    for line in read_lines(path):
-        text = readable(line)
-        if not lines:
-            where = line.where
-        lines.append(normalize(text))
-        if len(lines) == _PASSAGE_LINES:
-            yield Passage(tuple(lines), where)
-            lines = []
-    if lines:
-        yield Passage(tuple(lines), where)
 
 
 def _windows(

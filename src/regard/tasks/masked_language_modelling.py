@@ -2,8 +2,8 @@
 
 import math
 import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,16 +18,29 @@ from regard.checks import check_at_least, check_fraction, check_positive
 from regard.errors import DataError, SettingError
 from regard.models import MaskedLanguageModel
 from regard.tasks.job import Table
-from regard.tasks.language_modelling import Passage, hold_out_end, passages
+from regard.tasks.masked_windows import (
+    FIRST_ID,
+    MaskedStretch,
+    Window,
+    cut_into_stretches,
+    mask_windows,
+    padded,
+    windows_of,
+)
 from regard.tasks.recipe import Recipe
+from regard.tasks.running_text import (
+    Passage,
+    check_positions,
+    hold_out_end,
+    perplexity,
+    read_passages,
+)
 from regard.text import (
-    BOS_ID,
     EOS_ID,
     PAD_ID,
     BadLines,
     Tokenizer,
     load_tokenizer,
-    mask_words,
     normalize,
     train_tokenizer,
     words_of_spans,
@@ -38,8 +51,6 @@ from regard.text.whole_words import WholeWords
 # What a line to be filled in has in place of a token, and how many guesses it gets.
 _BLANK = re.compile(r"\[MASK\]|<mask>")
 _GUESSES = 5
-# Random tokens are drawn above the reserved ids.
-_FIRST_ID = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,25 +84,6 @@ class MaskedTextData:
         check_fraction("valid_share", self.valid_share)
         check_positive("rate", self.rate)
         check_fraction("rate", self.rate)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MaskedStretch:
-    """Ids to make a window of, or the windows of a passage.
-
-    Attributes:
-        ids: All ids of the text it is part of, or its own.
-        words: The number of each id's word, in the order of the text; −1 for a line's end.
-        first: Where in them it begins.
-        length: How many there are.
-        blanks: Whether what is to be guessed is masked already.
-    """
-
-    ids: Int64[np.ndarray, " ids"]
-    words: Int64[np.ndarray, " ids"]
-    first: int
-    length: int
-    blanks: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,28 +161,13 @@ class MaskedLanguageModelling:
 
     unit: ClassVar[str] = "passages"
     metrics: ClassVar[Mapping[str, int]] = {"masked accuracy": 1, "perplexity": -1}
+    read = staticmethod(read_passages)
+    hold_out = staticmethod(hold_out_end)
+    fingerprint = staticmethod(Passage.text)
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, words: WholeWords) -> None:
         self.recipe, self.tokenizer, self.words = recipe, tokenizer, words
         self.mask_id = tokenizer.vocab_size
-
-    @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[Passage]:
-        """The passages of a split; none if the recipe names no file.
-
-        Raises:
-            DataError: A file is missing, or a line is not UTF-8.
-        """
-        return [passage for file in recipe.files(split) for passage in passages(file)]
-
-    @classmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[Passage]
-    ) -> tuple[list[Passage], list[Passage]]:
-        """The text without its end, and its end."""
-        return hold_out_end(examples, recipe.data.valid_share)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "MaskedLanguageModelling":
@@ -218,11 +195,7 @@ class MaskedLanguageModelling:
         """
         data, config = self.recipe.data, self.recipe.model
         model = MaskedLanguageModel(config, vocab_size=self.mask_id + 1)
-        if model.max_length is not None and model.max_length < data.context:
-            raise SettingError(
-                f"model.max_length must be at least data.context = {data.context}; "
-                f"got {model.max_length}."
-            )
+        check_positions(model, data.context)
         if data.next_sentence and config.num_segments < 2:
             raise SettingError(
                 "model.num_segments must be at least 2 with data.next_sentence; "
@@ -259,15 +232,7 @@ class MaskedLanguageModelling:
         """In training, windows of the whole text; else each passage."""
         if not training:
             return [self._encoded(passage) for passage in examples]
-        every = [self._encoded(passage) for passage in examples]
-        ids = np.concatenate([each.ids for each in every])
-        words = np.concatenate([each.words for each in every])
-        shift = np.cumsum([0, *(int(each.words.max(initial=-1)) + 1 for each in every[:-1])])
-        sizes = [len(each.words) for each in every]
-        words = np.where(words == NO_WORD, NO_WORD, words + np.repeat(shift, sizes))
-        length = min(self._inside, len(ids))
-        firsts = range(0, len(ids) - length + 1, length)
-        return [MaskedStretch(ids, words, first, length) for first in firsts]
+        return cut_into_stretches([self._encoded(passage) for passage in examples], self._inside)
 
     def lengths(self, encoded: Sequence[MaskedStretch]) -> Int64[np.ndarray, " n"]:
         """Tokens of each."""
@@ -281,44 +246,24 @@ class MaskedLanguageModelling:
         A generator shifts and masks them anew each time; without one a window is always masked
         alike.
         """
-        rows: list[_Row] = []
+        data = self.recipe.data
+        rows: list[tuple[int, Window]] = []
         for owner, each in enumerate(encoded):
-            rows += self._windows(each, owner, generator)
-        ids, words = (
-            _padded([row.ids for row in rows], PAD_ID),
-            _padded([row.words for row in rows], NO_WORD),
-        )
-        chosen = torch.zeros(ids.shape, dtype=torch.bool)
-        answers = ids
-        options: dict[str, Any] = {
-            "mask_id": self.mask_id,
-            "vocab_size": self.mask_id,
-            "first_id": min(_FIRST_ID, self.mask_id - 1),
-            "rate": self.recipe.data.rate,
-        }
-        if generator is not None:
-            masked = mask_words(ids, words, generator=generator, **options)
-            ids, chosen = masked.ids, masked.chosen
-        else:
-            ids = ids.clone()
-            for place, row in enumerate(rows):
-                if row.blanks:
-                    chosen[place] = ids[place] == self.mask_id
-                    continue
-                dice = torch.Generator().manual_seed(zlib.crc32(row.ids.tobytes()))
-                cut = slice(place, place + 1), slice(len(row.ids))
-                masked = mask_words(ids[cut], words[cut], generator=dice, **options)
-                ids[cut], chosen[cut] = masked.ids, masked.chosen
+            found = windows_of(
+                each, length=self._inside, halves=data.next_sentence, generator=generator
+            )
+            rows += [(owner, window) for window in found]
+        owners, windows = zip(*rows, strict=True)
+        masked = mask_windows(windows, mask_id=self.mask_id, rate=data.rate, generator=generator)
+        follows = [each.follows for each in windows if each.follows is not None]
         return MaskedBatch(
-            ids=ids,
-            lengths=torch.tensor([len(row.ids) for row in rows]),
-            segments=_padded([row.segments for row in rows], 0),
-            chosen=chosen,
-            answers=answers[chosen],
-            follows=torch.tensor(
-                [row.follows for row in rows if row.follows is not None], dtype=torch.int64
-            ),
-            owners=torch.tensor([row.owner for row in rows]),
+            ids=masked.ids,
+            lengths=torch.tensor([len(each.ids) for each in windows]),
+            segments=padded([each.segments for each in windows], 0),
+            chosen=masked.chosen,
+            answers=padded([each.ids for each in windows], PAD_ID)[masked.chosen],
+            follows=torch.tensor(follows, dtype=torch.int64),
+            owners=torch.tensor(owners),
             count=len(encoded),
         )
 
@@ -350,9 +295,7 @@ class MaskedLanguageModelling:
         gathered: list[list[int]] = [[] for _ in range(batch.count)]
         for place, owner in enumerate(row_of):
             gathered[owner].append(place)
-        nats = F.cross_entropy(
-            logits, batch.answers.clamp(max=self.mask_id), reduction="none"
-        ).tolist()
+        nats = F.cross_entropy(logits, batch.answers, reduction="none").tolist()
         ids, values = best.indices.tolist(), best.values.tolist()
         wanted = batch.answers.tolist()
         return [
@@ -378,7 +321,7 @@ class MaskedLanguageModelling:
         nats = sum(answer.nats for answer in answers)
         figures = {
             "masked accuracy": 100 * sum(answer.right for answer in answers) / count,
-            "perplexity": math.exp(min(700.0, nats / count)),
+            "perplexity": perplexity(nats, count),
         }
         if pairs := sum(answer.pairs[1] for answer in answers):
             right = sum(answer.pairs[0] for answer in answers)
@@ -397,46 +340,33 @@ class MaskedLanguageModelling:
         counts = np.ones(size)
         for passage in train:
             counts += np.bincount(self._encoded(passage).ids, minlength=size)
-        counts[:_FIRST_ID] = 1
+        counts[:FIRST_ID] = 1
         cost = -np.log(counts / counts.sum())
         most = int(counts.argmax())
         found = []
         for encoded in self.encode(examples):
             wanted = self.collate([encoded]).answers.numpy()
-            found.append(
-                Guesses(
-                    float(cost[wanted].sum()),
-                    int((wanted == most).sum()),
-                    len(wanted),
-                    (0, 0),
-                    (),
-                    (),
-                )
-            )
+            nats, right = float(cost[wanted].sum()), int((wanted == most).sum())
+            found.append(Guesses(nats, right, len(wanted), (0, 0), (), ()))
         return {f"always {self._shown(most)}, by frequency": found}
 
     def tables(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> list[Table]:
         """What was taken for what, most often."""
-        taken: dict[tuple[str, str], int] = {}
-        for answer in answers:
-            for wanted, guesses in zip(answer.answers, answer.likeliest, strict=True):
-                if guesses[0][0] != wanted:
-                    pair = (wanted, guesses[0][0])
-                    taken[pair] = taken.get(pair, 0) + 1
+        taken = Counter(
+            (wanted, guesses[0][0])
+            for answer in answers
+            for wanted, guesses in zip(answer.answers, answer.likeliest, strict=True)
+            if guesses[0][0] != wanted
+        )
         most = sorted(taken.items(), key=lambda item: (-item[1], item[0]))[:10]
         rows = tuple((wanted, guess, count) for (wanted, guess), count in most)
         return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
 
-    def fingerprint(self, example: Passage) -> str:
-        """Its lines."""
-        return "\n".join((*example.lines, ""))
-
     def show(self, example: Passage, answer: Guesses) -> str:
         """How a passage begins, and the first guesses of it."""
-        begin = " / ".join(line for line in example.lines if line)[:60]
         pairs = zip(answer.answers, answer.likeliest, strict=True)
         shown = ", ".join(f"{wanted}→{guesses[0][0]}" for wanted, guesses in list(pairs)[:8])
-        return f"{begin}… ({answer.right} of {answer.count} right: {shown})"
+        return f"{example.beginning} ({answer.right} of {answer.count} right: {shown})"
 
     @property
     def _inside(self) -> int:
@@ -484,101 +414,7 @@ class MaskedLanguageModelling:
             ids += self.tokenizer.encode(part)
         return ids
 
-    def _windows(
-        self, stretch: MaskedStretch, owner: int, generator: torch.Generator | None
-    ) -> Iterator["_Row"]:
-        """The rows of a stretch: one in training, shifted; all of a passage else."""
-        if generator is not None:
-            last = len(stretch.ids) - stretch.length
-            shift = int(torch.randint(stretch.length, (), generator=generator))
-            first = min(last, stretch.first + shift)
-            firsts, dice = range(first, first + 1), generator
-        else:
-            firsts = range(0, stretch.length, self._inside)
-            dice = torch.Generator().manual_seed(len(stretch.ids))
-        for first in firsts:
-            part = slice(first, first + min(self._inside, stretch.length))
-            ids, words = stretch.ids[part], stretch.words[part]
-            if self.recipe.data.next_sentence and not stretch.blanks:
-                yield self._halves(stretch, ids, words, owner, dice)
-            else:
-                yield _Row.of([(ids, words)], owner, blanks=stretch.blanks)
-
-    def _halves(
-        self,
-        stretch: MaskedStretch,
-        ids: Int64[np.ndarray, " n"],
-        words: Int64[np.ndarray, " n"],
-        owner: int,
-        dice: torch.Generator,
-    ) -> "_Row":
-        """Two halves of a window, cut at the line's end nearest its middle, if it has one.
-
-        The second is, by chance, another as long from elsewhere in the text.
-        """
-        ends = np.flatnonzero(ids[:-1] == EOS_ID) + 1
-        middle = len(ids) // 2
-        cut = int(ends[np.abs(ends - middle).argmin()]) if len(ends) else middle
-        follows = bool(torch.rand((), generator=dice) < 0.5)
-        second = slice(cut, len(ids))
-        if not follows:
-            room = max(1, len(stretch.ids) - (len(ids) - cut))
-            elsewhere = int(torch.randint(room, (), generator=dice))
-            part = slice(elsewhere, elsewhere + len(ids) - cut)
-            halves = [(ids[:cut], words[:cut]), (stretch.ids[part], stretch.words[part])]
-        else:
-            halves = [(ids[:cut], words[:cut]), (ids[second], words[second])]
-        return _Row.of(halves, owner, follows=int(follows))
-
     def _shown(self, token: int) -> str:
         if token == self.mask_id:
             return "[MASK]"
         return self.tokenizer.decode([token]).strip() or f"<{token}>"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Row:
-    """One window as it is read."""
-
-    ids: Int64[np.ndarray, " n"]
-    words: Int64[np.ndarray, " n"]
-    segments: Int64[np.ndarray, " n"]
-    owner: int
-    follows: int | None
-    blanks: bool
-
-    @classmethod
-    def of(
-        cls,
-        parts: Sequence[tuple[Int64[np.ndarray, "_"], Int64[np.ndarray, "_"]]],
-        owner: int,
-        *,
-        follows: int | None = None,
-        blanks: bool = False,
-    ) -> "_Row":
-        """Begin, then each part and an end; words are numbered from 0 through all parts."""
-        ids, words, segments = [np.array([BOS_ID])], [np.array([NO_WORD])], [np.array([0])]
-        done = 0
-        for number, (part, numbers) in enumerate(parts):
-            real = numbers != NO_WORD
-            lowest = int(numbers[real].min()) if real.any() else 0
-            renumbered = np.where(real, numbers - lowest + done, NO_WORD)
-            done = max(done, int(renumbered.max(initial=-1)) + 1)
-            has_end = len(part) > 0 and part[-1] == EOS_ID
-            ids += [part, np.array([EOS_ID] * (not has_end), dtype=np.int64)]
-            words += [renumbered, np.array([NO_WORD] * (not has_end), dtype=np.int64)]
-            segments.append(np.full(len(part) + (not has_end), number))
-        return cls(
-            np.concatenate(ids),
-            np.concatenate(words),
-            np.concatenate(segments),
-            owner,
-            follows,
-            blanks,
-        )
-
-
-def _padded(rows: Sequence[Int64[np.ndarray, "_"]], filler: int) -> Int[Tensor, "B N"]:
-    return nn.utils.rnn.pad_sequence(
-        [torch.from_numpy(row) for row in rows], batch_first=True, padding_value=filler
-    )

@@ -150,7 +150,7 @@ def test_windows_beyond_the_positions_are_named(tmp_path):
         table = {"task": "masked_language_modelling", "data": data, "model": model}
         recipe = recipe_from_table({**table, "tokenizer": {"type": "characters"}})
         kind = TASKS["masked_language_modelling"].job
-        from regard.tasks.language_modelling import Passage
+        from regard.tasks.running_text import Passage
 
         return kind.learn(recipe, [Passage(("ab",), "x:1")]).build_model()
 

@@ -1,0 +1,176 @@
+"""Windows of a running text: how it is cut into them, halved, and masked."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int, Int64
+from torch import Tensor, nn
+
+from regard.text import BOS_ID, EOS_ID, PAD_ID, mask_words
+from regard.text.masking import NO_WORD, Masked
+
+# Random tokens are drawn above the reserved ids.
+FIRST_ID = 4
+_Ids = Int64[np.ndarray, "_"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedStretch:
+    """Ids to make a window of, or the windows of a passage.
+
+    Attributes:
+        ids: All ids of the text it is part of, or its own.
+        words: The number of each id's word, in the order of the text; −1 for a line's end.
+        first: Where in them it begins.
+        length: How many there are.
+        blanks: Whether what is to be guessed is masked already.
+    """
+
+    ids: Int64[np.ndarray, " ids"]
+    words: Int64[np.ndarray, " ids"]
+    first: int
+    length: int
+    blanks: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """What is read at once.
+
+    Attributes:
+        ids: Begin, then each part and an end.
+        words: The number of each id's word, from 0 through all parts; −1 for those of none.
+        segments: The part that each id is of.
+        follows: Of two parts, whether the second follows the first; None if that is not asked.
+        blanks: Whether what is to be guessed is masked already.
+    """
+
+    ids: Int64[np.ndarray, " n"]
+    words: Int64[np.ndarray, " n"]
+    segments: Int64[np.ndarray, " n"]
+    follows: int | None = None
+    blanks: bool = False
+
+
+def cut_into_stretches(passages: Sequence[MaskedStretch], length: int) -> list[MaskedStretch]:
+    """A whole text in stretches, whatever the passages and lines in them."""
+    ids = np.concatenate([each.ids for each in passages])
+    words = np.concatenate([each.words for each in passages])
+    shift = np.cumsum([0, *(int(each.words.max(initial=-1)) + 1 for each in passages[:-1])])
+    of_each = np.repeat(shift, [len(each.words) for each in passages])
+    words = np.where(words == NO_WORD, NO_WORD, words + of_each)
+    length = min(length, len(ids))
+    firsts = range(0, len(ids) - length + 1, length)
+    return [MaskedStretch(ids, words, first, length) for first in firsts]
+
+
+def windows_of(
+    stretch: MaskedStretch,
+    *,
+    length: int,
+    halves: bool,
+    generator: torch.Generator | None,
+) -> Iterator[Window]:
+    """The windows of a stretch.
+
+    Args:
+        stretch: Of a text, or a passage.
+        length: Tokens of the text in a window, without begin and end.
+        halves: Whether a window has two, and is asked if the second follows the first.
+        generator: Shifts the one window of a stretch that is learned from; None reads all of a
+            passage, always alike.
+    """
+    if generator is None:
+        firsts = range(0, stretch.length, length)
+        generator = torch.Generator().manual_seed(len(stretch.ids))
+    else:
+        shift = int(torch.randint(stretch.length, (), generator=generator))
+        first = min(len(stretch.ids) - stretch.length, stretch.first + shift)
+        firsts = range(first, first + 1)
+    for first in firsts:
+        part = slice(first, first + min(length, stretch.length))
+        if halves and not stretch.blanks:
+            yield _halved(stretch, part, generator)
+        else:
+            whole = (stretch.ids[part], stretch.words[part])
+            yield _window([whole], blanks=stretch.blanks)
+
+
+def mask_windows(
+    windows: Sequence[Window], *, mask_id: int, rate: float, generator: torch.Generator | None
+) -> Masked:
+    """Padded windows, a share of their words masked.
+
+    Args:
+        windows: Rows of a batch.
+        mask_id: What is read in place of a word; ids below it are tokens.
+        rate: The share of words.
+        generator: Draws them; None masks a window always alike.
+    """
+    ids = padded([window.ids for window in windows], PAD_ID)
+    words = padded([window.words for window in windows], NO_WORD)
+
+    def mask(ids: Int[Tensor, "B N"], words: Int[Tensor, "B N"], dice: torch.Generator) -> Masked:
+        first_id = min(FIRST_ID, mask_id - 1)
+        sizes = {"mask_id": mask_id, "vocab_size": mask_id, "first_id": first_id}
+        return mask_words(ids, words, generator=dice, rate=rate, **sizes)
+
+    if generator is not None:
+        return mask(ids, words, generator)
+    chosen = ids == mask_id
+    for row, window in enumerate(windows):
+        if not window.blanks:
+            dice = torch.Generator().manual_seed(zlib.crc32(window.ids.tobytes()))
+            cut = slice(row, row + 1), slice(len(window.ids))
+            masked = mask(ids[cut], words[cut], dice)
+            ids[cut], chosen[cut] = masked.ids, masked.chosen
+    return Masked(ids, chosen)
+
+
+def padded(rows: Sequence[_Ids], filler: int) -> Int[Tensor, "B N"]:
+    """Rows side by side."""
+    return nn.utils.rnn.pad_sequence(
+        [torch.from_numpy(row) for row in rows], batch_first=True, padding_value=filler
+    )
+
+
+def _halved(stretch: MaskedStretch, part: slice, dice: torch.Generator) -> Window:
+    """Two halves of a window, cut at the line's end nearest its middle, if it has one.
+
+    The second is, by chance, another as long from elsewhere in the text.
+    """
+    ids = stretch.ids[part]
+    ends = np.flatnonzero(ids[:-1] == EOS_ID) + 1
+    middle = len(ids) // 2
+    cut = int(ends[np.abs(ends - middle).argmin()]) if len(ends) else middle
+    begin, length = part.start + cut, len(ids) - cut
+    follows = bool(torch.rand((), generator=dice) < 0.5)
+    if not follows:
+        begin = int(torch.randint(max(1, len(stretch.ids) - length), (), generator=dice))
+    halves = (slice(part.start, part.start + cut), slice(begin, begin + length))
+    return _window(
+        [(stretch.ids[half], stretch.words[half]) for half in halves], follows=int(follows)
+    )
+
+
+def _window(
+    parts: Sequence[tuple[_Ids, _Ids]], *, follows: int | None = None, blanks: bool = False
+) -> Window:
+    """Begin, then each part and an end; of each part, ids and the numbers of their words."""
+    ids, words, segments = [np.array([BOS_ID])], [np.array([NO_WORD])], [np.array([0])]
+    done = 0
+    for number, (part, numbers) in enumerate(parts):
+        real = numbers != NO_WORD
+        lowest = int(numbers[real].min()) if real.any() else 0
+        renumbered = np.where(real, numbers - lowest + done, NO_WORD)
+        done = max(done, int(renumbered.max(initial=-1)) + 1)
+        has_end = len(part) > 0 and part[-1] == EOS_ID
+        ids += [part, np.array([EOS_ID] * (not has_end), dtype=np.int64)]
+        words += [renumbered, np.array([NO_WORD] * (not has_end), dtype=np.int64)]
+        segments.append(np.full(len(part) + (not has_end), number))
+    return Window(
+        np.concatenate(ids), np.concatenate(words), np.concatenate(segments), follows, blanks
+    )

@@ -1,0 +1,101 @@
+"""Running text: its passages, the end that is held out, and how surprising it was."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.errors import DataError, SettingError
+from regard.tasks.recipe import Recipe
+from regard.text import BadLines, normalize, read_lines
+from regard.text.lines import readable
+
+# Lines of a passage, the unit that is held out, evaluated and shown.
+_PASSAGE_LINES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of text.
+
+    Attributes:
+        lines: Its lines, normalised.
+        where: ``file:line`` it begins at.
+    """
+
+    lines: tuple[str, ...]
+    where: str
+
+    def text(self) -> str:
+        """Its lines, each with its end."""
+        return "\n".join((*self.lines, ""))
+
+    @property
+    def size(self) -> int:
+        """Bytes of it in UTF-8, line ends included."""
+        return len(self.text().encode())
+
+    @property
+    def beginning(self) -> str:
+        """Its first words, in a line for people."""
+        return f"{' / '.join(line for line in self.lines if line)[:60]}…"
+
+
+def read_passages(
+    recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+) -> list[Passage]:
+    """The passages of a split, a hundred lines each; none if the recipe names no file.
+
+    Raises:
+        DataError: A file is missing, or a line is not UTF-8.
+    """
+    return [passage for file in recipe.files(split) for passage in _passages(file)]
+
+
+def hold_out_end(
+    recipe: Recipe, examples: Sequence[Passage]
+) -> tuple[list[Passage], list[Passage]]:
+    """The text without its end, and its end: ``data.valid_share`` of its lines, whole passages.
+
+    Raises:
+        DataError: There is only one passage.
+    """
+    wanted = recipe.data.valid_share * sum(len(passage.lines) for passage in examples)
+    rest, held = list(examples), list[Passage]()
+    while len(rest) > 1 and sum(len(passage.lines) for passage in held) < wanted:
+        held.insert(0, rest.pop())
+    if not held:
+        raise DataError(
+            f"data.train must hold more than {_PASSAGE_LINES} lines where data.valid is not "
+            "set; got fewer."
+        )
+    return rest, held
+
+
+def check_positions(model: Any, context: int) -> None:
+    """Raise SettingError if a model has fewer positions than a window of ``data.context``."""
+    if model.max_length is not None and model.max_length < context:
+        raise SettingError(
+            f"model.max_length must be at least data.context = {context}; got {model.max_length}."
+        )
+
+
+def perplexity(nats: float, tokens: int) -> float:
+    """``exp`` of the mean surprise; a hopeless model's is cut where floats end."""
+    return math.exp(min(700.0, nats / tokens))
+
+
+def _passages(path: Path) -> Iterable[Passage]:
+    lines: list[str] = []
+    where = f"{path}:1"
+    for line in read_lines(path):
+        text = readable(line)
+        if not lines:
+            where = line.where
+        lines.append(normalize(text))
+        if len(lines) == _PASSAGE_LINES:
+            yield Passage(tuple(lines), where)
+            lines = []
+    if lines:
+        yield Passage(tuple(lines), where)
