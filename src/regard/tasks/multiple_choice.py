@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +20,7 @@ from regard.metrics.labels import accuracy
 from regard.metrics.question_answering import answer_words
 from regard.models import MultipleChoice
 from regard.tasks.answer_tables import by_group, length_group, question_word
-from regard.tasks.held_out import hold_out_texts
+from regard.tasks.asked_texts import hold_out_contexts
 from regard.tasks.job import Table
 from regard.tasks.recipe import Recipe
 from regard.tasks.sliding_window import SlidingWindow
@@ -155,6 +154,7 @@ class MultipleChoiceAnswering:
 
     unit: ClassVar[str] = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+    hold_out = staticmethod(hold_out_contexts)
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
@@ -173,13 +173,6 @@ class MultipleChoiceAnswering:
             for file in recipe.files(split)
             for choices in _choices_of(file, recipe.data, bad_lines)
         ]
-
-    @classmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[Choices]
-    ) -> tuple[list[Choices], list[Choices]]:
-        """The questions to train on and those to validate on, which are about other texts."""
-        return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Choices]) -> "MultipleChoiceAnswering":

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, best_spans
 from regard.models.span_finder import NO_ANSWER
 from regard.tasks.answer_tables import by_group, kind_of_answer, length_group, question_word
-from regard.tasks.held_out import hold_out_texts
+from regard.tasks.asked_texts import hold_out_contexts, read_asked
 from regard.tasks.job import Table
 from regard.tasks.label_tables import confusion_table
 from regard.tasks.recipe import Recipe, check_not_smoothed
@@ -33,7 +32,7 @@ from regard.tasks.text_pairs import (
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
 from regard.text.files import read_table, write_plain
-from regard.text.questions import Question, asked_question, read_questions
+from regard.text.questions import Question, asked_question
 from regard.text.records import OnBadLine
 
 _FILE = "answering.json"
@@ -153,29 +152,13 @@ class QuestionAnswering:
 
     unit: ClassVar[str] = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
+    read = staticmethod(read_asked)
+    hold_out = staticmethod(hold_out_contexts)
+    request = staticmethod(asked_question)
+    fingerprint = staticmethod(Question.fingerprint)
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, *, may_have_none: bool) -> None:
         self.recipe, self.tokenizer, self.may_have_none = recipe, tokenizer, may_have_none
-
-    @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[Question]:
-        """The questions of a split; none if the recipe names no file."""
-        return [
-            question
-            for file in recipe.files(split)
-            for question in read_questions(
-                file, on_bad_line=recipe.data.on_bad_line, bad_lines=bad_lines
-            )
-        ]
-
-    @classmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[Question]
-    ) -> tuple[list[Question], list[Question]]:
-        """The questions to train on and those to validate on, which are about other texts."""
-        return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":
@@ -210,14 +193,6 @@ class QuestionAnswering:
         if self.may_have_none:
             facts.append("some questions have no answer in their text")
         return facts
-
-    def request(self, record: str | Mapping[str, Any], where: str) -> Question:
-        """The question of a JSON record with its "context", or of a line: question, tab, text.
-
-        Raises:
-            DataError: Question or text is missing.
-        """
-        return asked_question(record, where)
 
     def encode(
         self,
@@ -366,10 +341,6 @@ class QuestionAnswering:
                 [kind_of_answer(each) for each in given], [kind_of_answer(each) for each in firsts]
             ),
         ]
-
-    def fingerprint(self, example: Question) -> str:
-        """Its text, context and answers."""
-        return "\0".join((example.text, example.context, *(a.text for a in example.answers), ""))
 
     def show(self, example: Question, answer: SpanAnswer) -> str:
         """The question, the model's answer and those of people."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,13 +15,13 @@ from regard.checks import check_at_least
 from regard.errors import DataError
 from regard.models import MemoryNetwork
 from regard.tasks.answer_tables import by_group, question_word
-from regard.tasks.held_out import hold_out_texts
+from regard.tasks.asked_texts import hold_out_contexts, read_asked
 from regard.tasks.job import Table
 from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.sliding_window import SlidingWindow, sentences_of, words_of
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
-from regard.text.questions import Question, asked_question, read_questions
+from regard.text.questions import Question, asked_question
 from regard.text.records import OnBadLine
 from regard.text.vocabulary import Vocabulary
 
@@ -131,6 +130,9 @@ class SentenceSelection:
 
     unit: ClassVar[str] = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+    hold_out = staticmethod(hold_out_contexts)
+    request = staticmethod(asked_question)
+    fingerprint = staticmethod(Question.fingerprint)
 
     def __init__(self, recipe: Recipe, words: Vocabulary) -> None:
         self.recipe, self.words = recipe, words
@@ -140,21 +142,8 @@ class SentenceSelection:
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[Question]:
         """The questions of a split that their texts answer; none if the recipe names no file."""
-        return [
-            question
-            for file in recipe.files(split)
-            for question in read_questions(
-                file, on_bad_line=recipe.data.on_bad_line, bad_lines=bad_lines
-            )
-            if question.answers
-        ]
-
-    @classmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[Question]
-    ) -> tuple[list[Question], list[Question]]:
-        """The questions to train on and those to validate on, which are about other texts."""
-        return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")
+        asked = read_asked(recipe, split, bad_lines=bad_lines)
+        return [question for question in asked if question.answers]
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
@@ -179,14 +168,6 @@ class SentenceSelection:
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
         return [f"{len(self.words):,} words, {self.recipe.model.num_hops} hops"]
-
-    def request(self, record: str | Mapping[str, Any], where: str) -> Question:
-        """The question of a JSON record with its "context", or of a line: question, tab, text.
-
-        Raises:
-            DataError: Question or text is missing.
-        """
-        return asked_question(record, where)
 
     def encode(
         self,
@@ -325,10 +306,6 @@ class SentenceSelection:
             by_group("question word", words, {"accuracy": hits}),
             by_group("number of sentences", counts, {"accuracy": hits}, ordered=True),
         ]
-
-    def fingerprint(self, example: Question) -> str:
-        """Its text, context and answers."""
-        return "\0".join((example.text, example.context, *(a.text for a in example.answers), ""))
 
     def show(self, example: Question, answer: SentenceAnswer) -> str:
         """The question, the sentence chosen and the right answer."""

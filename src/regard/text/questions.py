@@ -58,6 +58,10 @@ class Question:
     id: str = ""
     where: str = ""
 
+    def fingerprint(self) -> str:
+        """Its text, context and answers: what tells it from others."""
+        return "\0".join((self.text, self.context, *(a.text for a in self.answers), ""))
+
 
 def read_questions(
     path: Path,
