@@ -14,6 +14,9 @@ from regard.layers import Dropout, GatedConvolution, LearnedPositions, TokenEmbe
 
 # The sum of two numbers of one variance has twice that: halve it again (section 3.4).
 HALF = 0.5**0.5
+# Of words and places alike (section 4.2). Nothing scales the dot products: were embeddings of unit
+# size, each query would begin with one key, and hardly hear of the others.
+EMBEDDING_DEVIATION = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,8 +129,8 @@ class ConvSeq2Seq(nn.Module):
         self.config = config
         self.max_length = config.max_length
         embed, hidden = config.embed_dim, config.hidden_dim
-        self.source_embedding = TokenEmbedding(source_vocab, embed)
-        self.target_embedding = TokenEmbedding(target_vocab, embed)
+        self.source_embedding = TokenEmbedding(source_vocab, embed, scaled=False)
+        self.target_embedding = TokenEmbedding(target_vocab, embed, scaled=False)
         self.source_positions = LearnedPositions(embed, max_length=config.max_length)
         self.target_positions = LearnedPositions(embed, max_length=config.max_length)
         self.output = (
@@ -135,6 +138,11 @@ class ConvSeq2Seq(nn.Module):
             if config.tie_embeddings
             else TokenEmbedding(target_vocab, embed, scaled=False)
         )
+        for table in (
+            *(self.source_embedding.weight, self.target_embedding.weight),
+            *(self.source_positions.table, self.target_positions.table),
+        ):
+            table.data *= EMBEDDING_DEVIATION * embed**0.5  # drawn with 1/√E
         self.dropout = Dropout(config.dropout)
         self.encoder_input = _linear(config, embed, hidden)
         self.encoder = nn.ModuleList(

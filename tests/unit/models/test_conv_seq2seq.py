@@ -1,0 +1,40 @@
+"""How the convolutional model begins; its formulas are in the property tests of all models."""
+
+from math import log
+
+import pytest
+import torch
+
+from regard.attention import observe, weights
+from regard.models import ConvSeq2Seq, ConvSeq2SeqConfig
+
+B, S, T, V = 3, 11, 7, 53
+
+
+@pytest.mark.parametrize("embed_dim", [128, 512])
+def test_attention_begins_without_a_preference(embed_dim):
+    torch.manual_seed(3)
+    config = ConvSeq2SeqConfig(embed_dim=embed_dim, hidden_dim=64)
+    model = ConvSeq2Seq(config, source_vocab=V, target_vocab=V).eval()
+    source, target = torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
+    seen = []
+    with torch.no_grad(), observe(seen.append):
+        model(source, torch.full((B,), S), target)
+    assert len(seen) == config.num_decoder_layers
+    for call in seen:
+        rows = weights(call.query, call.key, score=call.score, mask=call.mask)
+        assert torch.special.entr(rows).sum(-1).min() > 0.9 * log(S)
+
+
+def test_words_and_places_begin_with_the_papers_deviation():
+    torch.manual_seed(3)
+    config = ConvSeq2SeqConfig(embed_dim=96, max_length=64)
+    model = ConvSeq2Seq(config, source_vocab=V, target_vocab=V)
+    ids = torch.arange(4, V)
+    for words, places in (
+        (model.source_embedding, model.source_positions),
+        (model.target_embedding, model.target_positions),
+    ):
+        for drawn in (words(ids), places.table):
+            torch.testing.assert_close(drawn.std().item(), 0.1, rtol=0.05, atol=0)
+        assert words.weight[words.pad_id].eq(0).all()
