@@ -326,5 +326,9 @@ def test_settings_are_listed_with_their_defaults_and_meanings(regard) -> None:
     assert all(len(line.split()) > 4 for line in out.splitlines() if line.startswith("  ")), out
     assert "[training]" not in regard("settings", "model").out
     message = regard.refused("settings", "modle")
-    assert "section must be one of" in message
+    assert "what to list must be one of" in message
+    assert "  document = 1  TSV: column of the document, from 1.\n" in out
+    of_task = regard("settings", "generation").out
+    assert "[data]\n" in of_task
+    assert "[head]" not in of_task
     assert "Did you mean 'model'?" in message

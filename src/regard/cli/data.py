@@ -110,6 +110,7 @@ def _recipe_of_job(
     """The recipe, and the class of its task, where one of such a task is named."""
     from regard.cli.train import find_recipe
     from regard.tasks import TASKS
+    from regard.tasks.documents import DocumentData, Documents
 
     if not files or not _is_recipe(files[0]) or files[0] == "phrasebook":
         return None
@@ -120,7 +121,7 @@ def _recipe_of_job(
         if given
     ]
     recipe = find_recipe(files, settings)
-    job = TASKS[recipe.task].job
+    job = Documents if isinstance(recipe.data, DocumentData) else TASKS[recipe.task].job
     if job is None:
         return None
     for option, value in {"--columns": columns, "--run": run}.items():

@@ -2,51 +2,72 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.choices import choose
 from regard.cli.output import say
+
+if TYPE_CHECKING:
+    from regard.tasks import Kind
 
 # A setting in the "Attributes:" of a docstring: its name, and its meaning up to the next one.
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)
 
 
-def settings(section: str | None = None, /) -> None:
+def settings(what: str | None = None, /) -> None:
     """Print what a recipe may say: each setting, its default and what it means.
 
     Example: `regard settings training`
 
+    Example: `regard settings classification`
+
     Each can be set in a recipe file, or over a recipe by `--set training.seed=2`.
 
     Args:
-        section: data, tokenizer, model, training or decoding; by default all of them.
+        what: data, tokenizer, model, head, training or decoding; or a task, for what recipes of it
+            may say; by default all of them.
     """
-    sections = _sections()
-    chosen = list(sections) if section is None else [section]
-    for name in chosen:
-        for title, config in choose("section", name, sections):
+    from regard.tasks import TASKS
+
+    sections = _sections(TASKS)
+    if what is None:
+        chosen = list(sections.values())
+    else:
+        choose("what to list", what, dict.fromkeys([*sections, *TASKS]))
+        of_task = _sections({what: TASKS[what]}) if what in TASKS else {}
+        chosen = list(of_task.values()) or [sections[what]]
+    for described in chosen:
+        for title, config in described:
             say(title)
             for line in _described(config):
                 say(f"  {line}")
             say()
 
 
-def _sections() -> dict[str, list[tuple[str, type[Any]]]]:
-    """For each table of a recipe, its heading and the class that reads it."""
-    from regard.models import MODELS
-    from regard.tasks import DataConfig, DecodingConfig
-    from regard.text import TokenizerConfig
+def _sections(kinds: Mapping[str, "Kind"]) -> dict[str, list[tuple[str, type[Any]]]]:
+    """For each table of recipes of these tasks, its headings and the classes that read it."""
     from regard.training import TrainingConfig
 
-    models = [(f'[model] with type = "{kind}"', MODELS[kind][0]) for kind in MODELS]
+    names = ("data", "tokenizer", "model", "head", "training", "decoding")
+    tasks: dict[str, dict[tuple[str, type[Any]], list[str]]] = {name: {} for name in names}
+    for task, kind in kinds.items():
+        single = {name: getattr(kind, name) for name in ("data", "tokenizer", "head", "decoding")}
+        found = [(name, f"[{name}]", config) for name, config in single.items() if config]
+        found += [
+            ("model", f'[model] with type = "{name}"', config)
+            for name, (config, _) in kind.models.items()
+        ]
+        for name, heading, config in [*found, ("training", "[training]", TrainingConfig)]:
+            tasks[name].setdefault((heading, config), []).append(task)
     return {
-        "data": [("[data]", DataConfig)],
-        "tokenizer": [("[tokenizer]", TokenizerConfig)],
-        "model": models,
-        "training": [("[training]", TrainingConfig)],
-        "decoding": [("[decoding]", DecodingConfig)],
+        name: [
+            (heading if len(of) == len(kinds) else f"{heading} of {', '.join(of)}", config)
+            for (heading, config), of in described.items()
+        ]
+        for name, described in tasks.items()
+        if described
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from regard.errors import DataError
 from regard.tasks.classification import LabelledText
+from regard.tasks.documents import Document
 from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.recipe import Recipe
@@ -29,14 +30,25 @@ class Said:
     """What an example says, whatever its task.
 
     Attributes:
-        text: What is asked about.
+        parts: What is asked about: one text, or several.
         labels: What is right: one label, a tag for each word, or nothing to count.
         where: ``file:line``.
+        answers: What is right in words of its own, or to be chosen from.
     """
 
-    text: str
+    parts: tuple[str, ...]
     labels: tuple[str, ...]
     where: str
+    answers: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All that is asked about."""
+        return "\t".join(self.parts)
+
+    def sign(self, test: Callable[[str], str | None]) -> str | None:
+        """What a test finds in one of its texts, the first that it finds something in."""
+        return next(filter(None, map(test, (*self.parts, *self.answers))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +214,7 @@ class _Notes:
                 f"{one.where}: {sign}: {_short(one.text)}"
                 for found in self.said.values()
                 for one in found
-                if (sign := test(one.text))
+                if (sign := one.sign(test))
             ]
             self.add(kind, cases, meaning, is_problem=is_problem)
 
@@ -211,19 +223,24 @@ def _said(example: Any) -> Said:
     match example:
         case LabelledText():
             text = example.text if example.aspect is None else f"{example.aspect}: {example.text}"
-            return Said(text, (example.label or "",), example.where)
+            return Said((text,), (example.label or "",), example.where)
         case TaggedWords():
-            return Said(" ".join(example.words), example.tags or (), example.where)
+            return Said((" ".join(example.words),), example.tags or (), example.where)
         case Passage():
-            return Said("\n".join(example.lines), (), example.where)
+            return Said(example.lines, (), example.where)
         case LabelledPair():
-            return Said(f"{example.first}\t{example.second}", (example.label or "",), example.where)
+            return Said((example.first, example.second), (example.label or "",), example.where)
         case Choices():
-            return Said(f"{example.text}\t{example.context}", (), example.where)
+            return Said((example.text, example.context), (), example.where, example.choices)
         case Question():
-            return Said(f"{example.text}\t{example.context}", (), example.where)
+            answers = tuple(answer.text for answer in example.answers)
+            return Said((example.text, example.context), (), example.where, answers)
+        case Document():
+            parts = tuple(filter(None, (example.question, example.text)))
+            return Said(parts, (), example.where, example.answers)
         case Point():
-            return Said(", ".join(f"{number:g}" for number in example.inputs), (), example.where)
+            text = ", ".join(f"{number:g}" for number in example.inputs)
+            return Said((text,), (), example.where)
     raise AssertionError(f"no text is known of {type(example).__name__}")
 
 

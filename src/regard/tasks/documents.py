@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.metrics.rouge import words
 from regard.tasks.held_out import hold_out_texts
-from regard.tasks.recipe import check_different_columns
+from regard.tasks.recipe import Recipe, check_different_columns
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
 from regard.text.records import object_of, usable
@@ -94,6 +94,19 @@ class Document:
     question: str
     answers: tuple[str, ...]
     where: str
+
+
+class Documents:
+    """What ``check_examples`` asks of a task: its examples are documents."""
+
+    unit: ClassVar[str] = "documents"
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Document]:
+        """The documents of a split; none if the recipe names no file."""
+        return read_documents(recipe.files(split), recipe.data, bad_lines=bad_lines)
 
 
 def read_documents(

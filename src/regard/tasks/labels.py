@@ -73,7 +73,8 @@ def number_of(label: str | None, labels: Sequence[str], where: str) -> int:
         return -1
     if label not in labels:
         raise DataError(
-            f"{where}: label must be one met in training ({', '.join(labels)}); got {label!r}."
+            f"{where}: label must be one met in training ({', '.join(labels[:20])}); "
+            f"got {label!r}. Correct it, or add texts that have it to data.train."
         )
     return labels.index(label)
 

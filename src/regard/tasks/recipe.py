@@ -110,7 +110,7 @@ def check_not_smoothed(recipe: Recipe, smoothing: float) -> None:
     """Raise SettingError if labels are to be smoothed where the task's loss has no sense of it."""
     if smoothing:
         raise SettingError(
-            f"training.label_smoothing must be 0 for {recipe.task}; got {smoothing}. Leave it 0."
+            f"training.label_smoothing must be 0 for {recipe.task}; got {smoothing}. Set it to 0."
         )
 
 

@@ -48,7 +48,7 @@ def read_passages(
     """The passages of a split, a hundred lines each; none if the recipe names no file.
 
     Raises:
-        DataError: A file is missing, or a line is not UTF-8.
+        DataError: A file is missing or holds no text, or a line is not UTF-8.
     """
     return [passage for file in recipe.files(split) for passage in _passages(file)]
 
@@ -88,14 +88,17 @@ def perplexity(nats: float, tokens: int) -> float:
 
 def _passages(path: Path) -> Iterable[Passage]:
     lines: list[str] = []
-    where = f"{path}:1"
+    is_empty, where = True, f"{path}:1"
     for line in read_lines(path):
         text = readable(line)
         if not lines:
             where = line.where
         lines.append(normalize(text))
+        is_empty = is_empty and not lines[-1]
         if len(lines) == _PASSAGE_LINES:
             yield Passage(tuple(lines), where)
             lines = []
+    if is_empty:
+        raise DataError(f"{path} must hold text; got none. Is it the right file?")
     if lines:
         yield Passage(tuple(lines), where)

@@ -211,6 +211,12 @@ class Tagging:
             sizes["parts_vocab"] = len(self.parts)
         allowed = self._allowed() if is_bio(self.tags) else None
         reader = read(self.recipe.model, **sizes)
+        longest = self.recipe.data.max_length
+        if reader.max_length is not None and reader.max_length < longest:
+            raise SettingError(
+                f"model.max_length must be at least data.max_length = {longest}; "
+                f"got {reader.max_length}."
+            )
         return Tagger(self.recipe.head, reader, num_tags=len(self.tags), allowed=allowed)
 
     def facts(self) -> list[str]:
@@ -386,12 +392,12 @@ class Tagging:
     def _ids_of_tags(self, example: TaggedWords) -> list[int]:
         if example.tags is None:
             return [-1] * len(example.words)
-        for word, tag in zip(example.words, example.tags, strict=True):
+        for place, (word, tag) in enumerate(zip(example.words, example.tags, strict=True), 1):
             if tag not in self._tag_ids:
                 raise DataError(
                     f"{example.where}: tags must be ones met in training "
-                    f"({', '.join(self.tags[:20])}); got {tag!r} for {word!r}. Correct it, or add "
-                    "sentences that have it to data.train."
+                    f"({', '.join(self.tags[:20])}); got {tag!r} for {word!r}, word {place} "
+                    "of the sentence. Correct it, or add sentences that have it to data.train."
                 )
         return [self._tag_ids[tag] for tag in example.tags]
 

@@ -103,7 +103,7 @@ def test_columns_and_lists_give_the_same_sentences(tmp_path):
         (
             "a.jsonl",
             '{"tokens": ["a"], "tags": []}',
-            r"tags must be as many as tokens; got 0 for 1",
+            r"tags must be as many as tokens, one each; got 0 for 1",
         ),
         ("a.jsonl", '{"words": []}', r"a.jsonl:1: expected a JSON object"),
         ("a.conllu", "1\ta\n", r"a.conllu:1: expected at least 10 columns, found 2"),

@@ -1,0 +1,406 @@
+"""What may be wrong with text, vocabulary and weights of each task: named before training."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.end_to_end.tiny_tasks import TINY, TRAINING
+
+from regard.config import write_toml
+from regard.inference.files import checksum, seal, unseal
+from regard.tasks import TASKS
+
+pytestmark = pytest.mark.slow
+
+RECORD = 7  # the one that is spoiled, from 0
+ALL = tuple(TINY)
+Spoil = Callable[[str], str | bytes]
+
+
+def instead(old: str, new: str) -> Spoil:
+    """One thing written otherwise, where it stands first."""
+
+    def spoil(text: str) -> str:
+        assert old in text
+        return text.replace(old, new, 1)
+
+    return spoil
+
+
+def in_line(old: str, new: str) -> Spoil:
+    """One thing written otherwise in the line after the seventh."""
+
+    def spoil(text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        lines[RECORD] = instead(old, new)(lines[RECORD])  # type: ignore[assignment]
+        return "".join(lines)
+
+    return spoil
+
+
+def in_gbk(text: str) -> bytes:
+    """The text with a Chinese comment in it, as many older files have it."""
+    return text.encode() + "安娜坐在花园里。\n".encode("gbk")
+
+
+EMPTY = r"FILE must hold [a-z ,]+; got (none|an empty file)"
+ENCODING = r"FILE:\d+: not UTF-8 \(byte 0xB0 at place 1\)\. Convert the file: iconv -f ITS-ENCODING"
+SPOILED: list[tuple[str, str, Spoil, str]] = [
+    *(("empty", task, lambda text: "", EMPTY) for task in ALL),
+    *(("encoding", task, in_gbk, ENCODING) for task in ALL),
+    (
+        "column",
+        "classification",
+        in_line("\tbad", ""),
+        r"FILE:8: expected 2 columns, found 1. It should hold text in column 1, label in column 2",
+    ),
+    ("label", "classification", in_line("bad", " "), "FILE:8: the label is empty. Fill it in, or"),
+    (
+        "column",
+        "generation",
+        in_line('"answers"', '"other"'),
+        "FILE:8: expected the key 'answers' or 'answer' or 'summary'; found 'document', 'other'",
+    ),
+    (
+        "column",
+        "multiple_choice",
+        in_line('"context"', '"other"'),
+        "FILE:8: context must be text; got none. A question needs",
+    ),
+    (
+        "answer",
+        "multiple_choice",
+        in_line('"answers": ["under', '"answers": ["over'),
+        r"FILE:8: the first of answers must be one of choices; got 'over a tree' and \['under",
+    ),
+    (
+        "column",
+        "pair_matching",
+        in_line("\tother", ""),
+        "FILE:8: expected 3 columns, found 2. It should hold first in column 1, second in column 2",
+    ),
+    (
+        "column",
+        "question_answering",
+        instead('"question"', '"other"'),
+        r"FILE:10: question q0: question must be text; got none. A question needs",
+    ),
+    (
+        "span",
+        "question_answering",
+        instead('"text": "near the mill"', '"text": "near the moon"'),
+        r"FILE:\d\d: question q3: the answer must stand in its context; got no place for 'near the "
+        "moon'. It stands nowhere there: correct the answer, or leave it out",
+    ),
+    (
+        "place",
+        "question_answering",
+        instead('"text": "near the mill"', '"text": "near the mill", "answer_start": 2'),
+        r"FILE:\d\d: question q3: the answer must stand in its context; got .* at 2 for 'near the "
+        "mill'. Set answer_start to 24, where it stands first",
+    ),
+    (
+        "column",
+        "sentence_selection",
+        instead('"answers"', '"other"'),
+        "FILE:10: question q0: answers must hold at least one; got none. Of a question that its",
+    ),
+    (
+        "span",
+        "sentence_selection",
+        instead('"text": "near the mill"', '"text": "near the moon"'),
+        r"FILE:\d\d: question q3: the answer must stand in its context; got no place for 'near the",
+    ),
+    (
+        "number",
+        "regression",
+        in_line("0.857,1", "0.857,first"),
+        "FILE:8: floor must be a number; got 'first'. Correct it, or leave the row out",
+    ),
+    ("comma", "regression", in_line("0.857", '"0,857"'), r"FILE:8: area .*'0,857'. Write 0.857"),
+    ("column", "regression", in_line("0.857,", ""), r"FILE:8: expected 3 columns \(area, floor, r"),
+    ("tag", "tagging", in_line("\tOTHER", ""), "FILE:8: expected at least 2 columns, found 1. A t"),
+    ("empty tag", "tagging", in_line("OTHER", ""), "FILE:8: the tag is empty. Fill it in, or leav"),
+    (
+        "word",
+        "tagging",
+        in_line("hours\t", "\t"),
+        "FILE:8: the word is empty. Fill it in, or leave",
+    ),
+    (
+        "column",
+        "translation",
+        in_line("\t", " "),
+        "FILE:8: expected 2 columns, found 1. A tab must stand between the sentences",
+    ),
+]
+UNKNOWN: dict[str, tuple[Spoil, str]] = {
+    "classification": (
+        in_line("\tbad", "\tgreat"),
+        r"FILE:8: label must be one met in training \(bad, good\); got 'great'. Correct it, or add",
+    ),
+    "pair_matching": (
+        in_line("\tother", "\tmaybe"),
+        r"FILE:8: label must be one met in training \(match, other\); got 'maybe'. Correct it, or",
+    ),
+    "tagging": (
+        in_line("OTHER", "PERSON"),
+        r"FILE:1: tags must be ones met in training \(NAME, OTHER\); got 'PERSON' for 'hours', "
+        r"word 8 of the sentence. Correct it, or add sentences that have it to data.train",
+    ),
+}
+SMALL = {"max_length": 10}
+LEARNED: dict[str, Any] = {"positions": "learned", **SMALL}
+NOT_LONG_ENOUGH: dict[str, tuple[dict[str, dict[str, Any]], str]] = {
+    "classification": (
+        {"model": LEARNED},
+        "model.max_length must be above data.max_length = 256; got 10",
+    ),
+    "generation": (
+        {"data": {"max_length": 2, "on_long": "error"}},
+        "FILE:1: the target must be at most 2 tokens long; got 3. Raise max_length",
+    ),
+    "language_modelling": (
+        {"data": {"context": 64}},
+        "model.max_length must be at least data.context = 64; got 16",
+    ),
+    "masked_language_modelling": (
+        {"data": {"context": 64}},
+        "model.max_length must be at least data.context = 64; got 16",
+    ),
+    "multiple_choice": (
+        {"model": LEARNED},
+        "model.max_length must be at least 483, .*; got 10. Lower data.max_length, or raise model",
+    ),
+    "pair_matching": (
+        {
+            "model": {
+                **TINY["classification"].table["model"],
+                **LEARNED,
+                "embed_dim": None,
+                "hidden_dim": None,
+            }
+        },
+        "model.max_length must be at least 387, .*; got 10. Lower data.max_length, or raise model",
+    ),
+    "question_answering": (
+        {"model": LEARNED},
+        "model.max_length must be at least 451, .*; got 10. Lower data.max_length, or raise model",
+    ),
+    "sentence_selection": (
+        {"model": {"max_sentences": 2}},
+        r"FILE:10: question q0: the text must have 1 to 2 sentences, .*; got 3. Raise it, or cut",
+    ),
+    "tagging": (
+        {
+            "model": {
+                **TINY["classification"].table["model"],
+                **LEARNED,
+                "embed_dim": None,
+                "hidden_dim": None,
+            }
+        },
+        "model.max_length must be at least data.max_length = 256; got 10",
+    ),
+    "translation": (
+        {"data": {"max_length": 4, "on_long": "error"}},
+        "FILE:1: the source must be at most 4 tokens long; got 9. Raise max_length, split",
+    ),
+}
+
+
+def recipe(home: Path, task: str, **sections: dict[str, Any]) -> Path:
+    """The recipe of a task in small, written beside its text; None takes a setting out."""
+    table = {name: dict(section) for name, section in TINY[task].table.items()}
+    table.setdefault("data", {})["train"] = TINY[task].file
+    table["training"] = dict(TRAINING)
+    for name, settings in sections.items():
+        table[name] = {**table.get(name, {}), **settings}
+    kept = {
+        name: {key: value for key, value in settings.items() if value is not None}
+        for name, settings in table.items()
+    }
+    path = home / "recipe.toml"
+    path.write_text(write_toml({"task": task, **kept}), "utf-8")
+    return path
+
+
+def put(home: Path, task: str, text: str | bytes | None = None, *, into: str = "") -> Path:
+    """The text of a task in a file of its folder."""
+    home.mkdir(parents=True, exist_ok=True)
+    path = home / f"{into}{TINY[task].file}"
+    text = TINY[task].text(30) if text is None else text
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def expected(message: str, file: Path) -> str:
+    return message.replace("FILE", re.escape(str(file)))
+
+
+@pytest.fixture(scope="module")
+def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The run of a task, trained once; its file and its recipe are beside it."""
+    folder = tmp_path_factory.mktemp("tasks")
+
+    def train(task: str) -> Path:
+        home = folder / task
+        if not home.exists():
+            put(home, task)
+            valid = put(home, task, TINY[task].text(8, 40), into="test-").name
+            written = recipe(home, task, data={"valid": valid, "test": valid})
+            done = regard("train", written, "--run", home / "run")
+            assert done.code == 0, done
+        return home
+
+    return train
+
+
+def test_the_table_has_every_task() -> None:
+    assert set(TINY) == set(TASKS)
+    without_text_to_be_long = {"regression"}
+    assert set(NOT_LONG_ENOUGH) == set(TASKS) - without_text_to_be_long
+
+
+@pytest.mark.parametrize(
+    ("task", "spoil", "message"),
+    [pytest.param(*case[1:], id=f"{case[1]}-{case[0]}") for case in SPOILED],
+)
+def test_text_that_cannot_be_used(
+    regard, trained, tmp_path: Path, task: str, spoil: Spoil, message: str
+) -> None:
+    file = put(tmp_path, task, spoil(TINY[task].text(30)))
+    wanted = expected(message, file)
+    valid = put(tmp_path, task, TINY[task].text(8, 40), into="test-").name
+    written = recipe(tmp_path, task, data={"valid": valid})
+    assert re.search(wanted, regard.refused("train", written, "--run", tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+    assert re.search(wanted, regard.refused("evaluate", trained(task) / "run", "--source", file))
+    checked = regard("data", "check", written)
+    assert checked.code in (1, 2), checked
+    assert re.search(wanted, checked.out + checked.err), checked
+
+
+@pytest.mark.parametrize("task", UNKNOWN)
+def test_labels_unknown_at_test_time(regard, trained, tmp_path: Path, task: str) -> None:
+    spoil, message = UNKNOWN[task]
+    file = put(tmp_path, task, spoil(TINY[task].text(30)), into="odd-")
+    wanted = expected(message, file)
+    assert re.search(wanted, regard.refused("evaluate", trained(task) / "run", "--source", file))
+    put(tmp_path, task)
+    written = recipe(tmp_path, task, data={"valid": file.name})
+    assert re.search(wanted, regard.refused("train", written, "--run", tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+    checked = regard("data", "check", written)
+    assert checked.code == 1
+    assert (
+        "! labels in valid that training does not have. Is it the right column?: 1" in checked.out
+    )
+
+
+@pytest.mark.parametrize("task", NOT_LONG_ENOUGH)
+def test_texts_beyond_the_positions(regard, tmp_path: Path, task: str) -> None:
+    sections, message = NOT_LONG_ENOUGH[task]
+    file = put(tmp_path, task)
+    valid = put(tmp_path, task, TINY[task].text(8, 40), into="test-").name
+    data = {"valid": valid, **sections.get("data", {})}
+    written = recipe(tmp_path, task, **{**sections, "data": data})
+    refused = regard.refused("train", written, "--run", tmp_path / "run")
+    assert re.search(expected(message, file), refused), refused
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path, task: str) -> None:
+    run = Path(shutil.copytree(trained(task) / "run", tmp_path / "run"))
+    other = "translation" if task != "translation" else "generation"
+    shutil.rmtree(run / "tokenizer")
+    shutil.copytree(trained(other) / "run" / "tokenizer", run / "tokenizer")
+    message = re.escape(str(run / "tokenizer")) + (
+        " must hold the tokenizer that the run began with; got another one. Restore it from a copy"
+    )
+    for command in (("evaluate", run), ("predict", run), ("train", "--resume", "--run", run)):
+        assert re.search(message, regard.refused(*command, stdin=b"a\n"))
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_weights_of_another_architecture(regard, trained, tmp_path: Path, task: str) -> None:
+    run = Path(shutil.copytree(trained(task) / "run", tmp_path / "run"))
+    other = trained("tagging" if task != "tagging" else "classification") / "run"
+    before = regard.refused("evaluate", with_weights(run, other), stdin=b"")
+    assert re.search(re.escape(str(run)) + " must hold weights of the model that its rec", before)
+    assert re.search("got .*They are of different trainings: restore the whole folder", before)
+    shutil.rmtree(run / "checkpoints")
+    shutil.copytree(other / "checkpoints", run / "checkpoints")
+    kept = (run / "checkpoints" / "000000002" / "model.safetensors").read_bytes()
+    again = regard.refused("train", "--resume", "--run", run)
+    assert (
+        "000000002 must hold weights of the model that its recipe and tokenizer describe" in again
+    )
+    assert (run / "checkpoints" / "000000002" / "model.safetensors").read_bytes() == kept
+    written = trained(task) / "recipe.toml"
+    refused = regard.refused("train", written, "--run", other)
+    assert "holds a run with other settings: task was" in refused
+
+
+def with_weights(run: Path, other: Path) -> Path:
+    """The run with the weights of another, its card saying that they are its own."""
+    content = (other / "model.safetensors").read_bytes()
+    (run / "model.safetensors").write_bytes(content)
+    card = unseal((run / "run.json").read_bytes(), where=run)
+    (run / "run.json").write_bytes(seal({**card, "model": checksum(content)}))
+    return run
+
+
+@pytest.mark.parametrize(
+    "task", ["question_answering", "regression", "sentence_selection", "tagging"]
+)
+def test_smoothing_without_sense(regard, trained, tmp_path: Path, task: str) -> None:
+    put(tmp_path, task)
+    written = recipe(tmp_path, task, training={**TRAINING, "label_smoothing": 0.1})
+    refused = regard.refused("train", written, "--run", tmp_path / "run")
+    assert f"training.label_smoothing must be 0 for {task}; got 0.1. Set it to 0." in refused
+    assert not (tmp_path / "run").exists()
+
+
+def test_data_check_knows_documents(regard, trained) -> None:
+    home = trained("generation")
+    checked = regard("data", "check", home / "recipe.toml")
+    assert checked.code == 0, checked
+    assert "documents: train: 30; valid: 8; test: 8" in checked.out
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_data_check_finds_nothing_where_nothing_is(regard, trained, task: str) -> None:
+    checked = regard("data", "check", trained(task) / "recipe.toml")
+    assert (checked.code, "No problems found." in checked.out) == (0, True), checked
+
+
+PREDICTED = {
+    "language_modelling": (
+        b'{"other": 1}\n',
+        ".jsonl",
+        "text must be what to go on with; got none",
+    ),
+    "classification": (b'{"other": 1}\n', ".jsonl", "text must hold something to classify"),
+    "multiple_choice": (b'{"question": 1}\n', ".jsonl", "question must be text; got 1"),
+    "tagging": ("安娜\n".encode("gbk"), ".txt", r"not UTF-8 \(byte 0xB0 at place 1\)"),
+    "regression": (b"one,two\n", ".txt", "area must be a number; got 'one'. Correct it"),
+    "pair_matching": (b"no tab\n", ".txt", "second must be text"),
+}
+
+
+@pytest.mark.parametrize("task", PREDICTED)
+def test_lines_that_cannot_be_answered(regard, trained, tmp_path: Path, task: str) -> None:
+    content, ending, message = PREDICTED[task]
+    file = tmp_path / f"asked{ending}"
+    file.write_bytes(content)
+    run = trained(task) / "run"
+    wanted = re.escape(f"{file}:1: ") + message
+    assert re.search(wanted, regard.refused("predict", run, file))
+    skipped = regard("predict", run, file, "--on-bad-line", "skip")
+    assert (skipped.code, skipped.out.strip()) == (0, "")
+    assert re.search(f"warning: {wanted}", skipped.err)
