@@ -19,7 +19,7 @@ class Pointer(nn.Module):
 
     ``P(w) = g P_vocab(w) + (1 − g) Σ_{i: x_i = w} a_i`` with ``g = sigmoid(w · inputs + b)``:
     equations 8 and 9. All that the mix needs is put side by side into one state, so that a loss
-    can make the probabilities of some rows at a time, as those of models that do not copy.
+    can make the logits of some rows at a time, as those of models that do not copy.
 
     Args:
         input_dim: Width of what the gate is made of.
@@ -28,8 +28,8 @@ class Pointer(nn.Module):
         >>> pointer = Pointer(4)
         >>> weights, source = torch.tensor([[0.5, 0.5]]), torch.tensor([[2, 2]])
         >>> states = pointer(torch.zeros(1, 3), torch.zeros(1, 4), weights, source)
-        >>> pointer.log_probs(states, 3, lambda readout: torch.zeros(1, 5)).exp()
-        tensor([[0.1000, 0.1000, 0.6000, 0.1000, 0.1000]], grad_fn=<ExpBackward0>)
+        >>> pointer.logits(states, 3, lambda readout: torch.zeros(1, 5)).softmax(-1)
+        tensor([[0.1000, 0.1000, 0.6000, 0.1000, 0.1000]], grad_fn=<SoftmaxBackward0>)
     """
 
     def __init__(self, input_dim: int) -> None:
@@ -57,26 +57,34 @@ class Pointer(nn.Module):
         parts = (readout, self.gate(inputs), weights, source)
         return torch.cat([part.to(wide) for part in parts], dim=-1)
 
-    def log_probs(
+    def logits(
         self,
         states: Float[Tensor, "*batch Y"],
         readout_dim: int,
-        logits: Callable[[Tensor], Tensor],
+        of_vocabulary: Callable[[Tensor], Tensor],
     ) -> Float[Tensor, "*batch V"]:
-        """The logarithm of the mix; it is its own log-softmax, so it serves as logits.
+        """What the mix is a softmax of: the vocabulary's logits l, larger where a token is copied.
+
+        ``P(w) Z / g = exp l_w + Z exp(−x) Σ a_i`` with Z the sum of all ``exp l_v`` and
+        ``g = sigmoid(x)``: only the source's tokens differ from the vocabulary's own logits, so
+        only for them is anything worked out.
 
         Args:
             states: From ``forward``.
             readout_dim: C.
-            logits: From readouts to the vocabulary's logits.
+            of_vocabulary: From readouts to the vocabulary's logits.
         """
         places = (states.shape[-1] - readout_dim - 1) // 2
         readout, gate, weights, ids = torch.split(states, [readout_dim, 1, places, places], dim=-1)
-        vocabulary = logits(readout).to(states.dtype).log_softmax(dim=-1)
-        copies = torch.zeros_like(vocabulary).scatter_add(-1, ids.long(), weights)
+        logits, ids = of_vocabulary(readout).to(states.dtype), ids.long()
+        nothing = torch.zeros_like(logits)
+        copied = nothing.scatter_add(-1, ids, weights).gather(-1, ids)
+        times = nothing.scatter_add(-1, ids, torch.ones_like(weights)).gather(-1, ids)
         # Not zero, whose logarithm has no gradient.
-        copies = copies.clamp_min(torch.finfo(copies.dtype).tiny).log()
-        return torch.logaddexp(vocabulary + F.logsigmoid(gate), copies + F.logsigmoid(-gate))
+        copied = copied.clamp_min(torch.finfo(copied.dtype).tiny).log()
+        log_sum_exp = logits.logsumexp(dim=-1, keepdim=True)
+        gained = F.softplus(log_sum_exp - gate + copied - logits.gather(-1, ids))
+        return logits.scatter_add(-1, ids, gained / times)  # once for a token that comes twice
 
 
 class CopyAttention(nn.Module):

@@ -276,7 +276,7 @@ class RnnSeq2Seq(nn.Module):
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the readouts."""
         if self.pointer is not None:
-            return self.pointer.log_probs(states, self.config.embed_dim, self.output.logits)
+            return self.pointer.logits(states, self.config.embed_dim, self.output.logits)
         return self.output.logits(states)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> RnnState:

@@ -243,7 +243,7 @@ class Transformer(nn.Module):
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the decoder's states."""
         if self.config.copy:
-            return self.pointer.log_probs(states, self.config.model_dim, self.output.logits)
+            return self.pointer.logits(states, self.config.model_dim, self.output.logits)
         logits = self.output.logits(states)
         return logits if self.output_bias is None else logits + self.output_bias
 

@@ -29,7 +29,7 @@ def pointer():
 def test_result_is_equation_9():
     made, table = pointer(), torch.randn(V, C, dtype=torch.float64)
     readout, inputs, rows, source = parts()
-    found = made.log_probs(made(*parts()), C, lambda x: x @ table.T).exp()
+    found = made.logits(made(*parts()), C, lambda x: x @ table.T).softmax(-1)
     for row in range(2):
         gate = 1 / (1 + math.exp(-float((made.gate(inputs[row])).detach())))
         logits = (readout[row] @ table.T).tolist()
@@ -50,7 +50,7 @@ def test_a_word_the_vocabulary_would_never_give_is_copied():
     logits = torch.full((2, V), 0.0, dtype=torch.float64)
     logits[0, 3] = logits[1, 5] = -300.0
     states = made(torch.zeros(2, C, dtype=torch.float64), inputs, rows, source)
-    found = made.log_probs(states, C, lambda _: logits)
+    found = made.logits(states, C, lambda _: logits).log_softmax(-1)
     assert logits.argmin(-1).tolist() == found.argmax(-1).tolist() == [3, 5]
     torch.testing.assert_close(found.exp()[0, 3].item(), 0.6, rtol=1e-6, atol=0)
 
@@ -60,9 +60,8 @@ def test_gradients_pass_finite_differences():
     readout, inputs, rows, source = parts()
 
     def log_probs(readout, inputs, rows):
-        return made.log_probs(made(readout, inputs, rows, source), C, lambda x: x @ table.T)[
-            :, [3, 4, 5, 7]
-        ]
+        logits = made.logits(made(readout, inputs, rows, source), C, lambda x: x @ table.T)
+        return logits.log_softmax(-1)
 
     given = [tensor.clone().requires_grad_() for tensor in (readout, inputs, rows)]
     assert torch.autograd.gradcheck(log_probs, given, fast_mode=True)
@@ -76,8 +75,19 @@ def test_gradients_are_finite_where_nothing_is_copied_and_nothing_written():
     given = [tensor.requires_grad_() for tensor in (readout, inputs, rows)]
     logits = torch.full((2, V), -200.0).index_fill(1, torch.tensor([1]), 200.0)
     states = made(*given, source)
-    made.log_probs(states, C, lambda x: logits + 0 * x.sum()).sum().backward()
+    found = made.logits(states, C, lambda x: logits + 0 * x.sum())
+    found.log_softmax(-1).sum().backward()
     assert all(tensor.grad.isfinite().all() for tensor in given)
+
+
+def test_only_the_tokens_of_the_source_have_other_logits():
+    # What makes it cheap: of a vocabulary of thousands, a source has a few.
+    made, table = pointer(), torch.randn(V, C, dtype=torch.float64)
+    readout, _, _, source = parts()
+    found = made.logits(made(*parts()), C, lambda x: x @ table.T)
+    for row in range(2):
+        others = [w for w in range(V) if w not in source[row].tolist()]
+        assert torch.equal(found[row, others], (readout @ table.T)[row, others])
 
 
 def test_copy_attention_is_one_scaled_head():
@@ -136,7 +146,8 @@ def test_what_is_copied_can_be_seen_and_is_in_the_source(name):
     source, n = torch.tensor([[5, 9, 5, 6], [7, 8, 11, 11]]), torch.tensor([4, 2])
     seen = []
     with torch.no_grad(), observe(seen.append):
-        found = model.project(model(source, n, torch.tensor([[2, 5, 6], [2, 7, 7]]))[0]).exp()
+        states, _ = model(source, n, torch.tensor([[2, 5, 6], [2, 7, 7]]))
+        found = model.project(states).softmax(-1)
     looked = [
         weights(c.query, c.key, score=c.score, mask=c.mask) for c in seen if c.kind == "cross"
     ]
