@@ -97,7 +97,7 @@ def train_for(table: Mapping[str, Any], run: Path) -> tuple[Predictor, dict[str,
     Returns:
         The translator, and what to remember of its training.
     """
-    with _cpu_clock():
+    with cpu_clock():
         trained = train(recipe_from_table(table), run)
     summary = trained.summary
     return trained.predictor, {
@@ -127,7 +127,7 @@ def folder_name(*parts: str) -> str:
 
 
 @contextmanager
-def _cpu_clock() -> Iterator[None]:
+def cpu_clock() -> Iterator[None]:
     """Inside, the trainer's seconds are those this process computed, in all its threads."""
     kept = trainer.time
     trainer.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[assignment]

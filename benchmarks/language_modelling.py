@@ -30,7 +30,7 @@ from typing import Any
 import torch
 
 from benchmarks import measuring
-from benchmarks.equal_budgets import _cpu_clock as cpu_clock
+from benchmarks.equal_budgets import cpu_clock
 from benchmarks.measuring import Figure, Spread
 from benchmarks.peers import nanogpt, processes
 from regard.inference.job_evaluation import evaluate_job

@@ -18,7 +18,7 @@ from regard.viewer import AttentionMap, Change, Document, Example, Search, Token
 from regard.viewer.beside import beside
 from regard.viewer.page import bundle
 from regard.viewer.playground import explained
-from regard.viewer.search import Answer, Beginning, Extension
+from regard.viewer.search import Beginning, Extension, SearchAnswer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -81,8 +81,8 @@ def search() -> Search:
         path=(0, 0, 0, 0, 0),
         probabilities=(0.8, 0.9, 0.6, 0.95, 0.97),
         answers=(
-            Answer(text="I love China.", score=-0.6, log_prob=-0.92, is_finished=True),
-            Answer(text="We love China.", score=-2.1, log_prob=-2.9, is_finished=False),
+            SearchAnswer(text="I love China.", score=-0.6, log_prob=-0.92, is_finished=True),
+            SearchAnswer(text="We love China.", score=-2.1, log_prob=-2.9, is_finished=False),
         ),
     )
 

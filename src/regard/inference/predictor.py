@@ -288,16 +288,8 @@ class Predictor:
         source_ids = self.tokenizer.source.encode(source)
         if not source_ids:
             raise DataError("source must hold text to look at; got an empty line.")
-        # The begin that stands before an output, and the end of a source where one is read.
-        self._check_length("source", len(source_ids), int(self.recipe.data.source_end))
-        self._check_length("output", len(ids), 1)
+        seen = self.observed(source_ids, ids)
         text, spans = target.decode_with_spans(ids)
-        source_batch, lengths = self._padded([source_ids])
-        calls: list[Seen] = []
-        self.model.eval()
-        with observe(calls.append):
-            self.model(source_batch, lengths, torch.tensor([[BOS_ID, *ids]]))
-        seen = joined(calls)
         longest = max(len(source_ids), len(ids))
         mapped = seen if longest <= MOST_MAPPED else {}
         summarised = seen if longest > MOST_WITHOUT_SUMMARIES else {}
@@ -309,6 +301,27 @@ class Predictor:
             maps=[_map(*place, call) for place, call in mapped.items()],
             summaries=[_summary(*place, call) for place, call in summarised.items()],
         )
+
+    @torch.no_grad()
+    def observed(self, source: Sequence[int], output: Sequence[int]) -> dict[tuple[str, int], Seen]:
+        """What ``attend`` is called with when the model writes ``output``, by kind and layer.
+
+        Args:
+            source: Token ids, without their end.
+            output: Token ids, without begin and end.
+
+        Raises:
+            DataError: One of them is longer than the model's positions.
+        """
+        # The begin that stands before an output, and the end of a source where one is read.
+        self._check_length("source", len(source), int(self.recipe.data.source_end))
+        self._check_length("output", len(output), 1)
+        batch, lengths = self._padded([source])
+        calls: list[Seen] = []
+        self.model.eval()
+        with observe(calls.append):
+            self.model(batch, lengths, torch.tensor([[BOS_ID, *output]]))
+        return joined(calls)
 
     def _check_length(self, name: str, length: int, signs: int) -> None:
         most = self.model.max_length
@@ -380,7 +393,7 @@ class Predictor:
             for rows, tokens, width in zip(trail.weights(best), best, lengths.tolist(), strict=True)
         ]
 
-    def _padded(self, ids: list[list[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+    def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
         end = [EOS_ID] if self.recipe.data.source_end else []
         rows = [torch.tensor([*tokens, *end]) for tokens in ids]
         lengths = torch.tensor([len(row) for row in rows])

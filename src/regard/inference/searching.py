@@ -14,7 +14,7 @@ from regard.decoding.recording import Recorded, Recorder
 from regard.errors import DataError
 from regard.inference.predictor import Predictor, Translation
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from regard.viewer.search import Answer, Beginning, Extension, Outcome, Search
+from regard.viewer.search import Beginning, Extension, Outcome, Search, SearchAnswer
 
 # The end of a sentence, which is a token without text.
 END = "⟨end⟩"
@@ -148,7 +148,7 @@ def _search(
         path=tuple(path),
         probabilities=(*chances[:asked], *[None] * (len(path) - asked)),
         answers=tuple(
-            Answer(text=a.text, score=a.score, log_prob=a.log_prob, is_finished=a.is_finished)
+            SearchAnswer(text=a.text, score=a.score, log_prob=a.log_prob, is_finished=a.is_finished)
             for a in answers
         ),
     )

@@ -9,16 +9,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, explain, observe, rows
+from regard.attention import Seen, explain, rows
 from regard.attention.expressions import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
 from regard.inference.job_looking import look_at_text
 from regard.inference.labeller import Labeller
 from regard.inference.looking import look_at
-from regard.inference.maps import joined
 from regard.server.batching import AbandonedError
-from regard.text import BOS_ID, EOS_ID, normalize
+from regard.text import normalize
 from regard.viewer import Example
 
 # Texts looked at before whose queries and keys are kept, so that more rows are there at once; and
@@ -217,35 +216,20 @@ class Worker:
         return found
 
 
-@torch.no_grad()
 def _calls(predictor: Predictor, subject: Subject, *, beam_size: int) -> _Calls:
     """What the model calls ``attend`` with when it writes the translation: one forward pass."""
-    source, target, output = normalize(subject.text), subject.target, predictor.tokenizer.target
-    if target is None:
+    source = normalize(subject.text)
+    if subject.target is None:
         best = predictor.translate([source], beam_size=beam_size)[0][0]
         if best.parts > 1:
             raise DataError(
                 f"text must be one that the model reads at once; got one of {best.parts} parts. "
                 "Ask for each of them."
             )
-        written = list(best.tokens)
+        written: Sequence[int] = best.tokens
     else:
-        written = list(output.encode(normalize(target)))
-    read = [*predictor.tokenizer.source.encode(source)]
-    read += [EOS_ID] if predictor.recipe.data.source_end else []
-    most = predictor.model.max_length
-    if most is not None and max(len(read), len(written) + 1) > most:
-        raise DataError(
-            f"text and target must be at most {most} tokens long; "
-            f"got {len(read)} and {len(written) + 1}."
-        )
-    found: list[Seen] = []
-    predictor.model.eval()
-    with observe(found.append):
-        predictor.model(
-            torch.tensor([read]), torch.tensor([len(read)]), torch.tensor([[BOS_ID, *written]])
-        )
-    return joined(found)
+        written = predictor.tokenizer.target.encode(normalize(subject.target))
+    return predictor.observed(predictor.tokenizer.source.encode(source), written)
 
 
 def tile(calls: _Calls, asked: Tile) -> Float[Tensor, "N M"]:

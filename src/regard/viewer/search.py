@@ -55,7 +55,7 @@ class Beginning:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class SearchAnswer:
     """An answer the search came to.
 
     Attributes:
@@ -99,7 +99,7 @@ class Search:
     steps: tuple[tuple[Beginning, ...], ...]
     path: tuple[int, ...]
     probabilities: tuple[float | None, ...]
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[SearchAnswer, ...] = ()
 
     def __post_init__(self) -> None:
         if not len(self.steps) == len(self.path) == len(self.probabilities):
@@ -168,11 +168,11 @@ def _extension(value: object, where: str) -> Extension:
     )
 
 
-def _answer(value: object, where: str) -> Answer:
+def _answer(value: object, where: str) -> SearchAnswer:
     members = typed(value, dict, where)
     return built(
         where,
-        Answer,
+        SearchAnswer,
         text=take(members, "text", str, where),
         score=_number(members, "score", where),
         log_prob=_number(members, "log_prob", where),

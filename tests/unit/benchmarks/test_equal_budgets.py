@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from benchmarks.equal_budgets import SYSTEMS, _cpu_clock, recipe_table
+from benchmarks.equal_budgets import SYSTEMS, cpu_clock, recipe_table
 
 import regard.training.trainer as trainer
 from regard.tasks import recipe_from_table
@@ -33,7 +33,7 @@ def test_only_the_model_differs(section: str):
 
 
 def test_waiting_costs_no_budget():
-    with _cpu_clock():
+    with cpu_clock():
         start = trainer.time.perf_counter()
         time.sleep(0.2)
         spent = trainer.time.perf_counter() - start

@@ -8,7 +8,7 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.viewer import Document, Example, Search, Token
-from regard.viewer.search import Answer, Beginning, Extension
+from regard.viewer.search import Beginning, Extension, SearchAnswer
 
 END = Token(text="⟨end⟩", start=2, end=2)
 
@@ -33,7 +33,7 @@ def search() -> Search:
         steps=((first,), held),
         path=(0, 0),
         probabilities=(0.75, None),
-        answers=(Answer(text="ja", score=-0.98, log_prob=-0.98, is_finished=True),),
+        answers=(SearchAnswer(text="ja", score=-0.98, log_prob=-0.98, is_finished=True),),
     )
 
 
