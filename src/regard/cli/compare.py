@@ -3,14 +3,14 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from cyclopts import App, Parameter
 
-from regard.cli.look import write_page
-from regard.cli.output import note, progress_bar, say
-from regard.errors import RunError
+from regard.cli.output import note, progress_bar, say, write_file
 
 if TYPE_CHECKING:
     from regard.comparison.report import Report, Table
@@ -27,6 +27,23 @@ Fractions = Annotated[tuple[float, ...], Parameter(consume_multiple=True)]
 Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 # Wide enough for the widest table where nobody's terminal says otherwise.
 _WIDTH = 150
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Files:
+    """Where what was measured is written.
+
+    Attributes:
+        out: Write all figures into this file, as JSON.
+        page: Write a page with plots, which needs no network.
+    """
+
+    out: Path | None = None
+    page: Path | None = None
+
+
+NOWHERE = Files()
 
 
 class _Comparison(Protocol):
@@ -46,8 +63,7 @@ def architectures(
     names: Annotated[Names, Parameter(name=["--only"])] = (),
     device: str = "cpu",
     repeats: int = 3,
-    out: Path | None = None,
-    page: Path | None = None,
+    files: Files = NOWHERE,
 ) -> None:
     """Fully connected, convolutional, recurrent and self-attention layers, measured.
 
@@ -70,15 +86,14 @@ def architectures(
             attention-written, attention, restricted-written, restricted.
         device: Where to measure: cpu, cuda, cuda:1.
         repeats: How often a training step is timed; the median counts.
-        out: Write all figures into this file, as JSON.
-        page: Write a page with plots, which needs no network.
+        files: Where the figures are written.
     """
-    from regard.comparison import architectures
-    from regard.comparison.architectures import LENGTHS, count_measurements
+    from regard.comparison.architectures import LENGTHS, architectures, count_measurements
 
     lengths = lengths or LENGTHS
     _run(
-        lambda advance: architectures(
+        partial(
+            architectures,
             lengths=lengths,
             width=width,
             kernel=kernel,
@@ -87,11 +102,9 @@ def architectures(
             names=names,
             device=device,
             repeats=repeats,
-            progress=advance,
         ),
         count_measurements(lengths, names),
-        out,
-        page,
+        files,
     )
 
 
@@ -103,8 +116,7 @@ def gradients(
     radii: Fractions = (),
     input_scale: float = 0.01,
     draws: int = 5,
-    out: Path | None = None,
-    page: Path | None = None,
+    files: Files = NOWHERE,
 ) -> None:
     """Gradient norm against distance: recurrences vanish or explode, attention does not.
 
@@ -116,25 +128,22 @@ def gradients(
         radii: Spectral radii of the recurrent weight; by default 0.5, 0.9, 1 and 1.5.
         input_scale: Deviation of the inputs; large ones make tanh flat, and gradients vanish.
         draws: How many times weights and inputs are drawn, which gives the spread.
-        out: Write all figures into this file, as JSON.
-        page: Write a page with plots, which needs no network.
+        files: Where the figures are written.
     """
-    from regard.comparison import gradients
-    from regard.comparison.gradients import RADII
+    from regard.comparison.gradients import RADII, gradients
 
     radii = radii or RADII
     _run(
-        lambda advance: gradients(
+        partial(
+            gradients,
             length=length,
             width=width,
             radii=radii,
             input_scale=input_scale,
             draws=draws,
-            progress=advance,
         ),
         len(radii) + 3,
-        out,
-        page,
+        files,
     )
 
 
@@ -145,8 +154,7 @@ def scores(
     keys: int = 32,
     queries: int = 64,
     draws: int = 3,
-    out: Path | None = None,
-    page: Path | None = None,
+    files: Files = NOWHERE,
 ) -> None:
     """Additive, dot, scaled dot and bilinear scores: variance, entropy and gradient against d.
 
@@ -157,20 +165,21 @@ def scores(
         keys: How many keys a query chooses from.
         queries: How many queries are drawn each time.
         draws: How many times all is drawn, which gives the spread.
-        out: Write all figures into this file, as JSON.
-        page: Write a page with plots, which needs no network.
+        files: Where the figures are written.
     """
-    from regard.comparison import scores
-    from regard.comparison.scores import WIDTHS
+    from regard.comparison.scores import WIDTHS, scores
 
     widths = widths or WIDTHS
     _run(
-        lambda advance: scores(
-            widths=widths, keys=keys, queries=queries, draws=draws, progress=advance
+        partial(
+            scores,
+            widths=widths,
+            keys=keys,
+            queries=queries,
+            draws=draws,
         ),
         len(widths),
-        out,
-        page,
+        files,
     )
 
 
@@ -180,8 +189,7 @@ def positions(
     length: int = 64,
     width: int = 32,
     shifts: Numbers = (),
-    out: Path | None = None,
-    page: Path | None = None,
+    files: Files = NOWHERE,
 ) -> None:
     """Sinusoidal positions: beside binary numbers, shifts as linear maps, shuffled inputs.
 
@@ -191,19 +199,19 @@ def positions(
         length: Positions.
         width: Width of the vectors, d; even.
         shifts: Distances whose linear maps are checked; by default 1, 5 and 20.
-        out: Write all figures into this file, as JSON.
-        page: Write a page with pictures, which needs no network.
+        files: Where the figures are written.
     """
-    from regard.comparison import positions
-    from regard.comparison.positions import SHIFTS
+    from regard.comparison.positions import SHIFTS, positions
 
     _run(
-        lambda advance: positions(
-            length=length, width=width, shifts=shifts or SHIFTS, progress=advance
+        partial(
+            positions,
+            length=length,
+            width=width,
+            shifts=shifts or SHIFTS,
         ),
         3,
-        out,
-        page,
+        files,
     )
 
 
@@ -216,8 +224,7 @@ def norms(
     spreads: Numbers = (),
     times: Numbers = (),
     batches: int = 50,
-    out: Path | None = None,
-    page: Path | None = None,
+    files: Files = NOWHERE,
 ) -> None:
     """Layer norm against batch norm on padded batches, and on longer inputs than in training.
 
@@ -230,41 +237,33 @@ def norms(
         spreads: How far lengths go below and above the mean; by default 0 to 31.
         times: Lengths in use, as multiples of the mean; by default 1 to 16.
         batches: How many batches are drawn for each figure.
-        out: Write all figures into this file, as JSON.
-        page: Write a page with plots, which needs no network.
+        files: Where the figures are written.
     """
-    from regard.comparison import norms
-    from regard.comparison.norms import SPREADS, TIMES
+    from regard.comparison.norms import SPREADS, TIMES, norms
 
     spreads = spreads or tuple(spread for spread in SPREADS if spread < mean_length)
     times = times or TIMES
     _run(
-        lambda advance: norms(
+        partial(
+            norms,
             batch=batch,
             mean_length=mean_length,
             width=width,
             spreads=spreads,
             times=times,
             batches=batches,
-            progress=advance,
         ),
         len(spreads) + len(times),
-        out,
-        page,
+        files,
     )
 
 
-def _run(
-    measure: Callable[[Callable[[int], None]], _Comparison],
-    total: int,
-    out: Path | None,
-    page: Path | None,
-) -> None:
+def _run(measure: Callable[..., _Comparison], total: int, files: Files) -> None:
     """Measure with a bar, print the tables, and write what is asked for."""
-    from regard.comparison.page import page as page_of
+    from regard.comparison.page import page
 
     with progress_bar("measuring", lambda: total) as advance:
-        found = measure(advance)
+        found = measure(progress=advance)
     report = found.report()
     for place, table in enumerate(report.tables):
         if place:
@@ -272,12 +271,12 @@ def _run(
         _print(table)
     for paragraph in report.text:
         note(paragraph)
-    if out is not None:
-        _write_record(out, found.to_dict())
-        note(f"wrote {out}")
-    if page is not None:
-        write_page(page, page_of(report))
-        note(f"wrote {page}")
+    if files.out is not None:
+        write_file(files.out, json.dumps(found.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        note(f"wrote {files.out}")
+    if files.page is not None:
+        write_file(files.page, page(report))
+        note(f"wrote {files.page}")
 
 
 def _print(table: "Table") -> None:
@@ -300,14 +299,3 @@ def _print(table: "Table") -> None:
     Console(
         file=sys.stdout, width=None if is_terminal else _WIDTH, markup=False, highlight=False
     ).print(drawn)
-
-
-def _write_record(path: Path, record: dict[str, Any]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RunError(
-            f"{path} must be a file that can be written; got: {error.strerror}. "
-            "Choose another with --out."
-        ) from error

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from regard.cli.output import note, progress_bar, say
+from regard.cli.output import note, progress_bar, say, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,6 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
     Args:
         run: Its run folder. A finished one is used as it is.
     """
-    from regard.cli.look import write_page
     from regard.inference.alignment import alignment_errors
     from regard.inference.looking import document, draw, look_at
     from regard.text.phrasebook import phrases
@@ -59,7 +58,7 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
     ]
     title = "What a translator looks at"
     path = run / PAGE
-    write_page(path, page(document(predictor, [first, *examples], title=title)))
+    write_file(path, page(document(predictor, [first, *examples], title=title)))
     say(f"The page with the attention of {1 + len(examples)} sentences: {path.resolve()}")
     say(f"Try your own: regard look {run} 我们明天去北京")
 

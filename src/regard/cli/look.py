@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.output import note, say
-from regard.errors import DataError, RunError, SettingError
+from regard.cli.output import note, say, write_file
+from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from regard.viewer import Document, Example
@@ -78,26 +78,10 @@ def look(
         if number:
             say()
         _draw(example)
-    write_page(out, page(shown))
+    write_file(out, page(shown))
     note(f"wrote {out}")
     if open_page:
         webbrowser.open(out.resolve().as_uri())
-
-
-def write_page(path: Path, text: str) -> None:
-    """Write a page, making its folder if need be.
-
-    Raises:
-        RunError: The system refuses.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunError(
-            f"{path} must be a file that can be written; got: {error.strerror}. "
-            "Choose another with --out."
-        ) from error
 
 
 def _look_into_run(

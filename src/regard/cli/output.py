@@ -3,6 +3,9 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+from regard.errors import RunError
 
 
 def say(text: str = "") -> None:
@@ -14,6 +17,22 @@ def note(text: str) -> None:
     """A line about the work."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a result into a file, making its folder if need be.
+
+    Raises:
+        RunError: The system refuses.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunError(
+            f"{path} must be a file that can be written; got: {error.strerror}. "
+            "Choose another with --out."
+        ) from error
 
 
 @contextmanager
