@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -256,24 +257,7 @@ def _report(found: Architectures) -> Report:
             _paths_table(found),
             _training_table(found, setting),
         ),
-        pictures=(
-            _plot(found, "Operations per layer", "multiply-adds", lambda row: row.multiply_adds),
-            _plot(
-                found,
-                "Steps that wait for each other",
-                "kernels in a row",
-                lambda row: row.dependent_steps,
-            ),
-            _plot(
-                found,
-                "Longest path from input to output",
-                "hops",
-                lambda row: row.paths,
-                lambda row: row.path_lengths,
-            ),
-            _plot(found, "Time of a training step", "seconds", lambda row: row.seconds),
-            _plot(found, "Memory of a training step", "bytes", lambda row: row.bytes),
-        ),
+        pictures=tuple(_plot(found, *plotted) for plotted in _PLOTS),
     )
 
 
@@ -368,20 +352,24 @@ def _training_table(found: Architectures, setting: str) -> Table:
     )
 
 
-def _plot(
-    found: Architectures,
-    title: str,
-    up: str,
-    heights: Callable[[Architecture], Sequence[int | float]],
-    places: Callable[[Architecture], Sequence[int]] = lambda row: row.lengths,
-) -> Plot:
+# What is drawn of each layer: title, what is counted, at which lengths it was, and how much.
+_PLOTS = (
+    ("Operations per layer", "multiply-adds", "lengths", "multiply_adds"),
+    ("Steps that wait for each other", "kernels in a row", "lengths", "dependent_steps"),
+    ("Longest path from input to output", "hops", "path_lengths", "paths"),
+    ("Time of a training step", "seconds", "lengths", "seconds"),
+    ("Memory of a training step", "bytes", "lengths", "bytes"),
+)
+
+
+def _plot(found: Architectures, title: str, up: str, places: str, heights: str) -> Plot:
+    points = attrgetter(places, heights)
     return Plot(
         title=title,
         across="length n",
         up=up,
         lines=tuple(
-            Line(name=row.title, points=tuple(zip(places(row), heights(row), strict=True)))
-            for row in found.rows
+            Line(name=row.title, points=tuple(zip(*points(row), strict=True))) for row in found.rows
         ),
         log_across=True,
         log_up=True,

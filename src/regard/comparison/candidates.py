@@ -18,6 +18,8 @@ from regard.attention import attend, causal, window
 from regard.checks import check_at_least
 from regard.layers import RecurrentCell
 
+States = Float[Tensor, "N C"]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sizes:
@@ -67,13 +69,11 @@ class Candidate(nn.Module):
         super().__init__()
         self.sizes = sizes
 
-    def start(self, inputs: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    def start(self, inputs: States) -> States:
         """The states before the first hop."""
         return inputs
 
-    def hop(
-        self, inputs: Float[Tensor, "N C"], states: Float[Tensor, "N C"]
-    ) -> Float[Tensor, "N C"]:
+    def hop(self, inputs: States, states: States) -> States:
         """All positions moved on at once, by what states know so far."""
         moved: Tensor = self(states)
         return moved
@@ -104,7 +104,7 @@ class FullyConnected(Candidate):
         super().__init__(sizes)
         self.map = nn.Linear(sizes.length * sizes.width, sizes.length * sizes.width)
 
-    def forward(self, states: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    def forward(self, states: States) -> States:
         """The states mixed."""
         mixed: Tensor = self.map(states.reshape(1, -1))
         return mixed.reshape_as(states)
@@ -132,7 +132,7 @@ class Convolution(Candidate):
         self.map = nn.Conv1d(sizes.width, sizes.width, sizes.kernel, dilation=dilation)
         self.before = (sizes.kernel - 1) * dilation
 
-    def forward(self, states: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    def forward(self, states: States) -> States:
         """The states mixed."""
         mixed: Tensor = self.map(F.pad(states.mT, (self.before, 0))[None])
         return mixed[0].mT
@@ -179,7 +179,7 @@ class Recurrence(Candidate):
         super().__init__(sizes)
         self.cell = RecurrentCell("rnn", sizes.width, sizes.width)
 
-    def forward(self, states: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    def forward(self, states: States) -> States:
         """The state after each position."""
         state = states.new_zeros(1, states.shape[1])
         reached = []
@@ -189,13 +189,11 @@ class Recurrence(Candidate):
             reached.append(state)
         return torch.cat(reached)
 
-    def start(self, inputs: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    def start(self, inputs: States) -> States:
         """Nothing has been read."""
         return torch.zeros_like(inputs)
 
-    def hop(
-        self, inputs: Float[Tensor, "N C"], states: Float[Tensor, "N C"]
-    ) -> Float[Tensor, "N C"]:
+    def hop(self, inputs: States, states: States) -> States:
         """One step from every place: a state from the one before it, as far as that has got."""
         before = F.pad(states[:-1], (0, 0, 1, 0))
         moved: Tensor = self.cell(self.cell.project(inputs), before)
@@ -222,20 +220,15 @@ class _SelfAttention(Candidate):
             nn.Linear(sizes.width, sizes.width, bias=False) for _ in range(maps)
         )
 
-    def forward(self, states: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    def forward(self, states: States) -> States:
         """The states mixed."""
         if not self.maps:
-            return self.mix(states, states, states)
+            return self._mix(states, states, states)
         query, key, value, out = self.maps
-        mixed: Tensor = out(self.mix(query(states), key(states), value(states)))
+        mixed: Tensor = out(self._mix(query(states), key(states), value(states)))
         return mixed
 
-    def mix(
-        self,
-        query: Float[Tensor, "N C"],
-        key: Float[Tensor, "N C"],
-        value: Float[Tensor, "N C"],
-    ) -> Float[Tensor, "N C"]:
+    def _mix(self, query: States, key: States, value: States) -> States:
         """Attention without its projections."""
         raise NotImplementedError
 
@@ -256,13 +249,7 @@ class SelfAttention(_SelfAttention):
     title = "self-attention, as written"
     operations, steps, path, powers = "n²·d", "1", "1", (2, 0, 2)
 
-    def mix(
-        self,
-        query: Float[Tensor, "N C"],
-        key: Float[Tensor, "N C"],
-        value: Float[Tensor, "N C"],
-    ) -> Float[Tensor, "N C"]:
-        """Attention without its projections."""
+    def _mix(self, query: States, key: States, value: States) -> States:
         weights = (query @ key.mT / sqrt(query.shape[1])).softmax(dim=-1)  # (N, N)
         return weights @ value
 
@@ -278,13 +265,7 @@ class AttendedSelfAttention(_SelfAttention):
     title = "self-attention, attend"
     operations, steps, path, powers = "n²·d", "1", "1", (2, 0, 1)
 
-    def mix(
-        self,
-        query: Float[Tensor, "N C"],
-        key: Float[Tensor, "N C"],
-        value: Float[Tensor, "N C"],
-    ) -> Float[Tensor, "N C"]:
-        """Attention without its projections."""
+    def _mix(self, query: States, key: States, value: States) -> States:
         return attend(query[None, None], key[None, None], value[None, None])[0, 0]
 
 
@@ -294,13 +275,7 @@ class RestrictedSelfAttention(_SelfAttention):
     title = "restricted, as written"
     operations, steps, path, powers = "r·n·d", "1", "n/r", (1, 0, 1)
 
-    def mix(
-        self,
-        query: Float[Tensor, "N C"],
-        key: Float[Tensor, "N C"],
-        value: Float[Tensor, "N C"],
-    ) -> Float[Tensor, "N C"]:
-        """Attention without its projections."""
+    def _mix(self, query: States, key: States, value: States) -> States:
         N, r = len(query), self.sizes.window
         near_keys, near_values = (
             F.pad(tensor, (0, 0, r - 1, 0)).unfold(0, r, 1)  # (N, C, r)
@@ -332,13 +307,7 @@ class AttendedRestrictedSelfAttention(RestrictedSelfAttention):
 
     title = "restricted, attend"
 
-    def mix(
-        self,
-        query: Float[Tensor, "N C"],
-        key: Float[Tensor, "N C"],
-        value: Float[Tensor, "N C"],
-    ) -> Float[Tensor, "N C"]:
-        """Attention without its projections."""
+    def _mix(self, query: States, key: States, value: States) -> States:
         mask = causal() & window(before=self.sizes.window - 1)
         return attend(query[None, None], key[None, None], value[None, None], mask=mask)[0, 0]
 
