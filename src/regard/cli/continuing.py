@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,19 +40,18 @@ def continue_lines(
         output_format: ``text``, the prompt and its continuation; or ``jsonl``.
         on_bad_line: Whether a line that cannot be read stops, or is left without a continuation.
     """
-    from regard.cli.jobs import lines_of
     from regard.inference.continuing import Continuer
-    from regard.text.lines import text_suffix
+    from regard.inference.filtering import groups_of, numbered
 
     continuer = Continuer.load(run)
     asked = options.given() | ({} if n_best is None else {"n_best": n_best})
     decoding = continuer.recipe.decoding.changed(**asked)
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None
     is_streamed = is_one and decoding.method != "beam" and output_format == "text"
-    is_json = file is not None and text_suffix(file) == ".jsonl"
-    for line in lines_of(file):
+    groups, name, ending = groups_of(file)
+    for line in chain.from_iterable(numbered(groups, name)):
         try:
-            prompt = _prompt(line, is_json=is_json)
+            prompt = _prompt(line, is_json=ending == ".jsonl")
         except DataError as error:
             if on_bad_line == "error":
                 raise

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,6 @@ from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from regard.inference.ensemble import Answering
-    from regard.text import Line
     from regard.viewer import Document
 
 _SPLITS = ("train", "valid", "test")
@@ -108,14 +107,15 @@ def predict_run_of_job(
         on_bad_line: Whether a line that cannot be answered stops, or leaves its answer empty.
         given: Options that only translators have, by name; none may be set.
     """
+    from regard.inference.filtering import groups_of, numbered
     from regard.inference.labeller import Labeller
-    from regard.text.lines import readable, text_suffix
+    from regard.text.lines import readable
     from regard.text.records import object_of
 
     labeller = Labeller.load(run)
     _refuse(given, labeller)
-    is_json = file is not None and text_suffix(file) == ".jsonl"
-    for group in _grouped(file):
+    groups, name, ending = groups_of(file)
+    for group in numbered(groups, name):
         examples: list[Any] = []
         problems: list[str | None] = []
         for line in group:
@@ -123,7 +123,7 @@ def predict_run_of_job(
             try:
                 if problem is None:
                     text = readable(line)
-                    record = object_of(text, line.where) if is_json else text
+                    record = object_of(text, line.where) if ending == ".jsonl" else text
                     example = labeller.job.request(record, line.where)
                     if on_bad_line == "skip":
                         labeller.job.encode([example])  # which may be too long
@@ -152,27 +152,6 @@ def _refuse(given: Mapping[str, Any], labeller: "Answering") -> None:
                 f"{name} must be left out for a run of {labeller.job.recipe.task}; it is for "
                 "translators."
             )
-
-
-def lines_of(file: Path | None) -> "Iterator[Line]":
-    """Lines of a file or of stdin, as they come."""
-    for group in _grouped(file):
-        yield from group
-
-
-def _grouped(file: Path | None) -> "Iterator[list[Line]]":
-    """Lines in groups: of a file, many at once; of stdin, as they come."""
-    from regard.inference.filtering import arriving, of_file
-    from regard.text import decode_lines
-
-    stdin = sys.stdin.buffer
-    name = "stdin" if file is None else str(file)
-    groups = arriving(getattr(stdin, "read1", stdin.read)) if file is None else of_file(file)
-    done = 0
-    for group in groups:
-        numbered = decode_lines(group, name)
-        yield [replace(line, where=f"{name}:{done + at}") for at, line in enumerate(numbered, 1)]
-        done += len(group)
 
 
 def _examples(

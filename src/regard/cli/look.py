@@ -164,14 +164,9 @@ def _draw(example: "Example") -> None:
 
 def _lines(file: Path) -> list[str]:
     from regard.text import read_lines
+    from regard.text.lines import readable
 
-    lines = []
-    for line in read_lines(file):
-        if line.problem is not None:
-            cure = "Convert the text: iconv -f ITS-ENCODING -t UTF-8."
-            raise DataError(f"{line.where}: not UTF-8 ({line.problem}). {cure}")
-        lines.append(line.text)
-    return lines
+    return [readable(line) for line in read_lines(file)]
 
 
 def _line(text: str, longest: int = 120) -> str:

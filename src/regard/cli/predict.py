@@ -63,9 +63,8 @@ def predict(
     """
     from regard.cli.jobs import is_run_of_job, predict_run_of_job
     from regard.inference import Predictor
-    from regard.inference.filtering import answers, arriving, of_file
+    from regard.inference.filtering import answers, groups_of
     from regard.inference.numbers import numbers_of
-    from regard.text.lines import text_suffix
 
     if is_run_of_language_model(run) and not score:
         if attention:
@@ -110,10 +109,7 @@ def predict(
         "skip_bad_lines": on_bad_line == "skip",
         "decoding": search,
     }
-    stdin = sys.stdin.buffer
-    read = getattr(stdin, "read1", stdin.read)
-    groups = arriving(read) if file is None else of_file(file)
-    name, ending = ("stdin", "") if file is None else (str(file), text_suffix(file))
+    groups, name, ending = groups_of(file)
     oddities = _Oddities(predictor.recipe.data.max_length)
     done = 0
     bar = (

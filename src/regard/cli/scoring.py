@@ -29,17 +29,15 @@ def score_lines(
         output_format: ``text`` or ``jsonl``.
         on_bad_line: Whether a line that cannot be scored stops, or leaves its score empty.
     """
-    from regard.inference.filtering import arriving, of_file
+    from regard.inference.filtering import groups_of
     from regard.inference.pair_scoring import scored_lines
-    from regard.text.lines import text_suffix
 
-    stdin = sys.stdin.buffer
-    groups = arriving(getattr(stdin, "read1", stdin.read)) if file is None else of_file(file)
+    groups, name, ending = groups_of(file)
     scored = scored_lines(
         predictor,
         groups,
-        name="stdin" if file is None else str(file),
-        ending="" if file is None else text_suffix(file),
+        name=name,
+        ending=ending,
         skip_bad_lines=on_bad_line == "skip",
         length_penalty=decoding.length_penalty,
     )

@@ -1,6 +1,7 @@
 """Lines in, translations out: one answer a line, in order, as soon as there is one."""
 
 import json
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from regard.errors import DataError
 from regard.inference.predictor import Alignment, Predictor, Translation
 from regard.tasks.documents import DocumentData, parse_document, source_of
 from regard.text import Line, PairLayout, decode_lines, open_text
+from regard.text.lines import readable, text_suffix
 
 # Lines translated at once, and bytes read at once where they are there.
 _LINES = 256
@@ -103,6 +105,32 @@ def of_file(path: Path) -> Iterator[list[bytes]]:
             yield group
 
 
+def groups_of(file: Path | None) -> tuple[Iterator[list[bytes]], str, str]:
+    """The raw lines of a file or of stdin in groups, what they are called, and their ending."""
+    if file is not None:
+        return of_file(file), str(file), text_suffix(file)
+    stdin = sys.stdin.buffer
+    return arriving(getattr(stdin, "read1", stdin.read)), "stdin", ""
+
+
+def numbered(groups: Iterable[Sequence[bytes]], name: str) -> Iterator[list[Line]]:
+    r"""Groups of raw lines as lines that know their places.
+
+    Args:
+        groups: As files give them.
+        name: What they are called in messages, such as the file's name.
+
+    Example:
+        >>> [[line.where for line in group] for group in numbered([[b"a\n", b"b\n"], [b"c"]], "x")]
+        [['x:1', 'x:2'], ['x:3']]
+    """
+    waiting: deque[bytes] = deque()
+    decoded = decode_lines(iter(waiting.popleft, None), name)
+    for group in groups:
+        waiting.extend(group)
+        yield [next(decoded) for _ in group]
+
+
 def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:
     r"""The text to translate in a line of a file.
 
@@ -163,11 +191,8 @@ def answers(
         layout: PairLayout | DocumentData = data
     else:
         layout = PairLayout(columns=data.columns)
-    waiting: deque[bytes] = deque()
-    decoded = decode_lines(iter(waiting.popleft, None), name)
-    for group in groups:
-        waiting.extend(group)
-        read = [_read(next(decoded), layout, ending) for _ in group]
+    for lines in numbered(groups, name):
+        read = [_read(line, layout, ending) for line in lines]
         for _, _, problem in read:
             if problem is not None and not skip_bad_lines:
                 raise DataError(problem)
@@ -196,13 +221,11 @@ def _read(
     line: Line, layout: PairLayout | DocumentData, ending: str
 ) -> tuple[str, str, str | None]:
     """The text of a line, where it is, and what is wrong with it."""
-    if line.problem is not None:
-        cure = "Convert the text: iconv -f ITS-ENCODING -t UTF-8."
-        return "", line.where, f"{line.where}: not UTF-8 ({line.problem}). {cure}"
     try:
+        text = readable(line)
         if isinstance(layout, PairLayout):
-            text = text_of(line.text, line.where, layout=layout, ending=ending)
-        elif not line.text.strip():
+            text = text_of(text, line.where, layout=layout, ending=ending)
+        elif not text.strip():
             text = ""
         else:
             text = source_of(parse_document(line, layout, ending), layout)

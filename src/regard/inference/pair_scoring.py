@@ -1,7 +1,6 @@
 """How likely a model holds outputs that are given: pairs in, scores out."""
 
 import json
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,11 @@ import torch
 
 from regard.decoding import Scored, score_answers
 from regard.errors import DataError
+from regard.inference.filtering import numbered
 from regard.inference.predictor import Predictor
 from regard.tasks.translation import batched
-from regard.text import BOS_ID, EOS_ID, Line, PairLayout, decode_lines, normalize
+from regard.text import BOS_ID, EOS_ID, Line, PairLayout, normalize
+from regard.text.lines import readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,8 @@ def scored_lines(
         DataError: A line cannot be scored.
     """
     layout = PairLayout(columns=predictor.recipe.data.columns)
-    waiting: deque[bytes] = deque()
-    decoded = decode_lines(iter(waiting.popleft, None), name)
-    for group in groups:
-        waiting.extend(group)
-        read = [_read(predictor, next(decoded), layout, ending) for _ in group]
+    for lines in numbered(groups, name):
+        read = [_read(predictor, line, layout, ending) for line in lines]
         for pair in read:
             if pair.problem is not None and not skip_bad_lines:
                 raise DataError(pair.problem)
@@ -142,12 +140,7 @@ def scored_lines(
 def _read(predictor: Predictor, line: Line, layout: PairLayout, ending: str) -> ScoredPair:
     source = target = ""
     try:
-        if line.problem is not None:
-            raise DataError(
-                f"{line.where}: not UTF-8 ({line.problem}). "
-                "Convert the text: iconv -f ITS-ENCODING -t UTF-8."
-            )
-        if line.text.strip():
+        if readable(line).strip():
             parts = _members if ending == ".jsonl" else _columns
             source, target = map(normalize, parts(line, layout))
             read = len(predictor.tokenizer.source.encode(source))
