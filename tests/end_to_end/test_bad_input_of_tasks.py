@@ -157,7 +157,7 @@ LEARNED: dict[str, Any] = {"positions": "learned", **SMALL}
 NOT_LONG_ENOUGH: dict[str, tuple[dict[str, dict[str, Any]], str]] = {
     "classification": (
         {"model": LEARNED},
-        "model.max_length must be above data.max_length = 256; got 10",
+        "model.max_length must be at least 257, .*; got 10. Lower data.max_length, or raise model",
     ),
     "generation": (
         {"data": {"max_length": 2, "on_long": "error"}},

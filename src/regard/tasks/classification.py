@@ -33,6 +33,7 @@ from regard.tasks.recipe import Recipe, check_different_columns
 from regard.tasks.speller import Speller, boxed
 from regard.tasks.word_parts import WORD_PARTS, WordPartsName
 from regard.text import (
+    BOS_ID,
     EOS_ID,
     PAD_ID,
     UNK_ID,
@@ -114,7 +115,7 @@ class EncodedText:
     """A text as ids.
 
     Attributes:
-        ids: Of its tokens; of pieces, the end last.
+        ids: Of its tokens; of pieces, the end last; of a checkpoint's, the begin first.
         parts: Of each word's parts; None where words are not read from them.
         label: The label's number; -1 where it is not known.
         aspect: The aspect's number; 0 is that of aspects not met in training.
@@ -167,6 +168,8 @@ class Classification:
     ) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
         self.labels, self.aspects = list(labels), list(aspects)
+        # Checkpoints of others have read no text without its begin.
+        self._begin = [BOS_ID] if recipe.tokenizer.type == "checkpoint" else []
         self._aspect_ids = {aspect: place for place, aspect in enumerate(aspects, 1)}
 
     @classmethod
@@ -239,11 +242,13 @@ class Classification:
         """The recipe's classifier with new weights."""
         _, read = READERS[self.recipe.model_type]
         reader = read(self.recipe.model, **self._sizes())
-        longest = self.recipe.data.max_length + 1  # the end is a token too
+        data = self.recipe.data
+        longest = data.max_length + len(self._begin) + 1  # the end is a token too
         if reader.max_length is not None and reader.max_length < longest:
             raise SettingError(
-                f"model.max_length must be above data.max_length = {longest - 1}; "
-                f"got {reader.max_length}."
+                f"model.max_length must be at least {longest}, for data.max_length = "
+                f"{data.max_length} and what begins and ends a text; got {reader.max_length}. "
+                "Lower data.max_length, or raise model.max_length."
             )
         return Classifier(
             self.recipe.head,
@@ -298,7 +303,7 @@ class Classification:
             aspect = self._aspect_ids.get(example.aspect or "", 0)
             end = [EOS_ID] if parts is None else []
             kept = None if parts is None else parts[:longest]
-            found.append(EncodedText([*ids[:longest], *end], kept, label, aspect))
+            found.append(EncodedText([*self._begin, *ids[:longest], *end], kept, label, aspect))
         return found
 
     def lengths(self, encoded: Sequence[EncodedText]) -> Int64[np.ndarray, " n"]:

@@ -8,12 +8,17 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from regard.checks import check_at_least, check_fraction
 from regard.choices import choose
 from regard.errors import RunError, SettingError
+from regard.text.checkpoint_pieces import (
+    borrow_pieces,
+    is_saved_pieces,
+    load_checkpoint_pieces,
+)
 from regard.text.files import TABLE_FILE, read_table
 from regard.text.pieces import Piece, Span
 from regard.text.sentencepieces import load_sentencepiece, train_sentencepiece
 from regard.text.words import load_list, train_list
 
-TokenizerType = Literal["bpe", "unigram", "words", "characters"]
+TokenizerType = Literal["bpe", "unigram", "words", "characters", "checkpoint"]
 
 
 @runtime_checkable
@@ -71,7 +76,8 @@ class TokenizerConfig:
     """How text is cut into pieces.
 
     Attributes:
-        type: Subwords (bpe, unigram), words, or characters.
+        type: Subwords (bpe, unigram), words, or characters; or the tokenizer of a ``checkpoint`` in
+            Hugging Face's layout, whose folder ``folder`` is.
         vocab_size: Ids in all. None takes 8000 subwords, or as many as the corpus allows; or every
             word or character.
         shared: One vocabulary for both languages, instead of one each.
@@ -156,8 +162,10 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _saved(folder: Path, settings: TokenizerConfig) -> Tokenizer:
-    found = load_tokenizer(folder)
-    sizes = {"type": read_table(folder)["type"], "vocab_size": found.vocab_size}
+    is_theirs = settings.type == "checkpoint" and not is_saved_pieces(folder)
+    found = borrow_pieces(folder) if is_theirs else load_tokenizer(folder)
+    there = settings.type if is_theirs else read_table(folder)["type"]
+    sizes = {"type": there, "vocab_size": found.vocab_size}
     for name, there in sizes.items():
         wanted = getattr(settings, name)
         if wanted not in (None, there):
@@ -188,12 +196,20 @@ def _train_list(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:
     )
 
 
+def _borrow(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:
+    raise SettingError(
+        "tokenizer.folder must name the folder of a checkpoint for type = 'checkpoint'; got none. "
+        "training.pretrained sets both."
+    )
+
+
 _Train = Callable[[Iterable[str], TokenizerConfig], Tokenizer]
 _Load = Callable[[Path, dict[str, Any]], Tokenizer]
 
 TOKENIZERS: dict[str, tuple[_Train, _Load]] = {
     "bpe": (_train_subwords, load_sentencepiece),
     "characters": (_train_list, lambda _, table: load_list(table)),
+    "checkpoint": (_borrow, load_checkpoint_pieces),
     "unigram": (_train_subwords, load_sentencepiece),
     "words": (_train_list, lambda _, table: load_list(table)),
 }

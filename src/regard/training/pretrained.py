@@ -1,4 +1,7 @@
-"""Beginning with what another run has learned: its tokenizer, and the weights of its reader."""
+"""Beginning with what was learned before: a tokenizer, and the weights of what reads text.
+
+Of a run, or of a checkpoint in Hugging Face's layout.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +17,8 @@ from regard.inference import Run, is_run
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import with_training
+from regard.text.checkpoint_pieces import borrow_pieces
+from regard.training.checkpoint import checkpoint_reader, checkpoint_recipe, is_checkpoint
 
 # What a run keeps of running text, and settings that may differ from those of pretraining.
 _TOKENIZER = "text"
@@ -22,7 +27,7 @@ _FREE = {"dropout", "attention_dropout"}
 
 @dataclass(frozen=True)
 class Pretrained:
-    """The run that a training begins with.
+    """The run, or the checkpoint of others, that a training begins with.
 
     Attributes:
         path: Its folder, an absolute path.
@@ -54,14 +59,14 @@ class Pretrained:
         if kind.models.get(type_before) != there.models.get(type_before):
             raise SettingError(
                 f"training.pretrained must name a run whose model reads text for {recipe.task}; "
-                f"got one of {before['task']} with model.type = {type_before!r}. "
+                f"got one of {before['task']} with model.type = {type_before!r} in {self.path}. "
                 f"A model here is one of {', '.join(sorted(kind.models))}."
             )
         config, _ = kind.models[type_before]
         own = {name: value for name, value in said["model"].items() if name != "type"}
         inherited = {name: value for name, value in before["model"].items() if name != "type"}
+        self._check("model", inherited, _chosen(own, inherited.keys() - _FREE))
         model = build(config, {**inherited, **own}, where="model")
-        self._check("model", inherited, _chosen(as_table(model), own.keys() - _FREE))
         recipe = replace(recipe, model_type=type_before, model=model)
         recipe = replace(recipe, tokenizer=self._tokenizer(recipe, before, said["tokenizer"]))
         return with_training(recipe, {**recipe.training, "pretrained": str(self.path)})
@@ -88,17 +93,23 @@ class Pretrained:
         """
         if run is not None and run.newest_checkpoint() is not None:
             return
-        before = Labeller.load(self.path)
         _, reader = TASKS[recipe.task].models[recipe.model_type]
-        ours, theirs = _only(model, reader), _only(before.model, reader)
-        tokenizer = getattr(before.job, "tokenizer", None)
-        own, known = ours.state_dict(), theirs.state_dict()
-        for name, tensor in own.items():
+        known, size = self._weights(reader)
+        for name, tensor in _only(model, reader).state_dict().items():
             found, wanted = known[name], tensor
-            if tokenizer is not None and name.endswith("embedding.weight"):
-                found, wanted = found[: tokenizer.vocab_size], wanted[: tokenizer.vocab_size]
+            if name.endswith("embedding.weight") and len(found) != len(wanted):
+                found, wanted = found[:size], wanted[:size]
             self._check_size(name, found, wanted)
             wanted.copy_(found)
+
+    def _weights(self, reader: Any) -> tuple[dict[str, Tensor], int | None]:
+        """The weights of the reader, and how many ids its tokenizer has, if it has one."""
+        if not is_run(self.path):
+            return checkpoint_reader(self.path), borrow_pieces(self.path).vocab_size
+        before = Labeller.load(self.path)
+        tokenizer = getattr(before.job, "tokenizer", None)
+        size = None if tokenizer is None else tokenizer.vocab_size
+        return _only(before.model, reader).state_dict(), size
 
     def _tokenizer(self, recipe: Recipe, before: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
         settings = TASKS[recipe.task].tokenizer
@@ -106,7 +117,8 @@ class Pretrained:
             if recipe.task != before["task"]:
                 raise SettingError(
                     f"training.pretrained must name a run whose text is cut as {recipe.task} cuts "
-                    f"it; got one of {before['task']}. Begin with one of {recipe.task}."
+                    f"it; got one of {before['task']} in {self.path}. Begin with one of "
+                    f"{recipe.task}."
                 )
             return recipe.tokenizer
         made = build(settings, {**before["tokenizer"], **said}, where="tokenizer")
@@ -116,9 +128,12 @@ class Pretrained:
     def _recipe(self) -> dict[str, Any]:
         """That of the run to begin with; its tokenizer is the saved one."""
         if not is_run(self.path):
+            if is_checkpoint(self.path):
+                return checkpoint_recipe(self.path)
             raise RunError(
                 f"training.pretrained must name the folder of a run; got {str(self.path)!r}, which "
-                "holds none. Train one first: regard train masked-language-model-words TEXT."
+                "holds none, and no checkpoint with config.json and model.safetensors. "
+                "Train one first: regard train masked-language-model-words TEXT."
             )
         run = Run.open(self.path)
         if run.task not in TASKS or TASKS[run.task].job is None:

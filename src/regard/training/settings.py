@@ -42,9 +42,9 @@ class TrainingConfig:
         precision: ``float32``, ``bfloat16`` (matrix products only), or ``auto``, which is bfloat16
             where the processor multiplies it natively.
         seed: Of everything random.
-        pretrained: The folder of a run to begin with: its tokenizer, and the weights of what reads
-            the text; a head starts anew. What the recipe does not say of tokenizer and model is as
-            it was there.
+        pretrained: The folder of a run to begin with, or of a checkpoint of BERT, RoBERTa or GPT-2
+            in Hugging Face's layout: its tokenizer, and the weights of what reads the text; a head
+            starts anew. What the recipe does not say of tokenizer and model is as it was there.
     """
 
     updates: int | None = None

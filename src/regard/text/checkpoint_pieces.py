@@ -1,0 +1,193 @@
+"""The tokenizer of a checkpoint that others trained, on our reserved ids.
+
+WordPiece and byte-level BPE as a folder of Hugging Face's holds them in ``tokenizer.json``. Its
+begin, end, padding and unknown token take the places that they have in every tokenizer here, 0 to
+3, and its other tokens follow in their order: no task needs to know. Whoever takes over the
+checkpoint's table of embeddings puts its rows into the same order: ``CheckpointPieces.theirs``.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.errors import DataError, SettingError
+from regard.text.files import TABLE_FILE, read_plain, write_plain
+from regard.text.normalization import normalize
+from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, RESERVED, UNK_ID, Piece, Span
+
+_PIECES_FILE, _SETTINGS_FILE = "pieces.json", "tokenizer_config.json"
+# What the reserved tokens are called in a folder's settings, and where they say nothing.
+_ROLES = {
+    PAD_ID: (("pad",), ("[PAD]", "<pad>")),
+    UNK_ID: (("unk",), ("[UNK]", "<unk>")),
+    BOS_ID: (("cls", "bos"), ("[CLS]", "<s>", "<|endoftext|>")),
+    EOS_ID: (("sep", "eos"), ("[SEP]", "</s>", "<|endoftext|>")),
+}
+_MASK = (("mask",), ("[MASK]", "<mask>"))
+
+
+class CheckpointPieces:
+    """A checkpoint's tokenizer.
+
+    Args:
+        written: What ``tokenizer.json`` of its folder holds.
+        theirs: The checkpoint's id of each of ours. Of a reserved token that it has not, such as
+            GPT-2's padding, that of its end.
+
+    Raises:
+        DataError: The library cannot read it.
+        SettingError: tokenizers is not installed.
+    """
+
+    pad_id = PAD_ID
+    unk_id = UNK_ID
+    bos_id = BOS_ID
+    eos_id = EOS_ID
+    is_sampling = False
+
+    def __init__(self, written: str, theirs: Sequence[int]) -> None:
+        self._written, self.theirs = written, tuple(theirs)
+        self._cut = _library(written)
+        ours = {their: our for our, their in enumerate(self.theirs) if our >= len(RESERVED)}
+        for our in (PAD_ID, UNK_ID, BOS_ID, EOS_ID):  # the end last: what is missing is it
+            ours[self.theirs[our]] = our
+        self._ours = ours
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are."""
+        return len(self.theirs)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``normalize(text)``, without begin and end."""
+        found = self._cut.encode(normalize(text), add_special_tokens=False)
+        return [self._ours[their] for their in found.ids]
+
+    def encode_all(self, texts: Sequence[str], *, seed: int | None = None) -> list[list[int]]:
+        """The ids of many texts."""
+        plain = [normalize(text) for text in texts]
+        every = self._cut.encode_batch(plain, add_special_tokens=False)
+        return [[self._ours[their] for their in found.ids] for found in every]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, without what begins and ends it."""
+        text: str = self._cut.decode([self.theirs[i] for i in ids if i >= len(RESERVED)])
+        return text
+
+    def decode_with_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
+        """The text of ids and the place of each in it."""
+        text, ends = self.decode(ids), [len(self.decode(ids[:end])) for end in range(len(ids) + 1)]
+        ends = [min(end, len(text)) for end in ends]
+        spans = zip(ends[:-1], map(max, ends[:-1], ends[1:]), strict=True)
+        return text, [_trimmed(text, *span) if span[0] < span[1] else span for span in spans]
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The pieces of ``normalize(text)`` with their places in it."""
+        plain = normalize(text)
+        found = self._cut.encode(plain, add_special_tokens=False)
+        spans = [_trimmed(plain, *offsets) for offsets in found.offsets]
+        return [
+            Piece(plain[start:end].strip() or "␣", self._ours[their], start, end)
+            for their, (start, end) in zip(found.ids, spans, strict=True)
+        ]
+
+    def save(self, folder: Path) -> None:
+        """Write it into a folder, for ``load_tokenizer``."""
+        digest = hashlib.sha256(self._written.encode()).hexdigest()
+        table = {"type": "checkpoint", "theirs": list(self.theirs), "sha256": digest}
+        write_plain(folder, table)
+        (folder / _PIECES_FILE).write_bytes(self._written.encode())
+
+
+def load_checkpoint_pieces(folder: Path, table: dict[str, Any]) -> CheckpointPieces:
+    """The tokenizer that ``save`` wrote."""
+    written = read_plain(folder / _PIECES_FILE, digest=table["sha256"]).decode("utf-8")
+    return CheckpointPieces(written, table["theirs"])
+
+
+def is_saved_pieces(folder: Path) -> bool:
+    """Whether ``save`` wrote the tokenizer in a folder; else it is as others write theirs."""
+    return (folder / _PIECES_FILE).is_file()
+
+
+def borrow_pieces(folder: Path) -> CheckpointPieces:
+    """The tokenizer in a Hugging Face folder; nothing is downloaded, and no code in it is run.
+
+    Raises:
+        DataError: There is none, or it has no token that ends a text.
+        SettingError: tokenizers is not installed.
+    """
+    path = folder / TABLE_FILE
+    if not path.is_file():
+        raise DataError(
+            f"{folder} must hold the checkpoint's tokenizer in {TABLE_FILE}; got none. Write it "
+            f"there: transformers.AutoTokenizer.from_pretrained({str(folder)!r})"
+            f".save_pretrained({str(folder)!r})."
+        )
+    written = _read(path)
+    library, settings = _library(written, path), folder / _SETTINGS_FILE
+    said = json.loads(_read(settings)) if settings.is_file() else {}
+    reserved = [_reserved(library, said, *_ROLES[our]) for our in range(len(RESERVED))]
+    end = reserved[EOS_ID]
+    if end is None:
+        raise DataError(f"{path} must have a token that ends a text, such as [SEP]; got none.")
+    kept = [end if their is None else their for their in reserved]
+    last = max(library.get_vocab(with_added_tokens=True).values())
+    rest = [their for their in range(last + 1) if their not in kept]
+    return CheckpointPieces(written, [*kept, *rest])
+
+
+def mask_of(folder: Path) -> int | None:
+    """The checkpoint's own id of what masks a word; None if nothing does."""
+    settings = folder / _SETTINGS_FILE
+    said = json.loads(_read(settings)) if settings.is_file() else {}
+    return _reserved(_library(_read(folder / TABLE_FILE)), said, *_MASK)
+
+
+def _reserved(
+    library: Any, said: dict[str, Any], roles: Sequence[str], usual: Sequence[str]
+) -> int | None:
+    """The checkpoint's id of a reserved token: as its settings say, or by its usual name."""
+    named = [said.get(f"{role}_token") for role in roles]
+    names = [each.get("content") if isinstance(each, dict) else each for each in named]
+    ids = [library.token_to_id(name) for name in (*names, *usual) if isinstance(name, str)]
+    return next((found for found in ids if found is not None), None)
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    """A stretch without the space before it, unless it is nothing else."""
+    if start == end:  # some libraries leave a space out even then
+        start, end = (start, end + 1) if text[start : end + 1].isspace() else (start - 1, end)
+        start = max(0, start)
+    inside = text[start:end]
+    return (end - len(inside.lstrip()), end) if inside.strip() else (start, end)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} must be a readable file of UTF-8; got: {error}.") from error
+
+
+def _library(written: str, path: Path | None = None) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise SettingError(
+            "tokenizers must be installed to cut text as a checkpoint does; got none. "
+            "Install it: pip install 'regard[interop]'."
+        ) from error
+    try:
+        made = Tokenizer.from_str(written)
+    except Exception as error:  # of all kinds: the library raises plain exceptions
+        said = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{path or _PIECES_FILE} must hold a tokenizer that tokenizers can read; got: {said}."
+        ) from error
+    made.no_truncation()
+    made.no_padding()
+    made.encode_special_tokens = True  # what a text says is text
+    return made

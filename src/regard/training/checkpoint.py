@@ -1,0 +1,82 @@
+"""Beginning with a checkpoint in Hugging Face's layout: BERT, RoBERTa or GPT-2 in a folder."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import as_table
+from regard.errors import DataError, SettingError
+from regard.interop.checkpoints import CONFIG, WEIGHTS, Checkpoint, load_checkpoint
+from regard.models import Decoder, MaskedLanguageModel
+from regard.text.checkpoint_pieces import borrow_pieces, mask_of
+
+# What a checkpoint of each layout was trained to do, and the model of ours that it is.
+_TASKS = {
+    "bert": ("masked_language_modelling", "transformer"),
+    "roberta": ("masked_language_modelling", "transformer"),
+    "gpt2": ("language_modelling", "decoder"),
+}
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a folder holds a model in Hugging Face's layout, whole or not."""
+    return path.is_dir() and any((path / name).is_file() for name in (CONFIG, WEIGHTS))
+
+
+def checkpoint_recipe(path: Path) -> dict[str, Any]:
+    """What the recipe of a run that trained the checkpoint would say of tokenizer and model.
+
+    Raises:
+        DataError: A file is missing or damaged, or the tokenizer is of another model.
+        SettingError: The layout is of no model that reads one text here.
+    """
+    checkpoint = load_checkpoint(path)
+    if checkpoint.layout not in _TASKS:
+        raise SettingError(
+            f"training.pretrained must name a checkpoint of {', '.join(_TASKS)}; got one of "
+            f"{checkpoint.layout} in {path}, which regard.interop.load_checkpoint reads."
+        )
+    task, model_type = _TASKS[checkpoint.layout]
+    pieces = borrow_pieces(path)
+    rows = len(_reader(checkpoint).embedding.weight)
+    if max(pieces.theirs) >= rows:
+        raise DataError(
+            f"{path} must hold a tokenizer of the model's {rows:,} ids; got one with the id "
+            f"{max(pieces.theirs):,}. Are both of one model?"
+        )
+    return {
+        "task": task,
+        "model": {"type": model_type, **as_table(_reader(checkpoint).config)},
+        "tokenizer": {
+            "type": "checkpoint",
+            "vocab_size": pieces.vocab_size,
+            "folder": str(path),
+        },
+    }
+
+
+@torch.no_grad()
+def checkpoint_reader(path: Path) -> dict[str, Tensor]:
+    """The weights of the checkpoint's reader; its embeddings in the order of our ids.
+
+    After those of the tokenizer's ids comes the embedding of what masks a word, if it has one.
+    """
+    reader = _reader(load_checkpoint(path))
+    order, mask = list(borrow_pieces(path).theirs), mask_of(path)
+    order += [] if mask is None else [mask]
+    table = reader.embedding.weight
+    return {
+        name: tensor[order] if tensor.data_ptr() == table.data_ptr() else tensor
+        for name, tensor in reader.state_dict().items()
+    }
+
+
+def _reader(checkpoint: Checkpoint) -> Any:
+    """The part that reads text."""
+    model: nn.Module = checkpoint.model
+    if isinstance(model, MaskedLanguageModel):
+        return model.encoder
+    assert isinstance(model, Decoder)
+    return model

@@ -1,0 +1,326 @@
+"""Trainings that begin with a checkpoint of transformers: its states, then the run alone."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+import transformers as hf
+from safetensors.torch import load_file
+from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
+
+from regard.errors import DataError, RunError, SettingError
+from regard.inference.continuing import Continuer
+from regard.inference.labeller import Labeller
+from regard.tasks import recipe_from_table
+from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
+from regard.text.checkpoint_pieces import borrow_pieces
+from regard.training import train
+
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
+
+WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "mat", "road", "very", "中国", "我爱"]
+FEW = {"updates": 2, "validate_every": 2, "warmup": 1, "schedule": "constant", "batch_tokens": 300}
+SIZES = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+# Not in the order of ours, and not in front.
+BERT_SPECIAL = ["[MASK]", "[SEP]", "[UNK]", "[CLS]", "[PAD]"]
+ROBERTA_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+def lines(count, seed):
+    dice = random.Random(seed)
+    return [" ".join(dice.choices(WORDS, k=7)) + "." for _ in range(count)]
+
+
+def bert(folder):
+    made = BertWordPieceTokenizer()
+    texts = lines(50, 1)
+    made.train_from_iterator(texts, 90, 1, special_tokens=["a", *BERT_SPECIAL], show_progress=False)
+    made.save_model(str(folder))
+    tokenizer = hf.BertTokenizerFast(str(folder / "vocab.txt"))
+    config = hf.BertConfig(
+        **SIZES,
+        vocab_size=len(tokenizer) + 3,
+        intermediate_size=28,
+        max_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return tokenizer, hf.BertForMaskedLM(config)
+
+
+def roberta(folder):
+    made = ByteLevelBPETokenizer()
+    made.train_from_iterator(
+        lines(50, 1), vocab_size=300, special_tokens=ROBERTA_SPECIAL, show_progress=False
+    )
+    made.save_model(str(folder))
+    tokenizer = hf.RobertaTokenizerFast(str(folder / "vocab.json"), str(folder / "merges.txt"))
+    config = hf.RobertaConfig(
+        **SIZES,
+        vocab_size=len(tokenizer),
+        intermediate_size=28,
+        max_position_embeddings=66,
+        type_vocab_size=1,
+    )
+    return tokenizer, hf.RobertaForMaskedLM(config)
+
+
+def gpt2(folder):
+    made = ByteLevelBPETokenizer()
+    end = "<|endoftext|>"
+    made.train_from_iterator(
+        lines(50, 1), vocab_size=300, special_tokens=["a", end], show_progress=False
+    )
+    made.save_model(str(folder))
+    tokenizer = hf.GPT2TokenizerFast(str(folder / "vocab.json"), str(folder / "merges.txt"))
+    config = hf.GPT2Config(
+        vocab_size=len(tokenizer),
+        n_embd=24,
+        n_layer=2,
+        n_head=3,
+        n_positions=32,
+        bos_token_id=tokenizer.eos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    return tokenizer, hf.GPT2LMHeadModel(config)
+
+
+MAKERS = {"bert": bert, "gpt2": gpt2, "roberta": roberta}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a checkpoint of each layout, and texts of each task."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    for name, make in MAKERS.items():
+        (folder / name).mkdir()
+        tokenizer, model = make(folder / name)
+        torch.manual_seed(0)
+        for parameter in model.parameters():  # biases begin as zeros, which hide mistakes
+            parameter.data += 0.2 * torch.randn_like(parameter)
+        tokenizer.save_pretrained(folder / name)
+        model.save_pretrained(folder / name)
+    text = lines(60, 2)
+    labelled = [f"{line}\t{'cat' in line}" for line in text]
+    (folder / "labels.tsv").write_text("\n".join(labelled), encoding="utf-8")
+    pairs = [f"{a}\t{b}\t{a[:3] == b[:3]}" for a, b in zip(text, lines(60, 3), strict=True)]
+    (folder / "pairs.tsv").write_text("\n".join(pairs), encoding="utf-8")
+    (folder / "text.txt").write_text("\n".join(lines(300, 4)), encoding="utf-8")
+    asked = [
+        json.dumps({"question": "the cat?", "context": line, "answers": [line.split()[2]]})
+        for line in text
+    ]
+    (folder / "asked.jsonl").write_text("\n".join(asked), encoding="utf-8")
+    return folder
+
+
+DATA = {
+    "classification": {"train": "labels.tsv", "max_length": 40},
+    "language_modelling": {"train": "text.txt", "context": 16},
+    "pair_matching": {"train": "pairs.tsv", "max_length": 30},
+    "question_answering": {
+        "train": "asked.jsonl",
+        "max_length": 32,
+        "stride": 16,
+        "max_question": 16,
+    },
+}
+
+
+@pytest.fixture
+def recipe_of(home):
+    def make(task, checkpoint, **sections):
+        training = {**FEW, "learning_rate": 1e-12, "label_smoothing": 0.0, "pretrained": checkpoint}
+        table = {"task": task, "data": DATA.get(task, {}), "training": training, **sections}
+        return recipe_from_table(table, folder=home)
+
+    return make
+
+
+def states_of_theirs(folder, *texts):
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    model = hf.AutoModel.from_pretrained(folder).eval()
+    read = tokenizer(*texts, return_tensors="pt")
+    with torch.no_grad():
+        return model(**read).last_hidden_state[0]
+
+
+@torch.no_grad()
+def test_a_classifier_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_path):
+    text = "the cat ran on 中国 very, xyz."
+    for name in ("bert", "roberta"):
+        with torch.enable_grad():
+            trained = train(recipe_of("classification", name), tmp_path / name)
+        labeller = trained.predictor
+        batch = labeller.job.collate(labeller.job.encode([labeller.job.request(text, "here")]))
+        ours = labeller.model.reader(batch.ids, batch.lengths)[0]
+        torch.testing.assert_close(
+            ours, states_of_theirs(home / name, text), atol=1e-5, rtol=1e-5, msg=name
+        )
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("task", ["question_answering", "pair_matching"])
+def test_pairs_begin_with_the_states_of_a_checkpoint(home, recipe_of, tmp_path, task):
+    first, second = "the cat?", "the dog sat on 中国."
+    made = recipe_of(task, "bert", model={"type": "transformer"})
+    with torch.enable_grad():
+        labeller = train(made, tmp_path / "run").predictor
+    job = labeller.job
+    batch = job.collate(job.encode([job.request(f"{first}\t{second}", "here")])).pairs
+    ours = labeller.model.reader(batch.ids, batch.lengths, **batch.reading)[0]
+    theirs = states_of_theirs(home / "bert", first, second)
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_language_model_begins_with_the_states_of_gpt2(home, recipe_of, tmp_path):
+    with torch.enable_grad():
+        labeller = train(recipe_of("language_modelling", "gpt2"), tmp_path / "run").predictor
+    ids = labeller.job.tokenizer.encode("the cat 我爱 very")
+    ours = labeller.model(torch.tensor([ids]))[0]
+    theirs = states_of_theirs(home / "gpt2", "the cat 我爱 very")
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    logits = labeller.model.project(ours)
+    their_table = load_file(home / "gpt2" / "model.safetensors")["transformer.wte.weight"]
+    rows = list(labeller.job.tokenizer.theirs)
+    torch.testing.assert_close(logits, theirs @ their_table[rows].T, atol=1e-4, rtol=1e-4)
+
+
+def test_the_run_alone_is_enough_after_training(home, recipe_of, tmp_path):
+    for task, name in (("classification", "bert"), ("language_modelling", "gpt2")):
+        folder = Path(shutil.copytree(home / name, tmp_path / name))
+        training = {**FEW, "learning_rate": 0.01, "pretrained": str(folder)}
+        made = recipe_of(task, name, training=training)
+        trained = train(made, tmp_path / task)
+        asked = ["the dog ran on 中国."]
+        said = trained.predictor.predict(asked)
+        shutil.rmtree(folder)
+        assert Labeller.load(tmp_path / task).predict(asked) == said
+        train(made, tmp_path / task)  # and to go on with it
+    # What begins with such a run has its tokenizer too.
+    after = train(
+        recipe_of("language_modelling", str(tmp_path / "language_modelling")),
+        tmp_path / "after",
+    )
+    assert after.predictor.job.recipe.tokenizer.type == "checkpoint"
+    assert Continuer.load(tmp_path / "after").continuations("the cat")
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_a_borrowed_tokenizer_is_theirs_on_our_reserved_ids(home, name, tmp_path):
+    ours, theirs = borrow_pieces(home / name), hf.AutoTokenizer.from_pretrained(home / name)
+    text = "the cat ran on 中国 very fast."
+    ids = ours.encode(text)
+    assert [ours.theirs[i] for i in ids] == theirs(text, add_special_tokens=False)["input_ids"]
+    assert ours.theirs[EOS_ID] == (theirs.eos_token_id if name != "bert" else theirs.sep_token_id)
+    if name != "gpt2":
+        wanted = (theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id)
+        assert (ours.theirs[PAD_ID], ours.theirs[UNK_ID], ours.theirs[BOS_ID]) == wanted
+        assert ours.decode(ours.encode("the cat ran.")) == "the cat ran."
+    assert sorted(set(ours.theirs)) == list(range(len(theirs)))
+    assert {"the", "very"} <= {text[p.start : p.end] for p in ours.pieces(text)}
+    assert all(piece.start < piece.end for piece in ours.pieces(text))
+    assert [piece.id for piece in ours.pieces(text)] == ids
+    assert ours.encode_all([text, "the"])[0] == ids
+    assert ours.encode("[SEP]") != [EOS_ID]
+    decoded, spans = ours.decode_with_spans(ids)
+    assert len(spans) == len(ids)
+    assert decoded[slice(*spans[0])] == "the"
+    ours.save(tmp_path)
+    again = load_tokenizer(tmp_path)
+    assert (again.encode(text), again.vocab_size) == (ids, ours.vocab_size)
+
+
+HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+BART = {"d_model": 12, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 40, **HEADS}
+
+
+@pytest.mark.parametrize(
+    ("task", "checkpoint", "sections", "message"),
+    [
+        (
+            "classification",
+            "gpt2",
+            {},
+            r"whose model reads text for classification; got one of language_modelling .*gpt2",
+        ),
+        (
+            "language_modelling",
+            "bert",
+            {},
+            r"reads text for language_modelling; got one of masked_language_modelling .*bert",
+        ),
+        (
+            "classification",
+            "bert",
+            {"tokenizer": {"type": "words"}},
+            r"tokenizer.type must be 'checkpoint', as in .*bert, which .*; got 'words'. Leave tok",
+        ),
+        (
+            "classification",
+            "bert",
+            {"model": {"type": "transformer", "model_dim": 32}},
+            r"model.model_dim must be 24, as in .*bert, .*; got 32. Leave model.model_dim out",
+        ),
+        (
+            "classification",
+            "bert",
+            {"data": {"train": "labels.tsv", "max_length": 63}},
+            r"model.max_length must be at least 65, for data.max_length = 63 .*got 64. Lower data",
+        ),
+        ("tagging", "bert", {}, r"whose text is cut as tagging cuts it; .* in .*bert. Begin with"),
+        ("translation", "bert", {}, "training.pretrained must be left out for translation"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_named(
+    recipe_of, tmp_path, task, checkpoint, sections, message
+):
+    with pytest.raises(SettingError, match=message):
+        train(recipe_of(task, checkpoint, **sections), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_lacks_something_is_named(home, recipe_of, tmp_path):
+    def refused(spoil, message, error=DataError):
+        folder = tmp_path / "spoiled"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(home / "bert", folder)
+        spoil(folder)
+        with pytest.raises(error, match=message):
+            train(recipe_of("classification", str(folder)), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def pickle(folder):
+        (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+    def empty(folder):
+        for file in folder.iterdir():
+            file.unlink()
+
+    def bart(folder):
+        hf.BartModel(hf.BartConfig(**BART)).save_pretrained(folder)
+
+    def grow(folder):
+        tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+        tokenizer.add_tokens([f"new{n}" for n in range(9)])
+        tokenizer.save_pretrained(folder)
+
+    refused(
+        lambda folder: (folder / "tokenizer.json").unlink(),
+        r"spoiled must hold the checkpoint's tokenizer in tokenizer.json; got none. Write it there",
+    )
+    refused(pickle, r"weights must be safetensors; got pytorch_model.bin in .*spoiled")
+    refused(
+        lambda folder: (folder / "config.json").unlink(),
+        r"spoiled must hold a Hugging Face checkpoint; got no config.json",
+    )
+    refused(
+        lambda folder: (folder / "tokenizer.json").write_text("{}"),
+        r"tokenizer.json must hold a tokenizer that tokenizers can read; got",
+    )
+    refused(grow, r"spoiled must hold a tokenizer of the model's \d+ ids; got one with the id \d+")
+    refused(bart, r"must name a checkpoint of bert, roberta, gpt2; got one of bart", SettingError)
+    refused(empty, r"must name the folder of a run; got '.*spoiled', which holds none", RunError)
