@@ -14,18 +14,26 @@ from regard.attention.observing import editing
 def joined(calls: Iterable[Seen]) -> dict[tuple[str, int], Seen]:
     """One call for each kind and layer, with all its queries.
 
-    A recurrent decoder calls once a token, always over the same keys and with a mask that is the
-    same for every query; a Transformer calls once a layer.
+    A recurrent decoder calls once a token, always over the same keys and with a mask that says the
+    same of every query; what differs is the bias, which holds weights that no softmax makes (see
+    ``regard.layers.mix``). A Transformer calls once a layer.
     """
     found: dict[tuple[str, int], list[Seen]] = {}
     for seen in calls:
         found.setdefault((seen.kind, seen.layer), []).append(seen)
-    return {
-        place: parts[0]
-        if len(parts) == 1
-        else replace(parts[0], query=torch.cat([seen.query for seen in parts], dim=-2))
-        for place, parts in found.items()
-    }
+    return {place: _one_call(parts) for place, parts in found.items()}
+
+
+def _one_call(parts: list[Seen]) -> Seen:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    biases = [seen.bias for seen in parts if isinstance(seen.bias, Tensor)]
+    return replace(
+        first,
+        query=torch.cat([seen.query for seen in parts], dim=-2),
+        bias=torch.cat(biases, dim=-2) if biases else first.bias,
+    )
 
 
 def mean_weights(seen: Seen) -> Float[Tensor, "B N M"]:

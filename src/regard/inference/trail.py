@@ -44,11 +44,13 @@ class _Step:
         token: The token each row was given.
         parents: The row of the step before that each row goes on from.
         queries: By layer, what asked the source: one query a row, on axis −2.
+        biases: By layer, what was added to the scores, where something was.
     """
 
     token: Int[Tensor, " R"]
     parents: Int[Tensor, " R"]
     queries: dict[int, Float[Tensor, "R *heads 1 D"]]
+    biases: dict[int, Float[Tensor, "R *heads 1 S"]]
 
 
 class Trail:
@@ -93,7 +95,8 @@ class Trail:
         if not self._steps:
             self._sources = {seen.layer: seen for seen in calls}
         queries = {seen.layer: seen.query for seen in calls}
-        self._steps.append(_Step(token, followed.rows, queries))
+        biases = {seen.layer: seen.bias for seen in calls if isinstance(seen.bias, Tensor)}
+        self._steps.append(_Step(token, followed.rows, queries, biases))
         return log_probs, Followed(state, torch.arange(len(token), device=token.device))
 
     def weights(self, answers: Sequence[Sequence[int]]) -> Float[Tensor, "B T S"]:
@@ -120,9 +123,12 @@ class Trail:
             return key.new_zeros(len(answers), 0, key.shape[-2])
         by_layer = []
         for layer, source in self._sources.items():
-            steps = zip(self._steps, paths, strict=False)
-            query = torch.cat([step.queries[layer][rows] for step, rows in steps], dim=-2)
-            by_layer.append(mean_weights(replace(source, query=query)))
+            steps = list(zip(self._steps, paths, strict=False))
+            asked = [step.queries[layer][rows] for step, rows in steps]
+            added = [step.biases[layer][rows] for step, rows in steps if layer in step.biases]
+            bias = torch.cat(added, dim=-2) if added else source.bias
+            query = torch.cat(asked, dim=-2)
+            by_layer.append(mean_weights(replace(source, query=query, bias=bias)))
         return torch.stack(by_layer).mean(0)
 
     def _paths(self, answers: Sequence[Sequence[int]]) -> list[Int[Tensor, " B"]]:

@@ -108,8 +108,9 @@ class Soft(nn.Module):
     ) -> Glance:
         """One step."""
         if self.shows_weights:
-            context, weights = _weigh(look, query, memory.keys, memory)
-            return Glance(context, focus.next(), weights=weights)
+            weights = look(query, memory.keys, identity(memory.keys), mask=memory.mask)
+            context = weights.to(memory.values.dtype).unsqueeze(1) @ memory.values
+            return Glance(context.squeeze(1), focus.next(), weights=weights)
         context = look(query, memory.keys, memory.values, mask=memory.mask)
         return Glance(context, focus.next())
 
@@ -141,7 +142,8 @@ class Covering(nn.Module):
         covered = focus.past
         assert covered is not None
         keys = memory.keys + covered.unsqueeze(-1) * self.w
-        context, weights = _weigh(look, query, keys, memory)
+        log_weights = _log_weights(look, query, keys, memory, memory.is_padding)
+        context, weights = _mixed(log_weights, memory), log_weights.exp()
         penalty = torch.minimum(weights, covered).sum(-1)
         return Glance(context, focus.next(covered + weights), weights, penalty)
 
@@ -203,15 +205,12 @@ class Near(nn.Module):
         if not self.is_predictive:
             near = window(self.reach, self.reach, first=focus.step) & memory.mask
             return Glance(look(query, memory.keys, memory.values, mask=near), focus.next())
-        dtype = memory.values.dtype
-        share = torch.sigmoid(self.outer(torch.tanh(self.inner(query)))).to(dtype)
+        share = torch.sigmoid(self.outer(torch.tanh(self.inner(query)))).to(memory.values.dtype)
         distance = memory.places - memory.lengths[:, None] * share  # (B, S)
-        score, asked = look.score(dtype), look.ask(query).to(dtype).unsqueeze(1)
-        scores = score.tile(asked, memory.keys, *score.tensors()).squeeze(1)
         is_hidden = (distance.abs() > self.reach) | memory.is_padding
-        align = scores.masked_fill(is_hidden, float("-inf")).log_softmax(-1)
+        align = _log_weights(look, query, memory.keys, memory, is_hidden)
         log_weights = align - distance.square() / (2 * (self.reach / 2) ** 2)
-        return Glance(mix(log_weights.unsqueeze(1), memory.values).squeeze(1), focus.next())
+        return Glance(_mixed(log_weights, memory), focus.next())
 
 
 class Mixture(nn.Module):
@@ -253,8 +252,7 @@ class Mixture(nn.Module):
         distance = kappa.unsqueeze(-1) - memory.places  # (B, K, S)
         bumps = log_alpha.unsqueeze(-1) - log_beta.exp().unsqueeze(-1) * distance.square()
         log_weights = bumps.logsumexp(1).masked_fill(memory.is_padding, float("-inf"))
-        context = mix(log_weights.unsqueeze(1), memory.values).squeeze(1)
-        return Glance(context, focus.next(kappa))
+        return Glance(_mixed(log_weights, memory), focus.next(kappa))
 
 
 # How a decoder looks at the source.
@@ -292,10 +290,22 @@ def reinforce(
     return -((rewards - baseline).detach() * log_probs * is_real).sum()
 
 
-def _weigh(
-    look: ScoredAttention, query: Tensor, keys: Tensor, memory: Memory
-) -> tuple[Tensor, Tensor]:
-    """The context, and the weights that it is mixed by."""
-    weights: Tensor = look(query, keys, identity(keys), mask=memory.mask)
-    values = memory.values
-    return (weights.to(values.dtype).unsqueeze(1) @ values).squeeze(1), weights
+def _log_weights(
+    look: ScoredAttention,
+    query: Float[Tensor, "B Q"],
+    keys: Float[Tensor, "B S h"],
+    memory: Memory,
+    is_hidden: Bool[Tensor, "B S"],
+) -> Float[Tensor, "B S"]:
+    """The logarithm of a softmax over the places that are not hidden."""
+    dtype = memory.values.dtype
+    score, asked = look.score(dtype), look.ask(query).to(dtype).unsqueeze(1)
+    # As in ``attend``, automatic precision narrows nothing.
+    with torch.autocast(asked.device.type, enabled=False):
+        scores = score.tile(asked, keys, *score.tensors()).squeeze(1)
+    return scores.masked_fill(is_hidden, float("-inf")).log_softmax(-1)
+
+
+def _mixed(log_weights: Float[Tensor, "B S"], memory: Memory) -> Float[Tensor, "B E"]:
+    """The values mixed by given weights, where observers see them."""
+    return mix(log_weights.unsqueeze(1), memory.values).squeeze(1)

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from regard.attention import observe
+from regard.attention import Seen, observe
 from regard.decoding import beam, greedy
 from regard.errors import SettingError
 from regard.inference import Predictor
+from regard.inference.maps import mean_weights
 from regard.inference.trail import Trail
 from regard.text import BOS_ID, EOS_ID
 
@@ -16,6 +17,11 @@ SENTENCES = ["我爱中国。", "他爱你", "中国", "我", "", "他爱中国�
 MODELS = {
     "rnn": {"model": "rnn_seq2seq"},
     "rnn of two layers": {"model": "rnn_seq2seq", "num_layers": 2, "cell": "lstm"},
+    "coverage": {"model": "rnn_seq2seq", "coverage": True},
+    "local-m": {"model": "rnn_seq2seq", "local": "monotonic", "reach": 1},
+    "local-p": {"model": "rnn_seq2seq", "local": "predictive", "reach": 2},
+    "mixture": {"model": "rnn_seq2seq", "attention": "mixture", "num_gaussians": 2},
+    "hard": {"model": "rnn_seq2seq", "hard": True},
     "transformer": {"model": "transformer"},
     "transformer over embeddings": {"model": "transformer", "values": "embeddings"},
 }
@@ -54,6 +60,23 @@ def test_alignments_are_those_of_a_look_at_each_answer(name: str, beam_size: int
         if len(rows):
             uneven = max(uneven, float(rows.max() - rows.min()))
     assert uneven > 0.4  # or the rows could be anyone's
+
+
+@pytest.mark.parametrize("name", ["rnn", "coverage", "local-m", "local-p", "mixture", "hard"])
+def test_a_look_has_the_weights_of_each_step_of_its_own(name: str) -> None:
+    made = sharp(name)
+    source, output = made.tokenizer.source.encode("他爱中国我爱你。"), [5, 6, 7, 8, 5]
+    made.model.eval()
+    calls: list[Seen] = []
+    with torch.no_grad(), observe(calls.append):
+        made.model(
+            torch.tensor([[*source, EOS_ID]]),
+            torch.tensor([len(source) + 1]),
+            torch.tensor([[BOS_ID, *output]]),
+        )
+    rows = torch.cat([mean_weights(call)[0] for call in calls])
+    torch.testing.assert_close(made.look("他爱中国我爱你。", output).cross(), rows)
+    assert (rows[1:] - rows[:-1]).abs().amax() > 0.05  # or any step's would do
 
 
 @pytest.mark.parametrize("name", ["rnn", "transformer"])

@@ -328,7 +328,10 @@ def test_the_loss_of_coverage_is_summed_over_real_tokens():
     seen = []
     with observe(seen.append):
         assert model.eval()(source, LENGTHS, target, n)[1] is None
-    rows = [weights(c.query, c.key, score=c.score, mask=c.mask)[:, 0] for c in seen]
+    rows = [
+        weights(c.query, c.key, score=c.score, bias=c.bias, weighting=c.weighting)[:, 0]
+        for c in seen
+    ]
     expected = 0.0
     for row, count in enumerate(n.tolist()):
         for t in range(count):
