@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from regard.choices import choose
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
-from regard.cli.output import note, progress_bar, say
+from regard.cli.output import note, progress_bar, refuse, say
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def evaluate(
     other = None if compare is None else Predictor.load(compare)
     recipe = predictor.recipe
     if recipe.task == "generation" and source is not None:
-        _refuse_beside_documents({"--target": target, "--references": references})
+        given = {"--target": target, "--references": references}
+        refuse(given, "for a run of generation; --source holds the answers")
         named = replace(recipe.data, test=(str(source.resolve()),))
         recipe, split, source = replace(recipe, data=named), "test", None
     pairs = _pairs(recipe, split, source, target, references)
@@ -158,14 +159,6 @@ def _pairs(
             "Give --source and --target, or --split valid."
         )
     return pairs
-
-
-def _refuse_beside_documents(given: dict[str, object]) -> None:
-    for name, value in given.items():
-        if value:
-            raise SettingError(
-                f"{name} must be left out for a run of generation; --source holds the answers."
-            )
 
 
 def _trivial_answers(recipe: "Recipe", split: str) -> dict[str, list[str]] | None:

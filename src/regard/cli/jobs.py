@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.output import note, progress_bar, say
-from regard.errors import DataError, SettingError
+from regard.cli.output import note, progress_bar, refuse, say
+from regard.errors import DataError
 
 if TYPE_CHECKING:
     from regard.inference.ensemble import Answering
@@ -146,12 +146,7 @@ def predict_run_of_job(
 
 
 def _refuse(given: Mapping[str, Any], labeller: "Answering") -> None:
-    for name, value in given.items():
-        if value:
-            raise SettingError(
-                f"{name} must be left out for a run of {labeller.job.recipe.task}; it is for "
-                "translators."
-            )
+    refuse(given, f"for a run of {labeller.job.recipe.task}; it is for translators")
 
 
 def _examples(

@@ -1,11 +1,11 @@
 """Where commands write: results to stdout, everything about them to stderr."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from regard.errors import RunError
+from regard.errors import RunError, SettingError
 
 
 def say(text: str = "") -> None:
@@ -17,6 +17,19 @@ def note(text: str) -> None:
     """A line about the work."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+def refuse(given: Mapping[str, object], where: str) -> None:
+    """Raise SettingError if any of these options is given, by name, where it says nothing.
+
+    Example:
+        >>> refuse({"--target": None, "--n-best": 3}, "with --score; nothing is searched for")
+        Traceback (most recent call last):
+        regard.errors.SettingError: --n-best must be left out with --score; nothing is searched for.
+    """
+    for name, value in given.items():
+        if value:
+            raise SettingError(f"{name} must be left out {where}.")
 
 
 def write_file(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
-from regard.cli.output import note, progress_bar, say
+from regard.cli.output import note, progress_bar, refuse, say
 from regard.cli.scoring import score_lines
 from regard.errors import SettingError
 
@@ -95,7 +95,8 @@ def predict(
     asked = decoding.given() | ({} if n_best is None else {"n_best": n_best})
     search = predictor.recipe.decoding.changed(**asked)
     if score:
-        _refuse_with_score({"--attention": attention, "--n-best": n_best})
+        given = {"--attention": attention, "--n-best": n_best}
+        refuse(given, "with --score; nothing is searched for")
         score_lines(predictor, file, search, output_format=output_format, on_bad_line=on_bad_line)
         return
     if attention and search.n_best > 1 and output_format == "text":
@@ -127,12 +128,6 @@ def predict(
             done += len(group)
             advance(len(group))
     oddities.end()
-
-
-def _refuse_with_score(given: dict[str, object]) -> None:
-    for name, value in given.items():
-        if value:
-            raise SettingError(f"{name} must be left out with --score; nothing is searched for.")
 
 
 def _lines(answer: "Answer", number: int, output_format: str, n_best: int) -> Iterator[str]:

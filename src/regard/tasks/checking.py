@@ -14,7 +14,7 @@ from regard.tasks.recipe import Recipe
 from regard.tasks.running_text import Passage
 from regard.text import BadLines, Finding
 from regard.text.checking import Lengths, described_lengths, lengths_of
-from regard.text.encodings import markup, misreading, stray_character
+from regard.text.findings import SPOILT, described_findings
 from regard.text.points import Point
 from regard.text.questions import Question
 from regard.text.tagged import TaggedWords
@@ -88,11 +88,7 @@ class ExamplesReport:
             lines.append(f"    {label}: {count:,} ({count / total:.1%})")
         if len(self.labels) > _MOST_LABELS:
             lines.append(f"    and {len(self.labels) - _MOST_LABELS:,} labels more")
-        for finding in self.findings:
-            sign = "!" if finding.is_problem else "-"
-            lines.append(f"{sign} {finding.meaning}: {finding.count:,}")
-            lines += [f"    {example}" for example in finding.examples]
-        return lines if self.problems else [*lines, "No problems found."]
+        return [*lines, *described_findings(self.findings)]
 
 
 def check_examples(recipe: Recipe, job: type[Any], *, examples: int = 3) -> ExamplesReport:
@@ -204,12 +200,7 @@ class _Notes:
 
     def encodings(self) -> None:
         """Text decoded wrongly, characters that no text should hold, markup."""
-        tests: tuple[tuple[str, Callable[[str], str | None], str, bool], ...] = (
-            ("encoding", misreading, "texts that look decoded from the wrong encoding", True),
-            ("characters", stray_character, "texts with control or private-use characters", True),
-            ("markup", markup, "texts with HTML entities or tags", False),
-        )
-        for kind, test, meaning, is_problem in tests:
+        for kind, test, meaning, is_problem in SPOILT:
             cases = [
                 f"{one.where}: {sign}: {_short(one.text)}"
                 for found in self.said.values()

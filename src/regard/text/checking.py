@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from regard.errors import DataError
-from regard.text.findings import FINDERS, Data, Finding
+from regard.text.findings import FINDERS, Data, Finding, described_findings
 from regard.text.languages import side_script
 from regard.text.lines import BadLines
 from regard.text.normalization import split_words
@@ -97,11 +97,7 @@ class DataReport:
         lines = [f"pairs: {self.pairs:,}{held_out}"]
         for name, side in (("source", self.source), ("target", self.target)):
             lines += [f"{name}: {_described(side)}", f"    {described_lengths(side.lengths)}"]
-        for finding in self.findings:
-            sign = "!" if finding.is_problem else "-"
-            lines.append(f"{sign} {finding.meaning}: {finding.count:,}")
-            lines += [f"    {example}" for example in finding.examples]
-        return lines if self.problems else [*lines, "No problems found."]
+        return [*lines, *described_findings(self.findings)]
 
 
 def check_pairs(

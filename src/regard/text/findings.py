@@ -42,6 +42,26 @@ class Finding:
     examples: tuple[str, ...]
 
 
+def described_findings(findings: Sequence[Finding]) -> list[str]:
+    """Findings for people; ``!`` marks problems, and examples stand below."""
+    lines = []
+    for finding in findings:
+        sign = "!" if finding.is_problem else "-"
+        lines.append(f"{sign} {finding.meaning}: {finding.count:,}")
+        lines += [f"    {example}" for example in finding.examples]
+    if not any(finding.is_problem for finding in findings):
+        lines.append("No problems found.")
+    return lines
+
+
+# Whether a text is spoilt: kind, what finds the sign of it, meaning, whether it is a problem.
+SPOILT: tuple[tuple[str, Callable[[str], str | None], str, bool], ...] = (
+    ("encoding", misreading, "texts that look decoded from the wrong encoding", True),
+    ("characters", stray_character, "texts with control or private-use characters", True),
+    ("markup", markup, "texts with HTML entities or tags", False),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Data:
     """What is looked at.
@@ -96,12 +116,7 @@ def overlaps(data: Data) -> Iterator[Finding]:
 
 def wrong_encodings(data: Data) -> Iterator[Finding]:
     """Text decoded wrongly, characters that no text should hold, markup."""
-    tests: tuple[tuple[str, Callable[[str], str | None], str, bool], ...] = (
-        ("encoding", misreading, "texts that look decoded from the wrong encoding", True),
-        ("characters", stray_character, "texts with control or private-use characters", True),
-        ("markup", markup, "texts with HTML entities or tags", False),
-    )
-    for kind, test, meaning, is_problem in tests:
+    for kind, test, meaning, is_problem in SPOILT:
         cases = [
             f"{_place(pair, side)}: {sign}: {_short(text_of(pair))}"
             for pair in data.everything()
