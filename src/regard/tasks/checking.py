@@ -8,7 +8,7 @@ from typing import Any
 from regard.errors import DataError
 from regard.tasks.classification import LabelledText
 from regard.tasks.documents import Document
-from regard.tasks.multiple_choice import Choices
+from regard.tasks.drawn_choices import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.recipe import Recipe
 from regard.tasks.running_text import Passage

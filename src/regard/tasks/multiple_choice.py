@@ -1,8 +1,7 @@
 """Multiple choice: which of some answers to a question about a text is right."""
 
-import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from regard.metrics.question_answering import answer_words
 from regard.models import MultipleChoice
 from regard.tasks.answer_tables import by_group, length_group, question_word
 from regard.tasks.asked_texts import hold_out_contexts
+from regard.tasks.drawn_choices import Choices, read_choices
 from regard.tasks.job import Table
 from regard.tasks.recipe import Recipe
 from regard.tasks.sliding_window import SlidingWindow
@@ -35,8 +35,8 @@ from regard.tasks.text_pairs import (
     pair_length,
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
-from regard.text.questions import Question, question_of, read_questions
-from regard.text.records import OnBadLine, usable
+from regard.text.questions import question_of
+from regard.text.records import OnBadLine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,25 +67,6 @@ class ChoicesData:
     def __post_init__(self) -> None:
         for name in ("num_wrong", "max_length", "max_answer"):
             check_at_least(name, getattr(self, name), 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """A question with answers to choose from.
-
-    Attributes:
-        text: The question.
-        context: The text it is about.
-        choices: The answers, at least two.
-        right: The place of the right one; −1 where it is asked for.
-        where: Where it was read.
-    """
-
-    text: str
-    context: str
-    choices: tuple[str, ...]
-    right: int
-    where: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +149,16 @@ class MultipleChoiceAnswering:
         Raises:
             DataError: A question has no choices, and its story not enough other answers.
         """
+        data = recipe.data
         return [
             choices
             for file in recipe.files(split)
-            for choices in _choices_of(file, recipe.data, bad_lines)
+            for choices in read_choices(
+                file,
+                num_wrong=data.num_wrong,
+                on_bad_line=data.on_bad_line,
+                bad_lines=bad_lines,
+            )
         ]
 
     @classmethod
@@ -353,54 +340,6 @@ class MultipleChoiceAnswering:
         }
         logits: Tensor = model(ids, batch.lengths, **by_answer)
         return logits.float()
-
-
-def _choices_of(file: Path, data: ChoicesData, bad_lines: BadLines | None) -> Iterator[Choices]:
-    handling: Any = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
-    questions = list(read_questions(file, spans=False, **handling))
-    stories: dict[str, list[Question]] = {}
-    for question in questions:
-        stories.setdefault(question.article or question.context, []).append(question)
-
-    def make(question: Question) -> Choices:
-        story = stories[question.article or question.context]
-        return _with_choices(question, story, data.num_wrong)
-
-    return usable(questions, make, "choices", **handling)
-
-
-def _with_choices(question: Question, story: Sequence[Question], num_wrong: int) -> Choices:
-    """The question with its choices, or with answers to other questions about the same story.
-
-    The same questions get the same choices in the same order, whatever else a file holds.
-    """
-    right = question.answers[0].text if question.answers else ""
-    if question.choices:
-        if right not in question.choices:
-            raise DataError(
-                f"{question.where}: the first of answers must be one of choices; got {right!r} "
-                f"and {list(question.choices)}."
-            )
-        place = question.choices.index(right)
-        return Choices(question.text, question.context, question.choices, place, question.where)
-    known = {answer_words(answer.text) for answer in question.answers}
-    dice = random.Random(f"{question.text}\0{question.context}")
-    others = dict.fromkeys(o.answers[0].text for o in story if o.answers)
-    wrong: list[str] = []
-    for other in dice.sample(list(others), len(others)):
-        if len(wrong) < num_wrong and answer_words(other) not in known:
-            known.add(answer_words(other))
-            wrong.append(other)
-    if len(wrong) < num_wrong:
-        raise DataError(
-            f"{question.where}: its story must have {num_wrong} other answers to draw wrong ones "
-            f"from; got {len(wrong)}. Give choices, lower data.num_wrong, or leave the question "
-            "out: on_bad_line = skip."
-        )
-    choices = dice.sample([right, *wrong], num_wrong + 1)
-    return Choices(
-        question.text, question.context, tuple(choices), choices.index(right), question.where
-    )
 
 
 def _chosen(example: Choices, scores: Sequence[float]) -> Choice:

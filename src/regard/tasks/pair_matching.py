@@ -1,8 +1,6 @@
 """Pair matching: whether two texts belong together, such as a question and a passage."""
 
-import math
 import random
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,7 +17,6 @@ from torch import Tensor, nn
 from regard.checks import check_at_least
 from regard.errors import DataError
 from regard.metrics.labels import accuracy
-from regard.metrics.question_answering import answer_words
 from regard.models import PAIR_READERS, Classifier, Esim, EsimConfig
 from regard.tasks.answer_tables import by_group, length_group, question_word
 from regard.tasks.held_out import hold_out_texts
@@ -45,6 +42,7 @@ from regard.tasks.text_pairs import (
     match_features,
     pair_length,
 )
+from regard.tasks.word_overlap import WordOverlap
 from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_tokenizer
 from regard.text.files import read_table, write_plain
 from regard.text.lines import text_suffix
@@ -58,8 +56,6 @@ PAIR_MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
 }
 MATCH, OTHER = "match", "other"
 _FILE = "labels.json"
-# Pairs that the baseline's threshold is chosen on.
-_ENOUGH = 4000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -291,16 +287,8 @@ class PairMatching:
         most = most_frequent(example.label for example in train)
         found = {f"always {most}": [certain(most)] * len(examples)}
         if len(self.labels) == 2:
-            rarity = _rarity(train)
-            known = train[:: max(1, len(train) // _ENOUGH)]
-            threshold, above, below = _split_at(
-                [_overlap(example, rarity) for example in known],
-                [example.label or "" for example in known],
-            )
-            found["word overlap"] = [
-                certain(above if _overlap(example, rarity) >= threshold else below)
-                for example in examples
-            ]
+            overlap = WordOverlap([(e.first, e.second, e.label or "") for e in train])
+            found["word overlap"] = [certain(overlap.label(e.first, e.second)) for e in examples]
         return found
 
     def tables(self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]) -> list[Table]:
@@ -369,35 +357,3 @@ def _with_another(question: Question, passages: Sequence[str]) -> list[LabelledP
         LabelledPair(question.text, normalize(passage), label, question.where)
         for passage, label in ((question.context, MATCH), (other, OTHER))
     ]
-
-
-def _rarity(pairs: Sequence[LabelledPair]) -> dict[str, float]:
-    """How rare each word is: the logarithm of texts over texts that have it."""
-    texts = dict.fromkeys(pair.second for pair in pairs)
-    counts = Counter(word for text in texts for word in set(answer_words(text)))
-    return {word: math.log(len(texts) / count) for word, count in counts.items()}
-
-
-def _overlap(pair: LabelledPair, rarity: Mapping[str, float]) -> float:
-    """The share of the first text's words that the second has, rare ones counting more."""
-    words, there = set(answer_words(pair.first)), set(answer_words(pair.second))
-    rarest = max(rarity.values(), default=1.0)
-    total = sum(rarity.get(word, rarest) for word in words)
-    return sum(rarity.get(word, rarest) for word in words & there) / total if total else 0.0
-
-
-def _split_at(scores: Sequence[float], labels: Sequence[str]) -> tuple[float, str, str]:
-    """Where scores part two labels best: from there on the first label, below it the second."""
-    names = sorted(set(labels))
-    order = sorted(range(len(scores)), key=lambda place: scores[place])
-    found = []
-    for above, below in ((names[0], names[-1]), (names[-1], names[0])):
-        right = labels.count(above)
-        found.append((right, scores[order[0]], above, below))
-        for place, after in zip(order, [*order[1:], None], strict=True):
-            right += (labels[place] == below) - (labels[place] == above)
-            threshold = math.inf if after is None else scores[after]
-            if threshold > scores[place]:
-                found.append((right, threshold, above, below))
-    _, threshold, above, below = max(found)
-    return threshold, above, below

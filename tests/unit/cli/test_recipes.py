@@ -9,7 +9,7 @@ from regard.config import build
 from regard.errors import SettingError
 from regard.tasks import TASKS, read_recipe
 from regard.tasks.classification import LabelledText
-from regard.tasks.multiple_choice import Choices
+from regard.tasks.drawn_choices import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.running_text import Passage
 from regard.tasks.translation import build_model

@@ -8,7 +8,8 @@ import torch
 
 from regard.errors import DataError
 from regard.tasks import recipe_from_table
-from regard.tasks.multiple_choice import Choice, Choices, MultipleChoiceAnswering
+from regard.tasks.drawn_choices import Choices
+from regard.tasks.multiple_choice import Choice, MultipleChoiceAnswering
 
 TALE = "A king had three sons. The youngest found a golden bird in the wood."
 TOLD = {
