@@ -21,7 +21,7 @@ class WordOverlap:
 
     Example:
         >>> alike, other = ("a cat", "the cat sat", "yes"), ("a cat", "the dog ran", "no")
-        >>> WordOverlap([alike, other]).label("my dog", "your dog")
+        >>> WordOverlap([alike, other]).label("my dog", "my dog ran")
         'yes'
     """
 
