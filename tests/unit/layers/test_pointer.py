@@ -108,6 +108,7 @@ def test_given_weights_are_mixed_and_seen_as_they_are():
     with observe(seen.append):
         found = mix(log_weights, values)
     torch.testing.assert_close(found, log_weights.exp() @ values)
+    torch.testing.assert_close(mix(log_weights, values), found, rtol=0, atol=1e-15)
     (call,) = seen
     rows = weights(call.query, call.key, score=call.score, bias=call.bias, weighting=call.weighting)
     torch.testing.assert_close(rows, log_weights.exp())
