@@ -2,8 +2,10 @@
 
 from regard.inference.checkpoints import Checkpoint, average
 from regard.inference.files import DamageError, RunWarning
-from regard.inference.predictor import AttentionMap, Look, Predictor, Translation
+from regard.inference.look import AttentionMap, Look
+from regard.inference.predictor import Predictor
 from regard.inference.run import Run, is_run
+from regard.inference.translations import Translation
 
 __all__ = [
     "AttentionMap",

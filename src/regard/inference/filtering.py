@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import DataError
-from regard.inference.predictor import Alignment, Predictor, Translation
+from regard.inference.predictor import Predictor
+from regard.inference.translations import Alignment, Translation
 from regard.tasks.documents import DocumentData, parse_document, source_of
 from regard.text import Line, PairLayout, decode_lines, open_text
 from regard.text.lines import readable, text_suffix

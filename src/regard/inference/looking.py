@@ -9,7 +9,8 @@ import torch
 from regard.attention import Summary
 from regard.attention.alignment import Link, Span
 from regard.errors import DataError, SettingError
-from regard.inference.predictor import Look, Predictor
+from regard.inference.look import Look
+from regard.inference.predictor import Predictor
 from regard.inference.searching import END, followed, searched
 from regard.text import Piece, normalize
 from regard.text.phrasebook import Phrase

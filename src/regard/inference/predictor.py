@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import Seen, Summary, observe, weights
-from regard.attention.alignment import Link, links_from_weights
-from regard.attention.summarizing import summarize_seen
+from regard.attention import Seen, observe
 from regard.decoding import score_answers
-from regard.errors import DataError, RunError, SettingError
+from regard.errors import DataError, RunError
 from regard.inference.asked_search import AskedSearch, Found
+from regard.inference.look import (
+    MOST_MAPPED,
+    MOST_WITHOUT_SUMMARIES,
+    Look,
+    attention_maps,
+    attention_summaries,
+)
 from regard.inference.maps import joined
 from regard.inference.run import Run
 from regard.inference.trail import Trail
+from regard.inference.translations import Alignment, Translation, pieces_of
 from regard.tasks import TASKS, DecodingConfig, Recipe, recipe_from_table
 from regard.tasks.documents import DocumentData, cut_to
 from regard.tasks.translation import batched, build_model, longest_output
@@ -27,156 +33,12 @@ from regard.text import (
     EOS_ID,
     PAD_ID,
     PairTokenizer,
-    Piece,
     load_pair_tokenizer,
     normalize,
 )
 
 # Latin marks end a sentence only before a space: not in 3.14.
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
-
-
-# Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
-# beyond which it has summaries only.
-MOST_WITHOUT_SUMMARIES = 64
-MOST_MAPPED = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """What each token of an output looked at in its source.
-
-    Attributes:
-        source: The source text.
-        tokens: The output's token ids, without begin and end.
-        weights: One row per output token, over heads and layers averaged; where the model reads
-            the end of the source, that is the last column.
-        source_length: Tokens of the source, without its end.
-        tokenizer: What made them tokens.
-    """
-
-    source: str
-    tokens: tuple[int, ...]
-    weights: Float[Tensor, "T S"]
-    source_length: int
-    tokenizer: PairTokenizer = field(repr=False)
-
-    @property
-    def source_pieces(self) -> list[Piece]:
-        """The source's tokens with their places in it."""
-        return self.tokenizer.source.pieces(self.source)
-
-    @property
-    def output_pieces(self) -> list[Piece]:
-        """The output's tokens with their places in it."""
-        return _pieces(*self.tokenizer.target.decode_with_spans(self.tokens), self.tokens)
-
-    def links(self) -> list[Link]:
-        """The source token that each output token looks at most; none where that is the end."""
-        return [link for link in links_from_weights(self.weights) if link[0] < self.source_length]
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """One output.
-
-    Attributes:
-        source: The text it translates, normalised.
-        text: The translation.
-        score: Log-probability over the length penalty; higher is better.
-        log_prob: Log-probability of its tokens and its end.
-        tokens: Its token ids, without begin and end.
-        is_finished: Whether the model ended it, or it was cut at the longest length allowed.
-        parts: Pieces the source was cut into because it was longer than the model has seen; 1 if
-            it was not.
-        alignment: What its tokens looked at, if that was asked for; None of an empty text, of one
-            in parts, and of all but the best.
-        utility: How like the other candidates it is, where minimum Bayes risk chose it.
-    """
-
-    source: str
-    text: str
-    score: float
-    log_prob: float
-    tokens: tuple[int, ...]
-    is_finished: bool
-    parts: int = 1
-    alignment: Alignment | None = field(default=None, compare=False, repr=False)
-    utility: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionMap:
-    """The weights of one kind of attention in one layer.
-
-    Attributes:
-        kind: ``cross`` (output to source), ``encoder`` or ``decoder``.
-        layer: Which layer, from 0.
-        weights: One matrix a head: rows are the queries, columns what they look at.
-    """
-
-    kind: str
-    layer: int
-    weights: Float[Tensor, "H N M"]
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionSummary:
-    """The summary of one kind of attention in one layer.
-
-    Attributes:
-        kind: ``cross`` (output to source), ``encoder`` or ``decoder``.
-        layer: Which layer, from 0.
-        summary: Its one leading axis is that of the heads.
-    """
-
-    kind: str
-    layer: int
-    summary: Summary
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What a model looked at while it wrote one output.
-
-    Row t of a cross map belongs to the query that predicts output token t; the end of the source
-    and of the output, where the model reads one, are the last column and row.
-
-    Attributes:
-        source: The source text.
-        output: The output text.
-        source_pieces: The source's tokens with their places in ``source``.
-        output_pieces: The output's tokens with their places in ``output``.
-        maps: Every attention of the model, if source and output have at most 512 tokens.
-        summaries: The same of a text of more than 64, in memory that grows with its length.
-    """
-
-    source: str
-    output: str
-    source_pieces: list[Piece]
-    output_pieces: list[Piece]
-    maps: list[AttentionMap]
-    summaries: list[AttentionSummary] = field(default_factory=list)
-
-    def cross(self, layer: int | None = None) -> Float[Tensor, "T S"]:
-        """Output × source weights, over heads averaged; over layers too if none is named.
-
-        Raises:
-            SettingError: The model has no such attention, or the text is so long that only its
-                summaries were kept.
-        """
-        if self.summaries and not self.maps:
-            raise SettingError(
-                f"text must be at most {MOST_MAPPED} tokens long for its weights to be kept; got "
-                f"{len(self.source_pieces)} and {len(self.output_pieces)}. Read its summaries."
-            )
-        chosen = [m for m in self.maps if m.kind == "cross" and layer in (None, m.layer)]
-        if not chosen:
-            raise SettingError(
-                "The model must attend to the source to be looked at; this one does not"
-                f"{'' if layer is None else f' in layer {layer}'}."
-            )
-        return torch.stack([m.weights.mean(0) for m in chosen]).mean(0)
 
 
 class Predictor:
@@ -291,15 +153,13 @@ class Predictor:
         seen = self.observed(source_ids, ids)
         text, spans = target.decode_with_spans(ids)
         longest = max(len(source_ids), len(ids))
-        mapped = seen if longest <= MOST_MAPPED else {}
-        summarised = seen if longest > MOST_WITHOUT_SUMMARIES else {}
         return Look(
             source=source,
             output=text,
             source_pieces=self.tokenizer.source.pieces(source),
-            output_pieces=_pieces(text, spans, ids),
-            maps=[_map(*place, call) for place, call in mapped.items()],
-            summaries=[_summary(*place, call) for place, call in summarised.items()],
+            output_pieces=pieces_of(text, spans, ids),
+            maps=attention_maps(seen) if longest <= MOST_MAPPED else [],
+            summaries=attention_summaries(seen) if longest > MOST_WITHOUT_SUMMARIES else [],
         )
 
     @torch.no_grad()
@@ -484,29 +344,3 @@ class _Wanted:
     search: AskedSearch
     attention: bool
     layers: Sequence[int] | None
-
-
-def _pieces(text: str, spans: Sequence[tuple[int, int]], ids: Sequence[int]) -> list[Piece]:
-    return [
-        Piece(text[start:end] or "␣", token, start, end)
-        for token, (start, end) in zip(ids, spans, strict=True)
-    ]
-
-
-def _map(kind: str, layer: int, seen: Seen) -> AttentionMap:
-    """The weights of one sentence."""
-    rows = weights(
-        seen.query,
-        seen.key,
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-    )[0]
-    return AttentionMap(kind, layer, rows.reshape(-1, *rows.shape[-2:]))
-
-
-def _summary(kind: str, layer: int, seen: Seen) -> AttentionSummary:
-    if seen.query.dim() == 3:  # one head, without an axis for it
-        seen = replace(seen, query=seen.query[:, None], key=seen.key[:, None])
-    return AttentionSummary(kind, layer, summarize_seen(seen)[0])

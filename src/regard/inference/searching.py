@@ -12,7 +12,8 @@ from torch import Tensor
 from regard.decoding import recording
 from regard.decoding.recording import Recorded, Recorder
 from regard.errors import DataError
-from regard.inference.predictor import Predictor, Translation
+from regard.inference.predictor import Predictor
+from regard.inference.translations import Translation
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from regard.viewer.search import Beginning, Extension, Outcome, Search, SearchAnswer
 

@@ -1,0 +1,81 @@
+"""What a translator wrote, and what each token of it looked at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.alignment import Link, links_from_weights
+from regard.text import PairTokenizer, Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """What each token of an output looked at in its source.
+
+    Attributes:
+        source: The source text.
+        tokens: The output's token ids, without begin and end.
+        weights: One row per output token, over heads and layers averaged; where the model reads
+            the end of the source, that is the last column.
+        source_length: Tokens of the source, without its end.
+        tokenizer: What made them tokens.
+    """
+
+    source: str
+    tokens: tuple[int, ...]
+    weights: Float[Tensor, "T S"]
+    source_length: int
+    tokenizer: PairTokenizer = field(repr=False)
+
+    @property
+    def source_pieces(self) -> list[Piece]:
+        """The source's tokens with their places in it."""
+        return self.tokenizer.source.pieces(self.source)
+
+    @property
+    def output_pieces(self) -> list[Piece]:
+        """The output's tokens with their places in it."""
+        return pieces_of(*self.tokenizer.target.decode_with_spans(self.tokens), self.tokens)
+
+    def links(self) -> list[Link]:
+        """The source token that each output token looks at most; none where that is the end."""
+        return [link for link in links_from_weights(self.weights) if link[0] < self.source_length]
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """One output.
+
+    Attributes:
+        source: The text it translates, normalised.
+        text: The translation.
+        score: Log-probability over the length penalty; higher is better.
+        log_prob: Log-probability of its tokens and its end.
+        tokens: Its token ids, without begin and end.
+        is_finished: Whether the model ended it, or it was cut at the longest length allowed.
+        parts: Pieces the source was cut into because it was longer than the model has seen; 1 if
+            it was not.
+        alignment: What its tokens looked at, if that was asked for; None of an empty text, of one
+            in parts, and of all but the best.
+        utility: How like the other candidates it is, where minimum Bayes risk chose it.
+    """
+
+    source: str
+    text: str
+    score: float
+    log_prob: float
+    tokens: tuple[int, ...]
+    is_finished: bool
+    parts: int = 1
+    alignment: Alignment | None = field(default=None, compare=False, repr=False)
+    utility: float | None = None
+
+
+def pieces_of(text: str, spans: Sequence[tuple[int, int]], ids: Sequence[int]) -> list[Piece]:
+    """The tokens of an output with their places in its text; one without any is shown as ␣."""
+    return [
+        Piece(text[start:end] or "␣", token, start, end)
+        for token, (start, end) in zip(ids, spans, strict=True)
+    ]
