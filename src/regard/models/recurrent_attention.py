@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.attention import Hard, Mask, attend, lengths, pick, window
+from regard.attention import Hard, Mask, attend, lengths, window
 from regard.layers import ScoredAttention, identity, mix
 
 
@@ -152,25 +152,49 @@ class Sampled(nn.Module):
     """One place, drawn by the weights: the hard attention of Xu et al. (2015), section 4.1.
 
     https://arxiv.org/abs/1502.03044. Drawn while training, for :func:`reinforce`; in use it is the
-    place of the largest weight.
+    place of the largest weight. Some sentences get the mean of all places while training, from
+    which weights learn without noise; and the entropy of the weights can be paid for, so that they
+    do not settle before they know.
+
+    Args:
+        mean_share: The share of sentences that get the mean; half of them in the paper.
     """
 
+    def __init__(self, *, mean_share: float = 0.5) -> None:
+        super().__init__()
+        self.mean_share = mean_share
+
     def start(self, memory: Memory) -> Focus:
-        """Nothing is remembered."""
-        return Focus()
+        """Which sentences get the mean at every step: ones."""
+        if not self.training:
+            return Focus()
+        lots = torch.rand(len(memory.values), device=memory.values.device)
+        return Focus(past=(lots < self.mean_share).to(memory.values.dtype))
 
     def forward(
         self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
     ) -> Glance:
-        """One step."""
-        dtype = memory.values.dtype
-        asked = look.ask(query).to(dtype).unsqueeze(1), memory.keys, memory.values
-        score, mask = look.score(dtype), memory.mask
+        """One step; its penalty is the entropy, negative, in nats."""
+        values = memory.values
         if not self.training:
-            context = attend(*asked, score=score, mask=mask, weighting=Hard())
+            asked = look.ask(query).to(values.dtype).unsqueeze(1), memory.keys, values
+            score = look.score(values.dtype)
+            context = attend(*asked, score=score, mask=memory.mask, weighting=Hard())
             return Glance(context.squeeze(1), focus.next())
-        picked = pick(*asked, score=score, mask=mask)
-        return Glance(picked.context.squeeze(1), focus.next(), log_prob=picked.log_prob.squeeze(1))
+        is_mean = focus.past
+        assert is_mean is not None
+        log_weights = _log_weights(look, query, memory.keys, memory, memory.is_padding)
+        weights = log_weights.exp()
+        index = draw(weights)
+        drawn = values[torch.arange(len(values), device=values.device), index]
+        mean = _mixed(log_weights, memory)
+        log_prob = log_weights.gather(1, index[:, None]).squeeze(1)
+        return Glance(
+            torch.where(is_mean[:, None] > 0, mean, drawn),
+            focus.next(is_mean),
+            penalty=(weights * log_weights.masked_fill(memory.is_padding, 0)).sum(-1),
+            log_prob=log_prob * (1 - is_mean),  # the mean was no draw
+        )
 
 
 class Near(nn.Module):
@@ -267,7 +291,7 @@ def reinforce(
     """What to descend so that places are drawn that make the right tokens likely.
 
     ``−Σ_t (R_t − b_t) log p(a_t)`` with ``R_t = Σ_{t' ≥ t} log p(y_{t'})``, all that a draw can
-    change: REINFORCE, Williams (1992); Xu et al. (2015), equation 12, with weight one. The baseline
+    change: REINFORCE, Williams (1992); Xu et al. (2015), equation 12, without λ_r. The baseline
     b_t is what the other sentences of the batch got for each token they had left at that step,
     times the tokens left here: no draw of a sentence's own is in it, so the gradient has no bias.
 
@@ -288,6 +312,11 @@ def reinforce(
     of_others, tokens_of_others = rewards.sum(0) - rewards, left.sum(0) - left
     baseline = left * of_others / tokens_of_others.clamp_min(1)
     return -((rewards - baseline).detach() * log_probs * is_real).sum()
+
+
+def draw(weights: Float[Tensor, "B S"]) -> Int[Tensor, " B"]:
+    """A place for each row, drawn with the probability of its weight."""
+    return torch.multinomial(weights, 1).squeeze(1)
 
 
 def _log_weights(

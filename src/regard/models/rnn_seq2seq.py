@@ -60,6 +60,10 @@ class RnnSeq2SeqConfig:
             (local-p).
         reach: Places to each side of a local window, D.
         hard: Whether attention takes one place, drawn while training (REINFORCE).
+        mean_share: The share of sentences that get the mean of all places instead, while training.
+        reward_weight: What the loss of the draws is multiplied by, λ_r: far below one, since the
+            gradient of a draw is mostly noise, which would drown that of the words.
+        entropy_weight: What a nat of the weights' entropy is worth at each step, λ_e.
         coverage: Whether attention is told what it has looked at, and loses by looking again.
         coverage_weight: What that loss is multiplied by.
         copy: Whether words may be copied from the source; needs a shared vocabulary.
@@ -82,6 +86,9 @@ class RnnSeq2SeqConfig:
     local: Literal["none", "monotonic", "predictive"] = "none"
     reach: int = 10
     hard: bool = False
+    mean_share: float = 0.5
+    reward_weight: float = 0.03
+    entropy_weight: float = 0.01
     coverage: bool = False
     coverage_weight: float = 1.0
     copy: bool = False
@@ -101,7 +108,9 @@ class RnnSeq2SeqConfig:
             *("reach", "num_gaussians", "max_length"),
         ):
             check_at_least(name, getattr(self, name), 1)
-        check_at_least("coverage_weight", self.coverage_weight, 0)
+        for name in ("coverage_weight", "reward_weight", "entropy_weight"):
+            check_at_least(name, getattr(self, name), 0)
+        check_fraction("mean_share", self.mean_share)
         check_fraction("dropout", self.dropout)
         if self.attention == "none" and self.values == "embeddings":
             raise SettingError(
@@ -267,11 +276,14 @@ class RnnSeq2Seq(nn.Module):
         if target_lengths is None:
             target_lengths = target.new_full((len(target),), target.shape[1])
         is_real = torch.arange(target.shape[1], device=target.device) < target_lengths[:, None]
-        if (penalties := _stacked([glance.penalty for glance in glances])) is not None:
-            return states, self.config.coverage_weight * (penalties * is_real).sum()
-        log_probs = _stacked([glance.log_prob for glance in glances])
-        assert log_probs is not None
-        return states, reinforce(log_probs, self._gains(states, target, target_lengths), is_real)
+        penalties = _stacked([glance.penalty for glance in glances])
+        assert penalties is not None
+        weight = self.config.entropy_weight if self.config.hard else self.config.coverage_weight
+        auxiliary = weight * (penalties * is_real).sum()
+        if (log_probs := _stacked([glance.log_prob for glance in glances])) is not None:
+            gains = self._gains(states, target, target_lengths)
+            auxiliary = auxiliary + self.config.reward_weight * reinforce(log_probs, gains, is_real)
+        return states, auxiliary
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the readouts."""
@@ -403,7 +415,7 @@ def _way(config: RnnSeq2SeqConfig) -> Way:
     if config.attention == "mixture":
         return Mixture(config.hidden_dim, config.num_gaussians)
     if config.hard:
-        return Sampled()
+        return Sampled(mean_share=config.mean_share)
     if config.local != "none":
         return Near(config.hidden_dim, config.reach, is_predictive=config.local == "predictive")
     if config.coverage:

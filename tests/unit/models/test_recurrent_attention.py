@@ -1,13 +1,13 @@
 """Each way of looking at the source against its paper's formula, in plain float64 loops."""
 
 from itertools import product
-from math import exp, tanh
+from math import exp, log, tanh
 
 import pytest
 import torch
 from torch.nn import functional as F
 
-from regard.attention import Picked, at, lengths, observe, weights
+from regard.attention import at, lengths, observe, weights
 from regard.layers import AdditiveAttention, BilinearAttention, DotAttention
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, recurrent_attention
 from regard.models.recurrent_attention import (
@@ -221,11 +221,38 @@ def test_hard_attention_takes_the_best_place_in_use():
 
 def test_hard_attention_draws_one_place_while_training():
     look, known = bilinear(), memory(bilinear())
-    glance = Sampled().train()(look, queries(1)[0], known, Sampled().start(known))
+    way = Sampled(mean_share=0.0).train()
+    glance = way(look, queries(1)[0], known, way.start(known))
     for row in range(B):
         (index,) = (known.values[row] == glance.context[row]).all(-1).nonzero()[0].tolist()
         found = dict(enumerate(scores(look, queries(1)[0, row], known, row)))
-        torch.testing.assert_close(glance.log_prob[row].exp().item(), softmax(found)[index])
+        chances = softmax(found)
+        torch.testing.assert_close(glance.log_prob[row].exp().item(), chances[index])
+        entropy = -sum(chance * log(chance) for chance in chances.values())
+        torch.testing.assert_close(-glance.penalty[row].item(), entropy)
+
+
+def test_places_are_drawn_as_often_as_their_weights_say():
+    weights = torch.tensor([0.1, 0.0, 0.6, 0.3])
+    torch.manual_seed(8)
+    counts = recurrent_attention.draw(weights.expand(4000, -1)).bincount(minlength=4) / 4000
+    torch.testing.assert_close(counts, weights, atol=0.03, rtol=0)
+
+
+def test_some_sentences_get_the_mean_at_every_step_of_training_and_no_reward():
+    look, known = bilinear(), memory(bilinear())
+    soft, _ = walk(Soft(), look)
+    way, focus = Sampled(mean_share=1.0).train(), None
+    for step, query in enumerate(queries(3)):
+        glance = way(look, query, known, way.start(known) if focus is None else focus)
+        focus = glance.focus
+        torch.testing.assert_close(glance.context, soft[step].context)
+        assert glance.log_prob.eq(0).all()
+    many = known.select(torch.zeros(1000, dtype=torch.long))
+    torch.manual_seed(9)
+    lots = Sampled(mean_share=0.25).train().start(many).past
+    assert set(lots.tolist()) == {0.0, 1.0}
+    assert 0.2 < lots.mean() < 0.3
 
 
 WAYS = {
@@ -269,7 +296,8 @@ def test_reinforce_weighs_each_draw_by_what_came_after_it_beside_the_others():
 
 def test_the_gradient_of_hard_attention_is_exact_on_average(monkeypatch):
     config = RnnSeq2SeqConfig(
-        embed_dim=3, hidden_dim=4, attention_dim=3, dropout=0.0, hard=True, cell="rnn"
+        **{"embed_dim": 3, "hidden_dim": 4, "attention_dim": 3, "dropout": 0.0, "cell": "rnn"},
+        **{"hard": True, "mean_share": 0.0, "reward_weight": 1.0, "entropy_weight": 0.0},
     )
     model = RnnSeq2Seq(config, source_vocab=9, target_vocab=9).double().train()
     for parameter in model.parameters():
@@ -284,22 +312,20 @@ def test_the_gradient_of_hard_attention_is_exact_on_average(monkeypatch):
     total = 0.0
     for draws in product(range(2), repeat=4):
         chosen = iter(torch.tensor(draws).view(2, 2, 1))  # step, row
-        log_probs = []
+        chances = []
 
-        def drawn(query, key, value, *, score, mask):
+        def draw(rows):
             index = next(chosen)  # noqa: B023
-            found = weights(query, key, score=score, mask=mask)[:, 0].log()
-            log_probs.append(found.gather(1, index))  # noqa: B023
-            context = value.gather(1, index.unsqueeze(-1).expand(-1, 1, value.shape[-1]))
-            return Picked(context, index, log_probs[-1])  # noqa: B023
+            chances.append(rows.gather(1, index))  # noqa: B023
+            return index[:, 0]
 
-        monkeypatch.setattr(recurrent_attention, "pick", drawn)
+        monkeypatch.setattr(recurrent_attention, "draw", draw)
         states, auxiliary = model(source, source_lengths, target, target_lengths)
         logits = model.project(states)
         loss = F.cross_entropy(
             logits.flatten(0, 1), labels.flatten(), ignore_index=0, reduction="sum"
         )
-        chance = torch.cat(log_probs, 1).sum().exp()
+        chance = torch.cat(chances, 1).prod()
         total += chance.item()
         for sums, objective, share in (
             (mean, loss + auxiliary, chance.item()),

@@ -25,6 +25,9 @@ OPTIONS = {
     "local": ({}, {"local": "predictive"}),
     "reach": ({"local": "monotonic", "reach": 1}, {"local": "monotonic", "reach": 2}),
     "hard": ({}, {"hard": True}),
+    "mean_share": ({"hard": True}, {"hard": True, "mean_share": 0.99}),
+    "reward_weight": ({"hard": True}, {"hard": True, "reward_weight": 0.5}),
+    "entropy_weight": ({"hard": True}, {"hard": True, "entropy_weight": 0.5}),
     "coverage": ({}, {"coverage": True}),
     "coverage_weight": ({"coverage": True}, {"coverage": True, "coverage_weight": 0.5}),
     "copy": ({}, {"copy": True}),
@@ -258,8 +261,7 @@ def test_setting_changes_the_result(name):
         except ShapeError as error:
             results.append(str(error))
             continue
-        # Coverage's weight only changes the loss.
-        weighs_loss = name == "coverage_weight"
+        weighs_loss = name in ("coverage_weight", "reward_weight", "entropy_weight")
         results.append(auxiliary if weighs_loss else model.project(states))
     one, other = results
     if isinstance(other, str):
@@ -304,6 +306,9 @@ def test_lstm_carries_its_cell_between_steps():
         ({"num_gaussians": 0}, "num_gaussians must be at least 1; got 0"),
         ({"max_length": 0}, "max_length must be at least 1; got 0"),
         ({"coverage_weight": -1.0}, r"coverage_weight must be at least 0; got -1\.0"),
+        ({"reward_weight": -1.0}, r"reward_weight must be at least 0; got -1\.0"),
+        ({"entropy_weight": -0.5}, r"entropy_weight must be at least 0; got -0\.5"),
+        ({"mean_share": 1.0}, r"mean_share must be at least 0 and below 1; got 1\.0"),
         (
             {"hard": True, "copy": True},
             r"local, hard, and coverage or copy must not be set together; got \['hard=True', 'cov",
