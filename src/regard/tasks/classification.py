@@ -31,7 +31,7 @@ from regard.tasks.labels import (
 from regard.tasks.naive_bayes import NaiveBayes
 from regard.tasks.recipe import Recipe, check_different_columns
 from regard.tasks.speller import Speller, boxed
-from regard.tasks.word_parts import WORD_PARTS, WordPartsName
+from regard.tasks.word_parts import WORD_PARTS, WordPartsName, reads_parts
 from regard.text import (
     BOS_ID,
     EOS_ID,
@@ -215,7 +215,7 @@ class Classification:
             )
         aspects = sorted({example.aspect for example in examples if example.aspect is not None})
         texts = [example.text for example in examples]
-        if not _reads_parts(recipe):
+        if not reads_parts(recipe.model):
             return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels, aspects)
         if recipe.tokenizer.type not in SPLITTERS:
             raise SettingError(
@@ -230,7 +230,7 @@ class Classification:
     def load(cls, recipe: Recipe, folder: Path) -> "Classification":
         """The job with what ``save`` wrote."""
         table = read_table(folder, _LABELS_FILE)
-        load = Speller.load if _reads_parts(recipe) else load_tokenizer
+        load = Speller.load if reads_parts(recipe.model) else load_tokenizer
         return cls(recipe, load(folder / "text"), table["labels"], table["aspects"])
 
     def save(self, folder: Path) -> None:
@@ -411,7 +411,3 @@ class Classification:
             return [(ids, None) for ids in self.tokenizer.encode_all(texts)]
         every = map(self.tokenizer.encode, texts)
         return [(spelled.words, spelled.parts) for spelled in every]
-
-
-def _reads_parts(recipe: Recipe) -> bool:
-    return getattr(recipe.model, "parts", "none") != "none"

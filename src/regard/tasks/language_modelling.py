@@ -17,10 +17,9 @@ from regard.errors import DataError, SettingError
 from regard.models import LANGUAGE_MODELS
 from regard.tasks.job import Table
 from regard.tasks.kneser_ney import KneserNey
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.running_text import (
     Passage,
-    check_positions,
     hold_out_end,
     perplexity,
     read_passages,
@@ -161,7 +160,7 @@ class LanguageModelling:
         """
         _, architecture = LANGUAGE_MODELS[self.recipe.model_type]
         model: Any = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
-        check_positions(model, self.recipe.data.context)
+        check_positions(model, "data.context", self.recipe.data.context)
         built: nn.Module = model
         return built
 

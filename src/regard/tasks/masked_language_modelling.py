@@ -27,10 +27,9 @@ from regard.tasks.masked_windows import (
     padded,
     windows_of,
 )
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.running_text import (
     Passage,
-    check_positions,
     hold_out_end,
     perplexity,
     read_passages,
@@ -195,7 +194,7 @@ class MaskedLanguageModelling:
         """
         data, config = self.recipe.data, self.recipe.model
         model = MaskedLanguageModel(config, vocab_size=self.mask_id + 1)
-        check_positions(model, data.context)
+        check_positions(model, "data.context", data.context)
         if data.next_sentence and config.num_segments < 2:
             raise SettingError(
                 "model.num_segments must be at least 2 with data.next_sentence; "

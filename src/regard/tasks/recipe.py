@@ -114,6 +114,14 @@ def check_not_smoothed(recipe: Recipe, smoothing: float) -> None:
         )
 
 
+def check_positions(model: Any, name: str, longest: int) -> None:
+    """Raise SettingError if a model has fewer positions than a setting lets it be given."""
+    if model.max_length is not None and model.max_length < longest:
+        raise SettingError(
+            f"model.max_length must be at least {name} = {longest}; got {model.max_length}."
+        )
+
+
 def check_different_columns(**columns: int) -> None:
     """Raise SettingError if two of these columns are one; of what is not there it is 0."""
     given = [column for column in columns.values() if column]

@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.tasks.recipe import Recipe
 from regard.text import BadLines, normalize, read_lines
 from regard.text.lines import readable
@@ -71,14 +70,6 @@ def hold_out_end(
             "set; got fewer."
         )
     return rest, held
-
-
-def check_positions(model: Any, context: int) -> None:
-    """Raise SettingError if a model has fewer positions than a window of ``data.context``."""
-    if model.max_length is not None and model.max_length < context:
-        raise SettingError(
-            f"model.max_length must be at least data.context = {context}; got {model.max_length}."
-        )
 
 
 def perplexity(nats: float, tokens: int) -> float:

@@ -22,10 +22,10 @@ from regard.tasks.job import Table
 from regard.tasks.joined_entities import joined
 from regard.tasks.label_tables import confusion_table, label_table
 from regard.tasks.marked_entities import compared
-from regard.tasks.recipe import Recipe, check_not_smoothed
+from regard.tasks.recipe import Recipe, check_not_smoothed, check_positions
 from regard.tasks.tag_baselines import entities_of_training, most_frequent_tags
 from regard.tasks.word_batches import EncodedWords, WordBatch, word_batch
-from regard.tasks.word_parts import WORD_PARTS, WordPartsName
+from regard.tasks.word_parts import WORD_PARTS, WordPartsName, reads_parts
 from regard.text import UNK_ID, BadLines, normalize
 from regard.text.files import read_table, write_plain
 from regard.text.records import OnBadLine
@@ -130,7 +130,7 @@ class Tagging:
         self.recipe, self.words, self.parts, self.tags = recipe, words, parts, list(tags)
         self._tag_ids = {tag: place for place, tag in enumerate(tags)}
         self._rare = frozenset(rare)
-        self._parts_of = WORD_PARTS[recipe.data.parts] if _reads_parts(recipe) else None
+        self._parts_of = WORD_PARTS[recipe.data.parts] if reads_parts(recipe.model) else None
 
     @classmethod
     def read(
@@ -180,7 +180,7 @@ class Tagging:
         every = [_folded(word, data) for example in examples for word in example.words]
         rare = [word for word, count in Counter(every).items() if count == 1]
         parts: Iterable[str] = ()
-        if _reads_parts(recipe):
+        if reads_parts(recipe.model):
             spelled = (WORD_PARTS[data.parts](example.words) for example in examples)
             parts = (part for words in spelled for word in words for part in word)
         return cls(
@@ -211,12 +211,7 @@ class Tagging:
             sizes["parts_vocab"] = len(self.parts)
         allowed = self._allowed() if is_bio(self.tags) else None
         reader = read(self.recipe.model, **sizes)
-        longest = self.recipe.data.max_length
-        if reader.max_length is not None and reader.max_length < longest:
-            raise SettingError(
-                f"model.max_length must be at least data.max_length = {longest}; "
-                f"got {reader.max_length}."
-            )
+        check_positions(reader, "data.max_length", self.recipe.data.max_length)
         return Tagger(self.recipe.head, reader, num_tags=len(self.tags), allowed=allowed)
 
     def facts(self) -> list[str]:
@@ -224,10 +219,7 @@ class Tagging:
         shown = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
         is_read = self._parts_of is not None
         parts = f", {len(self.parts):,} {self.recipe.data.parts}" if is_read else ""
-        return [
-            f"{len(self.words):,} words{parts}",
-            f"{len(self.tags)} tags: {shown}",
-        ]
+        return [f"{len(self.words):,} words{parts}", f"{len(self.tags)} tags: {shown}"]
 
     def request(self, record: str | Mapping[str, Any], where: str) -> TaggedWords:
         """The words of a line or of a JSON record's "tokens".
@@ -356,12 +348,11 @@ class Tagging:
         gold = example.tags or answer.tags
         if is_bio(self.tags):
             text = compared(example.words, answer.tags, gold)
-            return text if len(text) <= 240 else f"{text[:237]}…"
-        shown = [
-            f"{word}/{tag}" + (f"(right: {right})" if tag != right else "")
-            for word, tag, right in zip(example.words, answer.tags, gold, strict=True)
-        ]
-        text = " ".join(shown)
+        else:
+            text = " ".join(
+                f"{word}/{tag}" + (f"(right: {right})" if tag != right else "")
+                for word, tag, right in zip(example.words, answer.tags, gold, strict=True)
+            )
         return text if len(text) <= 240 else f"{text[:237]}…"
 
     def _encoded(self, example: TaggedWords) -> EncodedWords:
@@ -412,10 +403,6 @@ class Tagging:
             (name, 100 * sum(each) / len(each), len(each)) for name, each in hits.items() if each
         )
         return Table("by word", ("words", "accuracy", "count"), rows)
-
-
-def _reads_parts(recipe: Recipe) -> bool:
-    return getattr(recipe.model, "parts", "none") != "none"
 
 
 def _folded(word: str, data: TaggingData) -> str:

@@ -67,6 +67,11 @@ WORD_PARTS: dict[str, Callable[[Sequence[str]], list[list[str]]]] = {
 }
 
 
+def reads_parts(model: object) -> bool:
+    """Whether a model of these settings reads words from their parts too."""
+    return getattr(model, "parts", "none") != "none"
+
+
 def _ends(word: str) -> str:
     half = _MOST // 2
     return word if len(word) <= _MOST else word[:half] + word[-half:]
