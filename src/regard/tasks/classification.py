@@ -158,6 +158,7 @@ class Classification:
 
     unit: ClassVar[str] = "texts"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
+    hold_out = classmethod(hold_out)
 
     def __init__(
         self,
@@ -190,13 +191,6 @@ class Classification:
                 file, fields, on_bad_line=data.on_bad_line, bad_lines=bad_lines
             )
         ]
-
-    @classmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[LabelledText]
-    ) -> tuple[list[LabelledText], list[LabelledText]]:
-        """The examples to train on, and a few to validate on."""
-        return hold_out(examples, unit=cls.unit)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledText]) -> "Classification":

@@ -1,9 +1,10 @@
 """Validation examples from the training text, where a recipe names none."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from regard.errors import DataError
+from regard.tasks.recipe import Recipe
 
 T = TypeVar("T")
 
@@ -35,22 +36,13 @@ def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:
     return examples[:: len(examples) // wanted][:wanted]
 
 
-def hold_out(examples: Sequence[T], *, unit: str) -> tuple[list[T], list[T]]:
-    """The examples to train on, and a few spread evenly over the text to validate on.
-
-    Args:
-        examples: All of them.
-        unit: What they are called, in the plural.
+def hold_out(job: type[Any], recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
+    """The examples of a job to train on, and a few spread evenly over the text to validate on.
 
     Raises:
         DataError: There are fewer than ten.
-
-    Example:
-        >>> rest, valid = hold_out(range(100), unit="numbers")
-        >>> len(rest), valid
-        (98, [0, 50])
     """
-    places = set(evenly(range(len(examples)), unit=unit))
+    places = set(evenly(range(len(examples)), unit=job.unit))
     held = [example for place, example in enumerate(examples) if place in places]
     return [example for place, example in enumerate(examples) if place not in places], held
 

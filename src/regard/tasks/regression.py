@@ -137,6 +137,7 @@ class Regression:
 
     unit: ClassVar[str] = "points"
     metrics: ClassVar[Mapping[str, int]] = {"rmse": -1, "r2": 1}
+    hold_out = classmethod(hold_out)
 
     def __init__(
         self,
@@ -169,11 +170,6 @@ class Regression:
                 bad_lines=bad_lines,
             )
         ]
-
-    @classmethod
-    def hold_out(cls, recipe: Recipe, examples: Sequence[Point]) -> tuple[list[Point], list[Point]]:
-        """The points to train on, and a few to validate on."""
-        return hold_out(examples, unit=cls.unit)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Point]) -> "Regression":

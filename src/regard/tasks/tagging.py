@@ -118,6 +118,7 @@ class Tagging:
 
     unit: ClassVar[str] = "sentences"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
+    hold_out = classmethod(hold_out)
 
     def __init__(
         self,
@@ -155,13 +156,6 @@ class Tagging:
         if not is_bio({tag for sentence in found for tag in sentence.tags or ()}):
             return found
         return [replace(each, tags=as_bio(each.tags or ())) for each in found]
-
-    @classmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[TaggedWords]
-    ) -> tuple[list[TaggedWords], list[TaggedWords]]:
-        """The sentences to train on, and a few to validate on."""
-        return hold_out(examples, unit=cls.unit)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[TaggedWords]) -> "Tagging":
