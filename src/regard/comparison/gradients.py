@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.attention import attend
 from regard.checks import check_at_least, check_positive
-from regard.comparison.report import Line, Plot, Report, Table, short
+from regard.comparison.report import Plot, Report, Table, lines_over, short
 
 RADII = (0.5, 0.9, 1.0, 1.5)
 
@@ -211,7 +211,6 @@ def _report(found: Gradients) -> Report:
             "How strongly the last output depends on an input so many places back: the norm of "
             f"its Jacobian, the geometric mean of {found.draws} draws. In a recurrence every step "
             "multiplies by the recurrent weight and by the slope of tanh, so it vanishes below a "
-            "multiplies by the recurrent weight and by the slope of tanh, so it vanishes below a "
             "spectral radius ρ of one; above, it explodes while the states are small, and grows "
             "slowly where they have become so large that tanh is flat. An LSTM's forget gate is "
             "such a factor too, nearer to one. Attention reaches every place in one step, so "
@@ -238,9 +237,8 @@ def _report(found: Gradients) -> Report:
                 title="Gradient of the last output by an input",
                 across="distance of the input",
                 up="norm",
-                lines=tuple(
-                    Line(name=curve.title, points=tuple(enumerate(curve.norms)))
-                    for curve in found.curves
+                lines=lines_over(
+                    range(found.length), ((curve.title, curve.norms) for curve in found.curves)
                 ),
                 log_up=True,
             ),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.attention import attend, lengths
 from regard.checks import check_at_least
-from regard.comparison.report import Line, Plot, Report, Table
+from regard.comparison.report import Plot, Report, Table, lines_over
 from regard.errors import SettingError
 from regard.layers.norms import BatchNorm
 
@@ -224,28 +224,19 @@ def _report(found: Norms) -> Report:
             title="Jitter: one sentence, normed in many batches",
             across=f"lengths vary by ± (mean {found.mean_length})",
             up="deviation over batches",
-            lines=tuple(
-                Line(name=c.title, points=tuple(zip(found.spreads, c.jitter, strict=True)))
-                for c in found.curves
-            ),
+            lines=lines_over(found.spreads, ((c.title, c.jitter) for c in found.curves)),
         ),
         Plot(
             title="The variance that a batch norm works with",
             across=f"lengths vary by ± (mean {found.mean_length})",
             up="relative deviation over batches",
-            lines=tuple(
-                Line(name=title, points=tuple(zip(found.spreads, jitter, strict=True)))
-                for title, jitter in zip(TITLES[1:], found.variance_jitter, strict=True)
-            ),
+            lines=lines_over(found.spreads, zip(TITLES[1:], found.variance_jitter, strict=True)),
         ),
         Plot(
             title="Longer inputs in use: what comes out",
             across=f"length, as a multiple of {found.mean_length}",
             up="deviation (one is right)",
-            lines=tuple(
-                Line(name=c.title, points=tuple(zip(found.times, c.deviation, strict=True)))
-                for c in found.curves
-            ),
+            lines=lines_over(found.times, ((c.title, c.deviation) for c in found.curves)),
             log_across=True,
         ),
     )

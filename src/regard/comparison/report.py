@@ -1,5 +1,6 @@
 """What a comparison has to show, as plain data: tables, lines, maps and a few sentences."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -84,6 +85,15 @@ class Report:
     text: tuple[str, ...]
     tables: tuple[Table, ...]
     pictures: tuple[Plot | HeatMap, ...]
+
+
+def lines_over(
+    places: Sequence[int | float], heights: Iterable[tuple[str, Sequence[int | float]]]
+) -> tuple[Line, ...]:
+    """Lines over the same places, each with its name."""
+    return tuple(
+        Line(name=name, points=tuple(zip(places, each, strict=True))) for name, each in heights
+    )
 
 
 def short(value: int | float) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.attention import Additive, Bilinear, Dot, ScaledDot
 from regard.checks import check_at_least
-from regard.comparison.report import Line, Plot, Report, Table, short
+from regard.comparison.report import Plot, Report, Table, lines_over, short
 from regard.errors import SettingError
 
 WIDTHS = (4, 16, 64, 256, 1024)
@@ -186,12 +186,8 @@ def _report(found: Scores) -> Report:
                 title=title,
                 across="width d",
                 up=up,
-                lines=tuple(
-                    Line(
-                        name=curve.title,
-                        points=tuple(zip(found.widths, getattr(curve, name), strict=True)),
-                    )
-                    for curve in found.curves
+                lines=lines_over(
+                    found.widths, ((curve.title, getattr(curve, name)) for curve in found.curves)
                 ),
                 log_across=True,
                 log_up=is_log,
