@@ -283,35 +283,27 @@ class MaskedLanguageModelling:
     def answers(self, model: nn.Module, batch: MaskedBatch) -> list[Guesses]:
         """What is guessed of each stretch."""
         states, logits = self._logits(model, batch)
-        shares = logits.softmax(-1)
-        best = shares.topk(min(_GUESSES, self.mask_id), dim=-1)
-        row_of = batch.owners[batch.chosen.nonzero()[:, 0]].tolist()
-        paired = [(0, 0)] * batch.count
-        if len(batch.follows):
-            right = model.follows(states).argmax(-1) == 1 - batch.follows  # type: ignore[operator]
-            for owner, is_right in zip(batch.owners.tolist(), right.tolist(), strict=True):
-                paired[owner] = (paired[owner][0] + is_right, paired[owner][1] + 1)
-        gathered: list[list[int]] = [[] for _ in range(batch.count)]
-        for place, owner in enumerate(row_of):
-            gathered[owner].append(place)
         nats = F.cross_entropy(logits, batch.answers, reduction="none").tolist()
-        ids, values = best.indices.tolist(), best.values.tolist()
-        wanted = batch.answers.tolist()
+        shares, ids = logits.softmax(-1).topk(min(_GUESSES, self.mask_id), dim=-1)
+        is_right = (ids[:, 0] == batch.answers).tolist()
+        likeliest = [
+            tuple((self._shown(token), share) for token, share in zip(*row, strict=True))
+            for row in zip(ids.tolist(), shares.tolist(), strict=True)
+        ]
+        wanted = [self._shown(token) for token in batch.answers.tolist()]
+        places: list[list[int]] = [[] for _ in range(batch.count)]
+        for place, owner in enumerate(batch.owners[batch.chosen.nonzero()[:, 0]].tolist()):
+            places[owner].append(place)
         return [
             Guesses(
-                nats=math.fsum(nats[place] for place in places),
-                right=sum(ids[place][0] == wanted[place] for place in places),
-                count=len(places),
-                pairs=paired[owner],
-                likeliest=tuple(
-                    tuple(
-                        (self._shown(i), p) for i, p in zip(ids[place], values[place], strict=True)
-                    )
-                    for place in places
-                ),
-                answers=tuple(self._shown(wanted[place]) for place in places),
+                nats=math.fsum(nats[place] for place in own),
+                right=sum(is_right[place] for place in own),
+                count=len(own),
+                pairs=pairs,
+                likeliest=tuple(likeliest[place] for place in own),
+                answers=tuple(wanted[place] for place in own),
             )
-            for owner, places in enumerate(gathered)
+            for own, pairs in zip(places, self._told_apart(model, states, batch), strict=True)
         ]
 
     def score(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> dict[str, float]:
@@ -380,6 +372,17 @@ class MaskedLanguageModelling:
         states = model(batch.ids, batch.lengths, segments=segments)
         logits = model.project(states[batch.chosen]).float()  # type: ignore[operator]
         return states, logits.index_fill(-1, torch.tensor([self.mask_id]), -1e4)
+
+    def _told_apart(
+        self, model: nn.Module, states: Tensor, batch: MaskedBatch
+    ) -> list[tuple[int, int]]:
+        """How many halves of each stretch were told apart rightly, and of how many."""
+        told = [(0, 0)] * batch.count
+        if len(batch.follows):
+            right = model.follows(states).argmax(-1) == 1 - batch.follows  # type: ignore[operator]
+            for owner, is_right in zip(batch.owners.tolist(), right.tolist(), strict=True):
+                told[owner] = (told[owner][0] + is_right, told[owner][1] + 1)
+        return told
 
     def _encoded(self, passage: Passage) -> MaskedStretch:
         """Its tokens and line ends; a blank is the mask."""
