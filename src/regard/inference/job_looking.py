@@ -15,10 +15,10 @@ from regard.errors import DataError, SettingError
 from regard.inference.labeller import Labeller
 from regard.inference.looking import picked
 from regard.inference.maps import joined
+from regard.inference.pair_looking import PAIRS, looks_between
 from regard.inference.searching import END
 from regard.tasks.classification import EncodedText
-from regard.text import Piece
-from regard.text.words import SPLITTERS
+from regard.text import BOS_ID, Piece
 from regard.viewer import (
     Answer,
     AttentionMap,
@@ -31,6 +31,8 @@ from regard.viewer import (
     example_of,
 )
 
+# The begin of a text, which is a token without text.
+BEGIN = "⟨begin⟩"
 # Tokens up to which weights are kept as numbers, and up to which each is left out in turn.
 _LONGEST_WITH_NUMBERS, _LONGEST_LEFT_OUT = 64, 256
 _ROWS = 32
@@ -61,8 +63,9 @@ def look_into_job(
     if not given:
         raise DataError("texts must hold text to look at; got none.")
     examples = [
-        look_at_text(labeller, text, f"text {number}", layers=layers, heads=heads)
+        example
         for number, text in enumerate(given, 1)
+        for example in _looks(labeller, text, f"text {number}", layers, heads)
     ]
     return job_document(labeller, examples, title=title)
 
@@ -91,7 +94,6 @@ class _Shown:
     importances: tuple[Importance, ...] = ()
 
 
-@torch.no_grad()
 def look_at_text(
     labeller: Labeller,
     text: str,
@@ -102,10 +104,24 @@ def look_at_text(
 ) -> Example:
     """What the model says of one text, and what it looks at.
 
+    Of two texts beside each other it is what the first of them looks at in the second, if anything.
+
     Raises:
         DataError: The text is empty, or too long to be read at once; ``where`` it stands is said.
         SettingError: The task has nothing to look at, or the model no such layer or head.
     """
+    return _looks(labeller, text, where, layers, heads)[0]
+
+
+@torch.no_grad()
+def _looks(
+    labeller: Labeller,
+    text: str,
+    where: str,
+    layers: Sequence[int] | None,
+    heads: Sequence[int] | None,
+) -> list[Example]:
+    """What the model looks at in one text; in two, an example for each direction."""
     job = labeller.job
     if job.recipe.task not in _SHOWN:
         raise SettingError(
@@ -118,15 +134,32 @@ def look_at_text(
     calls: list[Seen] = []
     with observe(calls.append):
         (answer,) = job.answers(labeller.model, job.collate([encoded]))
-    if job.recipe.task in _WITHOUT_WEIGHTS:
-        calls = []
     seen = {
         place: each if each.query.dim() == 4 else _with_heads(each)
         for place, each in joined(calls).items()
     }
     shown = _SHOWN[job.recipe.task](labeller, example, encoded, answer, seen)
+    if job.recipe.task in PAIRS:
+        between = looks_between(labeller, example, encoded, answer, seen, shown.answer)
+        if between:
+            return [_chosen_maps(each, layers, heads) for each in between]
+        seen = {}
     found = _attention(seen, shown, layers, heads)
-    return replace(found, answer=shown.answer, importances=shown.importances)
+    return [replace(found, answer=shown.answer, importances=shown.importances)]
+
+
+def _chosen_maps(
+    example: Example, layers: Sequence[int] | None, heads: Sequence[int] | None
+) -> Example:
+    """The example with those of its maps that are asked for."""
+    _check_chosen("layers", layers, {each.layer for each in example.maps})
+    _check_chosen("heads", heads, {int(each.head) for each in example.maps})
+    kept = [
+        each
+        for each in example.maps
+        if (layers is None or each.layer in layers) and (heads is None or each.head in heads)
+    ]
+    return replace(example, maps=tuple(kept))
 
 
 def _shown_label(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
@@ -213,8 +246,6 @@ _SHOWN: dict[str, Callable[[Labeller, Any, Any, Any, Any], _Shown]] = {
     "question_answering": _shown_span,
     "tagging": _shown_tags,
 }
-# Texts that are read side by side in windows, whose weights are between other tokens than a page's.
-_WITHOUT_WEIGHTS = {"multiple_choice", "pair_matching", "question_answering"}
 
 
 def _left_out(labeller: Labeller, encoded: EncodedText, answer: Any) -> tuple[float, ...]:
@@ -303,11 +334,14 @@ def _with_heads(seen: Seen) -> Seen:
 
 
 def _pieces_of(job: Any, text: str, encoded: EncodedText) -> Text:
-    """A text and the tokens of it that are read."""
-    if (speller := getattr(job, "speller", None)) is None:
-        return _text(text, job.tokenizer.pieces(text)[: len(encoded.ids) - 1])
-    words = [word for unit in SPLITTERS[speller.kind](text) if (word := unit.strip())]
-    return Text.of(words[: len(encoded.ids)], text)
+    """A text and the tokens of it that are read, begin and end among them where they are."""
+    begin = encoded.ids[:1] == [BOS_ID]
+    if encoded.parts is not None:
+        pieces = job.tokenizer.pieces(text)[: len(encoded.ids)]
+        return Text(text=text, tokens=_text(text, pieces).tokens[:-1])
+    found = _text(text, job.tokenizer.pieces(text)[: len(encoded.ids) - 1 - begin])
+    first = (Token(text=BEGIN, start=0, end=0),) if begin else ()
+    return replace(found, tokens=(*first, *found.tokens))
 
 
 def _text(text: str, pieces: Sequence[Piece]) -> Text:

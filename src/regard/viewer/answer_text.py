@@ -30,8 +30,12 @@ def draw_answer(example: Example) -> str:
     """
     said = example.answer
     assert said is not None
-    tokens = example.source_tokens or example.output_tokens
-    blocks = [" ".join((example.source or example.output).split())]
+    is_source = said.side == "source" or (said.side is None and bool(example.source_tokens))
+    tokens = example.source_tokens if is_source else example.output_tokens
+    text = example.source or example.output
+    if said.side is not None:
+        text = example.source if is_source else example.output
+    blocks = [" ".join(text.split())]
     if said.labels:
         kept = said.labels[:_MOST_LABELS]
         margin = max(width_of(label) for label, _ in kept)

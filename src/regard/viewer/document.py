@@ -267,6 +267,7 @@ def _answer(members: Mapping[str, Any] | None, where: str) -> Answer | None:
         tags=each(members, "tags", lambda value, place: str(typed(value, str, place)), where),
         values=_weights(members.get("values"), f"{where}.values"),
         measure=take(members, "measure", str, where),
+        side=optional(members, "side", str, where),
     )
 
 

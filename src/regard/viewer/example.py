@@ -267,12 +267,14 @@ class Answer:
             none.
         values: A number for each of these tokens, such as how unexpected it was.
         measure: What ``values`` are, in words.
+        side: Whose tokens these are, where both texts have some; None is as ``tags`` says.
     """
 
     labels: tuple[tuple[str, float], ...] = ()
     tags: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
     measure: str = ""
+    side: Side | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -386,7 +388,9 @@ def _check_importance(importance: Importance, sizes: Mapping[str, int]) -> None:
 
 
 def _check_answer(answer: Answer, sizes: Mapping[str, int]) -> None:
-    wanted = sizes["source"] or sizes["output"]
+    if answer.side is not None:
+        choose("answer.side", answer.side, sizes)
+    wanted = sizes[answer.side] if answer.side else sizes["source"] or sizes["output"]
     for name, given in (("tags", answer.tags), ("values", answer.values)):
         if given and len(given) != wanted:
             raise DataError(

@@ -31,10 +31,11 @@ function create(host, { reader, point, languages }) {
     const example = reader.exampleAt(state.example);
     const tongues = languages(state.example);
     said = example.answer;
-    const isSource = example.source_tokens.length > 0;
+    const isSource = said.side ? said.side === "source" : example.source_tokens.length > 0;
     tokens = isSource ? example.source_tokens : example.output_tokens;
     const [text, language] = isSource ? [example.source, tongues.source] : [example.output, tongues.output];
     host.replaceChildren(...(said.labels.length ? [labels()] : []), ...(said.tags.length ? [tagged(language)] : []));
+    if (said.side) host.append(section("Beside it", element("p", { class: "said-of", lang: isSource ? tongues.output : tongues.source, dir: "auto" }, isSource ? example.output : example.source)));
     if (said.values.length) shaded(text, language);
     else if (!said.tags.length) host.append(section("Text", element("p", { class: "said-of", lang: language, dir: "auto" }, text)));
   }

@@ -29,11 +29,19 @@ const ALONE = {
   says: "The text looks at itself. A row is one token that was read; its weights say which tokens up to it were mixed when the next one was predicted.",
 };
 
+// Two texts that a model reads beside each other, and writes neither.
+const BESIDE = {
+  ...KINDS.cross,
+  says: "One text looks at the other. A row is one token of the text that looks; its weights say what of the other was mixed into it. What it gave to marks of begin and end, or to its own text, is left out.",
+  called: { rows: "looking", columns: "looked at" },
+};
+
 /**
  * What looks and what is seen in a kind of attention of an example: `looks` and `seen` are sides,
  * `called` is what people read for `rows` and `columns`.
  */
 export function sidesOf(example, kind) {
+  if (kind === "cross" && example.answer?.side) return BESIDE;
   const sides = kind === "decoder" && example.started === false ? ALONE : KINDS[kind];
   if (sides === ALONE || (kind === "encoder" && !example.output_tokens.length)) {
     return { ...sides, says: sides.says.replace("Source looks", "The text looks").replaceAll("source token", "token"), called: { rows: "text", columns: "text" } };

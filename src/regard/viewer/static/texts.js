@@ -41,9 +41,10 @@ export function createTexts(host, { point }) {
     };
     // A model that only reads, or only writes, has one text.
     const isOne = !example.source_tokens.length || !example.output_tokens.length;
+    const called = example.answer?.side ? { source: "looked at", output: "looking" } : { source: "source", output: "output" };
     for (const side of ["source", "output"]) {
       lines[side].hidden = !example[`${side}_tokens`].length;
-      names[side].textContent = isOne ? "text" : side;
+      names[side].textContent = isOne ? "text" : called[side];
     }
     scored.hidden = example.score === null || example.score === undefined;
     score.textContent = scored.hidden ? "" : figure(example.score).replace("-", "−");

@@ -1,0 +1,158 @@
+"""What models look at between two texts, as documents: small untrained models."""
+
+import json
+
+import pytest
+import torch
+
+from regard.attention import Seen, observe, weights
+from regard.errors import SettingError
+from regard.inference.job_looking import look_at_text, look_into_job
+from regard.inference.labeller import Labeller
+from regard.tasks import TASKS, recipe_from_table
+from regard.tasks.multiple_choice import Choices
+from regard.tasks.pair_matching import LabelledPair
+from regard.text.questions import Answer, Question
+from regard.viewer import Document
+from regard.viewer.answer_text import draw_answer
+
+TRANSFORMER = {"type": "transformer", "model_dim": 8, "num_heads": 2, "num_layers": 3, "ffn_dim": 7}
+MATCH = {"type": "match", "embed_dim": 6, "hidden_dim": 5, "compares": True}
+ESIM = {"type": "esim", "embed_dim": 6, "hidden_dim": 5}
+CHARACTERS = {"tokenizer": {"type": "characters"}}
+CONTEXT = "南京大学成立于1902年。"
+EXAMPLES = {
+    "question_answering": [Question("何时成立？", CONTEXT, (Answer("1902年", 7),))],
+    "pair_matching": [
+        LabelledPair("何时", CONTEXT, "same", ""),
+        LabelledPair("谁", "他", "no", ""),
+    ],
+    "multiple_choice": [Choices("何时？", CONTEXT, ("1902年", "不知"), 0, "")],
+}
+ASKED = {
+    "question_answering": f"何时成立？\t{CONTEXT}",
+    "pair_matching": "何时？\t成立于",  # as long as each other
+    "multiple_choice": json.dumps(
+        {"question": "何时？", "context": CONTEXT, "choices": ["1902年", "不知"]}
+    ),
+}
+
+
+def a_labeller(task, model, **sections):
+    torch.manual_seed(5)
+    recipe = recipe_from_table({"task": task, "model": model, **CHARACTERS, **sections})
+    job = TASKS[task].job.learn(recipe, EXAMPLES[task])
+    return Labeller(job.build_model(), job)
+
+
+def calls_of(labeller, asked):
+    """Every call of attention by kind and layer, as the model makes them."""
+    job, calls = labeller.job, list[Seen]()
+    batch = job.collate(job.encode([job.request(asked, "here")]))
+    with torch.no_grad(), observe(calls.append):
+        job.answers(labeller.model.eval(), batch)
+    found = {}
+    for call in calls:
+        given = {"score": call.score, "mask": call.mask, "bias": call.bias}
+        found[call.kind, call.layer] = weights(
+            call.query, call.key, weighting=call.weighting, **given
+        )
+    return found
+
+
+def maps_of(example, kind="cross"):
+    return {(m.layer, m.head): torch.tensor(m.rows) for m in example.maps if m.kind == kind}
+
+
+def texts_of(tokens):
+    return "".join(token.text for token in tokens)
+
+
+def test_a_cross_encoder_looks_both_ways_in_its_row():
+    labeller = a_labeller("question_answering", TRANSFORMER)
+    asked = ASKED["question_answering"]
+    first, second = look_into_job(labeller, asked).examples
+    assert (first.label, second.label) == ("question looks at text", "text looks at question")
+    assert texts_of(first.output_tokens) == "何时成立？"
+    assert texts_of(first.source_tokens) == CONTEXT
+    seen, q, n = calls_of(labeller, asked), 5, len(CONTEXT)
+    question, text = slice(1, 1 + q), slice(q + 2, q + 2 + n)
+    for layer in range(3):
+        for head in range(2):
+            whole = seen["encoder", layer][0, head]
+            for example, rows, columns in ((first, question, text), (second, text, question)):
+                near = {"atol": 1e-4, "rtol": 1e-3}
+                cross, own = (maps_of(example, kind) for kind in ("cross", "encoder"))
+                torch.testing.assert_close(cross[layer, head], whole[rows, columns], **near)
+                torch.testing.assert_close(own[layer, head], whole[columns, columns], **near)
+    (answer,) = labeller.predict([asked])
+    for example in (first, second):
+        tokens = example.source_tokens if example is first else example.output_tokens
+        marked = [t for t, tag in zip(tokens, example.answer.tags, strict=True) if tag]
+        assert (marked[0].start, marked[-1].end) == (answer.start, answer.end)
+    assert look_at_text(labeller, asked) == first
+    document = look_into_job(labeller, asked)
+    assert Document.from_json(document.to_json()) == document
+    assert ("/answer" in draw_answer(first)) is any(first.answer.tags)
+
+
+@pytest.mark.parametrize("task", sorted(EXAMPLES))
+def test_a_reader_that_matches_has_what_its_text_looks_at(task):
+    labeller = a_labeller(task, MATCH)
+    (example,) = look_into_job(labeller, ASKED[task]).examples
+    names = {
+        "question_answering": "text looks at question",
+        "pair_matching": "second looks at first",
+        "multiple_choice": "answer looks at text",
+    }
+    assert example.label == names[task]
+    (answer,) = labeller.predict(
+        [json.loads(ASKED[task]) if task == "multiple_choice" else ASKED[task]]
+    )
+    row = answer.place if task == "multiple_choice" else 0
+    asked = json.loads(ASKED[task]) if task == "multiple_choice" else ASKED[task]
+    seen = calls_of(labeller, asked)
+    rows, columns = len(example.output_tokens), len(example.source_tokens)
+    found = maps_of(example)
+    assert set(found) == {(1, 0), (2, 0)}
+    for layer in (1, 2):
+        # A begin stands before the text that looks, an end behind what it looks at.
+        wanted = seen["cross", layer][row, 1 : 1 + rows, :columns]
+        torch.testing.assert_close(found[layer, 0], wanted, atol=1e-4, rtol=1e-3)
+    if task == "multiple_choice":
+        assert texts_of(example.output_tokens) == f"何时？⟨end⟩{answer.answer}"
+
+
+def test_esim_looks_once_each_way():
+    labeller = a_labeller("pair_matching", ESIM)
+    first, second = look_into_job(labeller, ASKED["pair_matching"]).examples
+    seen = calls_of(labeller, ASKED["pair_matching"])
+    near = {"atol": 1e-4, "rtol": 1e-3}
+    assert (set(maps_of(first)), set(maps_of(second))) == ({(0, 0)}, {(1, 0)})
+    torch.testing.assert_close(maps_of(first)[0, 0], seen["cross", 0][0, :3, 1:4], **near)
+    torch.testing.assert_close(maps_of(second)[1, 0], seen["cross", 1][0, 1:4, :3], **near)
+    assert (first.output, first.source) == (second.source, second.output) == ("何时？", "成立于")
+
+
+def test_a_long_text_is_looked_at_in_the_window_of_its_answer():
+    labeller = a_labeller("question_answering", TRANSFORMER, data={"max_length": 6, "stride": 3})
+    asked = ASKED["question_answering"]
+    first, _ = look_into_job(labeller, asked).examples
+    (answer,) = labeller.predict([asked])
+    places = [place for place, t in enumerate(first.source_tokens) if t.start == answer.start]
+    looked_at = maps_of(first)[0, 0].sum(0)
+    assert len(looked_at) == len(CONTEXT)
+    assert looked_at[places[0]] > 0
+    assert int((looked_at > 0).sum()) == 6
+
+
+def test_layers_and_heads_may_be_chosen_and_some_models_look_at_nothing():
+    labeller = a_labeller("pair_matching", TRANSFORMER)
+    first, _ = look_into_job(labeller, ASKED["pair_matching"], layers=[2], heads=[1]).examples
+    assert set(maps_of(first)) == {(2, 1)}
+    with pytest.raises(SettingError, match=r"layers must be of 0, 1, 2; got 7\."):
+        look_into_job(labeller, ASKED["pair_matching"], layers=[7])
+    labeller = a_labeller("pair_matching", {"type": "recurrent", "embed_dim": 6, "hidden_dim": 5})
+    (example,) = look_into_job(labeller, ASKED["pair_matching"]).examples
+    assert example.maps == ()
+    assert example.source == "何时？\n成立于"
