@@ -16,6 +16,7 @@ from regard.server.problems import Problem, of_status
 from regard.server.reference import reference_page
 from regard.server.requests import (
     AttentionRequest,
+    ContinueRequest,
     ExplainRequest,
     PredictRequest,
     RowsRequest,
@@ -81,6 +82,12 @@ def _add_work(app: FastAPI, service: Service) -> None:
         """Translate texts, or label and tag them; like requests share a batch."""
         asked = read_request(PredictRequest, await request.body())
         return _json(await service.predict(asked, _gone(request)))
+
+    @app.post("/continue", **_takes(ContinueRequest))
+    async def go_on(request: Request) -> Response:
+        """What a language model writes after texts."""
+        asked = read_request(ContinueRequest, await request.body())
+        return _json(await service.go_on(asked, _gone(request)))
 
     @app.post("/attention", **_takes(AttentionRequest))
     async def attention(request: Request) -> Response:

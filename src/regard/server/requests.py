@@ -33,6 +33,8 @@ BeamSize = Annotated[
 Place = Annotated[int, Field(ge=0)]
 Number = Annotated[int, Field(ge=0)] | Literal["mean"]
 
+# Tokens written after a text, and samples of it, at most.
+_MOST_TOKENS, _MOST_SAMPLES = 2000, 16
 # Tokens of a call that is planned, not run.
 LARGEST_PLAN = 1 << 20
 
@@ -60,6 +62,38 @@ class PredictRequest(_Request):
     alignments: bool = Field(
         False, description="Add the tokens, and the weights with which the output looked at them."
     )
+
+
+class ContinueRequest(_Request):
+    """One ``text``, or several ``texts``, that a language model goes on with."""
+
+    text: str | None = Field(None, description="How a text begins.", examples=["Once upon a"])
+    texts: list[str] | None = Field(None, description="Several of them, instead of one.")
+    run: Run = None
+    method: Literal["beam", "greedy", "sample"] | None = Field(
+        None, description="How to search; as the run's recipe says if left out."
+    )
+    n_best: int | None = Field(
+        None,
+        ge=1,
+        le=_MOST_SAMPLES,
+        description="Samples of each text; more than 1 of sample only.",
+    )
+    max_tokens: int | None = Field(
+        None, ge=1, le=_MOST_TOKENS, description="Tokens written after each text; the run's."
+    )
+    temperature: float | None = Field(
+        None, description="Of samples: below 1 likelier, above freer."
+    )
+    top_k: int | None = Field(None, ge=1, description="Of samples: from so many tokens only.")
+    top_p: float | None = Field(None, description="Of samples: from so much probability only.")
+    repetition_penalty: float | None = Field(None, description="Above 1 against repetitions.")
+    seed: int | None = Field(None, ge=0, description="Of samples: the same gives the same.")
+    one_line: bool | None = Field(None, description="Whether to stop where a line ends.")
+
+    def decoding(self) -> dict[str, Any]:
+        """What is said of the search."""
+        return self.model_dump(exclude_none=True, exclude={"text", "texts", "run"})
 
 
 class AttentionRequest(_Request):
@@ -145,13 +179,13 @@ def read_object(body: bytes) -> Mapping[str, Any]:
     return found
 
 
-def texts_of(request: PredictRequest, limits: Limits) -> list[str]:
-    """The texts to translate, each of them checked.
+def texts_of(request: PredictRequest | ContinueRequest, limits: Limits) -> list[str]:
+    """The texts to translate or to go on with, each of them checked.
 
     Raises:
         Problem: There is not exactly one of ``text`` and ``texts``, or a text is no good.
     """
-    if request.records is not None:
+    if isinstance(request, PredictRequest) and request.records is not None:
         raise Problem(
             422, "records must be of a run that labels or tags; this one translates. Send texts."
         )

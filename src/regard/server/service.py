@@ -15,6 +15,7 @@ from regard.server.meters import Meters
 from regard.server.problems import Problem, shown
 from regard.server.requests import (
     AttentionRequest,
+    ContinueRequest,
     ExplainRequest,
     PredictRequest,
     RowsRequest,
@@ -26,9 +27,11 @@ from regard.server.work import (
     Answering,
     Asked,
     Call,
+    Continuing,
     Item,
     Looking,
     Planning,
+    Prompt,
     Reading,
     Served,
     Subject,
@@ -40,6 +43,8 @@ from regard.server.work import (
 
 # Sentences that are translated while a text is looked into: a short one, and any at most.
 _SHORT_LOOK, _LONGEST_LOOK = 8, 64
+# Tokens that a language model writes while a sentence is translated.
+_WRITTEN = 32
 
 # Returns once the client has gone away.
 Gone = Callable[[], Awaitable[object]]
@@ -104,6 +109,28 @@ class Service:
         )
         found = await self._answers(task, texts_of(request, self.limits), gone)
         return {"run": run, "translations": found}
+
+    async def go_on(self, request: ContinueRequest, gone: Gone) -> dict[str, Any]:
+        """What a language model writes after the texts of a request.
+
+        Raises:
+            Problem: The request is wrong, too much, or took too long.
+            RegardError: The search cannot be as it is asked for.
+            ClientGoneError: Nobody waits for the answer.
+        """
+        run, served = self._run(request.run)
+        recipe = served.job.recipe if isinstance(served, Labeller) else served.recipe
+        if recipe.task != "language_modelling":
+            raise Problem(
+                422, f"run must be of language_modelling; got one of {recipe.task}. Ask /predict."
+            )
+        decoding = recipe.decoding.changed(**request.decoding())
+        texts = texts_of(request, self.limits)
+        prompts = [Prompt(text, decoding.n_best * decoding.max_tokens) for text in texts]
+        return {
+            "run": run,
+            "answers": await self._answers(Continuing(run, decoding), prompts, gone),
+        }
 
     async def document(self, request: AttentionRequest, gone: Gone) -> str:
         """The viewer's document of a text, as JSON.
@@ -302,6 +329,8 @@ def _weigh(item: Item) -> int:
             return sentences(item)
         case Asked():
             return sentences(str(item.record))
+        case Prompt():
+            return min(_LONGEST_LOOK, 1 + item.tokens // _WRITTEN)
         case Subject():
             longest = max(len(item.text), len(item.target or ""))
             return min(_LONGEST_LOOK, _SHORT_LOOK + (longest // 8) ** 2)

@@ -13,10 +13,12 @@ from regard.attention import Seen, explain, rows
 from regard.attention.expressions import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
+from regard.inference.continuing import Continuer
 from regard.inference.job_looking import look_at_text
 from regard.inference.labeller import Labeller
 from regard.inference.looking import look_at
 from regard.server.batching import AbandonedError
+from regard.tasks import DecodingConfig
 from regard.text import normalize
 from regard.viewer import Example
 
@@ -63,6 +65,14 @@ class Answering:
 
 
 @dataclass(frozen=True, slots=True)
+class Continuing:
+    """Requests for what a language model writes after texts, searched for alike."""
+
+    run: str
+    decoding: DecodingConfig
+
+
+@dataclass(frozen=True, slots=True)
 class Planning:
     """Requests to explain a call of ``attend``."""
 
@@ -73,6 +83,14 @@ class Asked:
 
     record: str | Mapping[str, Any]
     where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text to go on with, and how many tokens may be written for it in all."""
+
+    text: str
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +133,8 @@ class Call:
     head_dim: int
 
 
-Task = Translating | Answering | Looking | Reading | Planning
-Item = str | Asked | Subject | Tile | Call
+Task = Translating | Answering | Continuing | Looking | Reading | Planning
+Item = str | Asked | Prompt | Subject | Tile | Call
 # What is served: translators, and the models of jobs.
 Served = Predictor | Labeller
 
@@ -144,8 +162,9 @@ class Worker:
 
         Args:
             task: What is to be done with all of them.
-            items: Texts for ``Translating``, records for ``Answering``, subjects for ``Looking``,
-                tiles for ``Reading``, calls for ``Planning``.
+            items: Texts for ``Translating``, records for ``Answering``, prompts for
+                ``Continuing``, subjects for ``Looking``, tiles for ``Reading``, calls for
+                ``Planning``.
             is_wanted: Whether anybody still waits.
 
         Raises:
@@ -156,6 +175,10 @@ class Worker:
                 return self._translate(task, items, is_wanted)
             case Answering():
                 return self._answer(task, items, is_wanted)
+            case Continuing():
+                return _each(
+                    lambda prompt: self._goes_on(task, prompt, is_wanted), items, is_wanted
+                )
             case Looking():
                 return _each(lambda subject: self._example(task, subject), items, is_wanted)
             case Reading():
@@ -189,6 +212,24 @@ class Worker:
         for place, answer in zip(good, answers, strict=True):
             found[place] = answer.to_dict()
         return found
+
+    def _goes_on(
+        self, task: Continuing, prompt: Prompt, is_wanted: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """A text and what follows it, given up between two pieces where nobody waits any more."""
+        model = self._predictors[task.run]
+        assert isinstance(model, Labeller)
+        job: Any = model.job
+        continuer, decoding = Continuer(model.model, job.tokenizer, job.recipe), task.decoding
+        if decoding.method == "beam" or decoding.n_best > 1 or decoding.minimum_bayes_risk:
+            found = continuer.continuations(prompt.text, decoding)
+        else:
+            written = ""
+            for piece in continuer.stream(prompt.text, decoding):
+                _check_wanted(is_wanted)
+                written += piece
+            found = [written]
+        return {"prompt": prompt.text, "continuations": found}
 
     def _translator(self, run: str) -> Predictor:
         model = self._predictors[run]

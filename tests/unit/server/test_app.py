@@ -283,8 +283,8 @@ def test_the_page_of_routes_has_every_route_and_member(site: Make):
     made = site()
     schema, page = made.get("/openapi.json").json(), made.get("/docs").text
     assert set(schema["paths"]) == {
-        "/attention", "/attention/rows", "/explain", "/health", "/health/live", "/health/ready",
-        "/metrics", "/predict", "/runs",
+        "/attention", "/attention/rows", "/continue", "/explain", "/health", "/health/live",
+        "/health/ready", "/metrics", "/predict", "/runs",
     }  # fmt: skip
     for path, methods in schema["paths"].items():
         for method, said in methods.items():

@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests.unit.server.conftest import refusal
 
+from regard.inference.continuing import Continuer
 from regard.inference.labeller import Labeller
 from regard.server import Limits, Service, make_app
 from regard.tasks import TASKS, recipe_from_table
@@ -173,3 +174,56 @@ def test_the_list_of_runs_says_their_tasks():
     (found,) = ask_all(("/runs", None))
     assert [run["task"] for run in found.json()["runs"]] == list(EXAMPLES)
     assert all(run["beam_size"] is None for run in found.json()["runs"])
+
+
+def test_a_language_model_goes_on_with_texts():
+    run = {"run": "language_modelling"}
+    greedy = {**run, "method": "greedy", "max_tokens": 5}
+    drawn = {**run, "text": "ab", "method": "sample", "max_tokens": 4, "n_best": 3, "seed": 7}
+    found, samples, again, beam = ask_all(
+        ("/continue", {**greedy, "texts": ["ab", "c"]}),
+        ("/continue", drawn),
+        ("/continue", drawn),
+        ("/continue", {**run, "text": "ab", "method": "beam", "max_tokens": 3}),
+    )
+    labeller = LABELLERS["language_modelling"]
+    continuer = Continuer(labeller.model, labeller.job.tokenizer, labeller.job.recipe)
+    decoding = labeller.job.recipe.decoding
+    asked = decoding.changed(method="greedy", max_tokens=5)
+    assert found.json() == {
+        "run": "language_modelling",
+        "answers": [
+            {"prompt": text, "continuations": continuer.continuations(text, asked)}
+            for text in ("ab", "c")
+        ],
+    }
+    three = decoding.changed(method="sample", max_tokens=4, n_best=3, seed=7)
+    assert samples.json()["answers"][0]["continuations"] == continuer.continuations("ab", three)
+    assert again.json() == samples.json()
+    assert len(beam.json()["answers"][0]["continuations"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            {"text": "a", "run": "tagging"},
+            "must be of language_modelling; got one of tagging. Ask /",
+        ),
+        ({}, "request must have either text or texts; got neither"),
+        ({"text": " "}, "text must hold something to read; got an empty text"),
+        ({"text": "a", "max_tokens": 9999}, "max_tokens must be at most 2000; got 9999"),
+        (
+            {"text": "a", "method": "sample", "top_p": 2.0},
+            "top_p must be above 0 and at most 1; go",
+        ),
+        ({"text": "a", "method": "greedy", "n_best": 2}, "n_best must go with method beam or sam"),
+        (
+            {"text": "a", "tokens": 3},
+            "'tokens' is no member of the request. Did you mean max_tokens",
+        ),
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_refused(members, message):
+    (answer,) = ask_all(("/continue", {"run": "language_modelling", **members}))
+    assert message in refusal(answer, 422)
