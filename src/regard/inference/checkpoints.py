@@ -208,9 +208,7 @@ def average(saved: Sequence[Checkpoint]) -> dict[str, Shaped[Tensor, "..."]]:
     return {name: means.get(id(tensor), tensor) for name, tensor in last.items()}
 
 
-def fill_model(
-    model: nn.Module, tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path
-) -> None:
+def fill_model(model: nn.Module, tensors: Mapping[str, Shaped[Tensor, "..."]], where: Path) -> None:
     """Put saved weights into a model.
 
     Args:
