@@ -71,6 +71,7 @@ _CONVOLUTION, _RECURRENT = "classification-convolution", "classification-recurre
 _TRANSFORMER, _CHARACTERS = "classification-transformer", "classification-chinese"
 CONVOLUTION, RECURRENT, TRANSFORMER = "convolution, query", "GRU, query", "Transformer, mean"
 PAIRS = "characters and pairs, mean"
+ASPECT = "convolution, query of the aspect"
 PAIRS_QUERY = "characters and pairs, query"
 HEADS = {
     "bag, mean": System("classification-bag"),
@@ -247,7 +248,8 @@ def _shopping(bench: Bench) -> dict[str, Any]:
     aspect = System("classification-aspect")
     few = System(_CHARACTERS, ("training.epochs=3", "training.batch_tokens=6000"))
     return {
-        "convolution, query of the aspect": bench.run("aspect", aspect, "shopping", 1),
+        ASPECT: bench.run("aspect", aspect, "shopping", 1),
+        PAIRS: bench.run(PAIRS, few, "shopping", 1),
         "category": bench.run(PAIRS, few, "category", 1),
         "naive Bayes": bench.once("shopping-bayes", lambda: bench.bayes("shopping")),
         "naive Bayes, category": bench.once("category-bayes", lambda: bench.bayes("category")),
@@ -322,15 +324,19 @@ def _figures(details: Mapping[str, Any]) -> list[measuring.Figure]:
             )
         )
     if shopping := details.get("shopping"):
-        ours, bayes = shopping["convolution, query of the aspect"], shopping["naive Bayes"]
-        found.append(
-            measuring.Figure(
-                what="online-shopping-10cats polarity, dev / test, the category as the aspect",
-                ours=f"{ours['dev accuracy']:.1f} / {ours['test accuracy']:.1f}",
-                beside=f"naive Bayes: {bayes['dev accuracy']:.1f} / {bayes['test accuracy']:.1f}",
-                note="one seed, fixed epochs",
+        bayes = shopping["naive Bayes"]
+        ways = {PAIRS: PAIRS, "convolution, the category as the aspect": ASPECT}
+        for shown, name in ways.items():
+            ours = shopping[name]
+            found.append(
+                measuring.Figure(
+                    what=f"online-shopping-10cats polarity, dev / test: {shown}",
+                    ours=f"{ours['dev accuracy']:.1f} / {ours['test accuracy']:.1f}",
+                    beside=f"naive Bayes: {bayes['dev accuracy']:.1f} / "
+                    f"{bayes['test accuracy']:.1f}",
+                    note="one seed, fixed epochs",
+                )
             )
-        )
     return found
 
 

@@ -59,6 +59,9 @@ class Esim(nn.Module):
         self.max_length: int | None = None
         hidden = config.hidden_dim
         self.embedding = TokenEmbedding(vocab_size, config.embed_dim, scaled=False)
+        # Drawn as the paper draws words without a pretrained vector. Smaller ones make states that
+        # are all alike, and neither text finds its own words in the other.
+        nn.init.normal_(self.embedding.weight)
         self.dropout = Dropout(config.dropout)
         self.read = RecurrentEncoder("lstm", config.embed_dim, hidden)
         self.compare = nn.Linear(8 * hidden, hidden)

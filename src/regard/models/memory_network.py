@@ -40,9 +40,10 @@ class MemoryNetwork(nn.Module):
 
     A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
     with C, to be mixed; l tells words' places apart (section 4.1). A hop adds what it finds to the
-    question, ``u ← u + Σ softmax_i(u · m_i) c_i``. Tables are tied from hop to hop: C is the next
-    hop's A (section 2.2, adjacent). In the paper a last layer answers with a word; here the last
-    hop's ``u · m_i`` are the logits, and the answer is a sentence.
+    question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables (section 2.2,
+    layer-wise), and the question is read by A too, so that from the first step on it finds the
+    sentences that have its words. In the paper a last layer answers with a word; here ``u · m_i``
+    after the last hop are the logits, and the answer is a sentence.
 
     Args:
         config: Sizes.
@@ -58,13 +59,11 @@ class MemoryNetwork(nn.Module):
     def __init__(self, config: MemoryNetworkConfig, *, vocab_size: int) -> None:
         super().__init__()
         self.config = config
-        tables = config.num_hops + 1
-        self.words = nn.ParameterList(
-            0.1 * torch.randn(vocab_size, config.model_dim) for _ in range(tables)
-        )
-        self.order = nn.ParameterList(
-            0.1 * torch.randn(config.max_sentences, config.model_dim) for _ in range(tables)
-        )
+        width = config.model_dim
+        self.match, self.mix = (_table(vocab_size, width) for _ in range(2))
+        self.match_order, self.mix_order = (_table(config.max_sentences, width) for _ in range(2))
+        self.between = nn.Linear(width, width, bias=False)
+        nn.init.eye_(self.between.weight)
         self.dropout = Dropout(config.dropout)
 
     def forward(
@@ -84,26 +83,30 @@ class MemoryNetwork(nn.Module):
             ShapeError: There are more sentences than ``max_sentences``.
         """
         mask = visible(counts)
-        u = self.dropout(_in_order(question, self.words[0]))
-        memory = self._memory(sentences, 0)
+        u = self.dropout(_in_order(question, self.match))
+        memory = self._memory(sentences, self.match, self.match_order)
+        values = self._memory(sentences, self.mix, self.mix_order)
         for hop in range(self.config.num_hops):
-            values = self._memory(sentences, hop + 1)
             with at("cross", hop):
                 found = attend(u[:, None], memory, values, score=Dot(), mask=mask)
-            u, memory = u + found[:, 0], values
+            u = self.between(u) + found[:, 0]
         logits: Tensor = (memory @ u[..., None]).squeeze(-1)
         padding = torch.arange(sentences.shape[1], device=u.device) >= counts[:, None]
         return logits.masked_fill(padding, -torch.inf)
 
-    def _memory(self, sentences: Tensor, table: int) -> Tensor:
+    def _memory(self, sentences: Tensor, words: Tensor, order: Tensor) -> Tensor:
         if sentences.shape[1] > self.config.max_sentences:
             raise ShapeError(
                 f"sentences must be at most max_sentences={self.config.max_sentences}; "
                 f"got {sentences.shape[1]}."
             )
-        read = _in_order(sentences, self.words[table])
-        memory: Tensor = self.dropout(read + self.order[table][: sentences.shape[1]])
+        memory: Tensor = self.dropout(_in_order(sentences, words) + order[: sentences.shape[1]])
         return memory
+
+
+def _table(rows: int, width: int) -> nn.Parameter:
+    """Small, so that the many words a sentence does not share with the question say little."""
+    return nn.Parameter(0.03 * torch.randn(rows, width))
 
 
 def _in_order(ids: Tensor, table: Tensor) -> Tensor:

@@ -30,21 +30,22 @@ def in_order(ids, table):
 
 @torch.no_grad()
 def by_formula(model, sentences, count, question):
-    def memory(table):
-        read = [in_order(ids, model.words[table]) for ids in sentences.tolist()[:count]]
-        return torch.stack(read) + model.order[table][:count]
+    def memory(words, order):
+        read = [in_order(ids, words) for ids in sentences.tolist()[:count]]
+        return torch.stack(read) + order[:count]
 
-    u = in_order(question.tolist(), model.words[0])
-    for hop in range(model.config.num_hops):
-        u = u + (memory(hop) @ u).softmax(0) @ memory(hop + 1)
-    return memory(model.config.num_hops) @ u
+    u = in_order(question.tolist(), model.match)
+    m, c = memory(model.match, model.match_order), memory(model.mix, model.mix_order)
+    for _ in range(model.config.num_hops):
+        u = model.between.weight @ u + (m @ u).softmax(0) @ c
+    return m @ u
 
 
 @pytest.mark.parametrize("hops", [1, 3])
 def test_logits_are_the_papers_and_padding_is_not_in_them(hops):
     model = made(hops)
     for parameter in model.parameters():
-        torch.nn.init.normal_(parameter)
+        torch.nn.init.normal_(parameter, std=0.5)
     sentences, question = torch.randint(1, VOCAB, (B, M, J)), torch.randint(1, VOCAB, (B, Q))
     sentences[0, 1, 2:] = question[1, 1:] = 0
     counts = torch.tensor([5, 2])
@@ -100,3 +101,12 @@ def test_finds_the_sentence_that_answers(facts, hops):
 def test_too_many_sentences_are_named(unchecked_shapes):
     with pytest.raises(ShapeError, match="sentences must be at most max_sentences=7; got 8"):
         made()(torch.ones(1, 8, J).long(), torch.tensor([8]), torch.ones(1, Q).long())
+
+
+def test_a_new_network_prefers_the_sentence_with_the_questions_words():
+    torch.manual_seed(0)
+    sentences = torch.arange(1, 17).view(1, 4, 4)
+    model = made(1, dim=96)
+    for place in range(4):
+        logits = model(sentences, torch.tensor([4]), sentences[:, place])
+        assert logits.argmax() == place

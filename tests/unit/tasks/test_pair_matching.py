@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from regard.errors import DataError, SettingError
-from regard.tasks import recipe_from_table
+from regard.tasks import recipe_from_table, word_overlap
 from regard.tasks.pair_matching import MATCH, OTHER, LabelledPair, PairMatching
+from regard.tasks.word_overlap import WordOverlap
 from regard.text import BadLines
 
 SHIP, KING = "Ann built the ship in 1725.", "The king had a son and a golden bird."
@@ -120,3 +121,13 @@ def test_bad_requests_and_labels(tmp_path):
         PairMatching.learn(recipe(), PAIRS[:1])
     job.save(tmp_path)
     assert PairMatching.load(job.recipe, tmp_path).labels == job.labels
+
+
+def test_word_overlap_sees_both_labels_of_files_that_alternate_them(monkeypatch):
+    monkeypatch.setattr(word_overlap, "_ENOUGH", 20)
+    pairs = [
+        (f"w{i}", f"the w{i} ran" if i % 2 else "a dog sat", "match" if i % 2 else "other")
+        for i in range(80)
+    ]
+    overlap = WordOverlap(pairs)
+    assert [overlap.label(first, second) for first, second, _ in pairs] == [p[2] for p in pairs]
