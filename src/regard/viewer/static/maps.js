@@ -32,7 +32,7 @@ const ALONE = {
 // Two texts that a model reads beside each other, and writes neither.
 const BESIDE = {
   ...KINDS.cross,
-  says: "One text looks at the other. A row is one token of the text that looks; its weights say what of the other was mixed into it. What it gave to marks of begin and end, or to its own text, is left out.",
+  says: "One text looks at the other. A row is one token that looks; its weights say what of the other was mixed into it. What it gave to marks or to its own text is left out.",
   called: { rows: "looking", columns: "looked at" },
 };
 
