@@ -121,7 +121,7 @@ WHAT = {
     "spans-chinese": "Answers in Chinese texts (cmrc2018 dev, 1,002 questions trained on)",
     "choices": "Multiple choice among 4 (fairytaleqa), accuracy, test",
     "pairs-esim": "Question with its passage or another (squadshifts), ESIM, accuracy, test",
-    "pairs-cross": "The same by a cross-encoder",
+    "pairs-cross": "Question with its passage or another, read side by side, accuracy, test",
     "sentences": "Sentence with the answer (squadshifts), memory network of 3 hops, accuracy, test",
     "sentences-one-hop": "The same with one hop",
 }
