@@ -1,7 +1,7 @@
 """The engine: attention of any score and mask, exact, with gradients."""
 
 from regard.attention import testing
-from regard.attention.attend import attend, explain, weights
+from regard.attention.attend import attend, explain, weights, weights_seen
 from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.bound import BoundMask
 from regard.attention.cache import KeyValueCache
@@ -80,6 +80,7 @@ __all__ = [
     "testing",
     "transposed",
     "weights",
+    "weights_seen",
     "where",
     "window",
 ]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.attention.biases import PositionBias
 from regard.attention.mask import Mask
-from regard.attention.observing import announce, is_edited
+from regard.attention.observing import Seen, announce, is_edited
 from regard.attention.plan import Plan, make_plan, serve
 from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
@@ -204,6 +204,27 @@ def weights(
         return _matrix(request)
     with torch.autocast(kind, enabled=False):
         return _matrix(request)
+
+
+def weights_seen(seen: Seen) -> Float[Tensor, "*b N M"]:
+    """The weights of a call of ``attend`` that an observer saw; see :func:`weights`.
+
+    Example:
+        >>> from regard.attention import observe
+        >>> calls = []
+        >>> with observe(calls.append):
+        ...     _ = attend(torch.zeros(1, 4), torch.zeros(2, 4))
+        >>> weights_seen(calls[0])
+        tensor([[0.5000, 0.5000]])
+    """
+    return weights(
+        seen.query,
+        seen.key,
+        score=seen.score,
+        mask=seen.mask,
+        bias=seen.bias,
+        weighting=seen.weighting,
+    )
 
 
 def explain(

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import Seen, observe, weights
+from regard.attention import Seen, observe, weights_seen
 from regard.attention.observing import current_observer
 from regard.checks import check_at_least
 from regard.decoding.step import StateT, Step
@@ -114,12 +114,5 @@ class CoveragePenalty(Generic[StateT]):
 
 def _looked(seen: Seen, rows: int) -> Float[Tensor, "R S"]:
     """The weights of the one query of each row, over its heads averaged."""
-    found = weights(
-        seen.query,
-        seen.key,
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-    )
+    found = weights_seen(seen)
     return found.float().reshape(rows, -1, found.shape[-1]).mean(dim=1)

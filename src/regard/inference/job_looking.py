@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from regard.attention import Seen, observe, summarize_seen, weights
+from regard.attention import Seen, observe, summarize_seen, weights_seen
 from regard.errors import DataError, SettingError
 from regard.inference.labeller import Labeller
 from regard.inference.looking import picked
@@ -176,7 +174,7 @@ def _shown_label(labeller: Labeller, example: Any, encoded: Any, answer: Any, se
         measure = f"the more the odds of “{answer.label}” fall without it"
         importances = (Importance(method="leave one out", values=values),)
     if ("cross", 0) in seen:
-        values = tuple(_short(_weights(seen["cross", 0])[:, 0].mean(0).tolist()))
+        values = tuple(_short(weights_seen(seen["cross", 0])[0, :, 0].mean(0).tolist()))
         measure = "the more the query of the pooling looks at it"
     output = Text.of([answer.label], answer.label)
     said = Answer(labels=labels, values=values, measure=measure)
@@ -298,7 +296,7 @@ def _attention(
     longest = max(len(shown.text.tokens), len(shown.output.tokens))
     maps, packed, rows = [], [], {}
     for place, kept in chosen.items():
-        found = _weights(seen[place])
+        found = weights_seen(seen[place])[0]
         if place[0] == "cross" or longest <= _LONGEST_WITH_NUMBERS:
             maps += [_map(place, head, found[head].tolist()) for head in kept]
         elif kept:
@@ -315,17 +313,6 @@ def _attention(
 def _map(place: tuple[str, int], head: int, rows: list[list[float]]) -> AttentionMap:
     kind, layer = place
     return AttentionMap(kind=kind, layer=layer, head=head, rows=rows)  # type: ignore[arg-type]
-
-
-def _weights(seen: Seen) -> Float[Tensor, "H N M"]:
-    return weights(
-        seen.query,
-        seen.key,
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-    )[0]
 
 
 def _with_heads(seen: Seen) -> Seen:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, Summary, weights
+from regard.attention import Seen, Summary, weights_seen
 from regard.attention.summarizing import summarize_seen
 from regard.errors import SettingError
 from regard.text import Piece
@@ -104,14 +104,7 @@ def attention_summaries(seen: Mapping[tuple[str, int], Seen]) -> list[AttentionS
 
 def _map(kind: str, layer: int, seen: Seen) -> AttentionMap:
     """The weights of one sentence."""
-    rows = weights(
-        seen.query,
-        seen.key,
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-    )[0]
+    rows = weights_seen(seen)[0]
     return AttentionMap(kind, layer, rows.reshape(-1, *rows.shape[-2:]))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, weights
+from regard.attention import Seen, weights_seen
 from regard.inference.searching import END
 from regard.text import Piece
 from regard.viewer import Answer, AttentionMap, Example, Text, Token
@@ -114,14 +114,7 @@ def _maps(seen: Places, both: Beside, rows: Side, columns: Side) -> list[Attenti
 def _row(call: Seen, row: int) -> Float[Tensor, "H N M"]:
     """The weights of one of the rows of a call."""
     rows = call.query.shape[0]
-    found = weights(
-        call.query,
-        call.key,
-        score=call.score,
-        mask=call.mask,
-        bias=call.bias,
-        weighting=call.weighting,
-    )
+    found = weights_seen(call)
     return found[min(row, rows - 1)]
 
 
