@@ -25,6 +25,7 @@ KINDS = {
     "transformer learned": {"positions": "learned", "tie_embeddings": "none"},
     "transformer embeddings": {"values": "embeddings"},
     "transformer rotary": {"positions": "rotary", "num_heads": 2, "num_key_heads": 1},
+    "transformer additive": {"score": "additive"},
     "transformer relative": {"positions": "relative", "window": 2},
     "transformer t5": {"positions": "t5", "norm_kind": "rms", "activation": "swiglu"},
     "transformer alibi": {"positions": "alibi", "window": 1, "norm": "pre", "norm_kind": "rms"},

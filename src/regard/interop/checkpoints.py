@@ -393,6 +393,7 @@ def _describe_bart(model: Any, *, is_marian: bool) -> dict[str, Any]:
         "norm_kind": "layer",
         "positions": "learned",
         "num_key_heads": None,
+        "score": "scaled_dot",
         "window": None,
         "copy": False,
         "values": "states",

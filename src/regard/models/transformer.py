@@ -1,13 +1,26 @@
 """The encoder-decoder Transformer of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762."""
 
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention import KeyValueCache, Mask, PositionBias, alibi, at, lengths, window
+from regard.attention import (
+    Additive,
+    Dot,
+    KeyValueCache,
+    Mask,
+    PositionBias,
+    ScaledDot,
+    Score,
+    alibi,
+    at,
+    lengths,
+    window,
+)
 from regard.checks import check_at_least, check_divides, check_fraction
 from regard.errors import SettingError
 from regard.layers import (
@@ -30,6 +43,8 @@ from regard.layers.pointer import check_shared
 
 # The largest distance told apart by Shaw et al. (2018), section 4.1: k.
 MAX_DISTANCE = 16
+
+ScoreName = Literal["scaled_dot", "dot", "additive"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +70,8 @@ class TransformerConfig:
         positions: Added to the embeddings: ``sinusoidal`` as in the paper, or ``learned``. Known to
             self-attention alone: ``rotary`` (Su et al.), ``relative`` (Shaw et al.), ``t5`` (Raffel
             et al.), ``alibi`` (Press et al.). Or ``none``.
+        score: How a query and a key match: ``scaled_dot`` as in the paper; ``dot``, which grows
+            with the width of a head; or ``additive``, Bahdanau's ``w · tanh(q + k)``, w a head's.
         window: Restricted self-attention: tokens on each side, in the decoder before, that one
             sees besides itself; None is all. States reach further, a window a layer.
         max_length: Longest sequence, in tokens, that learned positions can take.
@@ -85,6 +102,7 @@ class TransformerConfig:
     positions: Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"] = (
         "sinusoidal"
     )
+    score: ScoreName = "scaled_dot"
     window: int | None = None
     max_length: int = 1024
     tie_embeddings: Literal["all", "target", "none"] = "all"
@@ -401,6 +419,7 @@ class DecoderLayer(nn.Module):
             num_key_heads=config.num_key_heads,
             key_value_dim=config.model_dim,
             head_dropout=config.head_dropout,
+            score=_score(config),
         )
         self.feed = FeedForward(config.model_dim, config.ffn_dim, activation=config.activation)
         self.attend_residual = _residual(config)
@@ -447,8 +466,18 @@ def _self_attention(config: TransformerConfig) -> MultiHeadAttention:
         config.model_dim,
         config.num_heads,
         num_key_heads=config.num_key_heads,
+        score=_score(config),
         rotary=RotaryPositions(head_dim) if config.positions == "rotary" else None,
     )
+
+
+def _score(config: TransformerConfig) -> Score:
+    """How the heads of a layer match; each layer's weights are its own."""
+    if config.score == "additive":
+        H, D = config.num_heads, config.model_dim // config.num_heads
+        bound = sqrt(6 / (D + 1))  # Xavier, from D hidden units to one score
+        return Additive(nn.Parameter(torch.empty(H, D).uniform_(-bound, bound)))
+    return Dot() if config.score == "dot" else ScaledDot()
 
 
 def _distances(config: TransformerConfig) -> ShawPositions | None:

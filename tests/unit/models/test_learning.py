@@ -24,6 +24,7 @@ KINDS = {
     "coverage, copying": ("rnn_seq2seq", RECURRENT | {"coverage": True, "copy": True}, True, 100),
     "convolutional": ("conv_seq2seq", CONVOLUTIONAL, True, 120),
     "batch norm": ("transformer", TRANSFORMER | {"norm_kind": "batch"}, True, 120),
+    "transformer additive": ("transformer", TRANSFORMER | {"score": "additive"}, True, 120),
     "transformer copying": ("transformer", TRANSFORMER | {"copy": True}, True, 120),
 }
 # Shape checks at every step would take longer than the steps.

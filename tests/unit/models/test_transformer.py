@@ -5,6 +5,7 @@ import torch
 
 from regard.attention import observe
 from regard.errors import SettingError, ShapeError
+from regard.layers import MultiHeadAttention
 from regard.models import Transformer, TransformerConfig
 
 B, S, T, V = 3, 5, 7, 23
@@ -33,6 +34,7 @@ OPTIONS = {
     "values": ({}, {"values": "embeddings"}),
     "num_key_heads": ({}, {"num_key_heads": 1}),
     "norm_kind": ({}, {"norm_kind": "rms"}),
+    "score": ({}, {"score": "additive"}),
     "window": ({}, {"window": 1}),
     "copy": ({}, {"copy": True}),
     "scale_embeddings": ({}, {"scale_embeddings": False}),
@@ -180,6 +182,31 @@ def test_one_head_of_keys_serves_all_queries():
     state = model.start(*batch()[:2])
     assert state.memory[0].key.shape == (B, 1, S, 4)
     assert state.past[0].key.shape == (B, 1, 0, 4)
+
+
+def test_a_dot_product_is_the_scaled_one_of_longer_queries():
+    model, scaled = build(score="dot").eval(), build().eval()
+    heads = [m for m in model.modules() if isinstance(m, MultiHeadAttention)]
+    assert len(heads) == 6
+    with torch.no_grad():
+        for layer in heads:
+            name = "query" if layer.query_key_value is None else "query_key_value"
+            asking = getattr(layer, name).weight[: SMALL["model_dim"]]
+            asking /= 2  # √D; the queries' rows come first
+    torch.testing.assert_close(model(*batch())[0], scaled(*batch())[0])
+
+
+def test_additive_scores_have_weights_of_their_own_in_every_layer():
+    model = build(score="additive").eval()
+    source, lengths, target = batch()
+    seen = []
+    with observe(seen.append):
+        states = model(source, lengths, target)[0]
+    weights = [each.score.w for each in seen]
+    assert len({id(w) for w in weights}) == len(weights) == 6
+    states.sum().backward()
+    assert all(w.shape == (3, 4) and w.grad.any() for w in weights)
+    assert count(model) == count(build()) + 6 * 12
 
 
 def test_relative_positions_alone_know_no_absolute_place():
