@@ -5,7 +5,7 @@ from regard.attention.attend import attend, explain, weights, weights_seen
 from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.bound import BoundMask
 from regard.attention.cache import KeyValueCache
-from regard.attention.exact import columns, rows
+from regard.attention.exact import columns, rows, rows_seen
 from regard.attention.expressions import parse_mask
 from regard.attention.grid import Cover
 from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace, StudentT
@@ -74,6 +74,7 @@ __all__ = [
     "relative",
     "rollout",
     "rows",
+    "rows_seen",
     "shaw",
     "summarize",
     "summarize_seen",

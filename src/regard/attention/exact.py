@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.attention.backends.blocks import Block, Job
 from regard.attention.biases import PositionBias
 from regard.attention.mask import Mask
+from regard.attention.observing import Seen
 from regard.attention.recomputing import Given, weights_of
 from regard.attention.request import Request
 from regard.attention.scores import ScaledDot, Score
@@ -65,6 +66,19 @@ def rows(
     ]
     empty = given.query.new_zeros(B, H, 0, M)
     return _shaped(request, torch.cat([empty, *found], dim=-2))
+
+
+def rows_seen(seen: Seen, places: Places) -> Float[Tensor, "*b P M"]:
+    """Rows of the weights of a call of ``attend`` that an observer saw; see :func:`rows`."""
+    return rows(
+        seen.query,
+        seen.key,
+        places,
+        score=seen.score,
+        mask=seen.mask,
+        bias=seen.bias,
+        weighting=seen.weighting,
+    )
 
 
 @without_autocast

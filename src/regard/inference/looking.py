@@ -339,15 +339,6 @@ def draw(shown: Example, *, layer: int | None = None, width: int = 80) -> Drawin
     )
 
 
-def strongest_links(look: Look) -> list[Link]:
-    """The source token that each output token looks at most; none where that is the end."""
-    rows = look.cross()[: len(look.output_pieces)]
-    if not len(rows):
-        return []
-    best = rows.argmax(-1).tolist()
-    return [(s, t) for t, s in enumerate(best) if s < len(look.source_pieces)]
-
-
 def looked_parts(predictor: Predictor, text: str, target: str | None) -> list[str]:
     """The parts of a text that are looked into one by one: each is translated at once."""
     text = normalize(text)

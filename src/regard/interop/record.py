@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention import Seen, Softmax
-from regard.attention.exact import rows
+from regard.attention.exact import rows_seen
 from regard.attention.summarizing import summarize
 from regard.attention.summary import Summary
 from regard.errors import SettingError, ShapeError
@@ -143,25 +143,13 @@ class Record:
         for place in places:
             for (first, gone), seen in calls:
                 if first <= place < first + seen.query.shape[-2]:
-                    row = _row(seen, place - first)
+                    row = rows_seen(seen, [place - first])
                     found.append(F.pad(row, (gone, total - gone - row.shape[-1])))
                     break
             else:
                 raise SettingError(f"queries must be places that were seen; got {place}.")
         picked = torch.cat(found, dim=-2)
         return picked[:, list(self.heads)] if picked.dim() > 3 else picked
-
-
-def _row(seen: Seen, place: int) -> Tensor:
-    return rows(
-        seen.query,
-        seen.key,
-        [place],
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-    )
 
 
 def _narrowed(seen: Seen, heads: tuple[int, ...]) -> Seen | None:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, explain, rows
+from regard.attention import Seen, explain, rows_seen
 from regard.attention.expressions import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
@@ -306,15 +306,7 @@ def tile(calls: _Calls, asked: Tile) -> Float[Tensor, "N M"]:
 
 
 def _rows(seen: Seen, queries: Sequence[int]) -> Float[Tensor, "H P M"]:
-    found = rows(
-        seen.query,
-        seen.key,
-        list(queries),
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-    )[0]
+    found = rows_seen(seen, queries)[0]
     return found.reshape(-1, *found.shape[-2:])  # a recurrent model's has no axis of heads
 
 

@@ -10,7 +10,6 @@ from regard.inference.looking import (
     example,
     gold_links,
     look_at,
-    strongest_links,
 )
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
@@ -93,12 +92,6 @@ def test_a_model_without_attention_cannot_be_drawn(look: Look) -> None:
     bare = Look(look.source, look.output, look.source_pieces, look.output_pieces, maps=[])
     with pytest.raises(SettingError, match="layer must be one with attention to the source"):
         draw(example(bare))
-
-
-def test_strongest_links_leave_out_what_looks_at_the_end(look: Look) -> None:
-    assert strongest_links(look) == [(0, 0), (1, 1), (3, 2)]
-    look.maps[0].weights[:, 1] = torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0])
-    assert strongest_links(look) == [(0, 0), (3, 2)]
 
 
 def test_looking_shows_the_model_s_own_translation(predictor: Predictor) -> None:
