@@ -184,9 +184,7 @@ def write_record(
         "name": name,
         "title": title,
         "script": f"python -m benchmarks.{name}",
-        "date": datetime.now(UTC).date().isoformat(),
-        "commit": _commit(),
-        "machine": dict(started_on or machine()),
+        **occasion(started_on),
         "versions": versions(*packages),
         "figures": [asdict(figure) for figure in figures],
         "details": dict(details),
@@ -197,6 +195,21 @@ def write_record(
     half_written.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
     half_written.replace(path)
     return path
+
+
+def occasion(started_on: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """When, at which commit and on which machine something is measured.
+
+    A record has it, and so has each of its parts where parts are measured on different days.
+
+    Args:
+        started_on: What ``machine()`` said before the first measurement. None asks now.
+    """
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": _commit(),
+        "machine": dict(started_on or machine()),
+    }
 
 
 def read_records(folder: Path = RECORDS) -> list[dict[str, Any]]:

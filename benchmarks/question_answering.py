@@ -166,7 +166,9 @@ def main() -> None:
         kept = work / f"{name}.json"
         if kept.exists() or (name == PRETRAINED and arguments.pretrained is None):
             continue
+        before = measuring.machine()
         part = trained_figures(name, work, arguments.pretrained)
+        part["measured"] = measuring.occasion(before)
         kept.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
     done = {
         name: json.loads((work / f"{name}.json").read_text("utf-8"))

@@ -212,7 +212,7 @@ def main() -> None:
         part = step_ratios() if name == STEPS else trained_figures(name, work)
         part = {
             "threads": arguments.threads,
-            "load_at_start": before["load_at_start"],
+            "measured": measuring.occasion(before),
             "part": part,
         }
         kept.write_text(json.dumps(part, ensure_ascii=False), "utf-8")
