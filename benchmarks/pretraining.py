@@ -1,14 +1,20 @@
-"""What pretraining brings: sst2 with few and with all examples, with new weights and pretrained.
+"""What pretraining brings: reviews with few and with all examples, pretrained and from scratch.
 
-    python -m benchmarks.pretraining --work FOLDER [--minutes 12] [--threads 1]
+    python -m benchmarks.pretraining --work FOLDER [SIDE ...] [--minutes 12] [--threads 1]
 
-A small encoder guesses masked words of ``gutenberg-books``, ``brown`` (its tokens joined as they
-are written), the passages of ``squadshifts`` and the texts of ``sst2`` without their labels: train
-parts only. Then the same encoder classifies sst2 with 100, 500, 2,000 and all examples, three seeds
-each, a fixed number of epochs: once from its weights, once from new ones, with the same tokenizer
-and settings. Accuracy is that on ``sst2``'s dev part, of the last weights. Beside it: naive Bayes.
+A small encoder guesses masked words, then the same encoder classifies, with a few hundred and with
+all examples, three seeds each, a fixed number of epochs: once from its weights, once from new ones,
+with the same tokenizer and settings. Accuracy is that of the last weights; beside it, naive Bayes.
+Sides:
 
-Each training leaves its run in ``--work``; run again, the script goes on.
+- ``sst2``: the words are those of ``gutenberg-books``, ``brown`` (its tokens joined as they are
+  written), the passages of ``squadshifts`` and the texts of ``sst2`` without their labels: train
+  parts only.
+- ``hotel``: those of the reviews of ``online-shopping-10cats`` and ``chnsenticorp-htl`` without
+  their labels: train parts only, and no review that stands in the hotels' dev or test part, as many
+  of the shops' do.
+
+Each training leaves its run in ``--work``, each side its figures; run again, the script goes on.
 """
 
 import argparse
@@ -16,6 +22,7 @@ import gzip
 import json
 import re
 import statistics
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +30,10 @@ import torch
 
 from benchmarks import measuring
 from benchmarks.measuring import Figure
-from regard.inference import Run
 from regard.inference.job_evaluation import evaluate_job
 from regard.tasks import recipe_from_table
 from regard.training import train
 
-SIZES = (100, 500, 2000, 6920)
 SEEDS = (1, 2, 3)
 WAYS = ("pretrained", "from scratch")
 MODEL: dict[str, Any] = {
@@ -41,8 +46,60 @@ MODEL: dict[str, Any] = {
     "norm": "pre",
     "positions": "rotary",
 }
-# So few examples are seen more often.
-EPOCHS = {100: 20, 500: 12, 2000: 6, 6920: 4}
+
+
+@dataclass(frozen=True)
+class Side:
+    """A corpus of reviews, and how they are read.
+
+    Attributes:
+        folder: Where it lies.
+        train: Its file to train on.
+        held_out: Its other files by the names of their splits.
+        columns: Of text and label.
+        epochs: How often examples are seen, by their number: so few are seen more often.
+        tokenizer: What the masked language model learns.
+        max_length: Most tokens of a review.
+        batch_tokens: Of classification.
+        title: What the README calls it.
+    """
+
+    folder: str
+    train: str
+    held_out: dict[str, str]
+    columns: dict[str, int]
+    epochs: dict[int, int]
+    tokenizer: dict[str, Any]
+    max_length: int
+    batch_tokens: int
+    title: str
+
+
+SIDES = {
+    "sst2": Side(
+        folder="sst2",
+        train="train.tsv",
+        held_out={"dev": "dev.tsv"},
+        columns={"text": 1, "label": 2},
+        epochs={100: 20, 500: 12, 2000: 6, 6920: 4},
+        tokenizer={"type": "bpe", "vocab_size": 8000},
+        max_length=80,
+        batch_tokens=1024,
+        title="sst2 dev accuracy with 100 / 500 / 2,000 / all examples, pretrained encoder",
+    ),
+    "hotel": Side(
+        folder="chnsenticorp-htl",
+        train="train.tsv.gz",
+        held_out={"dev": "dev.tsv", "test": "test.tsv"},
+        columns={"text": 2, "label": 1},
+        epochs={500: 8, 5965: 3},
+        tokenizer={"type": "characters", "min_count": 2},
+        max_length=256,
+        batch_tokens=2048,
+        title="chnsenticorp-htl accuracy, dev and test, with 500 / all examples, "
+        "pretrained encoder",
+    ),
+}
 
 
 def main() -> None:
@@ -50,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("sides", nargs="*", default=[*SIDES], help=f"of {', '.join(SIDES)}")
     parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
     parser.add_argument("--minutes", type=float, default=12, help="minutes of pretraining")
     parser.add_argument("--threads", type=int, default=1)
@@ -57,27 +115,46 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     before, work = measuring.machine(), given.work.resolve()
-    texts = write_texts(work / "pre_text", measuring.corpora())
-    table = pretraining_table(texts, given.minutes)
-    pretrained = train(recipe_from_table(table), work / "pre_en")
-    found: dict[str, Any] = {"pretraining": Run.open(work / "pre_en").summary}
-    for size in SIZES:
-        rows = measuring.corpora() / "sst2" / "train.tsv"
-        part = work / f"sst2-{size}.tsv"
-        part.write_text("".join(_spread(rows.read_text("utf-8").splitlines(True), size)), "utf-8")
+    for name in given.sides:
+        path = work / f"{name}.json"
+        if not path.exists():
+            found = measure(name, work / name, given.minutes)
+            found["measured"] = measuring.occasion(before)
+            path.write_text(json.dumps(found, indent=1), "utf-8")
+    done = {
+        name: json.loads((work / f"{name}.json").read_text("utf-8"))
+        for name in SIDES
+        if (work / f"{name}.json").exists()
+    }
+    if not given.dry:
+        write(done, before)
+
+
+def measure(name: str, work: Path, minutes: float) -> dict[str, Any]:
+    """Pretrain once, then classify with each number of examples, both ways."""
+    side, texts = SIDES[name], TEXTS[name](work / "text", measuring.corpora())
+    table = pretraining_table(texts, minutes, SIDES[name].tokenizer)
+    pretrained = train(recipe_from_table(table), work / "masked")
+    found: dict[str, Any] = {
+        "pretraining": pretrained.summary,
+        "pretraining recipe": pretraining_table([], minutes, SIDES[name].tokenizer),
+        "epochs": {str(size): count for size, count in side.epochs.items()},
+    }
+    rows = _lines(measuring.corpora() / side.folder / side.train)
+    for size in side.epochs:
+        part = work / f"{size}.tsv"
+        part.write_text("".join(_spread(rows, size)), "utf-8")
         found[str(size)] = {}
         for way in WAYS:
-            scores = [accuracy(work, part, size, way, seed) for seed in SEEDS]
+            scores = [accuracy(side, work, size, way, seed) for seed in SEEDS]
             found[str(size)][way] = scores
-            print(size, way, [round(score, 2) for score in scores], flush=True)
-        found[str(size)]["naive Bayes"] = naive_bayes(work, part, size)
-    del pretrained
-    if given.dry:
-        return
-    write(found, before, given.minutes)
+            print(name, size, way, scores, flush=True)
+        found[str(size)]["naive Bayes"] = [naive_bayes(side, work, size)]
+        print(name, size, found[str(size)]["naive Bayes"], flush=True)
+    return found
 
 
-def write_texts(folder: Path, corpora: Path) -> list[Path]:
+def english_texts(folder: Path, corpora: Path) -> list[Path]:
     """The text to pretrain on, one file a corpus; of sst2 last, whose end is validated on."""
     folder.mkdir(parents=True, exist_ok=True)
     made = {name: folder / f"{name}.txt" for name in ("squad", "gutenberg", "brown", "sst2")}
@@ -102,7 +179,39 @@ def write_texts(folder: Path, corpora: Path) -> list[Path]:
     return list(made.values())
 
 
-def pretraining_table(texts: list[Path], minutes: float) -> dict[str, Any]:
+def chinese_texts(folder: Path, corpora: Path) -> list[Path]:
+    """The reviews to pretrain on; of hotels last, whose end is validated on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    hotels = corpora / "chnsenticorp-htl"
+    held_out = {
+        _beginning(row.split("\t")[1])
+        for file in ("dev", "test")
+        for row in _lines(hotels / f"{file}.tsv")
+    }
+    made = []
+    for name, file, column in (
+        ("shops", corpora / "online-shopping-10cats" / "train.tsv.gz", 2),
+        ("hotels", hotels / "train.tsv.gz", 1),
+    ):
+        texts = (row.rstrip("\n").split("\t")[column] for row in _lines(file))
+        kept = [text for text in texts if _beginning(text) not in held_out]
+        path = folder / f"{name}.txt"
+        path.write_text("".join(" ".join(text.split()) + "\n" for text in kept), "utf-8")
+        made.append(path)
+    return made
+
+
+TEXTS = {"sst2": english_texts, "hotel": chinese_texts}
+
+
+def _beginning(text: str) -> str:
+    """What a review is known by, where copies differ in spaces or at their ends."""
+    return "".join(text.split())[:20]
+
+
+def pretraining_table(
+    texts: list[Path], minutes: float, tokenizer: dict[str, Any]
+) -> dict[str, Any]:
     """The recipe of the masked language model."""
     return {
         "task": "masked_language_modelling",
@@ -112,7 +221,7 @@ def pretraining_table(texts: list[Path], minutes: float) -> dict[str, Any]:
             "context": 128,
             "masking": "words",
         },
-        "tokenizer": {"type": "bpe", "vocab_size": 8000},
+        "tokenizer": dict(tokenizer),
         "model": dict(MODEL),
         "training": {
             "minutes": minutes,
@@ -130,23 +239,25 @@ def pretraining_table(texts: list[Path], minutes: float) -> dict[str, Any]:
     }
 
 
-def classifying_table(work: Path, part: Path, size: int, way: str, seed: int) -> dict[str, Any]:
+def classifying_table(side: Side, work: Path, size: int, way: str, seed: int) -> dict[str, Any]:
     """The recipe of one classifier; the two ways differ in the weights they begin with."""
-    beginning = {"pretrained": str(work / "pre_en")} if way == "pretrained" else {}
-    tokenizer = {"type": "bpe", "folder": str(work / "pre_en" / "tokenizer" / "text")}
+    beginning = {"pretrained": str(work / "masked")} if way == "pretrained" else {}
+    folder = str(work / "masked" / "tokenizer" / "text")
+    tokenizer = {"type": side.tokenizer["type"], "folder": folder}
     return {
         "task": "classification",
         "data": {
-            "train": [str(part)],
-            "valid": [str(measuring.corpora() / "sst2" / "dev.tsv")],
-            "max_length": 80,
+            "train": [str(work / f"{size}.tsv")],
+            "valid": [str(measuring.corpora() / side.folder / side.held_out["dev"])],
+            "max_length": side.max_length,
+            **side.columns,
         },
         "tokenizer": {} if beginning else tokenizer,
         "model": {**MODEL, "dropout": 0.2},
         "head": {"pooling": "mean", "dropout": 0.3},
         "training": {
-            "epochs": EPOCHS[size],
-            "batch_tokens": 1024,
+            "epochs": side.epochs[size],
+            "batch_tokens": side.batch_tokens,
             "learning_rate": 1e-3,
             "schedule": "linear",
             "warmup": 20,
@@ -161,47 +272,84 @@ def classifying_table(work: Path, part: Path, size: int, way: str, seed: int) ->
     }
 
 
-def accuracy(work: Path, part: Path, size: int, way: str, seed: int) -> float:
-    """On the dev part, after a fixed number of epochs."""
-    run = work / "sst2" / f"{size}-{way.replace(' ', '-')}-{seed}"
-    table = classifying_table(work, part, size, way, seed)
-    trained = train(recipe_from_table(table), run)
-    return float(trained.summary["validation"]["accuracy"])
+def accuracy(side: Side, work: Path, size: int, way: str, seed: int) -> dict[str, float]:
+    """On the parts held out, after a fixed number of epochs."""
+    labeller = _trained(side, work, size, way, seed)
+    found = {}
+    for split, file in side.held_out.items():
+        examples = _examples(labeller, side, file)
+        score = labeller.job.score(labeller.answers(examples), examples)
+        found[split] = float(score["accuracy"])
+    return found
 
 
-def naive_bayes(work: Path, part: Path, size: int) -> float:
+def naive_bayes(side: Side, work: Path, size: int) -> dict[str, float]:
     """Of the same examples, as ``regard evaluate`` puts it beside the model."""
-    run = work / "sst2" / f"{size}-pretrained-1"
-    trained = train(recipe_from_table(classifying_table(work, part, size, "pretrained", 1)), run)
-    job = trained.predictor.job
-    dev, known = job.read(job.recipe, "valid"), job.read(job.recipe, "train")
-    return float(evaluate_job(trained.predictor, dev, known).baselines["naive Bayes"]["accuracy"])
+    labeller = _trained(side, work, size, "pretrained", 1)
+    known = labeller.job.read(labeller.job.recipe, "train")
+    found = {}
+    for split, file in side.held_out.items():
+        report = evaluate_job(labeller, _examples(labeller, side, file), known)
+        found[split] = float(report.baselines["naive Bayes"]["accuracy"])
+    return found
 
 
-def write(found: dict[str, Any], started_on: dict[str, Any], minutes: float) -> None:
+def _trained(side: Side, work: Path, size: int, way: str, seed: int) -> Any:
+    run = work / "classifiers" / f"{size}-{way.replace(' ', '-')}-{seed}"
+    return train(recipe_from_table(classifying_table(side, work, size, way, seed)), run).predictor
+
+
+def _examples(labeller: Any, side: Side, file: str) -> Any:
+    recipe = labeller.job.recipe
+    path = str(measuring.corpora() / side.folder / file)
+    held_out = replace(recipe, data=replace(recipe.data, valid=(path,)))
+    return labeller.job.read(held_out, "valid")
+
+
+def write(done: dict[str, Any], started_on: dict[str, Any]) -> None:
     """The record: the means of the seeds."""
-    means = {size: {way: statistics.mean(found[str(size)][way]) for way in WAYS} for size in SIZES}
-    ends = [" / ".join(f"{means[size][way]:.1f}" for size in SIZES) for way in WAYS]
-    bayes = " / ".join(f"{found[str(size)]['naive Bayes']:.1f}" for size in SIZES)
-    summary = found["pretraining"]
-    figure = Figure(
-        what="sst2 dev accuracy with 100 / 500 / 2,000 / all examples, pretrained encoder",
-        ours=ends[0],
-        beside=f"the same from scratch: {ends[1]}; naive Bayes: {bayes}",
-        note=f"means of {len(SEEDS)} seeds; {summary['updates']:,} updates of masked words before, "
-        f"masked accuracy {summary['validation']['masked accuracy']:.1f} %",
-    )
+    figures = []
+    for name, found in done.items():
+        side = SIDES[name]
+        summary = found["pretraining"]
+        figures.append(
+            Figure(
+                what=side.title,
+                ours=_shown(side, found, WAYS[0]),
+                beside=f"the same from scratch: {_shown(side, found, WAYS[1])}; "
+                f"naive Bayes: {_shown(side, found, 'naive Bayes')}",
+                note=f"means of {len(SEEDS)} seeds; {summary['updates']:,} updates of masked "
+                f"words before, masked accuracy "
+                f"{summary['validation']['masked accuracy']:.1f} %",
+            )
+        )
     measuring.write_record(
         "pretraining",
         title="Masked language modelling, and what it brings to classification",
-        figures=[figure],
-        details={
-            **found,
-            "pretraining recipe": pretraining_table([], minutes),
-            "epochs": {str(size): count for size, count in EPOCHS.items()},
-        },
+        figures=figures,
+        details={**done, "not measured": [name for name in SIDES if name not in done]},
         started_on=started_on,
     )
+
+
+def _shown(side: Side, found: dict[str, Any], of: str) -> str:
+    """The means of each held-out part, by the number of examples."""
+    parts = []
+    for split in side.held_out:
+        every = [found[str(size)][of] for size in side.epochs]
+        means = [statistics.mean(one[split] for one in each) for each in every]
+        parts.append(" / ".join(f"{mean:.1f}" for mean in means))
+    return " and ".join(parts)
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, gzipped or not, with their ends."""
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8") as file
+    ):
+        return list(file)
 
 
 def _spread(rows: list[str], size: int) -> list[str]:
