@@ -38,6 +38,8 @@ class SentencesData:
         test: The same, for ``evaluate``.
         min_count: How often a word must occur to get an id; words are read in lower case.
         max_words: Most words of a sentence; what is beyond is cut off.
+        oov_buckets: Ids that all other words share by their spelling, so that a name that stands in
+            question and text is seen to be the same; 0 gives them one id.
         on_bad_line: Whether a question that cannot be used is an ``error``, or is left out.
     """
 
@@ -46,11 +48,13 @@ class SentencesData:
     test: tuple[str, ...] | str = ()
     min_count: int = 2
     max_words: int = 60
+    oov_buckets: int = 1000
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
         check_at_least("min_count", self.min_count, 1)
         check_at_least("max_words", self.max_words, 1)
+        check_at_least("oov_buckets", self.oov_buckets, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +154,17 @@ class SentenceSelection:
         """The job with the words of the training questions and texts."""
         texts = [*dict.fromkeys(e.context for e in examples), *(e.text for e in examples)]
         words = (word.text for text in texts for word in words_of(text))
-        return cls(recipe, Vocabulary.learn(words, min_count=recipe.data.min_count))
+        data = recipe.data
+        return cls(
+            recipe,
+            Vocabulary.learn(words, min_count=data.min_count, buckets=data.oov_buckets),
+        )
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "SentenceSelection":
         """The job with what ``save`` wrote."""
-        return cls(recipe, Vocabulary(read_table(folder, _FILE)["words"]))
+        words = read_table(folder, _FILE)["words"]
+        return cls(recipe, Vocabulary(words, buckets=recipe.data.oov_buckets))
 
     def save(self, folder: Path) -> None:
         """Write the words."""
@@ -167,7 +176,7 @@ class SentenceSelection:
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        return [f"{len(self.words):,} words, {self.recipe.model.num_hops} hops"]
+        return [f"{len(self.words.units):,} words, {self.recipe.model.num_hops} hops"]
 
     def encode(
         self,

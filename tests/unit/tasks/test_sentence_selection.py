@@ -68,6 +68,18 @@ def test_a_memory_network_learns_them_and_padding_changes_nothing(num_hops):
         assert alone.probability == pytest.approx(answer.probability, abs=1e-4)
 
 
+def test_a_name_that_training_has_not_is_the_same_in_question_and_text(tmp_path):
+    job = job_of()
+    (one,) = job.encode([question("Where is Zork?", "Zork is here. Zark is not.", "here")])
+    assert one.question[2] in one.sentences[0]
+    assert one.question[2] not in one.sentences[1]
+    assert max(one.question) < len(job.words)
+    job.save(tmp_path)
+    again = SentenceSelection.load(job.recipe, tmp_path)
+    assert again.words.ids(["zork"]) == [one.question[2]]
+    assert len(again.words) == len(job.words)
+
+
 def test_baselines_and_tables():
     job = job_of()
     found = job.baselines([], QUESTIONS)
