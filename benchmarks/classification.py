@@ -3,8 +3,8 @@
 python -m benchmarks.classification --work FOLDER [--only sst2 hotel shopping heads curves]
 
 Trained by the shipped recipes for the epochs they say; the last weights are measured, so nothing is
-chosen by the development set. A run that is finished is not trained again. With ``--only``, the
-record names the parts that are not in it.
+chosen by the development set. A run that is finished is not trained again, and a part that is has a
+file of its figures in the work folder; the record names the parts that have none.
 """
 
 import argparse
@@ -353,7 +353,14 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     before = measuring.machine()
     bench = Bench(arguments.work, measuring.corpora().resolve())
-    details = {name: PARTS[name](bench) for name in arguments.only or PARTS}
+    details: dict[str, Any] = {}
+    for name in PARTS:
+        path = arguments.work / f"{name}.json"
+        if name in (arguments.only or PARTS) and not path.exists():
+            found = {**PARTS[name](bench), "measured": measuring.occasion(before)}
+            path.write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+        if path.exists():
+            details[name] = json.loads(path.read_text("utf-8"))
     if arguments.dry:
         return
     details["not measured"] = [name for name in PARTS if name not in details]
