@@ -3,16 +3,16 @@
     python -m benchmarks.pretraining --work FOLDER [SIDE ...] [--minutes 12] [--threads 1]
 
 A small encoder guesses masked words, then the same encoder classifies, with a few hundred and with
-all examples, three seeds each, a fixed number of epochs: once from its weights, once from new ones,
-with the same tokenizer and settings. Accuracy is that of the last weights; beside it, naive Bayes.
+all examples, a fixed number of epochs: once from its weights, once from new ones, with the same
+tokenizer and settings. Accuracy is that of the last weights; beside it, naive Bayes.
 Sides:
 
 - ``sst2``: the words are those of ``gutenberg-books``, ``brown`` (its tokens joined as they are
   written), the passages of ``squadshifts`` and the texts of ``sst2`` without their labels: train
   parts only.
-- ``hotel``: those of the reviews of ``online-shopping-10cats`` and ``chnsenticorp-htl`` without
-  their labels: train parts only, and no review that stands in the hotels' dev or test part, as many
-  of the shops' do.
+- ``hotel`` and ``shopping``: those of the reviews of ``online-shopping-10cats`` and
+  ``chnsenticorp-htl`` without their labels: train parts only, and no review that stands in the
+  hotels' dev or test part, as many of the shops' do.
 
 Each training leaves its run in ``--work``, each side its figures; run again, the script goes on.
 """
@@ -34,7 +34,6 @@ from regard.inference.job_evaluation import evaluate_job
 from regard.tasks import recipe_from_table
 from regard.training import train
 
-SEEDS = (1, 2, 3)
 WAYS = ("pretrained", "from scratch")
 MODEL: dict[str, Any] = {
     "type": "transformer",
@@ -53,52 +52,74 @@ class Side:
     """A corpus of reviews, and how they are read.
 
     Attributes:
+        language: Whose masked words it begins with: a name in ``LANGUAGES``.
         folder: Where it lies.
         train: Its file to train on.
         held_out: Its other files by the names of their splits.
         columns: Of text and label.
         epochs: How often examples are seen, by their number: so few are seen more often.
-        tokenizer: What the masked language model learns.
         max_length: Most tokens of a review.
         batch_tokens: Of classification.
+        seeds: Of classification.
         title: What the README calls it.
     """
 
+    language: str
     folder: str
     train: str
     held_out: dict[str, str]
     columns: dict[str, int]
     epochs: dict[int, int]
-    tokenizer: dict[str, Any]
     max_length: int
     batch_tokens: int
+    seeds: tuple[int, ...]
     title: str
 
 
 SIDES = {
     "sst2": Side(
+        language="english",
         folder="sst2",
         train="train.tsv",
         held_out={"dev": "dev.tsv"},
         columns={"text": 1, "label": 2},
         epochs={100: 20, 500: 12, 2000: 6, 6920: 4},
-        tokenizer={"type": "bpe", "vocab_size": 8000},
         max_length=80,
         batch_tokens=1024,
+        seeds=(1, 2, 3),
         title="sst2 dev accuracy with 100 / 500 / 2,000 / all examples, pretrained encoder",
     ),
     "hotel": Side(
+        language="chinese",
         folder="chnsenticorp-htl",
         train="train.tsv.gz",
         held_out={"dev": "dev.tsv", "test": "test.tsv"},
         columns={"text": 2, "label": 1},
         epochs={500: 8, 5965: 3},
-        tokenizer={"type": "characters", "min_count": 2},
         max_length=256,
         batch_tokens=2048,
+        seeds=(1, 2, 3),
         title="chnsenticorp-htl accuracy, dev and test, with 500 / all examples, "
         "pretrained encoder",
     ),
+    "shopping": Side(
+        language="chinese",
+        folder="online-shopping-10cats",
+        train="train.tsv.gz",
+        held_out={"dev": "dev.tsv", "test": "test.tsv.gz"},
+        columns={"text": 3, "label": 1},
+        epochs={2000: 4, 53720: 2},
+        max_length=256,
+        batch_tokens=4096,
+        seeds=(1,),
+        title="online-shopping-10cats polarity, dev and test, with 2,000 / all examples, "
+        "pretrained encoder",
+    ),
+}
+# What each language's masked words are counted in.
+TOKENIZERS: dict[str, dict[str, Any]] = {
+    "english": {"type": "bpe", "vocab_size": 8000},
+    "chinese": {"type": "characters", "min_count": 2},
 }
 
 
@@ -118,7 +139,7 @@ def main() -> None:
     for name in given.sides:
         path = work / f"{name}.json"
         if not path.exists():
-            found = measure(name, work / name, given.minutes)
+            found = measure(name, work, given.minutes)
             found["measured"] = measuring.occasion(before)
             path.write_text(json.dumps(found, indent=1), "utf-8")
     done = {
@@ -132,12 +153,14 @@ def main() -> None:
 
 def measure(name: str, work: Path, minutes: float) -> dict[str, Any]:
     """Pretrain once, then classify with each number of examples, both ways."""
-    side, texts = SIDES[name], TEXTS[name](work / "text", measuring.corpora())
-    table = pretraining_table(texts, minutes, SIDES[name].tokenizer)
-    pretrained = train(recipe_from_table(table), work / "masked")
+    side, masked = SIDES[name], work / SIDES[name].language
+    texts = LANGUAGES[side.language](masked / "text", measuring.corpora())
+    pretrained = train(recipe_from_table(pretraining_table(texts, minutes, side)), masked / "run")
+    work = work / name
+    work.mkdir(exist_ok=True)
     found: dict[str, Any] = {
         "pretraining": pretrained.summary,
-        "pretraining recipe": pretraining_table([], minutes, SIDES[name].tokenizer),
+        "pretraining recipe": pretraining_table([], minutes, side),
         "epochs": {str(size): count for size, count in side.epochs.items()},
     }
     rows = _lines(measuring.corpora() / side.folder / side.train)
@@ -146,7 +169,7 @@ def measure(name: str, work: Path, minutes: float) -> dict[str, Any]:
         part.write_text("".join(_spread(rows, size)), "utf-8")
         found[str(size)] = {}
         for way in WAYS:
-            scores = [accuracy(side, work, size, way, seed) for seed in SEEDS]
+            scores = [accuracy(side, work, size, way, seed) for seed in side.seeds]
             found[str(size)][way] = scores
             print(name, size, way, scores, flush=True)
         found[str(size)]["naive Bayes"] = [naive_bayes(side, work, size)]
@@ -201,7 +224,7 @@ def chinese_texts(folder: Path, corpora: Path) -> list[Path]:
     return made
 
 
-TEXTS = {"sst2": english_texts, "hotel": chinese_texts}
+LANGUAGES = {"english": english_texts, "chinese": chinese_texts}
 
 
 def _beginning(text: str) -> str:
@@ -209,9 +232,7 @@ def _beginning(text: str) -> str:
     return "".join(text.split())[:20]
 
 
-def pretraining_table(
-    texts: list[Path], minutes: float, tokenizer: dict[str, Any]
-) -> dict[str, Any]:
+def pretraining_table(texts: list[Path], minutes: float, side: Side) -> dict[str, Any]:
     """The recipe of the masked language model."""
     return {
         "task": "masked_language_modelling",
@@ -221,7 +242,7 @@ def pretraining_table(
             "context": 128,
             "masking": "words",
         },
-        "tokenizer": dict(tokenizer),
+        "tokenizer": dict(TOKENIZERS[side.language]),
         "model": dict(MODEL),
         "training": {
             "minutes": minutes,
@@ -241,9 +262,12 @@ def pretraining_table(
 
 def classifying_table(side: Side, work: Path, size: int, way: str, seed: int) -> dict[str, Any]:
     """The recipe of one classifier; the two ways differ in the weights they begin with."""
-    beginning = {"pretrained": str(work / "masked")} if way == "pretrained" else {}
-    folder = str(work / "masked" / "tokenizer" / "text")
-    tokenizer = {"type": side.tokenizer["type"], "folder": folder}
+    masked = work.parent / side.language / "run"
+    beginning = {"pretrained": str(masked)} if way == "pretrained" else {}
+    tokenizer = {
+        "type": TOKENIZERS[side.language]["type"],
+        "folder": str(masked / "tokenizer" / "text"),
+    }
     return {
         "task": "classification",
         "data": {
@@ -318,7 +342,7 @@ def write(done: dict[str, Any], started_on: dict[str, Any]) -> None:
                 ours=_shown(side, found, WAYS[0]),
                 beside=f"the same from scratch: {_shown(side, found, WAYS[1])}; "
                 f"naive Bayes: {_shown(side, found, 'naive Bayes')}",
-                note=f"means of {len(SEEDS)} seeds; {summary['updates']:,} updates of masked "
+                note=f"seeds: {len(side.seeds)}; {summary['updates']:,} updates of masked "
                 f"words before, masked accuracy "
                 f"{summary['validation']['masked accuracy']:.1f} %",
             )
