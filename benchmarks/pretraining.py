@@ -22,6 +22,7 @@ import gzip
 import json
 import re
 import statistics
+import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ import torch
 
 from benchmarks import measuring
 from benchmarks.measuring import Figure
+from regard.cli.recipes import packaged_recipe
 from regard.inference.job_evaluation import evaluate_job
 from regard.tasks import recipe_from_table
 from regard.training import train
@@ -261,7 +263,8 @@ def pretraining_table(texts: list[Path], minutes: float, side: Side) -> dict[str
 
 
 def classifying_table(side: Side, work: Path, size: int, way: str, seed: int) -> dict[str, Any]:
-    """The recipe of one classifier; the two ways differ in the weights they begin with."""
+    """The shipped recipe with these examples; the ways differ in the weights they begin with."""
+    shipped = tomllib.loads(packaged_recipe("classification-pretrained").read_text("utf-8"))
     masked = work.parent / side.language / "run"
     beginning = {"pretrained": str(masked)} if way == "pretrained" else {}
     tokenizer = {
@@ -277,19 +280,13 @@ def classifying_table(side: Side, work: Path, size: int, way: str, seed: int) ->
             **side.columns,
         },
         "tokenizer": {} if beginning else tokenizer,
-        "model": {**MODEL, "dropout": 0.2},
-        "head": {"pooling": "mean", "dropout": 0.3},
+        "model": {**MODEL, **shipped["model"]},
+        "head": shipped["head"],
         "training": {
+            **shipped["training"],
             "epochs": side.epochs[size],
             "batch_tokens": side.batch_tokens,
-            "learning_rate": 1e-3,
-            "schedule": "linear",
-            "warmup": 20,
-            "weight_decay": 0.05,
-            "clip_norm": 1.0,
-            "label_smoothing": 0.1,
             "validate_every": 100_000,
-            "keep": 1,
             "seed": seed,
             **beginning,
         },
