@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from regard.checks import check_positive
 from regard.choices import choose
+from regard.errors import SettingError
 from regard.layers.embedding import TokenEmbedding
 from regard.layers.recurrent import RecurrentEncoder
 
@@ -17,6 +18,15 @@ PartsName = Literal["none", "bag", "convolution", "lstm"]
 
 # How many parts a filter sees.
 FILTER_WIDTHS = (2, 3, 4, 5)
+
+
+def check_given(parts: Tensor | None, kind: str) -> None:
+    """Raise SettingError unless parts are given where words are read from them, and only there."""
+    if (parts is None) != (kind == "none"):
+        raise SettingError(
+            "parts must be given where model.parts is set, and there alone; got "
+            f"{'none' if parts is None else 'some'} with model.parts = {kind!r}."
+        )
 
 
 class Bag(nn.Module):

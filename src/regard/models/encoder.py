@@ -16,6 +16,7 @@ from regard.checks import check_at_least, check_divides, check_fraction, check_p
 from regard.layers import Dropout, LearnedPositions, Packing, RotaryPositions, TokenEmbedding
 from regard.layers.block import SelfAttentionBlock
 from regard.layers.norms import NORMS
+from regard.layers.parts import PartsEmbedding, PartsName, check_given
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +38,8 @@ class EncoderConfig:
         positions: ``learned`` as in the paper, or ``rotary``, which have no limit.
         max_length: Longest text, in tokens, that learned positions can take.
         num_segments: How many texts side by side can be told apart; 0 is not to.
+        parts: What is added to a word's embedding: ``none``, or what is read from its parts by
+            ``bag``, ``convolution`` or ``lstm``.
     """
 
     model_dim: int = 256
@@ -52,6 +55,7 @@ class EncoderConfig:
     positions: Literal["learned", "rotary"] = "learned"
     max_length: int = 512
     num_segments: int = 2
+    parts: PartsName = "none"
 
     def __post_init__(self) -> None:
         check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
@@ -66,12 +70,13 @@ class EncoderConfig:
 class Encoder(nn.Module):
     """A state for each token that has seen all the others.
 
-    Embeddings of token, place and segment are added and normed; each layer is self-attention and
-    feed-forward.
+    Embeddings of token, parts, place and segment are added and normed; each layer is self-attention
+    and feed-forward.
 
     Args:
         config: Sizes and options.
         vocab_size: Number of token ids, V.
+        parts_vocab: Number of part ids, where words are read from their parts.
         pad_id: The id of padding.
 
     Example:
@@ -80,12 +85,17 @@ class Encoder(nn.Module):
         torch.Size([2, 5, 8])
     """
 
-    def __init__(self, config: EncoderConfig, *, vocab_size: int, pad_id: int = 0) -> None:
+    def __init__(
+        self, config: EncoderConfig, *, vocab_size: int, parts_vocab: int = 0, pad_id: int = 0
+    ) -> None:
         super().__init__()
         self.config = config
         self.output_dim = width = config.model_dim
         self.max_length = config.max_length if config.positions == "learned" else None
         self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
+        self.parts: PartsEmbedding | None = None
+        if config.parts != "none":
+            self.parts = PartsEmbedding(config.parts, vocab_size=parts_vocab, output_dim=width)
         self.positions = (
             LearnedPositions(width, max_length=config.max_length)
             if config.positions == "learned"
@@ -131,6 +141,7 @@ class Encoder(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
         *,
         segments: Int[Tensor, "B N"] | None = None,
+        parts: Int[Tensor, "B N L"] | None = None,
     ) -> Float[Tensor, "B N C"]:
         """The states; those of padding mean nothing.
 
@@ -138,11 +149,16 @@ class Encoder(nn.Module):
             ids: Token ids, padded on the right.
             lengths: How many of them are real; None is all.
             segments: Which text each belongs to, from 0; None is all to the first.
+            parts: Ids of each word's parts, padded with 0.
 
         Raises:
             ShapeError: A text is longer than learned positions go.
+            SettingError: Parts are missing where words are read from them, or not wanted.
         """
+        check_given(parts, self.config.parts)
         states = self.embedding(ids)
+        if parts is not None and self.parts is not None:
+            states = states + self.parts(parts)
         if self.positions is not None:
             states = self.positions(states)
         if self.segments is not None:

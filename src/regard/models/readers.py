@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.checks import check_at_least, check_fraction
 from regard.errors import SettingError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
-from regard.layers.parts import PartsEmbedding, PartsName
+from regard.layers.parts import PartsEmbedding, PartsName, check_given
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,11 +128,7 @@ class BagReader(nn.Module):
         Raises:
             SettingError: Parts are missing where words are read from them, or not wanted.
         """
-        if (parts is None) != (self.parts is None):
-            raise SettingError(
-                "parts must be given where model.parts is set, and there alone; got "
-                f"{'none' if parts is None else 'some'} with model.parts = {self.config.parts!r}."
-            )
+        check_given(parts, self.config.parts)
         states = self.embedding(ids)
         if parts is not None and self.parts is not None:
             states = torch.cat([states, self.parts(parts)], dim=-1)

@@ -14,13 +14,20 @@ SIZES = {
     "transformer": {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17},
 }
 KINDS = [(name, "none") for name in sorted(SIZES)]
-KINDS += [("bag", "bag"), ("convolutional", "lstm"), ("recurrent", "convolution")]
+KINDS += [
+    ("bag", "bag"),
+    ("convolutional", "lstm"),
+    ("recurrent", "convolution"),
+    ("transformer", "bag"),
+]
 every_kind = pytest.mark.parametrize(("name", "parts"), KINDS)
 
 
 def reader(name, parts):
     config, made = READERS[name]
-    more = {} if parts == "none" else {"parts": parts, "parts_dim": 4}
+    more = {} if parts == "none" else {"parts": parts}
+    if more and name != "transformer":  # which adds them to a word, and does not put them beside it
+        more["parts_dim"] = 4
     vocab = {} if parts == "none" else {"parts_vocab": PARTS}
     built = made(config(**SIZES[name], **more), vocab_size=VOCAB, **vocab)
     for parameter in built.parameters():
@@ -55,7 +62,7 @@ def test_padding_changes_nothing_of_words_and_of_their_parts(name, parts):
 def test_every_parameter_learns(name, parts):
     made, (ids, lengths, more) = reader(name, parts).train(), batch(parts)
     if name == "transformer":
-        more = {"segments": torch.arange(N).remainder(2).expand(B, N)}
+        more["segments"] = torch.arange(N).remainder(2).expand(B, N)
     made(ids, lengths, **more).square().sum().backward()
     assert [n for n, p in made.named_parameters() if p.grad is None or not p.grad.any()] == []
 
