@@ -129,7 +129,7 @@ class SlidingWindow:
         _, weights = _weighed(context)
         asked = {word.text for word in words_of(question) if not word.is_mark}
         there = {word.text for word in words_of(sentence)}
-        return sum((weights.get(word, 0.0) for word in asked & there), start=0.0)
+        return math.fsum(weights.get(word, 0.0) for word in asked & there)
 
     def _nearest(
         self, context: str, words: Sequence[Word], weights: Mapping[str, float], asked: set[str]
@@ -139,7 +139,7 @@ class SlidingWindow:
         for start, end in sentences_of(context):
             sentence = [word for word in words if start <= word.start < end]
             if self._candidates(sentence, asked):
-                shared = sum(weights[text] for text in {w.text for w in sentence} & asked)
+                shared = math.fsum(weights[text] for text in {w.text for w in sentence} & asked)
                 found.setdefault(shared, []).append(sentence)
         return found[max(found)]
 

@@ -44,8 +44,9 @@ class WordOverlap:
 
     def _share(self, first: str, second: str) -> float:
         words, there = set(answer_words(first)), set(answer_words(second))
-        total = sum(self._rarity.get(word, self._rarest) for word in words)
-        shared = sum(self._rarity.get(word, self._rarest) for word in words & there)
+        # A set's order is another in every process, and with it the last digit of a plain sum.
+        total = math.fsum(self._rarity.get(word, self._rarest) for word in words)
+        shared = math.fsum(self._rarity.get(word, self._rarest) for word in words & there)
         return shared / total if total else 0.0
 
 
