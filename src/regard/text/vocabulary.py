@@ -49,4 +49,4 @@ class Vocabulary:
         """Where ``hash`` would give another id in every process, a checksum does not."""
         if not self.buckets:
             return UNK_ID
-        return len(self.units) + _SPECIAL + zlib.crc32(unit.encode()) % self.buckets
+        return len(self.units) + _SPECIAL + zlib.crc32(unit.encode(errors="replace")) % self.buckets

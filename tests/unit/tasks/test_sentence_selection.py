@@ -74,6 +74,7 @@ def test_a_name_that_training_has_not_is_the_same_in_question_and_text(tmp_path)
     assert one.question[2] in one.sentences[0]
     assert one.question[2] not in one.sentences[1]
     assert max(one.question) < len(job.words)
+    assert job.words.ids(["half of a pair \ud800"])[0] < len(job.words)
     job.save(tmp_path)
     again = SentenceSelection.load(job.recipe, tmp_path)
     assert again.words.ids(["zork"]) == [one.question[2]]
