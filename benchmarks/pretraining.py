@@ -23,19 +23,23 @@ import json
 import re
 import statistics
 import tomllib
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from benchmarks import measuring
+from benchmarks.classification import CORPORA, Bench
 from benchmarks.measuring import Figure
 from regard.cli.recipes import packaged_recipe
-from regard.inference.job_evaluation import evaluate_job
 from regard.tasks import recipe_from_table
+from regard.tasks.classification import LabelledText
+from regard.tasks.naive_bayes import NaiveBayes
 from regard.training import train
 
+T = TypeVar("T")
 WAYS = ("pretrained", "from scratch")
 MODEL: dict[str, Any] = {
     "type": "transformer",
@@ -51,14 +55,10 @@ MODEL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Side:
-    """A corpus of reviews, and how they are read.
+    """How a corpus of ``classification`` is read by an encoder.
 
     Attributes:
         language: Whose masked words it begins with: a name in ``LANGUAGES``.
-        folder: Where it lies.
-        train: Its file to train on.
-        held_out: Its other files by the names of their splits.
-        columns: Of text and label.
         epochs: How often examples are seen, by their number: so few are seen more often.
         max_length: Most tokens of a review.
         batch_tokens: Of classification.
@@ -67,10 +67,6 @@ class Side:
     """
 
     language: str
-    folder: str
-    train: str
-    held_out: dict[str, str]
-    columns: dict[str, int]
     epochs: dict[int, int]
     max_length: int
     batch_tokens: int
@@ -81,10 +77,6 @@ class Side:
 SIDES = {
     "sst2": Side(
         language="english",
-        folder="sst2",
-        train="train.tsv",
-        held_out={"dev": "dev.tsv"},
-        columns={"text": 1, "label": 2},
         epochs={100: 20, 500: 12, 2000: 6, 6920: 4},
         max_length=80,
         batch_tokens=1024,
@@ -93,10 +85,6 @@ SIDES = {
     ),
     "hotel": Side(
         language="chinese",
-        folder="chnsenticorp-htl",
-        train="train.tsv.gz",
-        held_out={"dev": "dev.tsv", "test": "test.tsv"},
-        columns={"text": 2, "label": 1},
         epochs={500: 8, 5965: 3},
         max_length=256,
         batch_tokens=2048,
@@ -106,10 +94,6 @@ SIDES = {
     ),
     "shopping": Side(
         language="chinese",
-        folder="online-shopping-10cats",
-        train="train.tsv.gz",
-        held_out={"dev": "dev.tsv", "test": "test.tsv.gz"},
-        columns={"text": 3, "label": 1},
         epochs={2000: 4, 53720: 2},
         max_length=256,
         batch_tokens=4096,
@@ -156,32 +140,32 @@ def main() -> None:
 def measure(name: str, work: Path, minutes: float) -> dict[str, Any]:
     """Pretrain once, then classify with each number of examples, both ways."""
     side, masked = SIDES[name], work / SIDES[name].language
-    texts = LANGUAGES[side.language](masked / "text", measuring.corpora())
+    bench = Bench(work / name, measuring.corpora())
+    texts = LANGUAGES[side.language](masked / "text", bench)
     pretrained = train(recipe_from_table(pretraining_table(texts, minutes, side)), masked / "run")
-    work = work / name
-    work.mkdir(exist_ok=True)
     found: dict[str, Any] = {
         "pretraining": pretrained.summary,
         "pretraining recipe": pretraining_table([], minutes, side),
         "epochs": {str(size): count for size, count in side.epochs.items()},
     }
-    rows = _lines(measuring.corpora() / side.folder / side.train)
+    every = bench.examples(name, "train")
     for size in side.epochs:
-        part = work / f"{size}.tsv"
-        part.write_text("".join(_spread(rows, size)), "utf-8")
+        known = _spread(every, size)
+        write_examples(bench.work / f"{size}.jsonl", known)
         found[str(size)] = {}
         for way in WAYS:
-            scores = [accuracy(side, work, size, way, seed) for seed in side.seeds]
+            scores = [accuracy(bench, name, size, way, seed) for seed in side.seeds]
             found[str(size)][way] = scores
             print(name, size, way, scores, flush=True)
-        found[str(size)]["naive Bayes"] = [naive_bayes(side, work, size)]
+        found[str(size)]["naive Bayes"] = [naive_bayes(bench, name, known)]
         print(name, size, found[str(size)]["naive Bayes"], flush=True)
     return found
 
 
-def english_texts(folder: Path, corpora: Path) -> list[Path]:
+def english_texts(folder: Path, bench: Bench) -> list[Path]:
     """The text to pretrain on, one file a corpus; of sst2 last, whose end is validated on."""
     folder.mkdir(parents=True, exist_ok=True)
+    corpora = bench.data
     made = {name: folder / f"{name}.txt" for name in ("squad", "gutenberg", "brown", "sst2")}
     with gzip.open(corpora / "gutenberg-books" / "train.txt.gz", "rt") as file:
         made["gutenberg"].write_text(file.read(), "utf-8")
@@ -204,25 +188,19 @@ def english_texts(folder: Path, corpora: Path) -> list[Path]:
     return list(made.values())
 
 
-def chinese_texts(folder: Path, corpora: Path) -> list[Path]:
+def chinese_texts(folder: Path, bench: Bench) -> list[Path]:
     """The reviews to pretrain on; of hotels last, whose end is validated on."""
     folder.mkdir(parents=True, exist_ok=True)
-    hotels = corpora / "chnsenticorp-htl"
     held_out = {
-        _beginning(row.split("\t")[1])
-        for file in ("dev", "test")
-        for row in _lines(hotels / f"{file}.tsv")
+        _beginning(each.text)
+        for split in ("dev", "test")
+        for each in bench.examples("hotel", split)
     }
-    made = []
-    for name, file, column in (
-        ("shops", corpora / "online-shopping-10cats" / "train.tsv.gz", 2),
-        ("hotels", hotels / "train.tsv.gz", 1),
-    ):
-        texts = (row.rstrip("\n").split("\t")[column] for row in _lines(file))
+    made = [folder / f"{name}.txt" for name in ("shopping", "hotel")]
+    for path in made:
+        texts = (each.text for each in bench.examples(path.stem, "train"))
         kept = [text for text in texts if _beginning(text) not in held_out]
-        path = folder / f"{name}.txt"
-        path.write_text("".join(" ".join(text.split()) + "\n" for text in kept), "utf-8")
-        made.append(path)
+        path.write_text("".join(text + "\n" for text in kept), "utf-8")
     return made
 
 
@@ -262,10 +240,11 @@ def pretraining_table(texts: list[Path], minutes: float, side: Side) -> dict[str
     }
 
 
-def classifying_table(side: Side, work: Path, size: int, way: str, seed: int) -> dict[str, Any]:
+def classifying_table(bench: Bench, name: str, size: int, way: str, seed: int) -> dict[str, Any]:
     """The shipped recipe with these examples; the ways differ in the weights they begin with."""
     shipped = tomllib.loads(packaged_recipe("classification-pretrained").read_text("utf-8"))
-    masked = work.parent / side.language / "run"
+    side, corpus = SIDES[name], CORPORA[name]
+    masked = bench.work.parent / side.language / "run"
     beginning = {"pretrained": str(masked)} if way == "pretrained" else {}
     tokenizer = {
         "type": TOKENIZERS[side.language]["type"],
@@ -274,10 +253,10 @@ def classifying_table(side: Side, work: Path, size: int, way: str, seed: int) ->
     return {
         "task": "classification",
         "data": {
-            "train": [str(work / f"{size}.tsv")],
-            "valid": [str(measuring.corpora() / side.folder / side.held_out["dev"])],
+            "train": [str(bench.work / f"{size}.jsonl")],
+            "valid": [str(bench.data / corpus.folder / corpus.dev)],
             "max_length": side.max_length,
-            **side.columns,
+            **{column: corpus.columns[column] for column in ("text", "label")},
         },
         "tokenizer": {} if beginning else tokenizer,
         "model": {**MODEL, **shipped["model"]},
@@ -293,38 +272,30 @@ def classifying_table(side: Side, work: Path, size: int, way: str, seed: int) ->
     }
 
 
-def accuracy(side: Side, work: Path, size: int, way: str, seed: int) -> dict[str, float]:
+def accuracy(bench: Bench, name: str, size: int, way: str, seed: int) -> dict[str, float]:
     """On the parts held out, after a fixed number of epochs."""
-    labeller = _trained(side, work, size, way, seed)
+    table = classifying_table(bench, name, size, way, seed)
+    run = bench.folder(f"{size}-{way.replace(' ', '-')}-{seed}")
+    scores = bench.scores(train(recipe_from_table(table), run).predictor, name)
+    return {split: scores[f"{split} accuracy"] for split in bench.splits(name)}
+
+
+def naive_bayes(bench: Bench, name: str, known: Sequence[LabelledText]) -> dict[str, float]:
+    """Of the same examples."""
+    model = NaiveBayes([(each.text, each.label or "") for each in known])
     found = {}
-    for split, file in side.held_out.items():
-        examples = _examples(labeller, side, file)
-        score = labeller.job.score(labeller.answers(examples), examples)
-        found[split] = float(score["accuracy"])
+    for split in bench.splits(name):
+        examples = bench.examples(name, split)
+        right = sum(model.label(each.text) == each.label for each in examples)
+        found[split] = 100 * right / len(examples)
     return found
 
 
-def naive_bayes(side: Side, work: Path, size: int) -> dict[str, float]:
-    """Of the same examples, as ``regard evaluate`` puts it beside the model."""
-    labeller = _trained(side, work, size, "pretrained", 1)
-    known = labeller.job.read(labeller.job.recipe, "train")
-    found = {}
-    for split, file in side.held_out.items():
-        report = evaluate_job(labeller, _examples(labeller, side, file), known)
-        found[split] = float(report.baselines["naive Bayes"]["accuracy"])
-    return found
-
-
-def _trained(side: Side, work: Path, size: int, way: str, seed: int) -> Any:
-    run = work / "classifiers" / f"{size}-{way.replace(' ', '-')}-{seed}"
-    return train(recipe_from_table(classifying_table(side, work, size, way, seed)), run).predictor
-
-
-def _examples(labeller: Any, side: Side, file: str) -> Any:
-    recipe = labeller.job.recipe
-    path = str(measuring.corpora() / side.folder / file)
-    held_out = replace(recipe, data=replace(recipe.data, valid=(path,)))
-    return labeller.job.read(held_out, "valid")
+def write_examples(path: Path, examples: Iterable[LabelledText]) -> None:
+    """Texts and labels as a file to train on."""
+    rows = ({"text": each.text, "label": each.label} for each in examples)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
 def write(done: dict[str, Any], started_on: dict[str, Any]) -> None:
@@ -356,25 +327,15 @@ def write(done: dict[str, Any], started_on: dict[str, Any]) -> None:
 def _shown(side: Side, found: dict[str, Any], of: str) -> str:
     """The means of each held-out part, by the number of examples."""
     parts = []
-    for split in side.held_out:
+    for split in found[str(next(iter(side.epochs)))][of][0]:
         every = [found[str(size)][of] for size in side.epochs]
         means = [statistics.mean(one[split] for one in each) for each in every]
         parts.append(" / ".join(f"{mean:.1f}" for mean in means))
     return " and ".join(parts)
 
 
-def _lines(path: Path) -> list[str]:
-    """The lines of a file, gzipped or not, with their ends."""
-    with (
-        gzip.open(path, "rt", encoding="utf-8")
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8") as file
-    ):
-        return list(file)
-
-
-def _spread(rows: list[str], size: int) -> list[str]:
-    """So many rows, evenly over the file."""
+def _spread(rows: Sequence[T], size: int) -> list[T]:
+    """So many, evenly over the file."""
     return [rows[place * len(rows) // size] for place in range(size)]
 
 
