@@ -70,13 +70,16 @@ class EncoderConfig:
 class Encoder(nn.Module):
     """A state for each token that has seen all the others.
 
-    Embeddings of token, parts, place and segment are added and normed; each layer is self-attention
-    and feed-forward.
+    Embeddings of token, parts, place and segment and what the features say are added and normed;
+    each layer is self-attention and feed-forward.
 
     Args:
         config: Sizes and options.
         vocab_size: Number of token ids, V.
         parts_vocab: Number of part ids, where words are read from their parts.
+        num_features: How many numbers are said of each token besides, F, such as whether its word
+            stands in a text beside it (Chen et al., 2017, https://arxiv.org/abs/1704.00051,
+            section 3.2). They begin without effect: what was learned without them still holds.
         pad_id: The id of padding.
 
     Example:
@@ -86,7 +89,13 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, config: EncoderConfig, *, vocab_size: int, parts_vocab: int = 0, pad_id: int = 0
+        self,
+        config: EncoderConfig,
+        *,
+        vocab_size: int,
+        parts_vocab: int = 0,
+        num_features: int = 0,
+        pad_id: int = 0,
     ) -> None:
         super().__init__()
         self.config = config
@@ -96,6 +105,10 @@ class Encoder(nn.Module):
         self.parts: PartsEmbedding | None = None
         if config.parts != "none":
             self.parts = PartsEmbedding(config.parts, vocab_size=parts_vocab, output_dim=width)
+        self.features: nn.Linear | None = None
+        if num_features:
+            self.features = nn.Linear(num_features, width, bias=False)
+            nn.init.zeros_(self.features.weight)
         self.positions = (
             LearnedPositions(width, max_length=config.max_length)
             if config.positions == "learned"
@@ -142,6 +155,7 @@ class Encoder(nn.Module):
         *,
         segments: Int[Tensor, "B N"] | None = None,
         parts: Int[Tensor, "B N L"] | None = None,
+        features: Float[Tensor, "B N F"] | None = None,
     ) -> Float[Tensor, "B N C"]:
         """The states; those of padding mean nothing.
 
@@ -150,6 +164,7 @@ class Encoder(nn.Module):
             lengths: How many of them are real; None is all.
             segments: Which text each belongs to, from 0; None is all to the first.
             parts: Ids of each word's parts, padded with 0.
+            features: What is said of each token besides; None is nothing.
 
         Raises:
             ShapeError: A text is longer than learned positions go.
@@ -159,6 +174,8 @@ class Encoder(nn.Module):
         states = self.embedding(ids)
         if parts is not None and self.parts is not None:
             states = states + self.parts(parts)
+        if features is not None and self.features is not None:
+            states = states + self.features(features)
         if self.positions is not None:
             states = self.positions(states)
         if self.segments is not None:

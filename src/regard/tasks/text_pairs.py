@@ -22,6 +22,8 @@ from regard.text.questions import places_of_normalized
 FEATURES = ("as written", "in any case", "same beginning", "with its neighbour", "rarity")
 # Models that get two texts apart, not in one row.
 _APART = ("match", "esim")
+# Models that are told what of each text stands in the other.
+_TOLD = ("match", "transformer")
 # Letters that words which begin alike share: "divide" and "divided" are not the same word.
 _BEGINNING = 5
 
@@ -166,22 +168,20 @@ def collate_pairs(pairs: Sequence[EncodedPair], recipe: Recipe, *, every: int = 
     """
     if recipe.model_type in _APART:
         rows = [[BOS_ID, *pair.ids] for pair in pairs]
-        others = [[*pair.other, EOS_ID] for pair in pairs[::every]]
         ids, lengths = _padded(rows)
+        firsts = [1] * len(rows)
+        other, other_lengths = _padded([[*pair.other, EOS_ID] for pair in pairs[::every]])
+        reading = {"other": other, "other_lengths": other_lengths}
+    else:
+        rows = [[BOS_ID, *pair.other, EOS_ID, *pair.ids, EOS_ID] for pair in pairs]
+        ids, lengths = _padded(rows)
+        firsts = [len(pair.other) + 2 for pair in pairs]
+        reading = {}
+    if recipe.model_type in _TOLD:
         features = np.zeros((*ids.shape, len(FEATURES)), dtype=np.float32)
-        for row, pair in enumerate(pairs):
-            features[row, 1 : 1 + len(pair.ids)] = pair.features
-        other, other_lengths = _padded(others)
-        reading = {
-            "other": other,
-            "other_lengths": other_lengths,
-            "features": torch.from_numpy(features),
-        }
-        return PairBatch(ids, lengths, reading, [1] * len(rows))
-    rows = [[BOS_ID, *pair.other, EOS_ID, *pair.ids, EOS_ID] for pair in pairs]
-    ids, lengths = _padded(rows)
-    firsts = [len(pair.other) + 2 for pair in pairs]
-    reading = {}
+        for row, (pair, first) in enumerate(zip(pairs, firsts, strict=True)):
+            features[row, first : first + len(pair.ids)] = pair.features
+        reading["features"] = torch.from_numpy(features)
     if getattr(recipe.model, "num_segments", 0) > 1:
         reading["segments"] = (torch.arange(ids.shape[1]) >= torch.tensor(firsts)[:, None]).long()
     return PairBatch(ids, lengths, reading, firsts)
@@ -205,7 +205,7 @@ def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> nn.Module:
     """
     _, read = choose("model.type", recipe.model_type, PAIR_READERS)
     sizes: dict[str, Any] = {"vocab_size": vocab_size}
-    if recipe.model_type == "match":
+    if recipe.model_type in _TOLD:
         sizes["num_features"] = len(FEATURES)
     reader: nn.Module = read(recipe.model, **sizes)
     most = reader.max_length

@@ -23,6 +23,8 @@ from regard.training.checkpoint import checkpoint_reader, checkpoint_recipe, is_
 # What a run keeps of running text, and settings that may differ from those of pretraining.
 _TOKENIZER = "text"
 _FREE = {"dropout", "attention_dropout"}
+# What pairs of texts have and texts by themselves have not.
+_FEATURES = "features.weight"
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class Pretrained:
         Nothing is done for a run that has a checkpoint: it is beyond its beginning.
 
         Of the embeddings these are the rows of the tokenizer's ids; what a task has besides, such
-        as what stands for a masked word, is its own.
+        as what stands for a masked word, is its own. So is what reads the features of tokens,
+        where pretraining had none.
 
         Raises:
             SettingError: A tensor is of another size.
@@ -96,6 +99,8 @@ class Pretrained:
         _, reader = TASKS[recipe.task].models[recipe.model_type]
         known, size = self._weights(reader)
         for name, tensor in _only(model, reader).state_dict().items():
+            if name == _FEATURES and name not in known:
+                continue
             found, wanted = known[name], tensor
             if name.endswith("embedding.weight") and len(found) != len(wanted):
                 found, wanted = found[:size], wanted[:size]

@@ -59,6 +59,18 @@ def test_segments_tell_two_texts_apart():
     torch.testing.assert_close(made(ids, segments=0 * second), made(ids))
 
 
+def test_features_begin_without_effect_and_then_say_something_of_their_token():
+    ids, features = torch.randint(1, VOCAB, (B, N)), torch.rand(B, N, 5)
+    made = Encoder(EncoderConfig(**SIZES), vocab_size=VOCAB, num_features=5).eval()
+    torch.testing.assert_close(made(ids, features=features), made(ids))
+    torch.nn.init.normal_(made.features.weight)
+    other = features.clone()
+    other[0, 3] = 1 - other[0, 3]
+    change = (made(ids, features=features) - made(ids, features=other)).abs().amax(-1)
+    assert change[0].min() > 1e-6
+    assert change[1:].max() == 0
+
+
 def test_an_observer_sees_every_layer():
     seen = []
     with observe(seen.append):

@@ -69,6 +69,19 @@ def test_the_places_of_an_answer_are_those_of_its_tokens(model):
         assert inside == job.tokenizer.encode(example.context)
 
 
+@pytest.mark.parametrize("model", ["match", "transformer"])
+def test_a_token_is_told_whether_its_word_stands_in_the_question(model):
+    job = job_of(model=model)
+    batch = job.collate(job.encode(QUESTIONS[:1]))
+    told = batch.pairs.reading["features"][0]
+    words = {"built", "ship", "the"}
+    for place, allowed in enumerate(batch.allowed[0].tolist()):
+        piece = job.tokenizer.decode(batch.pairs.ids[0, place : place + 1].tolist())
+        assert told[place, 0] == float(allowed and piece in words), piece
+    assert told[:, 0].sum() == len(words)
+    assert ((told[:, -1] > 0) == batch.allowed[0]).all()  # rare or not is said of the text alone
+
+
 def test_an_answer_is_the_very_text_of_its_context_with_its_place():
     job = job_of()
     ids = job.tokenizer.encode(CONTEXT)

@@ -1,5 +1,6 @@
 """Trainings that begin with another run's tokenizer and reader."""
 
+import json
 import random
 import shutil
 
@@ -66,6 +67,21 @@ def test_the_reader_has_the_weights_and_the_ids_of_before(toy, home, classifier,
         torch.testing.assert_close(tensor, theirs.layers.state_dict()[name], msg=name)
     text = "the cat don't."
     assert trained.predictor.job.tokenizer.encode(text) == before.job.tokenizer.encode(text)
+
+
+def test_what_reads_features_is_new_where_pretraining_had_none(home, toy, classifier, tmp_path):
+    text = "the cat sat on the mat. the dog ran."
+    asked = {"question": "on what?", "context": text, "answers": [{"text": "the mat", "start": 15}]}
+    (home / "questions.jsonl").write_text(f"{json.dumps(asked)}\n" * 9, encoding="utf-8")
+    data = {"train": "questions.jsonl", "valid": "questions.jsonl", "max_length": 64, "stride": 32}
+    training = {**FEW, "learning_rate": 1e-12, "label_smoothing": 0.0, "pretrained": "pre"}
+    table = {"task": "question_answering", "data": data, "training": training}
+    trained = train(classifier(**table), tmp_path / "run", reporter=toy.Recorder())
+    reader = trained.predictor.model.reader
+    assert reader.features.weight.abs().max() < 1e-9  # two updates at a rate of 1e-12
+    # And a task without features begins with one that has them.
+    training = {**FEW, "pretrained": str(tmp_path / "run")}
+    train(classifier(training=training), tmp_path / "next", reporter=toy.Recorder())
 
 
 def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, classifier, tmp_path):
