@@ -1,6 +1,7 @@
 """The end-to-end memory network of Sukhbaatar et al. (2015), https://arxiv.org/abs/1503.08895."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -21,12 +22,15 @@ class MemoryNetworkConfig:
         model_dim: Width of memories and of the question, C.
         num_hops: How often the memory is looked at.
         max_sentences: Most sentences of a memory.
+        encoding: What a sentence's words add up to (section 4.1): ``position`` tells their places
+            apart, in a ``bag`` a word matches another wherever both stand.
         dropout: Share dropped of memories and question while training.
     """
 
     model_dim: int = 128
     num_hops: int = 3
     max_sentences: int = 64
+    encoding: Literal["position", "bag"] = "position"
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
@@ -39,7 +43,7 @@ class MemoryNetwork(nn.Module):
     """Which sentence answers a question, found by looking at all of them several times.
 
     A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
-    with C, to be mixed; l tells words' places apart (section 4.1). A hop adds what it finds to the
+    with C, to be mixed; l tells words' places apart, or is 1 (section 4.1). A hop adds what it finds to the
     question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables (section 2.2,
     layer-wise), and the question is read by A too, so that from the first step on it finds the
     sentences that have its words. In the paper a last layer answers with a word; here ``u · m_i``
@@ -83,7 +87,7 @@ class MemoryNetwork(nn.Module):
             ShapeError: There are more sentences than ``max_sentences``.
         """
         mask = visible(counts)
-        u = self.dropout(_in_order(question, self.match))
+        u = self.dropout(self._read(question, self.match))
         memory = self._memory(sentences, self.match, self.match_order)
         values = self._memory(sentences, self.mix, self.mix_order)
         for hop in range(self.config.num_hops):
@@ -100,8 +104,16 @@ class MemoryNetwork(nn.Module):
                 f"sentences must be at most max_sentences={self.config.max_sentences}; "
                 f"got {sentences.shape[1]}."
             )
-        memory: Tensor = self.dropout(_in_order(sentences, words) + order[: sentences.shape[1]])
+        memory: Tensor = self.dropout(self._read(sentences, words) + order[: sentences.shape[1]])
         return memory
+
+    def _read(self, ids: Tensor, words: Tensor) -> Tensor:
+        """Sums of word vectors: a vector for each row of words."""
+        vectors = words[ids] * (ids > 0)[..., None]
+        if self.config.encoding == "position":
+            vectors = vectors * _places(ids, words.shape[1])
+        total: Tensor = vectors.sum(-2)
+        return total
 
 
 def _table(rows: int, width: int) -> nn.Parameter:
@@ -109,11 +121,9 @@ def _table(rows: int, width: int) -> nn.Parameter:
     return nn.Parameter(0.03 * torch.randn(rows, width))
 
 
-def _in_order(ids: Tensor, table: Tensor) -> Tensor:
-    """Sums of word vectors, weighted by their places: ``(1 − j/J) − (k/d)(1 − 2j/J)``."""
-    J, d = (ids > 0).sum(-1).clamp(min=1)[..., None, None], table.shape[1]
+def _places(ids: Tensor, width: int) -> Tensor:
+    """A weight for each word and number: ``(1 − j/J) − (k/d)(1 − 2j/J)``."""
+    J, d = (ids > 0).sum(-1).clamp(min=1)[..., None, None], width
     j = torch.arange(1, ids.shape[-1] + 1, device=ids.device)[:, None]
     k = torch.arange(1, d + 1, device=ids.device)
-    places = (1 - j / J) - (k / d) * (1 - 2 * j / J)
-    total: Tensor = (table[ids] * places * (ids > 0)[..., None]).sum(-2)
-    return total
+    return (1 - j / J) - (k / d) * (1 - 2 * j / J)

@@ -11,39 +11,41 @@ from regard.models import MemoryNetwork, MemoryNetworkConfig
 B, M, J, Q, VOCAB = 2, 5, 4, 3, 17
 
 
-def made(hops=2, dim=6):
-    config = MemoryNetworkConfig(model_dim=dim, num_hops=hops, max_sentences=7, dropout=0.0)
+def made(hops=2, dim=6, encoding="position"):
+    config = MemoryNetworkConfig(
+        model_dim=dim, num_hops=hops, max_sentences=7, encoding=encoding, dropout=0.0
+    )
     return MemoryNetwork(config, vocab_size=VOCAB)
 
 
-def in_order(ids, table):
-    """Σ_j l_j ⊙ A x_j with l_kj = (1 − j/J) − (k/d)(1 − 2j/J), j and k from 1: section 4.1."""
+def total_of(ids, table, encoding):
+    """Σ_j l_j ⊙ A x_j with l_kj = (1 − j/J) − (k/d)(1 − 2j/J), j and k from 1, or with l_kj = 1."""
     words = [i for i in ids if i]
     count, d = max(1, len(words)), table.shape[1]
     total = torch.zeros(d)
     for j, word in enumerate(words, start=1):
         for k in range(1, d + 1):
             place = (1 - j / count) - (k / d) * (1 - 2 * j / count)
-            total[k - 1] += place * table[word, k - 1]
+            total[k - 1] += (place if encoding == "position" else 1) * table[word, k - 1]
     return total
 
 
 @torch.no_grad()
 def by_formula(model, sentences, count, question):
     def memory(words, order):
-        read = [in_order(ids, words) for ids in sentences.tolist()[:count]]
+        read = [total_of(ids, words, model.config.encoding) for ids in sentences.tolist()[:count]]
         return torch.stack(read) + order[:count]
 
-    u = in_order(question.tolist(), model.match)
+    u = total_of(question.tolist(), model.match, model.config.encoding)
     m, c = memory(model.match, model.match_order), memory(model.mix, model.mix_order)
     for _ in range(model.config.num_hops):
         u = model.between.weight @ u + (m @ u).softmax(0) @ c
     return m @ u
 
 
-@pytest.mark.parametrize("hops", [1, 3])
-def test_logits_are_the_papers_and_padding_is_not_in_them(hops):
-    model = made(hops)
+@pytest.mark.parametrize(("hops", "encoding"), [(1, "position"), (3, "position"), (3, "bag")])
+def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding):
+    model = made(hops, encoding=encoding)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     sentences, question = torch.randint(1, VOCAB, (B, M, J)), torch.randint(1, VOCAB, (B, Q))
