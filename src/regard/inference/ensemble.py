@@ -2,17 +2,34 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from regard.errors import RunError
 from regard.inference.labeller import Labeller
+
+
+@runtime_checkable
+class Member(Protocol):
+    """What answers examples: a run, several of them, or what needs no training.
+
+    Attributes:
+        job: Whose examples they are.
+    """
+
+    job: Any
+
+    def answers(
+        self, examples: Sequence[Any], *, progress: Callable[[int], None] | None = None
+    ) -> list[Any]:
+        """The answer to each example."""
 
 
 class Ensemble:
     """Runs whose answers are joined by their job, as of classifiers the mean of probabilities.
 
     Trainings that differ in their seed alone make different mistakes, and the mean makes fewer than
-    each of them: Hansen & Salamon (1990). It is used as a ``Labeller`` is.
+    each of them: Hansen & Salamon (1990). It is used as a ``Labeller`` is, and can be a member of
+    another, so that many alike count as one.
 
     Args:
         members: Runs of one task, which know the same labels.
@@ -21,7 +38,7 @@ class Ensemble:
         RunError: There is none, or they do not answer the same question.
     """
 
-    def __init__(self, members: Sequence[Labeller]) -> None:
+    def __init__(self, members: Sequence[Member]) -> None:
         if not members:
             raise RunError("An ensemble must have runs; got none.")
         jobs: list[Any] = [member.job for member in members]

@@ -43,11 +43,11 @@ class MemoryNetwork(nn.Module):
     """Which sentence answers a question, found by looking at all of them several times.
 
     A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
-    with C, to be mixed; l tells words' places apart, or is 1 (section 4.1). A hop adds what it finds to the
-    question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables (section 2.2,
-    layer-wise), and the question is read by A too, so that from the first step on it finds the
-    sentences that have its words. In the paper a last layer answers with a word; here ``u · m_i``
-    after the last hop are the logits, and the answer is a sentence.
+    with C, to be mixed; l tells words' places apart, or is 1 (section 4.1). A hop adds what it
+    finds to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
+    (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
+    finds the sentences that have its words. In the paper a last layer answers with a word; here
+    ``u · m_i`` after the last hop are the logits, and the answer is a sentence.
 
     Args:
         config: Sizes.

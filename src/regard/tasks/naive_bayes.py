@@ -41,15 +41,26 @@ class NaiveBayes:
 
     def label(self, text: str) -> str:
         """The most probable label."""
+        found = self._joint(text)
+        return max(found, key=found.__getitem__)
+
+    def probabilities(self, text: str) -> dict[str, float]:
+        """Of each label, given the text."""
+        found = self._joint(text)
+        best = max(found.values())
+        shares = {label: math.exp(each - best) for label, each in found.items()}
+        total = sum(shares.values())
+        return {label: share / total for label, share in shares.items()}
+
+    def _joint(self, text: str) -> dict[str, float]:
+        """``log p(label, text)`` of each label."""
         grams = [gram for gram in self._grams(text) if gram in self._known]
-        return max(
-            self._prior,
-            key=lambda label: (
-                self._prior[label]
-                + sum(self._gain[label].get(gram, 0.0) for gram in grams)
-                + len(grams) * self._unseen[label]
-            ),
-        )
+        return {
+            label: self._prior[label]
+            + sum(self._gain[label].get(gram, 0.0) for gram in grams)
+            + len(grams) * self._unseen[label]
+            for label in self._prior
+        }
 
     def _grams(self, text: str) -> set[str]:
         units: Sequence[str] = text.lower().split() if self._by_words else text

@@ -162,6 +162,10 @@ def test_an_ensemble_answers_with_the_mean_of_its_members():
         assert answer.probabilities["yes"] == pytest.approx(wanted)
     assert sum(counted) == len(examples)
     assert ensemble.predict(["a bore"]) == ensemble.answers([replace(examples[3], label=None)])
+    halves = Ensemble([Ensemble(members[:2]), members[2]])  # two that count as one
+    for place, answer in enumerate(halves.answers(examples)):
+        one, two, three = (answers[place].probabilities["yes"] for answers in every)
+        assert answer.probabilities["yes"] == pytest.approx((one + two) / 4 + three / 2)
 
 
 def test_runs_that_cannot_answer_together_are_named():

@@ -37,6 +37,17 @@ def test_the_label_is_the_most_probable_by_the_formula(seed):
         by_formula = {label: log_probability(text, label, examples) for label in "xyz"}
         best = max(by_formula.values())
         assert by_formula[bayes.label(text)] == pytest.approx(best)
+        shares = {label: math.exp(found) for label, found in by_formula.items()}
+        wanted = {label: share / sum(shares.values()) for label, share in shares.items()}
+        assert bayes.probabilities(text) == pytest.approx(wanted)
+
+
+def test_probabilities_of_long_texts_are_numbers():
+    bayes = NaiveBayes([("好" * 9, "1"), ("坏" * 9, "0"), ("好坏" * 9, "0")])
+    assert bayes.probabilities("好" * 5000)["1"] > 0.5
+    texts = {label: " ".join(f"{label}{n}" for n in range(9999)) for label in "yn"}
+    bayes = NaiveBayes([(text, label) for label, text in texts.items()])
+    assert bayes.probabilities(texts["y"]) == {"y": 1.0, "n": 0.0}
 
 
 def test_what_is_known_of_a_text_is_its_grams_not_how_often():
