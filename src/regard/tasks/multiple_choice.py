@@ -30,8 +30,8 @@ from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
     cut_text,
+    encode_pair,
     joined,
-    match_features,
     pair_length,
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
@@ -224,8 +224,9 @@ class MultipleChoiceAnswering:
             for choice in example.choices:
                 answer = joined(asked, cut(choice))
                 kept = slice(-self.recipe.data.max_answer, None)  # the question's end asks
-                features = match_features(answer, text)
-                pairs.append(EncodedPair(answer.ids[kept], text.ids[:longest], features[kept]))
+                pairs.append(
+                    encode_pair(answer, text, self.recipe, kept=kept, other_kept=slice(longest))
+                )
             found.append(EncodedChoices(pairs, example.choices, example.right))
         return found
 

@@ -39,7 +39,7 @@ from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
     cut_text,
-    match_features,
+    encode_pair,
     pair_length,
 )
 from regard.tasks.word_overlap import WordOverlap
@@ -242,8 +242,8 @@ class PairMatching:
             most = max(len(first.ids), len(second.ids))
             if most > longest and too_long is not None:
                 too_long.add("text cut", f"{example.where}: cut to {longest} of {most} tokens.")
-            features = match_features(second, first)[:longest]
-            pair = EncodedPair(second.ids[:longest], first.ids[:longest], features)
+            part = slice(longest)
+            pair = encode_pair(second, first, self.recipe, kept=part, other_kept=part)
             number = number_of(example.label, self.labels, example.where)
             found.append(LabelledIds(pair, number))
         return found

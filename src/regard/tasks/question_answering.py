@@ -1,7 +1,7 @@
 """Extractive question answering: the stretch of a text that answers a question, if one does."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,7 +28,7 @@ from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
     cut_text,
-    match_features,
+    encode_pair,
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
 from regard.text.files import read_table, write_plain
@@ -211,7 +211,7 @@ class QuestionAnswering:
                 message = f"{example.where}: cut to {most} of {len(asked.ids)} tokens."
                 too_long.add("question cut", message)
             answers = [_tokens_of(text.spans, a.start, a.end) for a in example.answers]
-            pair = EncodedPair(text.ids, asked.ids[:most], match_features(text, asked))
+            pair = encode_pair(text, asked, self.recipe, other_kept=slice(most))
             found.append(EncodedQuestion(pair, text.spans, answers, example.context))
         return found
 
@@ -368,7 +368,7 @@ class QuestionAnswering:
 
 def _part(pair: EncodedPair, window: range) -> EncodedPair:
     part = slice(window.start, window.stop)
-    return EncodedPair(pair.ids[part], pair.other, pair.features[part])
+    return replace(pair, ids=pair.ids[part], features=pair.features[part])
 
 
 def _tokens_of(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:

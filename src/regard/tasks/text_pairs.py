@@ -26,6 +26,7 @@ _APART = ("match", "esim")
 _TOLD = ("match", "transformer")
 # Letters that words which begin alike share: "divide" and "divided" are not the same word.
 _BEGINNING = 5
+_ALL = slice(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,39 @@ class EncodedPair:
         ids: Of the text.
         other: Of the other.
         features: What is said of each token of the text.
+        other_features: And of the other, where the reader asks; None where it does not.
     """
 
     ids: list[int]
     other: list[int]
     features: Float32[np.ndarray, "n F"]
+    other_features: Float32[np.ndarray, "m F"] | None
+
+
+def encode_pair(
+    text: CutText,
+    other: CutText,
+    recipe: Recipe,
+    *,
+    kept: slice = _ALL,
+    other_kept: slice = _ALL,
+) -> EncodedPair:
+    """A text beside another as the recipe's reader asks for them.
+
+    Args:
+        text: What is read.
+        other: What it is read beside.
+        recipe: Whose ``[model]`` says what is asked for.
+        kept: Which tokens of the text stay; features are of all of it.
+        other_kept: Which of the other.
+    """
+    of_both = recipe.model_type in _TOLD and recipe.model_type not in _APART
+    return EncodedPair(
+        text.ids[kept],
+        other.ids[other_kept],
+        match_features(text, other)[kept],
+        match_features(other, text)[other_kept] if of_both else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,6 +210,8 @@ def collate_pairs(pairs: Sequence[EncodedPair], recipe: Recipe, *, every: int = 
         features = np.zeros((*ids.shape, len(FEATURES)), dtype=np.float32)
         for row, (pair, first) in enumerate(zip(pairs, firsts, strict=True)):
             features[row, first : first + len(pair.ids)] = pair.features
+            if pair.other_features is not None:
+                features[row, 1 : 1 + len(pair.other)] = pair.other_features
         reading["features"] = torch.from_numpy(features)
     if getattr(recipe.model, "num_segments", 0) > 1:
         reading["segments"] = (torch.arange(ids.shape[1]) >= torch.tensor(firsts)[:, None]).long()
