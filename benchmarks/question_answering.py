@@ -39,11 +39,23 @@ FILES = {
     },
     "cmrc2018": {"train": ["cmrc2018/trial.json"], "valid": [], "test": ["cmrc2018/dev.json.gz"]},
 }
-# Name of a run: recipe, corpus, and what is set besides.
 PRETRAINED = "spans-pretrained"
+# The recipe takes both from the run it begins with; without one they are said.
+_AS_PRETRAINED = (
+    "model.model_dim=128",
+    "model.num_heads=4",
+    "model.num_layers=3",
+    "model.ffn_dim=512",
+    "model.norm=pre",
+    "model.positions=rotary",
+    "tokenizer.type=bpe",
+    "tokenizer.vocab_size=8000",
+)
+# Name of a run: recipe, corpus, and what is set besides.
 RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "spans": ("question-answering", "squadshifts", ()),
     PRETRAINED: ("question-answering-pretrained", "squadshifts", ()),
+    "spans-scratch": ("question-answering-pretrained", "squadshifts", _AS_PRETRAINED),
     # Left out: a question of the trial part without words; passages alone in their article.
     "spans-chinese": ("question-answering-chinese", "cmrc2018", ("data.on_bad_line=skip",)),
     "choices": ("multiple-choice", "fairytaleqa", ()),
@@ -118,6 +130,7 @@ def _settings(trained: Any) -> dict[str, Any]:
 WHAT = {
     "spans": "Answers in English texts (squadshifts), exact match / F1, test",
     PRETRAINED: "The same by a Transformer that begins with a masked language model",
+    "spans-scratch": "The same Transformer from scratch",
     "spans-chinese": "Answers in Chinese texts (cmrc2018 dev, 1,002 questions trained on)",
     "choices": "Multiple choice among 4 (fairytaleqa), accuracy, test",
     "pairs-esim": "Question with its passage or another (squadshifts), ESIM, accuracy, test",
