@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from regard.attention import lengths as visible
 from regard.checks import check_at_least, check_divides, check_fraction, check_positive
+from regard.errors import SettingError
 from regard.layers import Dropout, LearnedPositions, Packing, RotaryPositions, TokenEmbedding
 from regard.layers.block import SelfAttentionBlock
 from regard.layers.norms import NORMS
@@ -168,9 +169,12 @@ class Encoder(nn.Module):
 
         Raises:
             ShapeError: A text is longer than learned positions go.
-            SettingError: Parts are missing where words are read from them, or not wanted.
+            SettingError: Parts are missing where words are read from them, or not wanted; or
+                features are not.
         """
         check_given(parts, self.config.parts)
+        if features is not None and self.features is None:
+            raise SettingError("features must be left out where num_features is 0; got some.")
         states = self.embedding(ids)
         if parts is not None and self.parts is not None:
             states = states + self.parts(parts)

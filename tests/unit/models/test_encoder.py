@@ -69,6 +69,8 @@ def test_features_begin_without_effect_and_then_say_something_of_their_token():
     change = (made(ids, features=features) - made(ids, features=other)).abs().amax(-1)
     assert change[0].min() > 1e-6
     assert change[1:].max() == 0
+    with pytest.raises(SettingError, match="features must be left out where num_features is 0"):
+        Encoder(EncoderConfig(**SIZES), vocab_size=VOCAB)(ids, features=features)
 
 
 def test_an_observer_sees_every_layer():
