@@ -70,7 +70,7 @@ def test_the_places_of_an_answer_are_those_of_its_tokens(model):
 
 
 def told_as_written(job):
-    """The words of a batch of one question, in their places, that are said to stand in the other."""
+    """The words of question and text that are said to stand in the other, in their order."""
     pairs = job.collate(job.encode(QUESTIONS[:1])).pairs
     places = pairs.reading["features"][0, :, 0].nonzero().flatten().tolist()
     return [job.tokenizer.decode([pairs.ids[0, place].item()]) for place in places]
