@@ -74,10 +74,14 @@ def look(
                 "RUN must be given, or --model; got neither. See regard look --help."
             )
         shown = _look_into_run(Path(run), texts, file, target, of_layers, of_heads, beam_size)
-    for number, example in enumerate(shown.examples):
-        if number:
+    drawn: Example | None = None
+    for example in shown.examples:
+        if drawn is not None and _is_reverse(example, drawn):
+            continue
+        if drawn is not None:
             say()
         _draw(example)
+        drawn = example
     write_file(out, page(shown))
     note(f"wrote {out}")
     if open_page:
@@ -138,6 +142,13 @@ def _look_into_model(
     return look_into(
         loaded, tokenizer, texts, target=target, layers=layers, heads=heads, truncate=truncate
     ).document
+
+
+def _is_reverse(example: "Example", drawn: "Example") -> bool:
+    """Whether it is of the same two texts, of which now the other looks: that is for the page."""
+    if example.answer is None or example.answer.side is None:
+        return False
+    return (example.source, example.output) == (drawn.output, drawn.source)
 
 
 def _draw(example: "Example") -> None:

@@ -1,6 +1,9 @@
 """What a model said of a text, as lines for a terminal."""
 
-from regard.viewer.example import Example
+from collections.abc import Sequence
+from itertools import groupby
+
+from regard.viewer.example import Example, Token
 from regard.viewer.terminal import shown, width_of
 
 # Labels, and tokens of the largest values, that are listed.
@@ -10,6 +13,9 @@ _BAR = 30
 
 def draw_answer(example: Example) -> str:
     """The text, its labels with bars, its words with tags, its tokens with the largest values.
+
+    Of two texts the one that is not spoken of, such as the question, comes first, and in the other
+    what is tagged, such as its answer, stands in brackets.
 
     Raises:
         AssertionError: Nothing was said.
@@ -32,10 +38,11 @@ def draw_answer(example: Example) -> str:
     assert said is not None
     is_source = said.side == "source" or (said.side is None and bool(example.source_tokens))
     tokens = example.source_tokens if is_source else example.output_tokens
-    text = example.source or example.output
+    texts = [example.source or example.output]
     if said.side is not None:
-        text = example.source if is_source else example.output
-    blocks = [" ".join(text.split())]
+        texts = [example.output, example.source] if is_source else [example.source, example.output]
+        texts[1] = _bracketed(texts[1], tokens, said.tags)
+    blocks = [" ".join(text.split()) for text in texts if text]
     if said.labels:
         kept = said.labels[:_MOST_LABELS]
         margin = max(width_of(label) for label, _ in kept)
@@ -45,7 +52,7 @@ def draw_answer(example: Example) -> str:
                 for label, share in kept
             )
         )
-    if said.tags:
+    if said.tags and said.side is None:
         pairs = zip(tokens, said.tags, strict=True)
         blocks.append(
             " ".join(
@@ -57,6 +64,18 @@ def draw_answer(example: Example) -> str:
         most = ", ".join(f"{shown(tokens[at].text)} {said.values[at]:.3g}" for at in order)
         blocks.append(f"{said.measure}: {most}")
     return "\n\n".join(blocks)
+
+
+def _bracketed(text: str, tokens: Sequence[Token], tags: Sequence[str]) -> str:
+    """The text with each run of tokens that have a tag in brackets."""
+    found, end = [], 0
+    tagged = zip(tokens, tags, strict=True) if tags else ()
+    for tag, run in groupby(tagged, key=lambda pair: pair[1]):
+        if tag:
+            first, *_, last = [token for token, _ in run] * 2
+            found += [text[end : first.start], "[", text[first.start : last.end], "]"]
+            end = last.end
+    return "".join([*found, text[end:]])
 
 
 def _bar(share: float) -> str:

@@ -93,7 +93,11 @@ def test_a_cross_encoder_looks_both_ways_in_its_row():
     assert look_at_text(labeller, asked) == first
     document = look_into_job(labeller, asked)
     assert Document.from_json(document.to_json()) == document
-    assert ("/answer" in draw_answer(first)) is any(first.answer.tags)
+    drawn = draw_answer(first)
+    assert drawn == draw_answer(second)
+    context = first.source
+    marked = f"{context[: answer.start]}[{answer.answer}]{context[answer.end :]}"
+    assert drawn.split("\n\n")[:2] == [first.output, " ".join(marked.split())]
 
 
 @pytest.mark.parametrize("task", sorted(EXAMPLES))
