@@ -64,8 +64,11 @@ class MemoryNetwork(nn.Module):
         super().__init__()
         self.config = config
         width = config.model_dim
-        self.match, self.mix = (_table(vocab_size, width) for _ in range(2))
-        self.match_order, self.mix_order = (_table(config.max_sentences, width) for _ in range(2))
+        # The question's words are found from the first step on; a hop begins by adding little.
+        self.match, self.mix = _table(vocab_size, width, 0.07), _table(vocab_size, width, 0.01)
+        self.match_order, self.mix_order = (
+            _table(config.max_sentences, width, 0.03) for _ in range(2)
+        )
         self.between = nn.Linear(width, width, bias=False)
         nn.init.eye_(self.between.weight)
         self.dropout = Dropout(config.dropout)
@@ -116,9 +119,8 @@ class MemoryNetwork(nn.Module):
         return total
 
 
-def _table(rows: int, width: int) -> nn.Parameter:
-    """Small, so that the many words a sentence does not share with the question say little."""
-    return nn.Parameter(0.03 * torch.randn(rows, width))
+def _table(rows: int, width: int, deviation: float) -> nn.Parameter:
+    return nn.Parameter(deviation * torch.randn(rows, width))
 
 
 def _places(ids: Tensor, width: int) -> Tensor:
