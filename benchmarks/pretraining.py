@@ -94,7 +94,7 @@ SIDES = {
     ),
     "shopping": Side(
         language="chinese",
-        epochs={2000: 4, 53720: 2},
+        epochs={2000: 4, 53720: 3},
         max_length=256,
         batch_tokens=4096,
         seeds=(1,),
