@@ -98,6 +98,10 @@ async def _serve(
     ready()
     await asyncio.wait({serving, asyncio.ensure_future(stop.wait())}, return_when="FIRST_COMPLETED")
     await _wind_up(service, limits)
+    for door in server.servers:
+        door.close()
+    # uvicorn drops who has come in and was not heard yet: time to hear that the server stops.
+    await asyncio.sleep(_FAREWELL)
     server.should_exit = True
     await serving
     sweeping.cancel()
