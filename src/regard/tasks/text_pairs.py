@@ -132,7 +132,8 @@ class EncodedPair:
         ids: Of the text.
         other: Of the other.
         features: What is said of each token of the text.
-        other_features: And of the other, where the reader asks; None where it does not.
+        other_features: And of the other, where both stand in one row; None where they do not, or
+            nothing is asked of it.
     """
 
     ids: list[int]
