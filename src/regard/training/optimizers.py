@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import nn
-from torch.optim import SGD, AdamW, Muon, Optimizer
+from torch.optim import SGD, AdamW, Optimizer
 
+from regard.training.muon import Muon
 from regard.training.settings import TrainingConfig
 
 
@@ -49,13 +51,15 @@ class Optimizers:
             part.load_state_dict(state[str(number)])
 
 
-def make_optimizer(model: nn.Module, config: TrainingConfig, rate: float) -> Optimizers:
+def make_optimizer(
+    model: nn.Module, config: TrainingConfig, rate: float, *, dtype: torch.dtype
+) -> Optimizers:
     """The optimizer of the settings, over every parameter that learns.
 
     ``muon`` (Jordan et al., 2024, https://kellerjordan.github.io/posts/muon/) makes the steps of
     weight matrices orthogonal, at a size that matches Adam's, so that one learning rate fits both
     (Liu et al., 2025, https://arxiv.org/abs/2502.16982); embeddings, biases and gains are left to
-    AdamW.
+    AdamW. ``dtype`` is what Muon's own products run in.
     """
     learning = [p for p in model.parameters() if p.requires_grad]
     if config.optimizer == "sgd":
@@ -71,7 +75,7 @@ def make_optimizer(model: nn.Module, config: TrainingConfig, rate: float) -> Opt
         lr=rate,
         momentum=config.momentum,
         weight_decay=config.weight_decay,
-        adjust_lr_fn="match_rms_adamw",
+        dtype=dtype,
     )
     return Optimizers([muon, _adamw([p for p in learning if id(p) not in chosen], config, rate)])
 

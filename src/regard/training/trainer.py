@@ -103,7 +103,7 @@ class Trainer:
         self.device = self.parameters[0].device
         self.dtype = compute_dtype(config.precision, self.device)
         self.peak = peak_rate(config, task.model_dim)
-        self.optimizer = make_optimizer(model, config, self.peak)
+        self.optimizer = make_optimizer(model, config, self.peak, dtype=self.dtype)
         self.ema = None if config.ema is None else MovingAverage(model, config.ema)
 
     def fit(self) -> dict[str, Any]:
