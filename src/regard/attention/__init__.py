@@ -28,7 +28,7 @@ from regard.attention.scores import (
 from regard.attention.summarizing import summarize, summarize_seen
 from regard.attention.summary import Summary
 from regard.attention.transposing import transposed
-from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting
+from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting, masked_softmax
 
 __all__ = [
     "Additive",
@@ -67,6 +67,7 @@ __all__ = [
     "documents",
     "explain",
     "lengths",
+    "masked_softmax",
     "observe",
     "parse_mask",
     "pick",

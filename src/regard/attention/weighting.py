@@ -1,11 +1,15 @@
 """Weightings: how a row of scores becomes a row of weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
+
+from regard.attention.masks import lengths as within
 
 
 @runtime_checkable
@@ -43,6 +47,8 @@ class Softmax:
             tensor([[0.5000, 0.5000],
                     [0.0000, 0.0000]])
         """
+        if not scores.shape[-1]:
+            return scores
         empty = scores.amax(dim=-1, keepdim=True) == float("-inf")
         if not empty.is_cuda and not bool(empty.any()):
             return torch.softmax(scores, dim=-1)
@@ -154,6 +160,46 @@ class Hard:
     ) -> Float[Tensor, "*b n M"]:
         """Zeros: a small change of a score changes no weight."""
         return torch.zeros_like(grad)
+
+
+def masked_softmax(
+    scores: Float[Tensor, "*batch N M"],
+    lengths: Int[Tensor, "..."] | Sequence[int] | int | None = None,
+) -> Float[Tensor, "*batch N M"]:
+    """The softmax of each row of scores over its first keys only; the others get exactly zero.
+
+    ``exp(score) / sum of exp(scores)`` of the keys within the length: Zhang et al., Dive into Deep
+    Learning, https://d2l.ai/chapter_attention-mechanisms-and-transformers/, "Masked Softmax
+    Operation". ``attend`` does the same with ``mask=lengths(n)`` and never makes the matrix.
+
+    A row of length zero gets zeros; with a large negative number in place of what is hidden, it
+    would get equal weights. What is hidden, NaN too, reaches neither weights nor gradients.
+
+    Args:
+        scores: One row per query; of four axes or more, the third from the end is of heads.
+        lengths: How many keys are real, as ``lengths`` of a mask has it: one number, one per batch
+            row (B,), or one per batch row and query (B, N). None is a plain softmax.
+
+    Returns:
+        One row of weights per query; a row sums to one, or to zero if nothing is visible.
+
+    Raises:
+        ShapeError: ``lengths`` are not of integers, fit no batch, or are beyond the keys.
+
+    Example:
+        >>> masked_softmax(torch.zeros(2, 1, 4), [2, 3])
+        tensor([[[0.5000, 0.5000, 0.0000, 0.0000]],
+        <BLANKLINE>
+                [[0.3333, 0.3333, 0.3333, 0.0000]]])
+    """
+    *batch, N, M = scores.shape
+    heads = batch.pop() if len(batch) > 1 else 1
+    wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    wide = wide.reshape(prod(batch), heads, N, M)
+    if lengths is not None:
+        veil = within(lengths).bind(prod(batch), heads, N, M, scores.device).whole_veil
+        wide = wide if veil is None else wide.masked_fill(veil, float("-inf"))
+    return Softmax().rows(wide).reshape(scores.shape).to(scores.dtype)
 
 
 def drained(

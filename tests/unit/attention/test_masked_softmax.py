@@ -1,0 +1,101 @@
+"""The softmax over the first keys of each row, against its definition pair by pair."""
+
+from math import exp
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.testing import assert_close
+
+import regard as rg
+from regard.errors import ShapeError
+
+B, H, N, M = 2, 3, 5, 7
+
+
+def by_loops(scores, lengths):
+    """``exp(score) / sum of exp(scores)`` over the first keys of each row, one after the other."""
+    found = torch.zeros(B, N, M, dtype=torch.float64)
+    for b in range(B):
+        for n in range(N):
+            real = range(int(lengths[b, n]))
+            total = sum(exp(scores[b, n, m]) for m in real)
+            for m in real:
+                found[b, n, m] = exp(scores[b, n, m]) / total
+    return found
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [None, 4, [3, 7], torch.tensor([0, 7]), torch.tensor([[1, 2, 3, 4, 5], [7, 0, 6, 5, 1]])],
+)
+def test_it_is_the_definition(lengths):
+    scores = 3 * torch.randn(B, N, M, dtype=torch.float64)
+    each = torch.as_tensor(M if lengths is None else lengths)
+    each = each[:, None] if each.dim() == 1 else each
+    assert_close(rg.masked_softmax(scores, lengths), by_loops(scores, each.expand(B, N)))
+
+
+def test_a_row_of_nothing_is_zeros_where_a_large_negative_score_spreads_evenly():
+    scores = torch.randn(B, N, M)
+    assert rg.masked_softmax(scores, [0, 3])[0].eq(0).all()
+    assert rg.masked_softmax(scores, 0).eq(0).all()
+    assert rg.masked_softmax(scores[..., :0], 0).shape == (B, N, 0)
+
+
+def test_heads_share_the_lengths_of_their_batch_row():
+    scores = torch.randn(B, H, N, M)
+    found = rg.masked_softmax(scores, lengths := torch.tensor([2, 6]))
+    for head in range(H):
+        assert_close(found[:, head], rg.masked_softmax(scores[:, head], lengths))
+    assert_close(rg.masked_softmax(scores[0, 0], 2), found[0, 0])
+
+
+def test_it_is_the_weights_of_the_engine():
+    query, key = torch.randn(B, N, 11), torch.randn(B, M, 11)
+    scores = query @ key.mT / 11**0.5
+    assert_close(rg.masked_softmax(scores, [4, 6]), rg.weights(query, key, mask=rg.lengths([4, 6])))
+
+
+def test_gradients_are_right_and_rows_of_nothing_have_none():
+    scores = torch.randn(B, N, M, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda s: rg.masked_softmax(s, [0, 4]), scores, fast_mode=True)
+    assert gradgradcheck(lambda s: rg.masked_softmax(s, [0, 4]), scores, fast_mode=True)
+    (slope,) = torch.autograd.grad(rg.masked_softmax(scores, [0, 4])[..., 0].sum(), scores)
+    assert slope[0].eq(0).all()
+    assert slope[1, :, 4:].eq(0).all()
+    assert slope[1, :, :4].ne(0).all()
+
+
+def test_hidden_scores_that_are_no_numbers_reach_nothing():
+    scores = torch.randn(B, N, M)
+    broken = scores.clone()
+    broken[:, :, 5:] = float("nan")
+    broken[:, :, 6] = float("inf")
+    broken.requires_grad_()
+    found = rg.masked_softmax(broken, 5)
+    assert_close(found, rg.masked_softmax(scores, 5))
+    found.square().sum().backward()
+    assert broken.grad.isfinite().all()
+
+
+def test_half_precision_is_worked_out_in_float32():
+    scores = 9 * torch.randn(B, N, 997).half()
+    found = rg.masked_softmax(scores, 991)
+    assert found.dtype == torch.float16
+    assert_close(found, rg.masked_softmax(scores.float(), 991).half(), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "said"),
+    [
+        ([1, 2, 3], r"lengths must have shape \(B,\) = \(2,\) or \(B, N\) = \(2, 5\); got \(3,\)"),
+        ([1, 8], "lengths must be at most M = 7; got 8"),
+        ([-1, 2], "lengths must be at least 0; got -1"),
+        (torch.tensor([1.0, 2.0]), "lengths must"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_lengths_that_fit_nothing_are_errors(lengths, said):
+    with pytest.raises(ShapeError, match=said):
+        rg.masked_softmax(torch.zeros(B, N, M), lengths)
