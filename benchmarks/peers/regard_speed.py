@@ -92,7 +92,7 @@ class Stopwatch:
         self.losses: list[float] = []
         self.tokens: list[int] = []
 
-    def started(self, facts: Sequence[str]) -> None:
+    def started(self, facts: Sequence[str], *, counted: str) -> None:
         """Nothing."""
 
     def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:

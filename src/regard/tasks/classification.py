@@ -157,6 +157,7 @@ class Classification:
     """
 
     unit: ClassVar[str] = "texts"
+    counted: ClassVar[str] = "texts"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
     hold_out = classmethod(hold_out)
 

@@ -45,11 +45,13 @@ class Job(Protocol[ExampleT, EncodedT, AnswerT]):
 
     Attributes:
         unit: What examples are called, in the plural.
+        counted: What ``loss`` counts, in the plural: what the speed of training is told in.
         metrics: The figures of ``score``: 1 where more is better, -1 where less is.
         recipe: Whose settings hold.
     """
 
     unit: ClassVar[str]
+    counted: str
     metrics: ClassVar[Mapping[str, int]]
     recipe: Recipe
 

@@ -129,6 +129,7 @@ class LanguageModelling:
     """
 
     unit: ClassVar[str] = "passages"
+    counted: ClassVar[str] = "tokens"
     metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
     read = staticmethod(read_passages)
     hold_out = staticmethod(hold_out_end)

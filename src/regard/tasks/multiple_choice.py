@@ -134,6 +134,7 @@ class MultipleChoiceAnswering:
     """
 
     unit: ClassVar[str] = "questions"
+    counted: ClassVar[str] = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     hold_out = staticmethod(hold_out_contexts)
 

@@ -143,6 +143,7 @@ class PairMatching:
     """
 
     unit: ClassVar[str] = "pairs"
+    counted: ClassVar[str] = "pairs"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, labels: Sequence[str]) -> None:

@@ -151,6 +151,7 @@ class QuestionAnswering:
     """
 
     unit: ClassVar[str] = "questions"
+    counted: ClassVar[str] = "windows"
     metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
     read = staticmethod(read_asked)
     hold_out = staticmethod(hold_out_contexts)

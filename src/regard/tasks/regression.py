@@ -294,6 +294,11 @@ class Regression:
             own=torch.tensor([each.own for each in encoded]),
         )
 
+    @property
+    def counted(self) -> str:
+        """What ``loss`` counts: points, or batches where it is summed over theirs."""
+        return "points" if self.recipe.head.loss == "mean" else "batches"
+
     def loss(
         self, model: nn.Module, batch: PointBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:

@@ -133,6 +133,7 @@ class SentenceSelection:
     """
 
     unit: ClassVar[str] = "questions"
+    counted: ClassVar[str] = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     hold_out = staticmethod(hold_out_contexts)
     request = staticmethod(asked_question)

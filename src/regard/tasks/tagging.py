@@ -117,6 +117,7 @@ class Tagging:
     """
 
     unit: ClassVar[str] = "sentences"
+    counted: ClassVar[str] = "words"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
     hold_out = classmethod(hold_out)
 

@@ -40,7 +40,7 @@ class JobTraining:
         too_long: BadLines | None = None,
     ) -> None:
         self.recipe, self.job, self.config = recipe, job, config
-        self.unit = job.unit
+        self.unit, self.counted = job.unit, job.counted
         too_long = BadLines() if too_long is None else too_long
         self.corpus = job.encode(train, training=True, too_long=too_long)
         if not self.corpus:

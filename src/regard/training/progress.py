@@ -25,14 +25,14 @@ _LINE_EVERY = 10.0
 class Reporter(Protocol):
     """Who is told how training goes."""
 
-    def started(self, facts: Sequence[str]) -> None:
-        """Text and model are ready."""
+    def started(self, facts: Sequence[str], *, counted: str) -> None:
+        """Text and model are ready; ``counted`` is what ``updated`` counts, in the plural."""
 
     def training(self, share: Callable[[], float]) -> Any:
         """A context around the loop; ``share`` says how much is behind us."""
 
     def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
-        """After each update."""
+        """After each update; of a task that learns no tokens, those are what its loss counts."""
 
     def validated(
         self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
@@ -63,12 +63,13 @@ class ConsoleReporter:
         self._share: Callable[[], float] = lambda: 0.0
         self._bar: Progress | None = None
         self._bar_task: TaskID | None = None
-        self._speed = 0.0
+        self._speed, self._counted = 0.0, "tokens"
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (0.0, 0.0)
 
-    def started(self, facts: Sequence[str]) -> None:
+    def started(self, facts: Sequence[str], *, counted: str = "tokens") -> None:
         """Say what is being trained."""
+        self._counted = counted
         for fact in facts:
             self._print(fact)
 
@@ -103,7 +104,7 @@ class ConsoleReporter:
         latest = tokens / max(now - self._clock, 1e-9)
         self._speed = latest if self._speed == 0 else 0.95 * self._speed + 0.05 * latest
         self._clock = now
-        text = f"update {update}  loss {figures['loss']:.3f}  {self._speed:,.0f} tokens/s"
+        text = f"update {update}  loss {figures['loss']:.3f}  {self._speed:,.0f} {self._counted}/s"
         if self._bar is not None and self._bar_task is not None:
             self._bar.update(
                 self._bar_task,

@@ -29,6 +29,7 @@ class Work(Task, Protocol):
     """What training asks of a task besides the loop's questions: text in, a model to use out."""
 
     unit: str
+    counted: str
     valid: Any
 
     @property
@@ -145,7 +146,7 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
         if not is_learned:
             with run.new_tokenizer_folder() as folder:
                 learned.save(folder)
-        reporter.started(_facts(recipe, work, model, bad_lines, too_long))
+        reporter.started(_facts(recipe, work, model, bad_lines, too_long), counted=work.counted)
         summary = Trainer(run, model, work, config, reporter).fit()
         run.fill(model)
         model.eval()

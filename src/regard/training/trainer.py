@@ -68,6 +68,8 @@ class Position:
         best_update: When it was reached.
         stale: Validations since then.
         validated: The update of the last validation.
+        loss: The loss summed since the last line of figures.
+        terms: And what it is summed over.
     """
 
     update: int = 0
@@ -79,6 +81,8 @@ class Position:
     best_update: int = 0
     stale: int = 0
     validated: int = 0
+    loss: float = 0.0
+    terms: int = 0
 
 
 class Trainer:
@@ -177,12 +181,15 @@ class Trainer:
         if self.ema is not None:
             self.ema.update(self.model, position.update)
         position.tokens += tokens
+        position.loss, position.terms = position.loss + loss.item(), position.terms + tokens
         position.seconds += time.perf_counter() - started
         figures = {"loss": loss.item() / tokens, "learning_rate": rate, "gradient_norm": norm}
         self.reporter.updated(position.update, position.epoch, tokens, figures)
         # The first ones too: a short training has no others.
         if position.update < REPORT_EVERY or position.update % REPORT_EVERY == 0:
+            figures = {**figures, "loss": position.loss / position.terms}  # since the last line
             self.run.append_metrics({"update": position.update, "split": "train", **figures})
+            position.loss, position.terms = 0.0, 0
 
     def _scale_gradients(self, tokens: int) -> float:
         """Sums over tokens become means, and are clipped; the norm before clipping."""

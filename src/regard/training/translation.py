@@ -47,6 +47,7 @@ class TranslationTraining:
     """
 
     unit = "pairs"
+    counted = "tokens"
 
     @classmethod
     def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Pair], list[Pair]]:

@@ -98,7 +98,8 @@ class Recorder:
     def __init__(self, after_update=None):
         self.events, self.figures, self.after_update = [], [], after_update
 
-    def started(self, facts):
+    def started(self, facts, *, counted):
+        self.counted = counted
         self.events.append("started")
 
     def training(self, share):

@@ -139,6 +139,22 @@ def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
     assert all(shown)
 
 
+@pytest.mark.parametrize(
+    ("task", "counted"),
+    [
+        ("classification", "texts"),
+        ("tagging", "words"),
+        ("language_modelling", "tokens"),
+        ("masked_language_modelling", "masked tokens"),
+    ],
+)
+def test_speed_is_told_in_what_the_loss_counts(toy, tmp_path, recipe, task, counted):
+    changes = {"training": {"updates": 1, "validate_every": 1}}
+    recorder = toy.Recorder()
+    train(recipe(task, **changes), tmp_path / "run", reporter=recorder)
+    assert recorder.counted == counted
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("task", sorted(CASES))
 def test_a_job_that_was_stopped_ends_with_the_same_bytes(toy, tmp_path, recipe, task):

@@ -37,6 +37,16 @@ def test_lines_say_loss_speed_and_time_left(clock):
     ]
 
 
+def test_speed_is_told_in_what_is_counted(clock):
+    screen, file = console()
+    reporter = ConsoleReporter(screen)
+    reporter.started([], counted="texts")
+    with reporter.training(lambda: 0.5):
+        clock[0] += 10
+        reporter.updated(1, 0, 5000, FIGURES)
+    assert "loss 1.234  500 texts/s" in file.getvalue()
+
+
 def test_a_terminal_gets_a_bar(clock):
     screen, file = console(is_terminal=True)
     reporter = ConsoleReporter(screen)

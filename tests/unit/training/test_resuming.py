@@ -52,6 +52,15 @@ def test_stopped_by_an_error(toy, tmp_path, option):
         assert toy.contents(path) == toy.contents(tmp_path / "whole")
 
 
+def test_stopped_between_two_lines_of_figures(toy, tmp_path):
+    settings = {"updates": 100, "validate_every": 30}
+    toy.fit(tmp_path / "whole", **settings)
+    with pytest.raises(PowerCut):
+        toy.fit(tmp_path / "run", reporter=toy.Recorder(at(70, cut)), **settings)
+    toy.fit(tmp_path / "run", **settings)
+    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "whole")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("option", sorted(OPTIONS))
 def test_stopped_by_a_signal(toy, tmp_path, option, number):

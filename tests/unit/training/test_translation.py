@@ -236,7 +236,7 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
     facts = []
 
     class Listening(toy.Recorder):
-        def started(self, told):
+        def started(self, told, **_):
             facts.extend(told)
 
     with (tmp_path / "train.tsv").open("a", encoding="utf-8") as file:
@@ -352,7 +352,7 @@ def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
     told = []
 
     class Listening(toy.Recorder):
-        def started(self, facts):
+        def started(self, facts, **_):
             told.extend(facts)
 
     made = train(given, tmp_path / "run", reporter=Listening())
