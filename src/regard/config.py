@@ -17,6 +17,9 @@ from regard.choices import nearest
 from regard.errors import SettingError
 
 ConfigT = TypeVar("ConfigT")
+ValueT = TypeVar("ValueT")
+
+_BEFORE = "before"
 
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
@@ -71,6 +74,31 @@ def build(config: type[ConfigT], table: Mapping[str, Any], *, where: str) -> Con
 def as_table(config: Any) -> dict[str, Any]:
     """The fields of a config as a plain table, ready for TOML."""
     return {k: _plain(v) for k, v in dataclasses.asdict(config).items()}
+
+
+def newer(default: ValueT, *, before: ValueT) -> ValueT:
+    """The field of a setting that some saved settings lack, which meant something else without it.
+
+    Args:
+        default: What holds where nothing is said.
+        before: What held before there was the setting.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Model:
+        ...     size: int = 8
+        ...     order: str = newer("last", before="first")
+        >>> Model().order, as_saved(Model, {"size": 4})
+        ('last', {'order': 'first', 'size': 4})
+    """
+    field: ValueT = dataclasses.field(default=default, metadata={_BEFORE: before})
+    return field
+
+
+def as_saved(config: type[Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that were saved, with what those that are newer than they are meant at the time."""
+    fields = [field for field in dataclasses.fields(config) if _BEFORE in field.metadata]
+    return {**{field.name: field.metadata[_BEFORE] for field in fields}, **table}
 
 
 def assign(table: dict[str, Any], settings: Sequence[str]) -> None:

@@ -54,6 +54,7 @@ from regard.inference.files import (
 from regard.inference.lock import Lock
 from regard.inference.records import append_record, finite, read_records
 from regard.inference.state import pack_tensors, unpack_tensors
+from regard.tasks import saved_recipe
 
 _RECIPE = "recipe.toml"
 _TOKENIZER = "tokenizer"
@@ -99,7 +100,7 @@ class Run:
     def __init__(self, path: Path, *, card: dict[str, Any], lock: Lock | None) -> None:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
-        self.recipe = _read_recipe(path / _RECIPE, card.get("recipe"))
+        self.recipe = saved_recipe(_read_recipe(path / _RECIPE, card.get("recipe")))
         self._card = card
         self._lock = lock
         self._tokenizer_checked = False

@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention import Dot, at, attend
+from regard.attention import Dot, ScaledDot, at, attend
 from regard.attention import lengths as visible
 from regard.checks import check_at_least, check_fraction
+from regard.config import newer
 from regard.errors import ShapeError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.pooling import LearnedQuery
@@ -30,6 +31,8 @@ class MatchReaderConfig:
         cell: ``rnn``, ``gru`` or ``lstm``.
         compares: Whether what has been read of both texts is set side by side and read again, as in
             BiDAF; without it the reader is DrQA's, at half the cost.
+        alignment: How the words of both texts match: by the ``dot`` product, as in DrQA, or by
+            ``scaled_dot``, over √E, as runs from before there was the choice.
         dropout: Share dropped of what each layer reads while training.
     """
 
@@ -37,6 +40,7 @@ class MatchReaderConfig:
     hidden_dim: int = 64
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
     compares: bool = False
+    alignment: Literal["dot", "scaled_dot"] = newer("dot", before="scaled_dot")
     dropout: float = 0.3
 
     def __post_init__(self) -> None:
@@ -122,7 +126,8 @@ class MatchReader(nn.Module):
         mask = visible(other_lengths.repeat_interleave(rows, 0))
         with at("cross", 1):
             query, key = self.align(tokens).relu(), self.align(theirs).relu()
-            aligned = attend(query, key, theirs.to(key.dtype), mask=mask)
+            score = Dot() if self.config.alignment == "dot" else ScaledDot()
+            aligned = attend(query, key, theirs.to(key.dtype), score=score, mask=mask)
         everywhere = whole[:, None].expand(-1, ids.shape[1], -1)
         states: Tensor = self.read(torch.cat([tokens, aligned, everywhere, features], -1), lengths)[
             0

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from regard.attention import Dot, at, attend
 from regard.attention import lengths as visible
 from regard.checks import check_at_least, check_fraction
+from regard.config import newer
 from regard.errors import ShapeError
 from regard.layers import Dropout
 
@@ -24,6 +25,9 @@ class MemoryNetworkConfig:
         max_sentences: Most sentences of a memory.
         encoding: What a sentence's words add up to (section 4.1): ``position`` tells their places
             apart, in a ``bag`` a word matches another wherever both stand.
+        counted_from: Where the places of sentences are counted from (section 4.1): the ``last``
+            sentence, as in the paper, so that the same place is as far from the question in every
+            text; or the ``first``, as in runs from before there was the choice.
         dropout: Share dropped of memories and question while training.
     """
 
@@ -31,6 +35,7 @@ class MemoryNetworkConfig:
     num_hops: int = 3
     max_sentences: int = 64
     encoding: Literal["position", "bag"] = "position"
+    counted_from: Literal["last", "first"] = newer("last", before="first")
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
@@ -43,7 +48,8 @@ class MemoryNetwork(nn.Module):
     """Which sentence answers a question, found by looking at all of them several times.
 
     A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
-    with C, to be mixed; l tells words' places apart, or is 1 (section 4.1). A hop adds what it
+    with C, to be mixed; l tells words' places apart, or is 1, and i counts sentences backwards from
+    the last, which is nearest to the question (section 4.1). A hop adds what it
     finds to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
     (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
     finds the sentences that have its words. In the paper a last layer answers with a word; here
@@ -91,8 +97,9 @@ class MemoryNetwork(nn.Module):
         """
         mask = visible(counts)
         u = self.dropout(self._read(question, self.match))
-        memory = self._memory(sentences, self.match, self.match_order)
-        values = self._memory(sentences, self.mix, self.mix_order)
+        places = self._places_of(sentences, counts)
+        memory = self._memory(sentences, self.match, self.match_order[places])
+        values = self._memory(sentences, self.mix, self.mix_order[places])
         for hop in range(self.config.num_hops):
             with at("cross", hop):
                 found = attend(u[:, None], memory, values, score=Dot(), mask=mask)
@@ -101,13 +108,22 @@ class MemoryNetwork(nn.Module):
         padding = torch.arange(sentences.shape[1], device=u.device) >= counts[:, None]
         return logits.masked_fill(padding, -torch.inf)
 
-    def _memory(self, sentences: Tensor, words: Tensor, order: Tensor) -> Tensor:
-        if sentences.shape[1] > self.config.max_sentences:
+    def _places_of(
+        self, sentences: Int[Tensor, "B M J"], counts: Int[Tensor, " B"]
+    ) -> Int[Tensor, "B M"]:
+        """The number of each sentence, from 0; of padding any."""
+        B, M, _ = sentences.shape
+        if self.config.max_sentences < M:
             raise ShapeError(
-                f"sentences must be at most max_sentences={self.config.max_sentences}; "
-                f"got {sentences.shape[1]}."
+                f"sentences must be at most max_sentences={self.config.max_sentences}; got {M}."
             )
-        memory: Tensor = self.dropout(self._read(sentences, words) + order[: sentences.shape[1]])
+        places = torch.arange(M, device=sentences.device).expand(B, M)
+        if self.config.counted_from == "first":
+            return places
+        return (counts[:, None] - 1 - places).clamp(min=0)
+
+    def _memory(self, sentences: Tensor, words: Tensor, order: Tensor) -> Tensor:
+        memory: Tensor = self.dropout(self._read(sentences, words) + order)
         return memory
 
     def _read(self, ids: Tensor, words: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.job import Job
 from regard.tasks.kinds import TASKS, Kind
-from regard.tasks.reading import read_recipe, recipe_from_table
+from regard.tasks.reading import read_recipe, recipe_from_table, saved_recipe
 from regard.tasks.recipe import DataConfig, Recipe
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "Recipe",
     "read_recipe",
     "recipe_from_table",
+    "saved_recipe",
 ]

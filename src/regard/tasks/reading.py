@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.choices import choose, nearest
-from regard.config import assign, build, read_toml
+from regard.config import as_saved, assign, build, read_toml
 from regard.errors import SettingError
 from regard.tasks.kinds import TASKS
 from regard.tasks.recipe import Recipe
@@ -66,6 +66,25 @@ def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -
         folder=folder or Path(),
         given={name: dict(table.get(name, {})) for name in ("tokenizer", "model")},
     )
+
+
+def saved_recipe(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a recipe that was saved with a run, whole.
+
+    A setting that is newer than the run says what the run meant without it, which need not be what
+    a new recipe means. A table of an unknown task or model is left as it is.
+    """
+    kind = TASKS.get(table.get("task", "translation"))
+    if kind is None:
+        return dict(table)
+    model_type = table.get("model", {}).get("type", next(iter(kind.models)))
+    config, _ = kind.models.get(model_type, (None, None))
+    configs = {"data": kind.data, "tokenizer": kind.tokenizer, "model": config}
+    configs |= {"head": kind.head, "decoding": kind.decoding}
+    return {
+        name: section if configs.get(name) is None else as_saved(configs[name], section)
+        for name, section in table.items()
+    }
 
 
 def _check_sections(table: Mapping[str, Any], sections: Sequence[str]) -> None:

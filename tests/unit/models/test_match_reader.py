@@ -1,5 +1,7 @@
 """A text read beside another."""
 
+from math import exp
+
 import pytest
 import torch
 
@@ -55,20 +57,44 @@ def test_another_text_read_once_serves_several_rows(compares):
         read(reader, ids[:3], other, features[:3], (N,) * 3)
 
 
-def test_the_alignment_is_drqas():
-    reader, ids, other, features = made()
+def inputs_of(reader, *args):
+    """What the recurrence over the text reads."""
     seen = {}
-    hook = reader.read.register_forward_pre_hook(lambda _, args: seen.update(inputs=args[0]))
-    read(reader, ids, other, features, (N, N), (M, 2))
+    hook = reader.read.register_forward_pre_hook(lambda _, given: seen.update(inputs=given[0]))
+    read(reader, *args)
     hook.remove()
-    tokens, theirs = reader.embedding(ids), reader.embedding(other)
-    query, key = reader.align(tokens).relu(), reader.align(theirs).relu()
-    scores = query @ key.mT / 11**0.5
-    scores[1, :, 2:] = -torch.inf
-    aligned = scores.softmax(-1) @ theirs
-    torch.testing.assert_close(seen["inputs"][..., :11], tokens)
-    torch.testing.assert_close(seen["inputs"][..., 11:22], aligned)
-    torch.testing.assert_close(seen["inputs"][..., -F:], features)
+    return seen["inputs"]
+
+
+def softmax_of(scores):
+    shares = [exp(score - max(scores)) for score in scores]
+    return [share / sum(shares) for share in shares]
+
+
+@pytest.mark.parametrize(("alignment", "scale"), [("dot", 1.0), ("scaled_dot", 11**-0.5)])
+def test_the_alignment_is_drqas(alignment, scale):
+    """Σ_j softmax_j(relu(W e_i) · relu(W o_j)) o_j, over the real words alone, in loops."""
+    reader, ids, other, features = made(alignment=alignment)
+    inputs = inputs_of(reader, ids, other, features, (N, N), (M, 2))
+    tokens, theirs = reader.embedding(ids).double(), reader.embedding(other).double()
+    torch.testing.assert_close(inputs[..., :11].double(), tokens)
+    torch.testing.assert_close(inputs[..., -F:], features)
+    align = reader.align.double()
+    for row, length in enumerate((M, 2)):
+        for i in range(N):
+            asked = align(tokens[row, i]).relu()
+            keys = [align(theirs[row, j]).relu() for j in range(length)]
+            shares = softmax_of([scale * sum((asked * key).tolist()) for key in keys])
+            want = sum(share * theirs[row, j] for j, share in enumerate(shares))
+            torch.testing.assert_close(
+                inputs[row, i, 11:22].double(), want, atol=1e-5, rtol=1e-5, check_dtype=False
+            )
+
+
+def test_what_is_aligned_depends_on_the_score():
+    one, other = made(alignment="dot"), made(alignment="scaled_dot")
+    assert MatchReaderConfig().alignment == "dot"
+    assert (read(*one) - read(*other)).abs().max() > 1e-4
 
 
 def test_it_learns_to_find_the_word_after_the_one_asked_for():

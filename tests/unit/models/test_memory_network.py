@@ -11,9 +11,9 @@ from regard.models import MemoryNetwork, MemoryNetworkConfig
 B, M, J, Q, VOCAB = 2, 5, 4, 3, 17
 
 
-def made(hops=2, dim=6, encoding="position"):
+def made(hops=2, dim=6, **settings):
     config = MemoryNetworkConfig(
-        model_dim=dim, num_hops=hops, max_sentences=7, encoding=encoding, dropout=0.0
+        model_dim=dim, num_hops=hops, max_sentences=7, dropout=0.0, **settings
     )
     return MemoryNetwork(config, vocab_size=VOCAB)
 
@@ -34,7 +34,10 @@ def total_of(ids, table, encoding):
 def by_formula(model, sentences, count, question):
     def memory(words, order):
         read = [total_of(ids, words, model.config.encoding) for ids in sentences.tolist()[:count]]
-        return torch.stack(read) + order[:count]
+        turned = model.config.counted_from == "last"  # sentence i of n is n − 1 − i from the end
+        return torch.stack(
+            [each + order[count - 1 - i if turned else i] for i, each in enumerate(read)]
+        )
 
     u = total_of(question.tolist(), model.match, model.config.encoding)
     m, c = memory(model.match, model.match_order), memory(model.mix, model.mix_order)
@@ -43,9 +46,10 @@ def by_formula(model, sentences, count, question):
     return m @ u
 
 
+@pytest.mark.parametrize("counted_from", ["last", "first"])
 @pytest.mark.parametrize(("hops", "encoding"), [(1, "position"), (3, "position"), (3, "bag")])
-def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding):
-    model = made(hops, encoding=encoding)
+def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding, counted_from):
+    model = made(hops, encoding=encoding, counted_from=counted_from)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     sentences, question = torch.randint(1, VOCAB, (B, M, J)), torch.randint(1, VOCAB, (B, Q))
@@ -61,6 +65,18 @@ def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding):
     torch.testing.assert_close(again[:, :M], logits, rtol=1e-4, atol=1e-3)
     logits[:, 0].sum().backward()
     assert all(each.grad.any() for each in model.parameters())
+
+
+@pytest.mark.parametrize(("counted_from", "found"), [("last", [4, 2, 0]), ("first", [0, 0, 0])])
+def test_place_0_is_that_of_the_sentence_nearest_to_the_question(counted_from, found):
+    """In texts of any length, of sentences that are all alike."""
+    model, words = made(1, counted_from=counted_from), torch.ones(3, M, J).long()
+    asked = model._read(words[:1, 0], model.match)[0]
+    with torch.no_grad():
+        model.match_order.zero_()[0] = asked
+    logits = model(words, torch.tensor([5, 3, 1]), words[:, 0])
+    assert logits.argmax(-1).tolist() == found
+    assert MemoryNetworkConfig().counted_from == "last"
 
 
 def test_every_hop_is_seen():

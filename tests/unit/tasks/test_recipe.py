@@ -5,8 +5,16 @@ import pytest
 
 from regard.config import write_toml
 from regard.errors import SettingError
+from regard.inference.run import Run
 from regard.models import RnnSeq2SeqConfig, TransformerConfig
-from regard.tasks import DataConfig, DecodingConfig, Recipe, read_recipe, recipe_from_table
+from regard.tasks import (
+    DataConfig,
+    DecodingConfig,
+    Recipe,
+    read_recipe,
+    recipe_from_table,
+    saved_recipe,
+)
 from regard.tasks.recipe import with_training
 
 RECIPE = """
@@ -162,3 +170,26 @@ def test_sections_are_the_fields_of_a_recipe():
         )
     }
     assert isinstance(recipe_from_table({}).data, DataConfig)
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "name", "before", "now"),
+    [
+        ("question_answering", "match", "alignment", "scaled_dot", "dot"),
+        ("sentence_selection", "memory_network", "counted_from", "first", "last"),
+    ],
+)
+def test_a_run_from_before_a_setting_means_what_it_meant(task, model, name, before, now, tmp_path):
+    table = recipe_from_table({"task": task, "model": {"type": model}}).table()
+    assert table["model"][name] == now
+    with Run.create(tmp_path / "new", table, task) as run:
+        assert run.recipe["model"][name] == now
+    del table["model"][name]
+    Run.create(tmp_path / "old", table, task)
+    kept = Run.open(tmp_path / "old").recipe
+    assert kept["model"][name] == before
+    assert getattr(recipe_from_table(kept).model, name) == before
+    # What is no recipe of ours is left alone.
+    assert saved_recipe({"task": "other", "model": {}}) == {"task": "other", "model": {}}
+    unknown = {"task": task, "model": {"type": "other"}}
+    assert saved_recipe(unknown) == unknown
