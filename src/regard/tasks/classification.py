@@ -115,7 +115,7 @@ class EncodedText:
     """A text as ids.
 
     Attributes:
-        ids: Of its tokens; of pieces, the end last; of a checkpoint's, the begin first.
+        ids: Of its tokens; of pieces, the end last, and the begin first if they have one.
         parts: Of each word's parts; None where words are not read from them.
         label: The label's number; -1 where it is not known.
         aspect: The aspect's number; 0 is that of aspects not met in training.
@@ -170,8 +170,7 @@ class Classification:
     ) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
         self.labels, self.aspects = list(labels), list(aspects)
-        # Checkpoints of others have read no text without its begin.
-        self._begin = [BOS_ID] if recipe.tokenizer.type == "checkpoint" else []
+        self._begin = [BOS_ID] if recipe.tokenizer.begins else []
         self._aspect_ids = {aspect: place for place, aspect in enumerate(aspects, 1)}
 
     @classmethod
@@ -216,6 +215,11 @@ class Classification:
             raise SettingError(
                 f"tokenizer.type must be {' or '.join(SPLITTERS)} where model.parts is set; "
                 f"got {recipe.tokenizer.type!r}."
+            )
+        if recipe.tokenizer.begins:
+            raise SettingError(
+                "tokenizer.begin must be left out where model.parts is set; got true. "
+                "A begin has no parts."
             )
         return cls(
             recipe, Speller.learn(texts, recipe.tokenizer, recipe.data.parts), labels, aspects
@@ -302,7 +306,7 @@ class Classification:
         return found
 
     def lengths(self, encoded: Sequence[EncodedText]) -> Int64[np.ndarray, " n"]:
-        """Tokens of each text, its end among them."""
+        """Tokens of each text, its begin and end among them."""
         return np.array([len(each.ids) for each in encoded], dtype=np.int64)
 
     def collate(

@@ -42,6 +42,8 @@ class Kind:
         models: Its architectures by ``model.type``: settings and class; the first is the default.
         head: The class of its ``[head]``; None if the model needs none.
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
+        begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
+        beside: Whether it reads texts beside each other, which a model may tell apart.
         job: The class (a ``Job``) that turns text into tensors and back; None where outputs are
             searched for.
     """
@@ -51,6 +53,8 @@ class Kind:
     models: Mapping[str, tuple[type[Any], Any]]
     head: type[Any] | None = None
     decoding: type[Any] | None = None
+    begins: bool = False
+    beside: bool = False
     job: Any = None
 
     @property
@@ -74,19 +78,32 @@ TASKS: dict[str, Kind] = {
     "masked_language_modelling": Kind(
         data=MaskedTextData,
         models={"transformer": READERS["transformer"]},
+        begins=True,
         job=MaskedLanguageModelling,
     ),
     "multiple_choice": Kind(
         data=ChoicesData,
         models=PAIR_READERS,
         head=ClassifierConfig,
+        begins=True,
+        beside=True,
         job=MultipleChoiceAnswering,
     ),
     "pair_matching": Kind(
-        data=PairsData, models=PAIR_MODELS, head=ClassifierConfig, job=PairMatching
+        data=PairsData,
+        models=PAIR_MODELS,
+        head=ClassifierConfig,
+        begins=True,
+        beside=True,
+        job=PairMatching,
     ),
     "question_answering": Kind(
-        data=QuestionsData, models=PAIR_READERS, head=SpanFinderConfig, job=QuestionAnswering
+        data=QuestionsData,
+        models=PAIR_READERS,
+        head=SpanFinderConfig,
+        begins=True,
+        beside=True,
+        job=QuestionAnswering,
     ),
     "regression": Kind(
         data=RegressionData,

@@ -87,6 +87,8 @@ class TokenizerConfig:
             this power; 0.1 is usual. 0 always takes the best.
         character_coverage: BPE and unigram only: share of all characters that get ids of their own.
         min_count: Words and characters only: how often a piece must occur to get an id.
+        begin: Whether a text that is read by itself has the begin before it, BERT's ``[CLS]``. None
+            reads it as what training began with did; else only a checkpoint's pieces have it.
         folder: Where a tokenizer of that type was saved, to be taken as it is; None learns one from
             the text. A run keeps its own in ``tokenizer/text``.
     """
@@ -98,6 +100,7 @@ class TokenizerConfig:
     alpha: float = 0.0
     character_coverage: float = 1.0
     min_count: int = 1
+    begin: bool | None = None
     folder: str | None = None
 
     def __post_init__(self) -> None:
@@ -115,6 +118,11 @@ class TokenizerConfig:
         self._check_use("alpha", self.alpha > 0, ["unigram"])
         self._check_use("character_coverage", self.character_coverage < 1, ["bpe", "unigram"])
         self._check_use("min_count", self.min_count > 1, ["characters", "words"])
+
+    @property
+    def begins(self) -> bool:
+        """Whether a text that is read by itself has the begin before it: ``begin``, settled."""
+        return self.type == "checkpoint" if self.begin is None else self.begin
 
     def _check_use(self, name: str, is_set: bool, types: Sequence[str]) -> None:
         if is_set and self.type not in types:

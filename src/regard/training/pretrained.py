@@ -25,6 +25,8 @@ _TOKENIZER = "text"
 _FREE = {"dropout", "attention_dropout"}
 # What pairs of texts have and texts by themselves have not.
 _FEATURES = "features.weight"
+# What tells texts beside each other apart, one row each.
+_SEGMENTS = "segments"
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Pretrained:
 
         Of the embeddings these are the rows of the tokenizer's ids; what a task has besides, such
         as what stands for a masked word, is its own. So is what reads the features of tokens,
-        where pretraining had none.
+        where pretraining had none. Texts beside each other that it never told apart begin alike.
 
         Raises:
             SettingError: A tensor is of another size.
@@ -114,7 +116,10 @@ class Pretrained:
         before = Labeller.load(self.path)
         tokenizer = getattr(before.job, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
-        return _only(before.model, reader).state_dict(), size
+        known = _only(before.model, reader).state_dict()
+        if _SEGMENTS in known and not _told_apart(before.job.recipe):
+            known[_SEGMENTS] = known[_SEGMENTS][:1].expand_as(known[_SEGMENTS])
+        return known, size
 
     def _tokenizer(self, recipe: Recipe, before: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
         settings = TASKS[recipe.task].tokenizer
@@ -131,15 +136,22 @@ class Pretrained:
         return made
 
     def _recipe(self) -> dict[str, Any]:
-        """That of the run to begin with; its tokenizer is the saved one."""
-        if not is_run(self.path):
-            if is_checkpoint(self.path):
-                return checkpoint_recipe(self.path)
+        """That of what to begin with; its tokenizer is the saved one, and says how texts begin."""
+        recipe = self._run() if is_run(self.path) else self._checkpoint()
+        if TASKS[recipe["task"]].begins:
+            recipe["tokenizer"] = {**recipe["tokenizer"], "begin": True}
+        return recipe
+
+    def _checkpoint(self) -> dict[str, Any]:
+        if not is_checkpoint(self.path):
             raise RunError(
                 f"training.pretrained must name the folder of a run; got {str(self.path)!r}, which "
                 "holds none, and no checkpoint with config.json and model.safetensors. "
                 "Train one first: regard train masked-language-model-words TEXT."
             )
+        return checkpoint_recipe(self.path)
+
+    def _run(self) -> dict[str, Any]:
         run = Run.open(self.path)
         if run.task not in TASKS or TASKS[run.task].job is None:
             raise RunError(
@@ -198,6 +210,11 @@ def _said(recipe: Recipe) -> dict[str, dict[str, Any]]:
         return {name: dict(recipe.given[name]) for name in ("tokenizer", "model")}
     table = recipe.table()
     return {"tokenizer": table.get("tokenizer", {}), "model": table["model"]}
+
+
+def _told_apart(recipe: Recipe) -> bool:
+    """Whether training met texts beside each other."""
+    return bool(getattr(recipe.data, "next_sentence", TASKS[recipe.task].beside))
 
 
 def _only(model: nn.Module, kind: Any) -> nn.Module:

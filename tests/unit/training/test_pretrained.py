@@ -3,13 +3,16 @@
 import json
 import random
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 
 from regard.errors import DataError, Interrupted, RunError, SettingError
+from regard.inference import Run
 from regard.inference.labeller import Labeller
-from regard.tasks import recipe_from_table
+from regard.models import Encoder
+from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID
 from regard.training import train
 
@@ -82,6 +85,142 @@ def test_what_reads_features_is_new_where_pretraining_had_none(home, toy, classi
     # And a task without features begins with one that has them.
     training = {**FEW, "pretrained": str(tmp_path / "run")}
     train(classifier(training=training), tmp_path / "next", reporter=toy.Recorder())
+
+
+TEXT = "the cat sat on the mat. the dog ran."
+LABELS = "".join(f"{line}\t{'cat' in line}\n" for line in lines(60, 2))
+PAIRS = "".join(f"{line}\tthe cat sat.\t{'cat' in line}\n" for line in lines(60, 3))
+ASKED = {"question": "on what?", "context": TEXT, "answers": [{"text": "the mat", "start": 15}]}
+CHOICES = {**ASKED, "answers": ["the mat"], "choices": ["the mat", "the road"]}
+HEADS = {
+    "classification": ("texts.tsv", LABELS, {}),
+    "masked_language_modelling": ("text.txt", "\n".join(lines(60, 4)), {"context": 16}),
+    "multiple_choice": ("choices.jsonl", f"{json.dumps(CHOICES)}\n" * 9, {"max_length": 64}),
+    "pair_matching": ("pairs.tsv", PAIRS, {"max_length": 64}),
+    "question_answering": (
+        "asked.jsonl",
+        f"{json.dumps(ASKED)}\n" * 9,
+        {"max_length": 64, "stride": 32},
+    ),
+}
+
+
+@pytest.fixture
+def begin(home, tmp_path):
+    """A maker of recipes of any task that begin with ``pre``."""
+
+    def make(task, **settings):
+        name, text, data = HEADS[task]
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        data = {**data, "train": name, "valid": name}
+        said = {"learning_rate": 1e-12, "label_smoothing": 0.0, "pretrained": str(home / "pre")}
+        table = {"task": task, "data": data, "training": {**FEW, **said}, **settings}
+        return recipe_from_table(table, folder=tmp_path)
+
+    return make
+
+
+def rows_read(monkeypatch):
+    """The texts that encoders are given from now on, without padding, and their segments."""
+    found, forward = [], Encoder.forward
+
+    def watched(self, ids, lengths=None, *, segments=None, **rest):
+        for row, length in enumerate(lengths.tolist()):
+            beside = None if segments is None else segments[row, :length].tolist()
+            found.append((ids[row, :length].tolist(), beside))
+        return forward(self, ids, lengths, segments=segments, **rest)
+
+    monkeypatch.setattr(Encoder, "forward", watched)
+    return found
+
+
+@pytest.mark.parametrize("task", sorted(HEADS))
+def test_every_head_reads_text_as_pretraining_did(toy, begin, tmp_path, monkeypatch, task):
+    rows = rows_read(monkeypatch)
+    trained = train(begin(task), tmp_path / "run", reporter=toy.Recorder())
+    assert rows
+    for ids, _ in rows:
+        assert (ids[0], ids[-1], ids.count(BOS_ID)) == (BOS_ID, EOS_ID, 1)
+    learned = len(rows)
+    Labeller.load(tmp_path / "run").answers_and_loss(
+        trained.predictor.job.read(trained.predictor.job.recipe, "valid")
+    )
+    assert all(ids[0] == BOS_ID for ids, _ in rows[learned:])
+    assert len(rows) > learned
+
+
+def test_texts_that_were_never_told_apart_begin_alike(home, toy, begin, tmp_path):
+    before = Labeller.load(home / "pre").model.encoder.segments
+    assert not torch.equal(before[0], before[1])
+    trained = train(begin("pair_matching"), tmp_path / "run", reporter=toy.Recorder())
+    segments = trained.predictor.model.reader.segments
+    torch.testing.assert_close(segments, before[:1].expand(2, -1))
+
+
+def test_texts_that_were_told_apart_stay_so(toy, begin, tmp_path):
+    data = {"train": "text.txt", "valid": "text.txt", "context": 16, "next_sentence": True}
+    halves = begin("masked_language_modelling", data=data)
+    before = train(halves, tmp_path / "halves", reporter=toy.Recorder()).predictor.model.encoder
+    training = {**FEW, "learning_rate": 1e-12, "pretrained": str(tmp_path / "halves")}
+    made = begin("pair_matching", training=training)
+    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
+    torch.testing.assert_close(trained.predictor.model.reader.segments, before.segments)
+
+
+def test_a_begin_counts_where_positions_are_learned(toy, begin, tmp_path):
+    name = HEADS["classification"][0]
+    made = begin("classification", data={"train": name, "max_length": 298})
+    train(made, tmp_path / "run", reporter=toy.Recorder())
+    made = begin("classification", data={"train": name, "max_length": 299})
+    with pytest.raises(SettingError, match=r"model.max_length must be at least 301, .*; got 300"):
+        train(made, tmp_path / "other", reporter=toy.Recorder())
+
+
+def test_a_run_that_reads_without_begin_goes_on_so(toy, begin, tmp_path, monkeypatch):
+    """As those do that were fine-tuned before there was ``tokenizer.begin``."""
+    kind = TASKS["masked_language_modelling"]
+    monkeypatch.setitem(TASKS, "masked_language_modelling", replace(kind, begins=False))
+    made = begin("classification")
+    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
+    assert "begin" not in Run.open(tmp_path / "run").recipe["tokenizer"]
+    said = trained.predictor.predict(["the cat sat."])
+    monkeypatch.undo()
+    rows = rows_read(monkeypatch)
+    again = Labeller.load(tmp_path / "run")
+    assert again.predict(["the cat sat."]) == said
+    assert rows[0][0] == [*again.job.tokenizer.encode("the cat sat."), EOS_ID]
+    train(made, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
+    # What begins with it reads as it does.
+    training = {**FEW, "pretrained": str(tmp_path / "run")}
+    rows.clear()
+    train(begin("classification", training=training), tmp_path / "next", reporter=toy.Recorder())
+    assert all(BOS_ID not in ids for ids, _ in rows)
+
+
+def test_a_begin_can_be_asked_for_without_pretraining(toy, begin, tmp_path, monkeypatch):
+    training = {**FEW, "learning_rate": 0.01}
+    for asked in (True, False):
+        rows = rows_read(monkeypatch)
+        made = begin(
+            "classification",
+            tokenizer={"type": "words", "begin": asked},
+            model={"type": "transformer", **MODEL},
+            training=training,
+        )
+        train(made, tmp_path / f"{asked}", reporter=toy.Recorder())
+        assert all((ids[0] == BOS_ID) is asked for ids, _ in rows)
+        monkeypatch.undo()
+
+
+def test_a_begin_beside_parts_is_refused(toy, begin, tmp_path):
+    made = begin(
+        "classification",
+        tokenizer={"type": "words", "begin": True},
+        model={"type": "transformer", **MODEL, "parts": "bag"},
+        training=FEW,
+    )
+    with pytest.raises(SettingError, match=r"tokenizer.begin must be left out where model.parts"):
+        train(made, tmp_path / "run", reporter=toy.Recorder())
 
 
 def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, classifier, tmp_path):
