@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         window,
     )
     from regard.interop import edit, look, trust, use, watch
+    from regard.viewer import show
 
 # Where each public name lives.
 _HOMES = {
@@ -98,6 +99,7 @@ _HOMES = {
     "rollout": "regard.attention",
     "rows": "regard.attention",
     "shaw": "regard.attention",
+    "show": "regard.viewer",
     "summarize": "regard.attention",
     "summarize_seen": "regard.attention",
     "testing": "regard.attention",
@@ -150,6 +152,7 @@ __all__ = [
     "rollout",
     "rows",
     "shaw",
+    "show",
     "summarize",
     "summarize_seen",
     "testing",

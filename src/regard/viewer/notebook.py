@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.checks import check_at_least
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.viewer.document import Document
+from regard.viewer.given import GivenWeights
 from regard.viewer.page import page
 from regard.viewer.parts import Attention, OneAttention
 from regard.viewer.row_server import AskedRows, RowServer
@@ -15,7 +16,12 @@ from regard.viewer.summaries import LONGEST_WITH_ROWS, example_of, watched_rows
 from regard.viewer.texts import Text
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from torch import Tensor
+
     from regard.attention.summary import Summary
+
+    Weights = Tensor | ArrayLike | Sequence[Tensor]
 
 
 class Shown:
@@ -55,10 +61,12 @@ class Shown:
 
 
 def show(
-    what: "Document | Summary | Iterable[Attention]",
+    what: "Document | Summary | Iterable[Attention] | Weights",
     tokens: Text | Sequence[str] | None = None,
     *,
     output: Text | Sequence[str] | None = None,
+    keys: Text | Sequence[str] | None = None,
+    queries: Text | Sequence[str] | None = None,
     title: str = "Attention",
     model: str = "",
     height: int = 760,
@@ -67,14 +75,20 @@ def show(
 ) -> Shown:
     """The whole viewer in a notebook's cell: let it be the last expression of the cell.
 
+    Weights of any origin are shown as heat maps: a matrix, the heads of a layer, or all heads of
+    all layers. ``save`` writes the page as a file.
+
     Where ``regard.watch(model, keep=True)`` is shown, exact rows of texts too long to keep them in
     the page are computed by this process when people zoom in or point at a token.
 
     Args:
-        what: A document; a summary of one attention; or what ``regard.watch`` saw.
+        what: A document; a summary of one attention; what ``regard.watch`` saw; or weights (N, M),
+            (H, N, M) or (L, H, N, M), finite and none below zero.
         tokens: The tokens of the text, as ``example_of`` takes them. None numbers the keys of a
-            summary. A document has its own.
+            summary and of weights. A document has its own.
         output: Those of the output, of a model that has two texts.
+        keys: Another name of ``tokens``: what is looked at, across.
+        queries: Another name of ``output``: who looks, down.
         title: Heading of the page.
         model: One line about the model.
         height: Of the frame, in pixels.
@@ -83,14 +97,22 @@ def show(
         options: See ``example_of``.
 
     Raises:
-        SettingError: ``what`` is nothing that can be shown, or tokens are given with a document.
+        SettingError: ``what`` is nothing that can be shown, tokens are given with a document, or
+            a side is named twice.
+        ShapeError: Weights have fewer axes or more.
+        DataError: A weight is below zero or not finite, or there are more tokens than rows or
+            columns.
 
     Example:
-        >>> import torch, regard
-        >>> shown = show(regard.summarize(torch.zeros(3, 4), torch.zeros(3, 4)))
+        >>> import torch
+        >>> shown = show(torch.eye(3), keys=["I", "love", "you"], queries=["je", "t'", "aime"])
         >>> shown._repr_html_()[:8]
         '<iframe '
     """
+    tokens, output = (
+        _side("keys", keys, "tokens", tokens),
+        _side("queries", queries, "output", output),
+    )
     if isinstance(what, Document):
         if tokens is not None or output is not None or options:
             raise SettingError("tokens must be None for a document; got some. It has its own.")
@@ -98,11 +120,16 @@ def show(
     seen: Iterable[Attention]
     if hasattr(what, "top_keys"):
         seen, tokens, output = _one(what, tokens, output)
+    elif _are_weights(what):
+        seen = GivenWeights(what, is_cross=True if output is not None else None)
+        _check_sizes(seen, tokens, output)
+        tokens, output = _sides(seen.kind == "cross", *seen.sizes, tokens, output)
     elif isinstance(what, Iterable) and not isinstance(what, str | bytes):
-        seen = what
+        seen = what  # type: ignore[assignment]
     else:
         raise SettingError(
-            f"what must be a document, a summary or what watch saw; got {type(what).__name__}."
+            f"what must be a document, a summary, what watch saw or weights; got "
+            f"{type(what).__name__}."
         )
     example = example_of(seen, tokens, output=output, **options)
     document = Document(title=title, task="", model=model, examples=(example,))
@@ -110,6 +137,28 @@ def show(
     if rows is None and longest > LONGEST_WITH_ROWS:
         rows = watched_rows(seen, example, options.get("row", 0), options.get("padding", "right"))
     return Shown(document, height=height, rows=rows)
+
+
+def _side(name: str, one: Any, other_name: str, other: Any) -> Any:
+    if one is not None and other is not None:
+        raise SettingError(f"{name} must be None where {other_name} is given; got both.")
+    return other if one is None else one
+
+
+def _are_weights(what: Any) -> bool:
+    """Whether it is an array, or lists of numbers or of arrays."""
+    if isinstance(what, list | tuple):
+        return bool(what) and not hasattr(what[0], "kind") and isinstance(what[0], Iterable)
+    return hasattr(what, "shape")
+
+
+def _check_sizes(weights: GivenWeights, keys: Any, queries: Any) -> None:
+    """See that names are as many as there are rows and columns: weights have no padding."""
+    N, M = weights.sizes
+    for name, names, size in (("queries", queries, N), ("keys", keys, M)):
+        count = None if names is None else len(names.tokens if isinstance(names, Text) else names)
+        if count not in (None, size):
+            raise DataError(f"{name} must name each of {size}; got {count}.")
 
 
 def _one(
@@ -120,8 +169,21 @@ def _one(
     is_cross = output is not None or N != M
     heads = tuple(range(lead[-1] if lead else 1))
     attention = OneAttention("cross" if is_cross else "encoder", 0, heads, summary)
-    keys = tokens if tokens is not None else _numbered(M)
-    return [attention], keys, (output if output is not None else _numbered(N)) if is_cross else None
+    return [attention], *_sides(is_cross, N, M, tokens, output)
+
+
+def _sides(
+    is_cross: bool,
+    N: int,
+    M: int,
+    keys: Text | Sequence[str] | None,
+    queries: Text | Sequence[str] | None,
+) -> tuple[Text | Sequence[str], Text | Sequence[str] | None]:
+    """The tokens of both sides, numbered where they have no names."""
+    keys = _numbered(M) if keys is None else keys
+    if not is_cross:
+        return keys, None
+    return keys, _numbered(N) if queries is None else queries
 
 
 def _numbered(count: int) -> list[str]:

@@ -59,7 +59,7 @@ def test_what_cannot_be_shown_is_refused():
     document = Document(title="", task="", model="", examples=())
     with pytest.raises(SettingError, match="tokens must be None for a document"):
         show(document, ["a"])
-    with pytest.raises(SettingError, match=r"what must be a document, a summary or .*; got int"):
+    with pytest.raises(SettingError, match=r"what must be a document, a summary, .*; got int"):
         show(3)
     with pytest.raises(SettingError, match="height must be at least 100; got 1"):
         show(document, height=1)

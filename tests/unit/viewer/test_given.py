@@ -1,0 +1,110 @@
+"""Weights of any origin are shown as they are."""
+
+import numpy as np
+import pytest
+import torch
+
+import regard as rg
+from regard.errors import DataError, SettingError, ShapeError
+from regard.viewer import Example, page
+from regard.viewer.summaries import LONGEST_WITH_ROWS
+
+L, H, N, M = 2, 3, 5, 7
+
+
+def example(*given, **options) -> Example:
+    return rg.show(*given, **options).document.examples[0]
+
+
+def made(*shape: int) -> torch.Tensor:
+    return torch.rand(shape).softmax(-1)
+
+
+def test_a_square_matrix_is_a_text_that_looks_at_itself():
+    found = example(torch.eye(3))
+    assert [token.text for token in found.source_tokens] == ["1", "2", "3"]
+    (layer,) = found.summaries
+    assert (layer.kind, layer.heads) == ("encoder", (0,))
+    assert layer.rows.values().tolist() == [np.eye(3).tolist()]
+    assert "1" in page(rg.show(torch.eye(3), title="Identity").document)
+
+
+def test_names_of_queries_and_keys_make_two_texts():
+    weights = made(3, 3)
+    found = example(weights, keys=["I", "love", "you"], queries=["je", "t'", "aime"])
+    assert [token.text for token in found.source_tokens] == ["I", "love", "you"]
+    assert [token.text for token in found.output_tokens] == ["je", "t'", "aime"]
+    assert found.summaries[0].kind == "cross"
+    assert found.summaries[0].rows.values()[0] == pytest.approx(weights.numpy(), rel=1e-3)
+    same = example(weights, ["I", "love", "you"], output=["je", "t'", "aime"])
+    assert same == found
+
+
+@pytest.mark.parametrize("shape", [(N, M), (H, N, M), (L, H, N, M)])
+def test_heads_and_layers_are_told_by_the_axes(shape: tuple[int, ...]):
+    weights = made(*shape)
+    found = example(weights)
+    whole = weights.reshape(-1, shape[-3] if len(shape) > 2 else 1, N, M)
+    assert [layer.layer for layer in found.summaries] == list(range(len(whole)))
+    for layer, wanted in zip(found.summaries, whole, strict=True):
+        assert layer.kind == "cross"
+        assert layer.heads == tuple(range(len(wanted)))
+        assert layer.rows.values() == pytest.approx(wanted.numpy(), rel=1e-3)
+        entropy = torch.special.entr(wanted).sum(-1).mean(-1)
+        assert layer.measures["entropy"] == pytest.approx(entropy.tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "given", [[[0.25, 0.75], [1, 0]], np.float32([[0.25, 0.75], [1, 0]]),
+              torch.tensor([[0.25, 0.75], [1, 0]], dtype=torch.bfloat16),
+              [torch.tensor([[0.25, 0.75], [1, 0]])]]
+)  # fmt: skip
+def test_lists_arrays_and_tensors_of_any_dtype_are_weights(given):
+    assert example(given).summaries[0].rows.values()[0] == pytest.approx(
+        np.array([[0.25, 0.75], [1, 0]]), rel=1e-3
+    )
+
+
+def test_long_weights_are_pooled_and_answered_by_this_process():
+    size = LONGEST_WITH_ROWS + 3
+    weights = made(H, size, size)
+    shown = rg.show(weights)
+    (layer,) = shown.document.examples[0].summaries
+    assert layer.rows is None
+    assert layer.bucket == (16, 16)
+    wanted = float(weights[1, 32:48, 16:32].sum())
+    assert layer.pooled.values()[1, 2, 1] == pytest.approx(wanted, rel=0.03)
+    assert layer.received.values.values() == pytest.approx(weights.sum(-2).numpy(), rel=0.03)
+    head = layer.top_heads[0]
+    assert layer.top_keys.values()[0, :, 0].tolist() == weights[head].argmax(-1).tolist()
+    assert 'data-rows="http://127.0.0.1' in shown._repr_html_().replace("&quot;", '"')
+    shown.close()
+
+
+def test_a_summary_of_given_weights_is_that_of_the_engine():
+    query, key = torch.randn(H, N, 4), torch.randn(H, M, 4)
+    wanted = example(rg.summarize(query, key)).summaries[0]
+    found = example(rg.weights(query, key)).summaries[0]
+    for name in ("entropy", "distance", "first", "received"):
+        one, other = getattr(found, name).values, getattr(wanted, name).values
+        assert one.values() == pytest.approx(other.values(), rel=0.02, abs=0.02), name
+    assert found.bucket == wanted.bucket
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "error", "says"),
+    [
+        (torch.rand(3), {}, ShapeError, r"weights must be \(N, M\), .*; got shape \(3,\)"),
+        (torch.rand(0, 3), {}, ShapeError, r"got shape \(0, 3\)"),
+        ([[1.0], [0.5, 0.5]], {}, ShapeError, "weights must have rows of one length; got several"),
+        (-torch.eye(2), {}, DataError, r"at least 0; got -1. Of scores, show the softmax"),
+        (torch.tensor([[torch.nan]]), {}, DataError, "weights must be finite .*; got nan"),
+        (torch.eye(2), {"keys": ["a"]}, DataError, "keys must name each of 2; got 1"),
+        (torch.eye(2), {"queries": list("abc")}, DataError, "queries must name each of 2; got 3"),
+        (torch.eye(1), {"keys": ["a"], "tokens": ["a"]}, SettingError, "keys must be None where"),
+        (torch.eye(1), {"queries": ["a"], "output": ["a"]}, SettingError, "queries must be None"),
+    ],
+)
+def test_what_are_no_weights_is_named(given, options, error, says):
+    with pytest.raises(error, match=says):
+        rg.show(given, **options)
