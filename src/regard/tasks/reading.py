@@ -81,8 +81,9 @@ def saved_recipe(table: Mapping[str, Any]) -> dict[str, Any]:
     config, _ = kind.models.get(model_type, (None, None))
     configs = {"data": kind.data, "tokenizer": kind.tokenizer, "model": config}
     configs |= {"head": kind.head, "decoding": kind.decoding}
+    known = {name: settings for name, settings in configs.items() if settings is not None}
     return {
-        name: section if configs.get(name) is None else as_saved(configs[name], section)
+        name: as_saved(known[name], section) if name in known else section
         for name, section in table.items()
     }
 
