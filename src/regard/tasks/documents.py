@@ -8,7 +8,7 @@ and evaluation are those of ``translation.py``.
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from regard.checks import check_at_least
+from regard.choices import choose
 from regard.errors import DataError, SettingError
 from regard.metrics.rouge import words
 from regard.tasks.held_out import hold_out_texts
@@ -49,6 +50,8 @@ class DocumentData:
         sentences: Read only so many sentences of each document: those that share the rarest words
             with the question, the best one first; without a question, the first ones. None reads
             all, in their order.
+        shortened: Which documents ``sentences`` shortens: ``all``; or only those ``asked`` about,
+            and what a summary is wanted of is read whole.
         max_length: Longest source, in tokens, question and all; what is beyond is cut off.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
         on_long: In training, whether an answer beyond max_length is left out or an error.
@@ -64,6 +67,7 @@ class DocumentData:
     question: int = 0
     answer: int = 2
     sentences: int | None = None
+    shortened: Literal["all", "asked"] = "all"
     max_length: int = 2048
     on_bad_line: Literal["error", "skip"] = "error"
     on_long: Literal["error", "skip"] = "skip"
@@ -76,6 +80,7 @@ class DocumentData:
         check_at_least("question", self.question, 0)
         if self.sentences is not None:
             check_at_least("sentences", self.sentences, 1)
+        choose("shortened", self.shortened, _SHORTENED)
         check_different_columns(document=self.document, question=self.question, answer=self.answer)
 
 
@@ -94,6 +99,12 @@ class Document:
     question: str
     answers: tuple[str, ...]
     where: str
+
+
+_SHORTENED: dict[str, Callable[[Document], bool]] = {
+    "all": lambda document: True,
+    "asked": lambda document: bool(document.question),
+}
 
 
 class Documents:
@@ -237,13 +248,29 @@ def source_of(document: Document, data: DocumentData) -> str:
         'How was the son called? ‖ The son was called Hans. A king was old.'
     """
     text = document.text
-    if data.sentences is not None:
+    if data.sentences is not None and _SHORTENED[data.shortened](document):
         parts = sentences(text)
         if document.question:
             parts = by_overlap(parts, document.question)
         joint = " " if any(" " in part for part in parts) else ""
         text = joint.join(parts[: data.sentences])
     return f"{document.question} {SEPARATOR} {text}" if document.question else text
+
+
+def told_reading(data: DocumentData) -> str:
+    """What is read of documents, in a line for people.
+
+    Example:
+        >>> told_reading(DocumentData(max_length=2048))
+        'documents are read whole, up to 2,048 tokens'
+    """
+    whole = f"read whole, up to {data.max_length:,} tokens"
+    if data.sentences is None:
+        return f"documents are {whole}"
+    count = f"{data.sentences} sentence" + "s" * (data.sentences > 1)
+    if data.shortened == "asked":
+        return f"with a question, {count} of a document are read, nearest to it; others are {whole}"
+    return f"{count} of a document are read: nearest to its question; without one, the first"
 
 
 def sentences(text: str) -> list[str]:

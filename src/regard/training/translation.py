@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.inference import Predictor
 from regard.metrics import bleu, rouge_l
 from regard.tasks import Recipe
-from regard.tasks.documents import DocumentData, cut_to
+from regard.tasks.documents import DocumentData, cut_to, told_reading
 from regard.tasks.translation import build_model, learn_tokenizer, read_training, states_and_labels
 from regard.text import (
     BadLines,
@@ -182,8 +182,7 @@ class TranslationTraining:
     def _encode(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         data = self.recipe.data
         if isinstance(data, DocumentData):
-            source = self.tokenizer.source
-            pairs = [replace(p, source=cut_to(p.source, source, data.max_length)) for p in pairs]
+            pairs = [self._cut(pair, data.max_length, too_long) for pair in pairs]
         return encode_corpus(
             pairs,
             self.tokenizer,
@@ -191,6 +190,12 @@ class TranslationTraining:
             on_long=data.on_long,
             too_long=too_long,
         )
+
+    def _cut(self, pair: Pair, longest: int, too_long: BadLines | None) -> Pair:
+        source = cut_to(pair.source, self.tokenizer.source, longest)
+        if len(source) < len(pair.source) and too_long is not None:
+            too_long.add("document cut", f"{pair.where}: cut to {longest} tokens.")
+        return replace(pair, source=source)
 
     def _batch(self, corpus: Corpus, plan: BatchPlan) -> Batch:
         return collate(corpus, plan.indices, source_end=self.recipe.data.source_end)
@@ -224,6 +229,8 @@ class TranslationTraining:
         languages = (self.recipe.data.source_language, self.recipe.data.target_language)
         if any(languages):
             facts.insert(0, " → ".join(language or "?" for language in languages))
+        if isinstance(self.recipe.data, DocumentData):
+            facts.append(told_reading(self.recipe.data))
         return facts
 
 

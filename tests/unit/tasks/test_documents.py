@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
-from regard.tasks import recipe_from_table
+from regard.tasks import read_recipe, recipe_from_table
 from regard.tasks.documents import (
     Document,
     DocumentData,
@@ -18,6 +19,7 @@ from regard.tasks.documents import (
     read_documents,
     sentences,
     source_of,
+    told_reading,
 )
 from regard.tasks.translation import read_split, read_training
 from regard.text import BadLines, TokenizerConfig, train_tokenizer
@@ -99,6 +101,24 @@ def test_the_sentences_that_share_rare_words_come_first() -> None:
     assert source_of(summary, DocumentData(sentences=2)) == "A king was old. He had a son."
     chinese = Document("国王很老。他有个儿子。儿子走了。", "谁走了？", (), "")
     assert source_of(chinese, DocumentData(sentences=2)) == "谁走了？ ‖ 儿子走了。国王很老。"
+
+
+@pytest.mark.parametrize("name", ["generation-copy", "generation-transformer"])
+def test_what_a_summary_is_wanted_of_is_read_whole_by_the_recipes(name) -> None:
+    data = read_recipe(packaged_recipe(name)).data
+    assert source_of(Document(TALE, "", (), ""), data) == TALE
+    asked = source_of(Document(TALE, "Who ran?", (), ""), data)
+    assert asked == "Who ran? ‖ Hans ran away. A king was old."
+
+
+def test_which_documents_are_shortened_is_said_and_checked() -> None:
+    assert told_reading(DocumentData()) == "documents are read whole, up to 2,048 tokens"
+    cut = "3 sentences of a document are read: nearest to its question; without one, the first"
+    assert told_reading(DocumentData(sentences=3)) == cut
+    asked = "with a question, 1 sentence of a document are read, nearest to it; others are read"
+    assert told_reading(DocumentData(sentences=1, shortened="asked")).startswith(asked)
+    with pytest.raises(SettingError, match="shortened must be one of all, asked; got 'none'"):
+        recipe_from_table({"task": "generation", "data": {"shortened": "none"}})
 
 
 def test_each_answer_is_learned_from_and_all_are_right() -> None:

@@ -13,7 +13,7 @@ from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor, Run
 from regard.tasks import recipe_from_table
 from regard.tasks.translation import learn_tokenizer, read_training
-from regard.text import read_lines
+from regard.text import BadLines, read_lines
 from regard.training import TrainingConfig, resume, train
 from regard.training.translation import TranslationTraining
 
@@ -365,3 +365,20 @@ def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
     )
     with pytest.raises(RunError, match=r"data\.target_language"):
         train(named, tmp_path / "run", reporter=toy.Recorder())
+
+
+def test_documents_that_are_cut_are_counted_and_what_is_read_is_said(tmp_path):
+    rows = [f"{n} is here. And so on it goes, on and on.\t{n}\n" for n in range(40)]
+    (tmp_path / "long.tsv").write_text("".join(rows), encoding="utf-8")
+    data = {"train": "long.tsv", "max_length": 5, "sentences": 1, "shortened": "asked"}
+    table = {"task": "generation", "data": data, "tokenizer": {"type": "words"}, "model": SMALL}
+    made = recipe_from_table(table, folder=tmp_path)
+    train_pairs, valid = read_training(made)
+    too_long = BadLines()
+    learned = learn_tokenizer(made, train_pairs)
+    work = TranslationTraining(
+        made, learned, train_pairs, valid, TrainingConfig(updates=1), too_long
+    )
+    assert too_long.total == len(train_pairs) + len(valid)
+    assert "long.tsv:2: cut to 5 tokens." in too_long.examples["document cut"][0]
+    assert "others are read whole, up to 5 tokens" in work.facts()[-1]
