@@ -35,6 +35,7 @@ from benchmarks.measuring import Figure, Spread
 from benchmarks.peers import nanogpt, processes
 from regard.inference.job_evaluation import evaluate_job
 from regard.tasks import recipe_from_table
+from regard.tasks.parts import read_parts
 from regard.training import train
 
 SAME, FAST = "language-model-characters", "language-model-characters-fast"
@@ -134,7 +135,7 @@ def words(given: argparse.Namespace) -> dict[str, Any]:
             with cpu_clock():
                 trained = train(recipe_from_table(table), given.work / f"{name}-{kind.lower()}")
             job = trained.predictor.job
-            known, test = job.read(job.recipe, "train"), job.read(job.recipe, "test")
+            known, test = read_parts(job.recipe).train, job.read(job.recipe, "test")
             report = evaluate_job(trained.predictor, test, known if kind == "LSTM" else ())
             found[name][kind] = {figure.name: figure.value for figure in report.figures} | {
                 "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),

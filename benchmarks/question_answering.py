@@ -23,6 +23,7 @@ from benchmarks import measuring
 from regard.cli.train import find_recipe
 from regard.inference.labeller import Labeller
 from regard.tasks import Recipe
+from regard.tasks.parts import read_parts
 from regard.training import train
 
 DOMAINS = ("wiki", "reddit", "amazon")
@@ -84,7 +85,7 @@ def trained_figures(name: str, work: Path, pretrained: Path | None) -> dict[str,
     recipe = recipe_of(name, pretrained)
     trained = train(recipe, work / name)
     splits = [split for split in ("valid", "test") if recipe.files(split)]
-    known = trained.predictor.job.read(trained.predictor.job.recipe, "train")
+    known = [*read_parts(recipe).train]
     return {
         "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **_settings(trained)},
         "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),

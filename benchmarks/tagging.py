@@ -24,6 +24,7 @@ import torch
 from benchmarks import measuring
 from regard.cli.train import find_recipe
 from regard.tasks import Recipe
+from regard.tasks.parts import read_parts
 from regard.tasks.tagging import Tagging
 from regard.text import Batches
 from regard.training import train
@@ -63,7 +64,7 @@ def trained_figures(name: str, work: Path) -> dict[str, Any]:
     began = time.perf_counter()
     trained = train(recipe, work / name)
     seconds = time.perf_counter() - began
-    job, known = trained.predictor.job, Tagging.read(recipe, "train")
+    job, known = trained.predictor.job, read_parts(recipe).train
     return {
         "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **_settings(recipe)},
         "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),

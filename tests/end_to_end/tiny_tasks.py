@@ -121,7 +121,9 @@ TINY: dict[str, Tiny] = {
     ),
     "pair_matching": Tiny(
         "pairs.tsv",
-        lambda n: f"{asked(n)['question']}\t{said(n // 2)}\t{('match', 'other')[n % 2]}",
+        lambda n: (
+            f"{asked(n)['question']} Day {n // 2} .\t{said(n // 2)}\t{('match', 'other')[n % 2]}"
+        ),
         {"tokenizer": _WORDS, "model": {"type": "esim", "embed_dim": 8, "hidden_dim": 8}},
     ),
     "question_answering": Tiny(

@@ -151,24 +151,26 @@ def _refuse(given: Mapping[str, Any], labeller: "Answering") -> None:
 
 def _examples(
     labeller: "Answering", split: str, source: Path | None
-) -> tuple[list[Any], list[Any]]:
-    """What to evaluate on, and what the run was trained on, if it is still there."""
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """What to evaluate on, and what the run learned from, if it is still there."""
     from regard.choices import choose
+    from regard.tasks.parts import Parts, read_parts
 
     job, recipe = labeller.job, labeller.job.recipe
-    train: list[Any] = []
+    parts = Parts((), ())
     with suppress(DataError):
-        train = job.read(recipe, "train")
+        parts = read_parts(recipe)
     if source is not None:
         data = replace(recipe.data, test=(str(source.resolve()),))
-        return job.read(replace(recipe, data=data), "test"), train
+        return job.read(replace(recipe, data=data), "test"), parts.train
     choose("split", split, dict.fromkeys(_SPLITS))
-    if split == "valid" and not recipe.files("valid"):
-        return job.hold_out(recipe, train)[1], train
+    if split == "train" or (split == "valid" and not recipe.files(split)):
+        parts = read_parts(recipe)  # whose error says what is wrong with the text
+        return getattr(parts, split), parts.train
     examples = job.read(recipe, split)
     if not examples:
         raise DataError(
             f"data.{split} must name the text to evaluate on; the recipe names none. "
             "Give --source, or --split valid."
         )
-    return examples, train
+    return examples, parts.train

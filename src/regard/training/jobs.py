@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.errors import DataError
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, Recipe
+from regard.tasks.parts import read_parts
 from regard.text import BadLines, Batches
 from regard.training.settings import TrainingConfig
 
@@ -60,15 +61,8 @@ class JobTraining:
     @classmethod
     def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Any], list[Any]]:
         """The examples to train on and those to validate on, which may be held out of the first."""
-        job = cls._job(recipe)
-        train: list[Any] = job.read(recipe, "train", bad_lines=bad_lines)
-        if not train:
-            raise DataError("data.train must name the training text; got nothing.")
-        valid: list[Any] = job.read(recipe, "valid", bad_lines=bad_lines)
-        if valid:
-            return train, valid
-        rest, held_out = job.hold_out(recipe, train)
-        return rest, held_out
+        parts = read_parts(recipe, bad_lines=bad_lines)
+        return [*parts.train], [*parts.valid]
 
     @classmethod
     def fingerprint(cls, example: Any) -> str:
