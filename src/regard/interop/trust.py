@@ -17,6 +17,7 @@ from regard.attention import Mask, dense
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
 from regard.interop.edit import Ground, edit
+from regard.interop.input_vectors import gradient_times_input, ids_of
 from regard.interop.watch import Watch, watch
 
 
@@ -30,9 +31,10 @@ class Trust:
             the number of the token or class.
         places: Which places of the input the numbers are for: all that are no padding.
         evidence: By name: "removed", how much the log-probability falls without the token;
-            "gradient", the gradient of the log-probability times the token's embedding;
-            "attention", the output's weights, a mean over layers and heads; "rollout", the same
-            through all layers, where all attention is of one text to itself.
+            "gradient", the gradient of the log-probability times the token's embedding, or the
+            vector of a piece of image or sound; "attention", the output's weights, a mean over
+            layers and heads; "rollout", the same through all layers, where all attention is of one
+            text to itself.
         correlation: The rank correlation of the sizes of each two of them; NaN where one is the
             same everywhere.
     """
@@ -103,6 +105,7 @@ def trust(
         logits = _logits(model, model(**inputs))
     has_memory = any(each.kind == "cross" for each in seen)
     counts = _counted(seen, has_memory)
+    _check_places(seen, len(counts))
     place, token = _output(logits, output, seen, inputs, has_memory)
     places = counts.nonzero().flatten()
 
@@ -114,10 +117,13 @@ def trust(
     with torch.no_grad():
         whole = float(log_prob(model(**inputs)))
     kinds = sorted({each.kind for each in seen if not has_memory or each.kind != "decoder"})
-    replaced = None if replacement is None else (_ids_of(inputs, len(counts)), replacement)
+    replaced = _replaced(model, inputs, len(counts), replacement)
+    names = dict.fromkeys(each.name for each in seen)
     evidence = {
         "removed": whole - _removed(model, inputs, log_prob, places, kinds, replaced, rows),
-        "gradient": _gradient(model, inputs, log_prob, len(counts))[places],
+        "gradient": gradient_times_input(model, inputs, len(counts), log_prob, attentions=names)[
+            places
+        ],
         "attention": _row(seen, place, has_memory)[places],
     }
     if kinds in (["encoder"], ["decoder"]):
@@ -173,6 +179,20 @@ def _counted(seen: Watch, has_memory: bool) -> Tensor:
         return torch.ones(received.shape[-1], dtype=torch.bool, device=received.device)
     of_input = kinds["encoder"] if "encoder" in kinds else kinds["decoder"]
     return of_input.summary.counts[0].any(dim=0)
+
+
+def _check_places(seen: Watch, length: int) -> None:
+    """Raise SettingError unless all attention to the input is to the same places, all of them."""
+    has_memory = any(each.kind == "cross" for each in seen)
+    for each in seen:
+        if has_memory and each.kind == "decoder":
+            continue
+        B, _, N, M = each.summary.shape
+        if B != 1 or length != M or (each.kind != "cross" and N != M):
+            raise SettingError(
+                f"model must attend to its whole input, of {length} places, in every layer; got "
+                f"{each.name or each.kind}, which attends from {N} to {M} in {B} parts."
+            )
 
 
 def _output(
@@ -242,57 +262,19 @@ def _removed(
     return torch.cat(found)
 
 
-def _ids_of(inputs: Mapping[str, Any], length: int) -> str:
-    """The name of the input's tokens: the first whole numbers of that length."""
-    for name, tensor in inputs.items():
-        is_ids = isinstance(tensor, Tensor) and tensor.dtype in (torch.int64, torch.int32)
-        if is_ids and tensor.shape == (1, length):
-            return name
-    raise SettingError(
-        f"replacement must be left out where no input is of token ids, (1, {length}); "
-        f"got inputs {', '.join(inputs)}."
-    )
-
-
-def _gradient(
-    model: nn.Module, inputs: Mapping[str, Any], log_prob: Any, length: int
-) -> Float[Tensor, " M"]:
-    """The gradient of the log-probability times the embedding, of each place of the input."""
-    found: list[Tensor] = []
-
-    def take(module: nn.Module, args: Any, embedded: Any) -> Any:
-        if found or not isinstance(embedded, Tensor) or embedded.shape[:2] != (1, length):
-            return None
-        found.append(embedded.detach().requires_grad_())
-        return found[0]
-
-    handle = _embedding_of(model).register_forward_hook(take)
-    try:
-        with torch.enable_grad():
-            answer = log_prob(model(**inputs))
-    finally:
-        handle.remove()
-    if not found:
+def _replaced(
+    model: nn.Module, inputs: Mapping[str, Any], length: int, replacement: int | None
+) -> tuple[str, int] | None:
+    """The name of the input's tokens, and what to put in place of each."""
+    if replacement is None:
+        return None
+    name = ids_of(model, inputs, length)
+    if name is None:
         raise SettingError(
-            f"model must embed its input, of {length} places, at once; "
-            f"got {type(model).__name__}, which does not."
+            f"replacement must be left out where no input is of token ids, (1, {length}); "
+            f"got inputs {', '.join(inputs)}."
         )
-    (slope,) = torch.autograd.grad(answer.sum(), found)
-    return (slope * found[0].detach()).sum(dim=-1)[0]
-
-
-def _embedding_of(model: nn.Module) -> nn.Module:
-    """What makes vectors of the input's tokens."""
-    ours = getattr(model, "source_embedding", None)
-    if isinstance(ours, nn.Module):
-        return ours
-    theirs = getattr(model, "get_input_embeddings", None)
-    if theirs is not None and isinstance(made := theirs(), nn.Module):
-        return made
-    for module in model.modules():
-        if isinstance(module, nn.Embedding):
-            return module
-    raise SettingError(f"model must embed tokens; got {type(model).__name__} without a table.")
+    return name, replacement
 
 
 def _row(seen: Watch, place: int, has_memory: bool) -> Float[Tensor, " M"]:
