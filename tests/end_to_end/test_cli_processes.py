@@ -63,7 +63,25 @@ def test_output_without_room_is_explained(run: Path) -> None:
     )
 
 
-def test_asked_to_stop_training_saves_and_says_how_to_go_on(corpus: Path, tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("log", ["/dev/full", "a pipe whose reader has gone"])
+def test_a_training_outlives_its_log(corpus: Path, tmp_path: Path, log: str) -> None:
+    command = [*REGARD, "train", str(corpus / "tiny.toml"), "--run", str(tmp_path / "run")]
+    command += ["--set", "training.updates=4", "--set", "training.validate_every=2"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with Path("/dev/full").open("w") as full:
+        stream = full if log == "/dev/full" else writing
+        done = subprocess.run(command, stdout=stream, stderr=stream, timeout=120)
+    os.close(writing)
+    assert done.returncode == 0
+    assert (tmp_path / "run" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_asked_to_stop_training_saves_and_says_how_to_go_on(
+    corpus: Path, tmp_path: Path, number: int
+) -> None:
     command = [*REGARD, "train", str(corpus / "tiny.toml"), "--run", str(tmp_path / "run")]
     command += ["--set", "training.updates=1000000", "--set", "training.validate_every=20"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
@@ -71,9 +89,9 @@ def test_asked_to_stop_training_saves_and_says_how_to_go_on(corpus: Path, tmp_pa
         deadline = time.monotonic() + 120
         while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.05)
-        os.kill(process.pid, signal.SIGTERM)
+        os.kill(process.pid, number)
         _, said = process.communicate(timeout=60)
-    assert process.returncode == 143
+    assert process.returncode == 128 + number
     last = said.decode().splitlines()[-1]
     assert last.startswith("stopped at update ")
     assert last.endswith("run the same command to go on")

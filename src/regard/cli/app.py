@@ -52,6 +52,11 @@ def main() -> None:
         sys.stdout.flush()
     except OSError as error:
         code = code or _refused(error)
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:
+        _let_go(2)
     sys.exit(code)
 
 
@@ -84,14 +89,18 @@ def run_command(arguments: Sequence[str]) -> int:
 def _refused(error: OSError) -> int:
     """The status of what the system refuses to write; other refusals are raised again."""
     if isinstance(error, BrokenPipeError):
-        # Whoever read our output has gone; let the last flush of this process go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _let_go(1)
         return 141
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         raise error
     where = error.filename or "the output"
     note(f"error: {where} must have room on its disk; got: {error.strerror}. Free some space.")
     return BAD_INPUT
+
+
+def _let_go(descriptor: int) -> None:
+    """Whoever read this stream has gone; let the last flush of this process go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:

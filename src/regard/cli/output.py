@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.errors import RunError, SettingError
@@ -14,9 +14,11 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """A line about the work."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    """A line about the work, which goes on where nobody can be told."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
 
 def refuse(given: Mapping[str, object], where: str) -> None:

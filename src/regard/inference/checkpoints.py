@@ -75,6 +75,14 @@ class Checkpoint:
         """
         return join_state(self._tensors(_TENSORS_FILE), self._record()["trainer"])
 
+    def load_entry(self, name: str) -> Any:
+        """One entry of the trainer's state, which holds no tensors; those are not read.
+
+        Raises:
+            DamageError: The file is missing or damaged; the message names it.
+        """
+        return join_state({}, self._record()["trainer"][name])
+
     def delete(self) -> None:
         """Remove it from the disk; at no moment is it there in part."""
         remove_folder(self.folder)

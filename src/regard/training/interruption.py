@@ -3,14 +3,24 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 from regard.errors import Interrupted
 
+# Ctrl-C; what a system that shuts down sends; and a terminal that is closed, where there is such.
+_IMPATIENT = (signal.SIGINT, signal.SIGTERM)
+_HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
+
 
 class Interruption:
-    """Turns the first Ctrl-C or SIGTERM into a request; a second one ends the process at once.
+    """Turns a first Ctrl-C, SIGTERM or SIGHUP into a request to stop.
+
+    A second Ctrl-C or SIGTERM ends the process at once; a second SIGHUP does not, since the system
+    and the shell both send one when a terminal is closed. SIGHUP that is ignored, as under
+    ``nohup``, stays ignored.
 
     Example:
         >>> with Interruption() as interruption:
@@ -21,11 +31,12 @@ class Interruption:
     def __init__(self) -> None:
         self.requested = False
         self._signal: int = signal.SIGINT
+        self._leaves_at_once = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in self._signals():
                 self._before[number] = signal.signal(number, self._ask)
         return self
 
@@ -42,10 +53,27 @@ class Interruption:
         """End, as the signal asked."""
         raise Interrupted(self._signal)
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Leave on a signal from wherever the block is: for work that changes nothing."""
+        self._leaves_at_once = True
+        try:
+            yield
+        finally:
+            self._leaves_at_once = False
+
+    @staticmethod
+    def _signals() -> list[signal.Signals]:
+        if _HANGUP is None or signal.getsignal(_HANGUP) == signal.SIG_IGN:
+            return [*_IMPATIENT]
+        return [*_IMPATIENT, _HANGUP]
+
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if self.requested and number != _HANGUP:
             # Impatience: die by the signal itself, as if nobody had caught it.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        self.requested = True
-        self._signal = number
+        if not self.requested:
+            self.requested, self._signal = True, number
+            if self._leaves_at_once:
+                self.leave()

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -53,12 +53,13 @@ class ConsoleReporter:
     """Reports to a console.
 
     Args:
-        console: Where to; a bar is drawn if it is a terminal.
+        console: Where to; a bar is drawn if it is a terminal. None is stderr, and what that does
+            not take, since its reader has gone or its disk is full, is lost without a word.
         quiet: Whether samples and notes are left out.
     """
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
-        self.console = console or Console(stderr=True)
+        self.console = console or Console(file=_stderr(), stderr=True)
         self.quiet = quiet
         self._share: Callable[[], float] = lambda: 0.0
         self._bar: Progress | None = None
@@ -151,6 +152,32 @@ class ConsoleReporter:
 
     def _print(self, text: str) -> None:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+class _Lossy:
+    """A stream for people: nothing ends because they no longer read it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write what the system takes."""
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Push it on, if it can be."""
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _stderr() -> Any:
+    """This process's stderr, which it may have been started without."""
+    return None if sys.stderr is None else _Lossy(sys.stderr)
 
 
 def _clock(seconds: float) -> str:

@@ -32,6 +32,8 @@ class TrainingConfig:
         label_smoothing: Share of the probability spread over the vocabulary.
         clip_norm: Largest norm of the gradient per token; None does not clip.
         validate_every: Updates between validations, each of which saves a checkpoint.
+        save_every_minutes: Minutes after which a checkpoint is saved in any case. It is there to go
+            on from, is not averaged, and gives way to the next one.
         validation_pairs: Pairs translated at each validation for BLEU and samples; 0 measures the
             loss only. The loss is always over the whole validation set.
         metric: What early stopping and the choice of the final weights go by: ``loss``, or a figure
@@ -63,6 +65,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     clip_norm: float | None = None
     validate_every: int = 1000
+    save_every_minutes: float = 10.0
     validation_pairs: int = 200
     metric: str = "loss"
     patience: int | None = None
@@ -84,7 +87,7 @@ class TrainingConfig:
         for name in ("batch_tokens", "accumulate", "warmup", "validate_every", "keep"):
             check_at_least(name, getattr(self, name), 1)
         check_at_least("validation_pairs", self.validation_pairs, 0)
-        for name in ("learning_rate", "clip_norm", "patience", "eps"):
+        for name in ("learning_rate", "clip_norm", "patience", "eps", "save_every_minutes"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         check_at_least("weight_decay", self.weight_decay, 0)

@@ -3,15 +3,16 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from regard.errors import TrainingError
-from regard.inference import Run, average
+from regard.errors import Interrupted, TrainingError
+from regard.inference import Checkpoint, DamageError, Run, average
 from regard.inference.checkpoints import fill_model
 from regard.training.averaging import MovingAverage
 from regard.training.interruption import Interruption
@@ -109,6 +110,10 @@ class Trainer:
         self.peak = peak_rate(config, task.model_dim)
         self.optimizer = make_optimizer(model, config, self.peak, dtype=self.dtype)
         self.ema = None if config.ema is None else MovingAverage(model, config.ema)
+        self._interruption = Interruption()
+        # Whether weights, optimizer, position and random state are of one moment; and the last.
+        self._is_whole, self._random = True, torch.get_rng_state()
+        self._saved_at = time.perf_counter()
 
     def fit(self) -> dict[str, Any]:
         """Train to the end and write the final weights.
@@ -118,78 +123,112 @@ class Trainer:
 
         Raises:
             TrainingError: A loss or gradient was not finite; the last good checkpoint is kept.
-            KeyboardInterrupt: Asked to stop; a checkpoint was written first.
+            KeyboardInterrupt: Asked to stop; a checkpoint was written first, as it is before any
+                other error leaves, unless that struck in the middle of an update.
         """
         keep_freed_memory()
         torch.manual_seed(self.config.seed)
         self._resume()
-        with Interruption() as interruption, self.reporter.training(self._share):
-            if self._owes_validation():
-                self._validate()
-            for batches, epoch_done in self._batches():
-                self._update(batches)
-                if epoch_done:
-                    self.position.epoch += 1
-                    self.position.cursor = 0
-                is_last = self._is_done()
-                if interruption.requested and not is_last:
-                    self._save()
-                    self.reporter.interrupted(self.run.path, self.position.update)
-                    interruption.leave()
-                if is_last or self._owes_validation():
-                    self._validate()
-                if is_last or self._is_stale():
-                    break
+        self._random, self._saved_at = torch.get_rng_state(), time.perf_counter()
+        with self._interruption, self._saved_on_leaving(), self.reporter.training(self._share):
+            self._train()
         return self._finish()
 
-    def _batches(self) -> Iterator[tuple[list[Any], bool]]:
-        """The batches of each update, for ever; and whether the epoch ends with them."""
-        position = self.position
+    def _train(self) -> None:
+        """Update, validate and save until a limit is reached."""
+        if self._owes_validation():
+            self._validate()
+        for batches, cursor in self._batches():
+            self._update(batches, cursor)
+            if self._interruption.requested and not self._is_done():
+                self._interruption.leave()
+            if self._owes_validation():
+                self._validate()
+            elif self._is_time_to_save():
+                self._save()
+            if self._is_done() or self._is_stale():
+                break
+
+    @contextmanager
+    def _saved_on_leaving(self) -> Iterator[None]:
+        """Whatever ends the block early, what was learned is saved first, where it is whole."""
+        try:
+            yield
+        except TrainingError:
+            raise  # the weights that led to it are worth less than those of the last checkpoint
+        except Interrupted:
+            self._save_and_tell()
+            raise
+        except BaseException:
+            if self._is_whole:
+                with suppress(Exception):  # what struck first is what counts
+                    self._save_and_tell()
+            raise
+
+    def _save_and_tell(self) -> None:
+        if self.position.update:
+            self._save()
+            self.reporter.interrupted(self.run.path, self.position.update)
+
+    def _batches(self) -> Iterator[tuple[list[Any], int]]:
+        """The batches of each update, for ever; and the cursor after them."""
         while not (self._is_done() or self._is_stale()):
-            self.task.begin_epoch(position.epoch)
+            epoch = self.position.epoch
+            self.task.begin_epoch(epoch)
             group: list[Any] = []
-            for batch, cursor in self.task.batches(position.epoch, position.cursor):
+            for batch, cursor in self.task.batches(epoch, self.position.cursor):
                 group.append(batch)
-                is_end = cursor == self.task.num_samples
-                if len(group) == self.config.accumulate or is_end:
-                    position.cursor = cursor
-                    yield group, is_end
+                if len(group) == self.config.accumulate or cursor == self.task.num_samples:
+                    yield group, cursor
                     group = []
 
-    def _update(self, batches: list[Any]) -> None:
+    def _update(self, batches: list[Any], cursor: int) -> None:
         """One optimizer step on the mean loss per real token of all ``batches``."""
         started = time.perf_counter()
+        ahead = replace(self.position, update=self.position.update + 1, cursor=cursor)
+        loss, tokens = self._add_gradients(batches)
+        rate = rate_at(ahead.update, self._share(ahead), peak=self.peak, config=self.config)
+        norm = self._scale_gradients(tokens)
+        figures = {"loss": loss / tokens, "learning_rate": rate, "gradient_norm": norm}
+        self._check_finite(figures["loss"], norm, ahead.update)
+        self._is_whole = False
+        self._step(rate, ahead.update)
+        ahead.tokens += tokens
+        ahead.loss, ahead.terms = ahead.loss + loss, ahead.terms + tokens
+        ahead.seconds += time.perf_counter() - started
+        if cursor == self.task.num_samples:
+            ahead.epoch, ahead.cursor = ahead.epoch + 1, 0
+        # The first ones too: a short training has no others.
+        if ahead.update < REPORT_EVERY or ahead.update % REPORT_EVERY == 0:
+            since_last_line = {**figures, "loss": ahead.loss / ahead.terms}
+            record = {"update": ahead.update, "split": "train", **since_last_line}
+            self.run.append_metrics(record)
+            ahead.loss, ahead.terms = 0.0, 0
+        epoch = self.position.epoch
+        self.position, self._random = ahead, torch.get_rng_state()
+        self._is_whole = True
+        self.reporter.updated(ahead.update, epoch, tokens, figures)
+
+    def _add_gradients(self, batches: list[Any]) -> tuple[float, int]:
+        """The summed loss of all batches and its terms, the gradients added to the parameters."""
         self.model.train()
-        position, config = self.position, self.config
-        loss = torch.zeros((), device=self.device)
-        tokens = 0
+        loss, tokens = torch.zeros((), device=self.device), 0
         with mixed_precision(self.dtype, self.device):
             for batch in batches:
                 part, terms = self.task.backward(
-                    self.model, batch, smoothing=config.label_smoothing
+                    self.model, batch, smoothing=self.config.label_smoothing
                 )
                 loss += part
                 tokens += terms
-        position.update += 1
-        rate = rate_at(position.update, self._share(), peak=self.peak, config=config)
-        norm = self._scale_gradients(tokens)
-        self._check_finite(loss.item() / tokens, norm)
+        return loss.item(), tokens
+
+    def _step(self, rate: float, update: int) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad()
         if self.ema is not None:
-            self.ema.update(self.model, position.update)
-        position.tokens += tokens
-        position.loss, position.terms = position.loss + loss.item(), position.terms + tokens
-        position.seconds += time.perf_counter() - started
-        figures = {"loss": loss.item() / tokens, "learning_rate": rate, "gradient_norm": norm}
-        self.reporter.updated(position.update, position.epoch, tokens, figures)
-        # The first ones too: a short training has no others.
-        if position.update < REPORT_EVERY or position.update % REPORT_EVERY == 0:
-            figures = {**figures, "loss": position.loss / position.terms}  # since the last line
-            self.run.append_metrics({"update": position.update, "split": "train", **figures})
-            position.loss, position.terms = 0.0, 0
+            self.ema.update(self.model, update)
 
     def _scale_gradients(self, tokens: int) -> float:
         """Sums over tokens become means, and are clipped; the norm before clipping."""
@@ -200,69 +239,73 @@ class Trainer:
         torch._foreach_mul_(grads, factor / tokens)
         return norm
 
-    def _check_finite(self, loss: float, norm: float) -> None:
+    def _check_finite(self, loss: float, norm: float, update: int) -> None:
         if math.isfinite(loss) and math.isfinite(norm):
             return
         kept = self.run.newest_checkpoint()
         where = f"The checkpoint of update {kept.step} is kept. " if kept else ""
         raise TrainingError(
             f"the loss and gradient must be finite; got loss {loss:.4g}, gradient norm {norm:.4g} "
-            f"at update {self.position.update}. {where}"
+            f"at update {update}. {where}"
             "Lower training.learning_rate, or set training.clip_norm = 1."
         )
 
     def _owes_validation(self) -> bool:
         """Whether one is due: it may have been put off by an interruption."""
         position = self.position
-        is_due = position.update % self.config.validate_every == 0
+        is_due = position.update % self.config.validate_every == 0 or self._is_done()
         return is_due and position.validated < position.update
 
     def _validate(self) -> None:
-        """Measure, tell, and save a checkpoint."""
+        """Measure, save a checkpoint, and tell; no random number of training is used up."""
         position = self.position
-        figures = self._measure()
-        score = -self.sign * figures[self.config.metric]
-        position.validated = position.update
-        position.stale += 1
-        if score < (math.inf if position.best is None else position.best):
-            position.best, position.best_update, position.stale = score, position.update, 0
-        self.run.append_metrics({"update": position.update, "split": "valid", **figures})
-        self.reporter.validated(
-            position.update,
-            figures,
-            is_best=position.stale == 0,
-            samples=self.task.samples(self.model),
-        )
-        self._save()
-        self._prune()
+        with torch.random.fork_rng(devices=[]):
+            figures = self._measure()
+            self.run.append_metrics({"update": position.update, "split": "valid", **figures})
+            score = -self.sign * figures[self.config.metric]
+            position.validated = position.update
+            position.stale += 1
+            if score < (math.inf if position.best is None else position.best):
+                position.best, position.best_update, position.stale = score, position.update, 0
+            self._save()
+            self._prune()
+            samples = self.task.samples(self.model)
+        is_best = position.stale == 0
+        self.reporter.validated(position.update, figures, is_best=is_best, samples=samples)
 
     def _measure(self) -> dict[str, float]:
         self.model.eval()
-        if self.ema is None:
-            return self.task.validate(self.model)
-        with self.ema.installed(self.model):
+        smooth = nullcontext() if self.ema is None else self.ema.installed(self.model)
+        with smooth, self._interruption.at_once():
             return self.task.validate(self.model)
 
     def _save(self) -> None:
         state = {
             "position": asdict(self.position),
             "optimizer": self.optimizer.state_dict(),
-            "random": torch.get_rng_state(),
+            "random": self._random,
             "ema": None if self.ema is None else self.ema.weights,
         }
         self.run.save_checkpoint(self.position.update, self.model.state_dict(), state)
+        self._saved_at = time.perf_counter()
+        self._drop_passing()
+
+    def _is_time_to_save(self) -> bool:
+        return time.perf_counter() - self._saved_at >= 60 * self.config.save_every_minutes
 
     def _prune(self) -> None:
-        """Keep the newest checkpoints and the best, and none that only an interruption made.
+        """Keep the newest checkpoints and the best, of those that were validated."""
+        self._drop_passing()
+        self.run.prune(keep_last=self.config.keep, best=self.position.best_update or None)
 
-        Those would otherwise take part in the average, and push out one that should.
+    def _drop_passing(self) -> None:
+        """Delete what only the clock or an interruption saved, once there is something newer.
+
+        It would take part in the average, and push out one that should.
         """
-        position = self.position
         for saved in self.run.checkpoints():
-            if saved.step % self.config.validate_every and saved.step < position.update:
+            if saved.step < self.position.update and not _is_validated(saved):
                 saved.delete()
-        best = position.best_update or None
-        self.run.prune(keep_last=self.config.keep, best=best)
 
     def _resume(self) -> None:
         checkpoint = self.run.resume()
@@ -318,9 +361,9 @@ class Trainer:
             found["moving average"] = lambda: smooth
         return found
 
-    def _share(self) -> float:
+    def _share(self, position: Position | None = None) -> float:
         """How much of training is behind us, 0 to 1, by the limit that is nearest."""
-        config, position = self.config, self.position
+        config, position = self.config, position or self.position
         shares = [0.0]
         if config.updates is not None:
             shares.append(position.update / config.updates)
@@ -336,6 +379,14 @@ class Trainer:
 
     def _is_stale(self) -> bool:
         return self.config.patience is not None and self.position.stale >= self.config.patience
+
+
+def _is_validated(saved: Checkpoint) -> bool:
+    """Whether a checkpoint was saved by a validation; one that cannot be read counts as such."""
+    try:
+        return bool(saved.load_entry("position")["validated"] == saved.step)
+    except DamageError:
+        return True
 
 
 # Updates between two lines of figures in metrics.jsonl.

@@ -9,7 +9,7 @@ import pytest
 from regard.errors import Interrupted
 from regard.training.interruption import Interruption
 
-SIGNALS = [signal.SIGINT, signal.SIGTERM]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -46,6 +46,31 @@ def test_a_second_signal_ends_the_process_at_once():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == -number
     assert done.stdout == "still here\n"
+
+
+def test_a_terminal_that_is_closed_may_say_so_twice():
+    with Interruption() as interruption:
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGHUP)
+        with pytest.raises(Interrupted) as stopped:
+            interruption.leave()
+    assert stopped.value.signal_number == signal.SIGHUP
+
+
+def test_under_nohup_a_closed_terminal_is_no_request():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interruption() as interruption:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not interruption.requested
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_work_that_changes_nothing_is_left_at_once():
+    with Interruption() as interruption, interruption.at_once(), pytest.raises(Interrupted):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert interruption.requested
 
 
 def test_other_threads_leave_signals_alone():

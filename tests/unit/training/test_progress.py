@@ -1,4 +1,6 @@
+import contextlib
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,31 @@ def test_start_pause_and_end_are_told():
         "stopped at update 55, saved in run; run the same command to go on",
         "done: 60 updates in 1:02:05; weights: last; validation: loss 1.5; in run",
     ]
+
+
+@pytest.mark.parametrize("kind", ["a closed pipe", "a full disk", "a closed file", "nothing"])
+def test_a_stream_that_takes_nothing_ends_nothing(monkeypatch, kind):
+    if kind == "a closed pipe":
+        reading, writing = os.pipe()
+        os.close(reading)
+        stream = os.fdopen(writing, "w")
+    else:
+        stream = {
+            "a full disk": lambda: os.fdopen(os.open("/dev/full", os.O_WRONLY), "w"),
+            "a closed file": closed_file,
+            "nothing": lambda: None,
+        }[kind]()
+    monkeypatch.setattr(module.sys, "stderr", stream)
+    reporter = ConsoleReporter()
+    reporter.started(["900 pairs to train on"])
+    with reporter.training(lambda: 0.5):
+        reporter.updated(1, 0, 500, FIGURES)
+    reporter.interrupted(Path("run"), 55)
+    with contextlib.suppress(OSError, AttributeError):
+        stream.close()
+
+
+def closed_file():
+    file = io.StringIO()
+    file.close()
+    return file
