@@ -1,6 +1,20 @@
 """Checks that say what is wrong, where, and how to mend it."""
 
+from math import isfinite
+
 from regard.errors import SettingError
+
+
+def check_finite(name: str, value: int | float) -> None:
+    """Raise if ``value`` is infinite, or no number at all.
+
+    Example:
+        >>> check_finite("minutes", float("inf"))
+        Traceback (most recent call last):
+        regard.errors.SettingError: minutes must be a finite number; got inf.
+    """
+    if not isfinite(value):
+        raise SettingError(f"{name} must be a finite number; got {value}.")
 
 
 def check_positive(name: str, value: int | float, *, cure: str = "") -> None:

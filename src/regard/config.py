@@ -5,8 +5,6 @@ Unknown keys are errors that name the nearest key; values of the wrong type name
 
 import dataclasses
 import tomllib
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,13 +13,12 @@ import tomli_w
 
 from regard.choices import nearest
 from regard.errors import SettingError
+from regard.fields import checked, hints_of
 
 ConfigT = TypeVar("ConfigT")
 ValueT = TypeVar("ValueT")
 
 _BEFORE = "before"
-
-_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -58,13 +55,12 @@ def build(config: type[ConfigT], table: Mapping[str, Any], *, where: str) -> Con
         Traceback (most recent call last):
         regard.errors.SettingError: model.num_head is not a setting. Did you mean model.num_heads?
     """
-    hints = typing.get_type_hints(config)
-    names = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
+    hints = hints_of(config)
     values = {}
     for key, value in table.items():
-        if key not in names:
-            raise SettingError(_unknown(where, key, names))
-        values[key] = _convert(f"{where}.{key}", value, hints[key])
+        if key not in hints:
+            raise SettingError(_unknown(where, key, list(hints)))
+        values[key] = checked(f"{where}.{key}", value, hints[key])
     try:
         return config(**values)
     except SettingError as error:
@@ -139,44 +135,6 @@ def _unknown(where: str, key: str, names: Sequence[str]) -> str:
     hint = nearest(key, names)
     cure = f"Did you mean {where}.{hint}?" if hint else f"There are: {', '.join(sorted(names))}."
     return f"{where}.{key} is not a setting. {cure}"
-
-
-def _convert(name: str, value: Any, hint: Any) -> Any:
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        return _convert_union(name, value, typing.get_args(hint))
-    if origin is typing.Literal:
-        allowed = typing.get_args(hint)
-        if value not in allowed:
-            known = ", ".join(str(choice) for choice in allowed)
-            close = nearest(str(value), [str(choice) for choice in allowed])
-            cure = f" Did you mean {close!r}?" if close else ""
-            raise SettingError(f"{name} must be one of {known}; got {value!r}.{cure}")
-        return value
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise SettingError(f"{name} must be a list; got {value!r}.")
-        item = typing.get_args(hint)[0]
-        return tuple(_convert(f"{name}[{i}]", v, item) for i, v in enumerate(value))
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise SettingError(f"{name} must be {_TYPE_NAMES.get(hint, hint)}; got {value!r}.")
-    return value
-
-
-def _convert_union(name: str, value: Any, members: tuple[Any, ...]) -> Any:
-    errors = []
-    for member in members:
-        if member is type(None):
-            if value is None:
-                return None
-            continue
-        try:
-            return _convert(name, value, member)
-        except SettingError as error:
-            errors.append(error)
-    raise errors[0]
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ layer does to all positions at once: one layer of a stack, or one step of a recu
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import attend, causal, window
-from regard.checks import check_at_least
+from regard.fields import Count, Natural, at_least, check_fields
 from regard.layers import RecurrentCell
 
 States = Float[Tensor, "N C"]
@@ -34,18 +34,15 @@ class Sizes:
         depth: Number of the layer in its stack, from 0; dilations grow with it.
     """
 
-    length: int
-    width: int = 64
-    kernel: int = 3
-    window: int = 32
+    length: Annotated[int, at_least(2)]
+    width: Count = 64
+    kernel: Annotated[int, at_least(2, cure="One position alone sees no other.")] = 3
+    window: Annotated[int, at_least(2, cure="One key alone is the query's own.")] = 32
     projections: bool = False
-    depth: int = 0
+    depth: Natural = 0
 
     def __post_init__(self) -> None:
-        check_at_least("length", self.length, 2)
-        check_at_least("width", self.width, 1)
-        check_at_least("kernel", self.kernel, 2, cure="One position alone sees no other.")
-        check_at_least("window", self.window, 2, cure="One key alone is the query's own.")
+        check_fields(self)
 
 
 class Candidate(nn.Module):

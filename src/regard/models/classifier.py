@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.checks import check_fraction, check_positive
+from regard.checks import check_positive
+from regard.fields import Share, check_fields
 from regard.layers import Dropout
 from regard.layers.pooling import Pooling, PoolingName
 
@@ -23,10 +24,10 @@ class ClassifierConfig:
     """
 
     pooling: PoolingName = "mean"
-    dropout: float = 0.2
+    dropout: Share = 0.2
 
     def __post_init__(self) -> None:
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
 
 
 class Classifier(nn.Module):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from regard.attention import Dot, Mask, at, attend, lengths
-from regard.checks import check_at_least, check_fraction
+from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, GatedConvolution, LearnedPositions, TokenEmbedding
 
 # The sum of two numbers of one variance has twice that: halve it again (section 3.4).
@@ -39,23 +39,18 @@ class ConvSeq2SeqConfig:
         tie_embeddings: Whether the last layer is the target embeddings' table.
     """
 
-    embed_dim: int = 256
-    hidden_dim: int = 256
-    num_encoder_layers: int = 4
-    num_decoder_layers: int = 3
-    kernel_size: int = 3
-    dropout: float = 0.2
+    embed_dim: Count = 256
+    hidden_dim: Count = 256
+    num_encoder_layers: Count = 4
+    num_decoder_layers: Count = 3
+    kernel_size: Count = 3
+    dropout: Share = 0.2
     weight_norm: bool = True
-    max_length: int = 1024
+    max_length: Count = 1024
     tie_embeddings: bool = True
 
     def __post_init__(self) -> None:
-        for name in (
-            *("embed_dim", "hidden_dim", "num_encoder_layers", "num_decoder_layers"),
-            *("kernel_size", "max_length"),
-        ):
-            check_at_least(name, getattr(self, name), 1)
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
 
 
 @dataclass(frozen=True)

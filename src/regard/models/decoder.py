@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from regard.attention import KeyValueCache, Mask, alibi, causal, window
 from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
-from regard.checks import check_at_least, check_divides, check_fraction, check_positive
+from regard.checks import check_divides
+from regard.fields import Count, Positive, Share, check_fields
 from regard.layers import Dropout, LearnedPositions, Packing, RotaryPositions, TokenEmbedding
 from regard.layers.block import SelfAttentionBlock
 from regard.layers.norms import NORMS
@@ -44,33 +45,27 @@ class DecoderConfig:
         tie_embeddings: Whether the last layer is the embeddings' table.
     """
 
-    model_dim: int = 256
-    num_heads: int = 4
-    num_key_heads: int | None = None
-    num_layers: int = 4
-    ffn_dim: int = 1024
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
+    model_dim: Count = 256
+    num_heads: Count = 4
+    num_key_heads: Count | None = None
+    num_layers: Count = 4
+    ffn_dim: Count = 1024
+    dropout: Share = 0.1
+    attention_dropout: Share = 0.0
     norm: Literal["pre", "post"] = "pre"
     norm_kind: Literal["layer", "rms"] = "layer"
-    norm_eps: float = 1e-5
+    norm_eps: Positive = 1e-5
     activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
     positions: Literal["learned", "rotary", "alibi"] = "learned"
-    max_length: int = 1024
-    window: int | None = None
+    max_length: Count = 1024
+    window: Count | None = None
     tie_embeddings: bool = True
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
         if self.num_key_heads is not None:
             check_divides("num_key_heads", self.num_key_heads, "num_heads", self.num_heads)
-        for name in ("num_layers", "ffn_dim", "max_length"):
-            check_at_least(name, getattr(self, name), 1)
-        if self.window is not None:
-            check_at_least("window", self.window, 1)
-        check_positive("norm_eps", self.norm_eps)
-        check_fraction("dropout", self.dropout)
-        check_fraction("attention_dropout", self.attention_dropout)
 
 
 @dataclass(frozen=True)

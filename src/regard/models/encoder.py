@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import lengths as visible
-from regard.checks import check_at_least, check_divides, check_fraction, check_positive
+from regard.checks import check_divides
 from regard.errors import SettingError
+from regard.fields import Count, Natural, Positive, Share, check_fields
 from regard.layers import Dropout, LearnedPositions, Packing, RotaryPositions, TokenEmbedding
 from regard.layers.block import SelfAttentionBlock
 from regard.layers.norms import NORMS
@@ -43,29 +44,24 @@ class EncoderConfig:
             ``bag``, ``convolution`` or ``lstm``.
     """
 
-    model_dim: int = 256
-    num_heads: int = 4
-    num_layers: int = 4
-    ffn_dim: int = 1024
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
+    model_dim: Count = 256
+    num_heads: Count = 4
+    num_layers: Count = 4
+    ffn_dim: Count = 1024
+    dropout: Share = 0.1
+    attention_dropout: Share = 0.0
     norm: Literal["post", "pre"] = "post"
     norm_kind: Literal["layer", "rms"] = "layer"
-    norm_eps: float = 1e-12
+    norm_eps: Positive = 1e-12
     activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
     positions: Literal["learned", "rotary"] = "learned"
-    max_length: int = 512
-    num_segments: int = 2
+    max_length: Count = 512
+    num_segments: Natural = 2
     parts: PartsName = "none"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
-        for name in ("num_layers", "ffn_dim", "max_length"):
-            check_at_least(name, getattr(self, name), 1)
-        check_at_least("num_segments", self.num_segments, 0)
-        check_positive("norm_eps", self.norm_eps)
-        check_fraction("dropout", self.dropout)
-        check_fraction("attention_dropout", self.attention_dropout)
 
 
 class Encoder(nn.Module):

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from regard.attention import Dot, at, attend
 from regard.attention import lengths as visible
-from regard.checks import check_at_least, check_fraction, check_positive
+from regard.checks import check_positive
+from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.pooling import Maximum, Mean
 
@@ -23,14 +24,12 @@ class EsimConfig:
         dropout: Share dropped before each layer while training.
     """
 
-    embed_dim: int = 128
-    hidden_dim: int = 128
-    dropout: float = 0.3
+    embed_dim: Count = 128
+    hidden_dim: Count = 128
+    dropout: Share = 0.3
 
     def __post_init__(self) -> None:
-        check_at_least("embed_dim", self.embed_dim, 1)
-        check_at_least("hidden_dim", self.hidden_dim, 1)
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
 
 
 class Esim(nn.Module):

@@ -5,7 +5,7 @@ guess, the keys where something was seen, the values what was seen there.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from regard.attention import Mask, Score, attend, weights, window
 from regard.checks import check_at_least, check_positive
-from regard.choices import choose
 from regard.errors import ShapeError
+from regard.fields import check_fields
 from regard.layers.attention import KERNELS
 
 # How many bandwidths farther than the nearest key another counts for less than 10^-16 of it; a box
@@ -36,13 +36,12 @@ class KernelRegressionConfig:
     """
 
     kernel: Literal["gaussian", "laplace", "epanechnikov", "box"] = "gaussian"
-    bandwidth: float = 1.0
+    bandwidth: Annotated[float, check_positive] = 1.0
     per_dimension: bool = False
     is_learned: bool = False
 
     def __post_init__(self) -> None:
-        choose("kernel", self.kernel, KERNELS)
-        check_positive("bandwidth", self.bandwidth)
+        check_fields(self)
 
 
 class KernelRegression(nn.Module):

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from regard.attention import Dot, ScaledDot, at, attend
 from regard.attention import lengths as visible
-from regard.checks import check_at_least, check_fraction
 from regard.config import newer
 from regard.errors import ShapeError
+from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.pooling import LearnedQuery
 
@@ -36,17 +36,15 @@ class MatchReaderConfig:
         dropout: Share dropped of what each layer reads while training.
     """
 
-    embed_dim: int = 128
-    hidden_dim: int = 64
+    embed_dim: Count = 128
+    hidden_dim: Count = 64
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
     compares: bool = False
     alignment: Literal["dot", "scaled_dot"] = newer("dot", before="scaled_dot")
-    dropout: float = 0.3
+    dropout: Share = 0.3
 
     def __post_init__(self) -> None:
-        check_at_least("embed_dim", self.embed_dim, 1)
-        check_at_least("hidden_dim", self.hidden_dim, 1)
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
 
 
 class MatchReader(nn.Module):

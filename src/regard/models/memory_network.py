@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from regard.attention import Dot, at, attend
 from regard.attention import lengths as visible
-from regard.checks import check_at_least, check_fraction
 from regard.config import newer
 from regard.errors import ShapeError
+from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout
 
 
@@ -31,17 +31,15 @@ class MemoryNetworkConfig:
         dropout: Share dropped of memories and question while training.
     """
 
-    model_dim: int = 128
-    num_hops: int = 3
-    max_sentences: int = 64
+    model_dim: Count = 128
+    num_hops: Count = 3
+    max_sentences: Count = 64
     encoding: Literal["position", "bag"] = "position"
     counted_from: Literal["last", "first"] = newer("last", before="first")
-    dropout: float = 0.1
+    dropout: Share = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("model_dim", "num_hops", "max_sentences"):
-            check_at_least(name, getattr(self, name), 1)
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
 
 
 class MemoryNetwork(nn.Module):

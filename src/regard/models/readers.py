@@ -4,14 +4,14 @@ Each is called with ids and lengths; what else one takes (``segments``, ``parts`
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.checks import check_at_least, check_fraction
 from regard.errors import SettingError
+from regard.fields import Count, Share, at_least, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.parts import PartsEmbedding, PartsName, check_given
 
@@ -28,15 +28,13 @@ class BagReaderConfig:
         parts_dim: Width of what is read from the parts.
     """
 
-    embed_dim: int = 128
-    dropout: float = 0.3
+    embed_dim: Count = 128
+    dropout: Share = 0.3
     parts: PartsName = "none"
-    parts_dim: int = 64
+    parts_dim: Annotated[int, at_least(2)] = 64
 
     def __post_init__(self) -> None:
-        check_at_least("embed_dim", self.embed_dim, 1)
-        check_at_least("parts_dim", self.parts_dim, 2)
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,13 +52,8 @@ class RecurrentReaderConfig(BagReaderConfig):
     """
 
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
-    hidden_dim: int = 128
-    num_layers: int = 1
-
-    def __post_init__(self) -> None:
-        BagReaderConfig.__post_init__(self)
-        check_at_least("hidden_dim", self.hidden_dim, 1)
-        check_at_least("num_layers", self.num_layers, 1)
+    hidden_dim: Count = 128
+    num_layers: Count = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,12 +69,11 @@ class ConvReaderConfig(BagReaderConfig):
         widths: How many words a filter sees; odd.
     """
 
-    channels: int = 100
+    channels: Count = 100
     widths: tuple[int, ...] = (1, 3, 5)
 
     def __post_init__(self) -> None:
-        BagReaderConfig.__post_init__(self)
-        check_at_least("channels", self.channels, 1)
+        check_fields(self)
         if not self.widths or any(width < 1 or width % 2 == 0 for width in self.widths):
             raise SettingError(
                 f"widths must be odd, so that a filter has a middle; got {list(self.widths)}."

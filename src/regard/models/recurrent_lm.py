@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.checks import check_at_least, check_fraction
 from regard.errors import SettingError
+from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, TokenEmbedding
 from regard.models.prompt import Prompt
 
@@ -33,16 +33,14 @@ class RecurrentLmConfig:
 
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
     activation: Literal["tanh", "relu"] = "tanh"
-    embed_dim: int = 256
-    hidden_dim: int = 256
-    num_layers: int = 1
-    dropout: float = 0.2
+    embed_dim: Count = 256
+    hidden_dim: Count = 256
+    num_layers: Count = 1
+    dropout: Share = 0.2
     tie_embeddings: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("embed_dim", "hidden_dim", "num_layers"):
-            check_at_least(name, getattr(self, name), 1)
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
         if self.activation != "tanh" and self.cell != "rnn":
             raise SettingError(
                 f"activation must be tanh where cell is {self.cell}; got {self.activation!r}. "

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import at, lengths
-from regard.checks import check_at_least, check_fraction
 from regard.errors import SettingError
+from regard.fields import Count, Share, Weight, check_fields
 from regard.layers import (
     AdditiveAttention,
     BilinearAttention,
@@ -84,34 +84,26 @@ class RnnSeq2SeqConfig:
     attention: Literal["additive", "dot", "general", "location", "mixture", "none"] = "additive"
     decoder: Literal["bahdanau", "luong"] = "bahdanau"
     local: Literal["none", "monotonic", "predictive"] = "none"
-    reach: int = 10
+    reach: Count = 10
     hard: bool = False
-    mean_share: float = 0.5
-    reward_weight: float = 0.03
-    entropy_weight: float = 0.01
+    mean_share: Share = 0.5
+    reward_weight: Weight = 0.03
+    entropy_weight: Weight = 0.01
     coverage: bool = False
-    coverage_weight: float = 1.0
+    coverage_weight: Weight = 1.0
     copy: bool = False
-    num_gaussians: int = 10
-    max_length: int = 1024
+    num_gaussians: Count = 10
+    max_length: Count = 1024
     values: Literal["states", "embeddings"] = "states"
-    embed_dim: int = 256
-    hidden_dim: int = 256
-    attention_dim: int = 256
-    num_layers: int = 1
-    dropout: float = 0.2
+    embed_dim: Count = 256
+    hidden_dim: Count = 256
+    attention_dim: Count = 256
+    num_layers: Count = 1
+    dropout: Share = 0.2
     tie_embeddings: bool = True
 
     def __post_init__(self) -> None:
-        for name in (
-            *("embed_dim", "hidden_dim", "attention_dim", "num_layers"),
-            *("reach", "num_gaussians", "max_length"),
-        ):
-            check_at_least(name, getattr(self, name), 1)
-        for name in ("coverage_weight", "reward_weight", "entropy_weight"):
-            check_at_least(name, getattr(self, name), 0)
-        check_fraction("mean_share", self.mean_share)
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
         if self.attention == "none" and self.values == "embeddings":
             raise SettingError(
                 "values must be states where attention is none; got 'embeddings'. "

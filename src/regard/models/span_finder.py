@@ -7,7 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_at_least, check_fraction
+from regard.checks import check_at_least
+from regard.fields import Share, check_fields
 from regard.layers import Dropout
 
 NO_ANSWER = 0  # the place of the first token, which is no word of the passage
@@ -21,10 +22,10 @@ class SpanFinderConfig:
         dropout: Share dropped of the states while training.
     """
 
-    dropout: float = 0.1
+    dropout: Share = 0.1
 
     def __post_init__(self) -> None:
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
 
 
 @dataclass(frozen=True)

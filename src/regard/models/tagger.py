@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_fraction, check_positive
+from regard.checks import check_positive
+from regard.fields import Share, check_fields
 from regard.layers import Dropout
 from regard.layers.crf import Crf
 
@@ -26,10 +27,10 @@ class TaggerConfig:
     """
 
     crf: bool = False
-    dropout: float = 0.3
+    dropout: Share = 0.3
 
     def __post_init__(self) -> None:
-        check_fraction("dropout", self.dropout)
+        check_fields(self)
 
 
 class Tagger(nn.Module):

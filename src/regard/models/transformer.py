@@ -21,8 +21,9 @@ from regard.attention import (
     lengths,
     window,
 )
-from regard.checks import check_at_least, check_divides, check_fraction
+from regard.checks import check_divides
 from regard.errors import SettingError
+from regard.fields import Count, Share, check_fields
 from regard.layers import (
     CopyAttention,
     Dropout,
@@ -88,14 +89,14 @@ class TransformerConfig:
             vocabulary.
     """
 
-    model_dim: int = 512
-    num_heads: int = 8
-    num_key_heads: int | None = None
-    num_encoder_layers: int = 6
-    num_decoder_layers: int = 6
-    ffn_dim: int = 2048
-    dropout: float = 0.1
-    head_dropout: float = 0.0
+    model_dim: Count = 512
+    num_heads: Count = 8
+    num_key_heads: Count | None = None
+    num_encoder_layers: Count = 6
+    num_decoder_layers: Count = 6
+    ffn_dim: Count = 2048
+    dropout: Share = 0.1
+    head_dropout: Share = 0.0
     norm: Literal["post", "pre"] = "post"
     norm_kind: NormKind = "layer"
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"
@@ -103,8 +104,8 @@ class TransformerConfig:
         "sinusoidal"
     )
     score: ScoreName = "scaled_dot"
-    window: int | None = None
-    max_length: int = 1024
+    window: Count | None = None
+    max_length: Count = 1024
     tie_embeddings: Literal["all", "target", "none"] = "all"
     scale_embeddings: bool = True
     embedding_norm: bool = False
@@ -114,22 +115,15 @@ class TransformerConfig:
     copy: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
         if self.num_key_heads is not None:
             check_divides("num_key_heads", self.num_key_heads, "num_heads", self.num_heads)
-        if self.window is not None:
-            check_at_least("window", self.window, 1)
         if self.embedding_norm and self.norm_kind == "batch":
             raise SettingError(
                 "embedding_norm must be off where norm_kind is batch, since padding is among the "
                 "embeddings; got both. Set norm_kind = 'layer'."
             )
-        check_at_least("num_encoder_layers", self.num_encoder_layers, 1)
-        check_at_least("num_decoder_layers", self.num_decoder_layers, 1)
-        check_at_least("ffn_dim", self.ffn_dim, 1)
-        check_at_least("max_length", self.max_length, 1)
-        check_fraction("dropout", self.dropout)
-        check_fraction("head_dropout", self.head_dropout)
 
 
 @dataclass(frozen=True)

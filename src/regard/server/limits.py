@@ -1,8 +1,9 @@
 """How much one server takes on."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from regard.checks import check_at_least, check_positive
+from regard.fields import Count, Positive, Weight, at_least, check_fields
 
 # Bytes of a request that any text fits in, below 10,000 characters.
 _SMALL_BODY = 1 << 20
@@ -27,26 +28,18 @@ class Limits:
         patience: Seconds that a client may take to send its request.
     """
 
-    max_batch: int = 64
-    max_wait: float = 0.005
-    queue: int = 2000
-    timeout: float = 30.0
-    max_length: int = 10_000
-    max_looked: int = 2000
-    max_texts: int = 1000
-    max_beam: int = 32
-    patience: float = 10.0
+    max_batch: Annotated[int, at_least(1, cure="Use 1 for no batches.")] = 64
+    max_wait: Weight = 0.005
+    queue: Count = 2000
+    timeout: Positive = 30.0
+    max_length: Count = 10_000
+    max_looked: Count = 2000
+    max_texts: Count = 1000
+    max_beam: Count = 32
+    patience: Positive = 10.0
 
     def __post_init__(self) -> None:
-        check_at_least("max_batch", self.max_batch, 1, cure="Use 1 for no batches.")
-        check_at_least("max_wait", self.max_wait, 0)
-        check_at_least("queue", self.queue, 1)
-        check_positive("timeout", self.timeout)
-        check_at_least("max_length", self.max_length, 1)
-        check_at_least("max_looked", self.max_looked, 1)
-        check_at_least("max_texts", self.max_texts, 1)
-        check_at_least("max_beam", self.max_beam, 1)
-        check_positive("patience", self.patience)
+        check_fields(self)
 
     @property
     def max_body(self) -> int:

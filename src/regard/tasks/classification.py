@@ -10,9 +10,8 @@ import torch
 from jaxtyping import Float, Int, Int32, Int64
 from torch import Tensor, nn
 
-from regard.checks import check_at_least, check_fraction
-from regard.choices import choose
 from regard.errors import DataError, SettingError
+from regard.fields import Count, Natural, Share, check_fields
 from regard.metrics.labels import accuracy, macro_f1
 from regard.models import READERS, Classifier
 from regard.tasks.held_out import hold_out
@@ -31,7 +30,7 @@ from regard.tasks.labels import (
 from regard.tasks.naive_bayes import NaiveBayes
 from regard.tasks.recipe import Recipe, check_different_columns
 from regard.tasks.speller import Speller, boxed
-from regard.tasks.word_parts import WORD_PARTS, WordPartsName, reads_parts
+from regard.tasks.word_parts import WordPartsName, reads_parts
 from regard.text import (
     BOS_ID,
     EOS_ID,
@@ -75,21 +74,16 @@ class ClassificationData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    text: int = 1
-    label: int = 2
-    aspect: int = 0
+    text: Count = 1
+    label: Count = 2
+    aspect: Natural = 0
     parts: WordPartsName = "ngrams"
-    drop_words: float = 0.0
-    max_length: int = 256
+    drop_words: Share = 0.0
+    max_length: Count = 256
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
-        for name in ("text", "label"):
-            check_at_least(name, getattr(self, name), 1)
-        check_at_least("aspect", self.aspect, 0)
-        check_at_least("max_length", self.max_length, 1)
-        check_fraction("drop_words", self.drop_words)
-        choose("parts", self.parts, WORD_PARTS)
+        check_fields(self)
         check_different_columns(text=self.text, label=self.label, aspect=self.aspect)
 
 

@@ -1,11 +1,19 @@
 """How outputs are searched for: the ``[decoding]`` table of a recipe."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal
 
-from regard.checks import check_at_least, check_divides, check_positive
+from regard.checks import check_divides, check_finite, check_positive
 from regard.choices import choose
 from regard.errors import SettingError
+from regard.fields import Count, Natural, Weight, at_least, check_fields
+
+_BeamSize = Annotated[int, at_least(1, cure="Use 1 for greedy search.")]
+_Temperature = Annotated[
+    float, partial(check_positive, cure='Set method = "greedy" for zero.'), check_finite
+]
+_Penalty = Annotated[float, partial(check_positive, cure="Use 1 to switch off."), check_finite]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,42 +56,30 @@ class DecodingConfig:
     """
 
     method: Literal["beam", "greedy", "sample"] = "beam"
-    beam_size: int = 5
-    n_best: int = 1
-    length_penalty: float = 0.6
-    coverage_penalty: float = 0.0
-    min_length: int = 0
-    temperature: float = 1.0
-    top_k: int | None = None
+    beam_size: _BeamSize = 5
+    n_best: Count = 1
+    length_penalty: Weight = 0.6
+    coverage_penalty: Weight = 0.0
+    min_length: Natural = 0
+    temperature: _Temperature = 1.0
+    top_k: Count | None = None
     top_p: float = 1.0
-    repetition_penalty: float = 1.0
-    no_repeat_ngram: int | None = None
+    repetition_penalty: _Penalty = 1.0
+    no_repeat_ngram: Count | None = None
     prefix: str = ""
     require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
-    groups: int = 1
-    diversity: float = 0.5
-    minimum_bayes_risk: int | None = None
-    seed: int = 0
-    max_tokens: int = 200
+    groups: Count = 1
+    diversity: Weight = 0.5
+    minimum_bayes_risk: Count | None = None
+    seed: Natural = 0
+    max_tokens: Count = 200
     one_line: bool = False
-    max_ratio: float = 2.0
-    batch_tokens: int = 16384
+    max_ratio: Weight = 2.0
+    batch_tokens: Count = 16384
 
     def __post_init__(self) -> None:
-        choose("method", self.method, _USED_BY)
-        check_at_least("beam_size", self.beam_size, 1, cure="Use 1 for greedy search.")
-        check_at_least("n_best", self.n_best, 1)
-        check_at_least("max_tokens", self.max_tokens, 1)
-        check_at_least("groups", self.groups, 1)
-        for name in ("length_penalty", "coverage_penalty", "min_length", "diversity", "max_ratio"):
-            check_at_least(name, getattr(self, name), 0)
-        check_positive("temperature", self.temperature, cure='Set method = "greedy" for zero.')
-        check_positive("repetition_penalty", self.repetition_penalty, cure="Use 1 to switch off.")
-        check_at_least("batch_tokens", self.batch_tokens, 1)
-        for name in ("top_k", "no_repeat_ngram", "minimum_bayes_risk"):
-            if (value := getattr(self, name)) is not None:
-                check_at_least(name, value, 1)
+        check_fields(self)
         if not 0 < self.top_p <= 1:
             raise SettingError(
                 f"top_p must be above 0 and at most 1; got {self.top_p}. Use 1 to draw from all."

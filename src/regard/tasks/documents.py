@@ -15,9 +15,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from regard.checks import check_at_least
-from regard.choices import choose
 from regard.errors import DataError, SettingError
+from regard.fields import Count, Natural, check_fields
 from regard.metrics.rouge import words
 from regard.tasks.held_out import hold_out_texts
 from regard.tasks.recipe import Recipe, check_different_columns
@@ -63,24 +62,18 @@ class DocumentData:
     test: tuple[str, ...] | str = ()
     source_language: str | None = None
     target_language: str | None = None
-    document: int = 1
-    question: int = 0
-    answer: int = 2
-    sentences: int | None = None
+    document: Count = 1
+    question: Natural = 0
+    answer: Count = 2
+    sentences: Count | None = None
     shortened: Literal["all", "asked"] = "all"
-    max_length: int = 2048
+    max_length: Count = 2048
     on_bad_line: Literal["error", "skip"] = "error"
     on_long: Literal["error", "skip"] = "skip"
     source_end: bool = True
 
     def __post_init__(self) -> None:
-        check_at_least("max_length", self.max_length, 1)
-        check_at_least("document", self.document, 1)
-        check_at_least("answer", self.answer, 1)
-        check_at_least("question", self.question, 0)
-        if self.sentences is not None:
-            check_at_least("sentences", self.sentences, 1)
-        choose("shortened", self.shortened, _SHORTENED)
+        check_fields(self)
         check_different_columns(document=self.document, question=self.question, answer=self.answer)
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,8 +12,8 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_at_least, check_fraction
 from regard.errors import DataError, SettingError
+from regard.fields import Share, at_least, check_fields
 from regard.models import LANGUAGE_MODELS
 from regard.tasks.job import Table
 from regard.tasks.kneser_ney import KneserNey
@@ -51,13 +51,12 @@ class TextData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    valid_share: float = 0.05
-    context: int = 256
+    valid_share: Share = 0.05
+    context: Annotated[int, at_least(2)] = 256
     overlap: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least("context", self.context, 2)
-        check_fraction("valid_share", self.valid_share)
+        check_fields(self)
         if not 0 <= self.overlap < self.context:
             raise SettingError(
                 f"overlap must be at least 0 and below context = {self.context}; "

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -14,8 +14,9 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_at_least, check_fraction, check_positive
+from regard.checks import check_fraction, check_positive
 from regard.errors import DataError, SettingError
+from regard.fields import Share, at_least, check_fields
 from regard.models import MaskedLanguageModel
 from regard.tasks.job import Table
 from regard.tasks.masked_windows import (
@@ -72,17 +73,14 @@ class MaskedTextData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    valid_share: float = 0.05
-    context: int = 128
-    rate: float = 0.15
+    valid_share: Share = 0.05
+    context: Annotated[int, at_least(8)] = 128
+    rate: Annotated[float, check_positive, check_fraction] = 0.15
     masking: Literal["words", "pieces"] = "words"
     next_sentence: bool = False
 
     def __post_init__(self) -> None:
-        check_at_least("context", self.context, 8)
-        check_fraction("valid_share", self.valid_share)
-        check_positive("rate", self.rate)
-        check_fraction("rate", self.rate)
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_at_least
 from regard.errors import DataError
+from regard.fields import Count, check_fields
 from regard.metrics.labels import accuracy
 from regard.metrics.question_answering import answer_words
 from regard.models import MultipleChoice
@@ -59,14 +59,13 @@ class ChoicesData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    num_wrong: int = 3
-    max_length: int = 384
-    max_answer: int = 96
+    num_wrong: Count = 3
+    max_length: Count = 384
+    max_answer: Count = 96
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
-        for name in ("num_wrong", "max_length", "max_answer"):
-            check_at_least(name, getattr(self, name), 1)
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

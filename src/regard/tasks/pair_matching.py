@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
-from regard.checks import check_at_least
 from regard.errors import DataError
+from regard.fields import Count, check_fields
 from regard.metrics.labels import accuracy
 from regard.models import PAIR_READERS, Classifier, Esim, EsimConfig
 from regard.tasks.answer_tables import by_group, length_group, question_word
@@ -78,15 +78,14 @@ class PairsData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    first: int = 1
-    second: int = 2
-    label: int = 3
-    max_length: int = 192
+    first: Count = 1
+    second: Count = 2
+    label: Count = 3
+    max_length: Count = 192
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
-        for name in ("first", "second", "label", "max_length"):
-            check_at_least(name, getattr(self, name), 1)
+        check_fields(self)
         check_different_columns(first=self.first, second=self.second, label=self.label)
 
 

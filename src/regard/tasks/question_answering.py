@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 
-from regard.checks import check_at_least
 from regard.errors import SettingError
+from regard.fields import Count, check_fields
 from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, best_spans
 from regard.models.span_finder import NO_ANSWER
@@ -58,15 +58,14 @@ class QuestionsData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    max_length: int = 384
-    stride: int = 192
-    max_question: int = 64
-    max_answer: int = 30
+    max_length: Count = 384
+    stride: Count = 192
+    max_question: Count = 64
+    max_answer: Count = 30
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
-        for name in ("max_length", "stride", "max_question", "max_answer"):
-            check_at_least(name, getattr(self, name), 1)
+        check_fields(self)
         if self.stride > self.max_length:
             raise SettingError(
                 f"stride must be at most max_length, or text between two windows is never read; "

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.checks import check_at_least
 from regard.config import as_table
 from regard.errors import SettingError
+from regard.fields import Count, check_fields
 from regard.tasks.decoding import DecodingConfig
 from regard.text import TokenizerConfig
+from regard.text.records import OnBadLine
 
 PHRASEBOOK = "phrasebook"
 
@@ -37,14 +38,14 @@ class DataConfig:
     test: tuple[str, ...] | str = ()
     source_language: str | None = None
     target_language: str | None = None
-    columns: tuple[int, ...] = ()
-    max_length: int = 256
-    on_bad_line: Literal["error", "skip"] = "error"
+    columns: tuple[Count, ...] = ()
+    max_length: Count = 256
+    on_bad_line: OnBadLine = "error"
     on_long: Literal["error", "skip"] = "skip"
     source_end: bool = True
 
     def __post_init__(self) -> None:
-        check_at_least("max_length", self.max_length, 1)
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)

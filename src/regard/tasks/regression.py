@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.attention import documents
-from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
+from regard.fields import Natural, Weight, at_least, check_fields
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.tasks.held_out import hold_out
@@ -57,14 +57,12 @@ class RegressionData:
     scale: Literal["none", "deviation"] = "none"
     on_bad_line: OnBadLine = "error"
     example: Literal["none", "sine"] = "none"
-    points: int = 50
-    noise: float = 0.5
-    seed: int = 0
+    points: Annotated[int, at_least(2)] = 50
+    noise: Weight = 0.5
+    seed: Natural = 0
 
     def __post_init__(self) -> None:
-        check_at_least("points", self.points, 2)
-        check_at_least("noise", self.noise, 0)
-        check_at_least("seed", self.seed, 0)
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +74,9 @@ class RegressionConfig:
     """
 
     loss: Literal["mean", "sum"] = "mean"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

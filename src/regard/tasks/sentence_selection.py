@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 
-from regard.checks import check_at_least
 from regard.errors import DataError
+from regard.fields import Count, Natural, check_fields
 from regard.models import MemoryNetwork
 from regard.tasks.answer_tables import by_group, question_word
 from regard.tasks.asked_texts import hold_out_contexts, read_asked
@@ -46,15 +46,13 @@ class SentencesData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    min_count: int = 2
-    max_words: int = 60
-    oov_buckets: int = 1000
+    min_count: Count = 2
+    max_words: Count = 60
+    oov_buckets: Natural = 1000
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
-        check_at_least("min_count", self.min_count, 1)
-        check_at_least("max_words", self.max_words, 1)
-        check_at_least("oov_buckets", self.oov_buckets, 0)
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

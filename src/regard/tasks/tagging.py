@@ -11,9 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from regard.checks import check_at_least, check_fraction
-from regard.choices import choose
 from regard.errors import DataError, SettingError
+from regard.fields import Count, Share, check_fields
 from regard.metrics.labels import accuracy, macro_f1
 from regard.metrics.spans import as_bio, entity_scores, is_bio
 from regard.models import READERS, Tagger
@@ -62,24 +61,20 @@ class TaggingData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    word: int = 1
-    tag: int = 2
+    word: Count = 1
+    tag: Count = 2
     lowercase: bool = False
-    min_count: int = 1
+    min_count: Count = 1
     parts: WordPartsName = "characters"
-    parts_min_count: int = 1
-    drop_words: float = 0.0
-    drop_parts: float = 0.0
+    parts_min_count: Count = 1
+    drop_words: Share = 0.0
+    drop_parts: Share = 0.0
     join_entities: bool = False
-    max_length: int = 256
+    max_length: Count = 256
     on_bad_line: OnBadLine = "error"
 
     def __post_init__(self) -> None:
-        for name in ("word", "tag", "min_count", "parts_min_count", "max_length"):
-            check_at_least(name, getattr(self, name), 1)
-        choose("parts", self.parts, WORD_PARTS)
-        check_fraction("drop_words", self.drop_words)
-        check_fraction("drop_parts", self.drop_parts)
+        check_fields(self)
         if self.word == self.tag:
             raise SettingError(f"word and tag must be different columns; got {self.word} for both.")
 

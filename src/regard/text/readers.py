@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from regard.choices import choose
 from regard.errors import DataError, SettingError
+from regard.fields import check_fields
 from regard.text.lines import BadLines, Line, read_lines, text_suffix, why_unreadable
 from regard.text.normalization import normalize
 
@@ -59,6 +60,7 @@ class PairLayout:
     merge_references: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if len(self.columns) == 1:
             raise SettingError(
                 f"columns must name the source's and the target's column; got {self.columns[0]} "

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
-from regard.checks import check_at_least, check_fraction
-from regard.choices import choose
 from regard.errors import RunError, SettingError
+from regard.fields import Count, Share, Weight, at_least, check_fields
 from regard.text.checkpoint_pieces import (
     borrow_pieces,
     is_saved_pieces,
@@ -94,22 +93,17 @@ class TokenizerConfig:
     """
 
     type: TokenizerType = "bpe"
-    vocab_size: int | None = None
+    vocab_size: Annotated[int, at_least(5)] | None = None
     shared: bool = True
-    dropout: float = 0.0
-    alpha: float = 0.0
+    dropout: Share = 0.0
+    alpha: Weight = 0.0
     character_coverage: float = 1.0
-    min_count: int = 1
+    min_count: Count = 1
     begin: bool | None = None
     folder: str | None = None
 
     def __post_init__(self) -> None:
-        choose("type", self.type, TOKENIZERS)
-        if self.vocab_size is not None:
-            check_at_least("vocab_size", self.vocab_size, 5)
-        check_fraction("dropout", self.dropout)
-        check_at_least("alpha", self.alpha, 0)
-        check_at_least("min_count", self.min_count, 1)
+        check_fields(self)
         if not 0 < self.character_coverage <= 1:
             raise SettingError(
                 f"character_coverage must be above 0 and at most 1; got {self.character_coverage}."

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.checks import check_at_least, check_fraction, check_positive
 from regard.errors import SettingError
+from regard.fields import Count, Natural, Positive, Share, Weight, check_fields
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,53 +49,38 @@ class TrainingConfig:
             starts anew. What the recipe does not say of tokenizer and model is as it was there.
     """
 
-    updates: int | None = None
-    epochs: int | None = None
-    minutes: float | None = None
-    batch_tokens: int = 4096
-    accumulate: int = 1
-    learning_rate: float | None = None
-    warmup: int = 4000
+    updates: Count | None = None
+    epochs: Count | None = None
+    minutes: Positive | None = None
+    batch_tokens: Count = 4096
+    accumulate: Count = 1
+    learning_rate: Positive | None = None
+    warmup: Count = 4000
     schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
     optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
-    momentum: float = 0.95
+    momentum: Share = 0.95
     betas: tuple[float, ...] = (0.9, 0.98)
-    eps: float = 1e-9
-    weight_decay: float = 0.0
-    label_smoothing: float = 0.1
-    clip_norm: float | None = None
-    validate_every: int = 1000
-    save_every_minutes: float = 10.0
-    validation_pairs: int = 200
+    eps: Positive = 1e-9
+    weight_decay: Weight = 0.0
+    label_smoothing: Share = 0.1
+    clip_norm: Positive | None = None
+    validate_every: Count = 1000
+    save_every_minutes: Positive = 10.0
+    validation_pairs: Natural = 200
     metric: str = "loss"
-    patience: int | None = None
-    keep: int = 5
-    ema: float | None = None
+    patience: Count | None = None
+    keep: Count = 5
+    ema: Share | None = None
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    seed: int = 1
+    seed: Natural = 1
     pretrained: str | None = None
 
     def __post_init__(self) -> None:
-        limits = {"updates": self.updates, "epochs": self.epochs, "minutes": self.minutes}
-        for name, limit in limits.items():
-            if limit is not None:
-                check_positive(name, limit)
-        if all(limit is None for limit in limits.values()):
+        check_fields(self)
+        if self.updates is None and self.epochs is None and self.minutes is None:
             raise SettingError(
                 "one of updates, epochs, minutes must be set; got none. Training would never end."
             )
-        for name in ("batch_tokens", "accumulate", "warmup", "validate_every", "keep"):
-            check_at_least(name, getattr(self, name), 1)
-        check_at_least("validation_pairs", self.validation_pairs, 0)
-        for name in ("learning_rate", "clip_norm", "patience", "eps", "save_every_minutes"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
-        check_at_least("weight_decay", self.weight_decay, 0)
-        check_at_least("seed", self.seed, 0)
-        check_fraction("label_smoothing", self.label_smoothing)
-        check_fraction("momentum", self.momentum)
-        if self.ema is not None:
-            check_fraction("ema", self.ema)
         if self.metric == "bleu" and self.validation_pairs == 0:
             raise SettingError(
                 "validation_pairs must be above 0 where metric is bleu; got 0. "

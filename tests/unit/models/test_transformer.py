@@ -239,7 +239,7 @@ def test_learned_positions_end_at_their_length():
     ("settings", "message"),
     [
         ({"num_heads": 5}, "model_dim must be divisible by num_heads; got model_dim=12, num_heads"),
-        ({"num_heads": 0}, "num_heads must be above 0; got 0"),
+        ({"num_heads": 0}, "num_heads must be at least 1; got 0"),
         ({"num_encoder_layers": 0}, "num_encoder_layers must be at least 1; got 0"),
         ({"num_decoder_layers": 0}, "num_decoder_layers must be at least 1; got 0"),
         ({"ffn_dim": 0}, "ffn_dim must be at least 1; got 0"),

@@ -8,8 +8,8 @@ from regard.training import TrainingConfig
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"updates": 0}, "updates must be above 0; got 0"),
-        ({"epochs": -1}, "epochs must be above 0; got -1"),
+        ({"updates": 0}, "updates must be at least 1; got 0"),
+        ({"epochs": -1}, "epochs must be at least 1; got -1"),
         ({"minutes": 0.0}, "minutes must be above 0; got 0.0"),
         ({"updates": None}, "one of updates, epochs, minutes must be set; got none. Training"),
         ({"batch_tokens": 0}, "batch_tokens must be at least 1; got 0"),
@@ -20,7 +20,7 @@ from regard.training import TrainingConfig
         ({"validation_pairs": -1}, "validation_pairs must be at least 0; got -1"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0; got 0.0"),
         ({"clip_norm": -1.0}, "clip_norm must be above 0; got -1.0"),
-        ({"patience": 0}, "patience must be above 0; got 0"),
+        ({"patience": 0}, "patience must be at least 1; got 0"),
         ({"eps": 0.0}, "eps must be above 0; got 0.0"),
         ({"weight_decay": -0.1}, "weight_decay must be at least 0; got -0.1"),
         ({"label_smoothing": 1.0}, "label_smoothing must be at least 0 and below 1; got 1.0"),
@@ -51,9 +51,9 @@ def test_wrong_value_is_named(settings, message):
         ),
         (
             {"updates": 1, "precision": "bf16"},
-            "training.precision must be one of auto, float32, bfloat16; got 'bf16'",
+            "training.precision must be one of auto, bfloat16, float32; got 'bf16'",
         ),
-        ({"updates": -1}, r"\[training\] updates must be above 0; got -1"),
+        ({"updates": -1}, r"training\.updates must be at least 1; got -1"),
     ],
 )
 def test_wrong_line_of_a_recipe_is_named(table, message):

@@ -1,0 +1,129 @@
+"""The fields of a config: what an annotation says of one is checked wherever a config is made.
+
+A choice is a ``Literal``; beside a number's type stands its range, as in ``Count``. So a field is
+checked by being annotated, and nobody has to think of it.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral, Real
+from typing import Annotated, Any
+
+from regard.checks import check_at_least, check_finite, check_fraction, check_positive
+from regard.choices import choose
+from regard.errors import SettingError
+
+
+def at_least(least: int | float, *, cure: str = "") -> Callable[[str, int | float], None]:
+    """The range from ``least`` on, to stand beside a number's type."""
+    return partial(check_at_least, least=least, cure=cure)
+
+
+# A size, a number of things; how many of what may be missing; a rate; a quantity; a weight.
+Count = Annotated[int, at_least(1)]
+Natural = Annotated[int, at_least(0)]
+Share = Annotated[float, check_fraction]
+Positive = Annotated[float, check_positive, check_finite]
+Weight = Annotated[float, at_least(0), check_finite]
+
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+def check_fields(config: Any) -> None:
+    """Raise unless each field of a dataclass is of its type, one of its choices, in its range.
+
+    For its ``__post_init__``. A whole number becomes the float that the field says, a list a tuple.
+
+    Raises:
+        SettingError: A field is not; the message names it, its value and what it may be.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Layer:
+        ...     width: Count
+        ...     norm: typing.Literal["post", "pre"] = "post"
+        ...     def __post_init__(self):
+        ...         check_fields(self)
+        >>> Layer(8, "Pre")
+        Traceback (most recent call last):
+        regard.errors.SettingError: norm must be one of post, pre; got 'Pre'. Did you mean 'pre'?
+        >>> Layer(0)
+        Traceback (most recent call last):
+        regard.errors.SettingError: width must be at least 1; got 0.
+    """
+    for name, hint in hints_of(type(config)).items():
+        object.__setattr__(config, name, checked(name, getattr(config, name), hint))
+
+
+def hints_of(config: type[Any]) -> dict[str, Any]:
+    """What each field of a dataclass is annotated with, ranges included."""
+    hints = typing.get_type_hints(config, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(config)}
+
+
+def checked(name: str, value: Any, hint: Any) -> Any:
+    """``value`` as the annotation ``hint`` has it.
+
+    Args:
+        name: What it is called in messages.
+        value: A number, text, a flag, a list or tuple of those, or None.
+        hint: The annotation of a field.
+
+    Raises:
+        SettingError: It is of another type, none of the choices, or out of range.
+
+    Example:
+        >>> checked("widths", [1, 3], tuple[Count, ...])
+        (1, 3)
+        >>> checked("dropout", 1, Share)
+        Traceback (most recent call last):
+        regard.errors.SettingError: dropout must be at least 0 and below 1; got 1.0.
+    """
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _in_range(name, checked(name, value, arguments[0]), arguments[1:])
+    if origin in (typing.Union, types.UnionType):
+        return _one_of(name, value, arguments)
+    if origin is typing.Literal:
+        choose(name, value, dict.fromkeys(arguments))
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise SettingError(f"{name} must be a list; got {value!r}.")
+        return tuple(checked(f"{name}[{i}]", v, arguments[0]) for i, v in enumerate(value))
+    return _of_type(name, value, hint)
+
+
+def _in_range(name: str, value: Any, rules: tuple[Any, ...]) -> Any:
+    for rule in rules:
+        rule(name, value)
+    return value
+
+
+def _one_of(name: str, value: Any, members: tuple[Any, ...]) -> Any:
+    """As the first member that takes it; the first member's error if none does."""
+    if value is None and type(None) in members:
+        return None
+    errors = []
+    for member in members:
+        try:
+            if member is not type(None):
+                return checked(name, value, member)
+        except SettingError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _of_type(name: str, value: Any, kind: type[Any]) -> Any:
+    """The value, of the type itself where it is a number of another make."""
+    is_flag = isinstance(value, bool)
+    if kind is int and isinstance(value, Integral) and not is_flag:
+        return int(value)
+    if kind is float and isinstance(value, Real) and not is_flag:
+        return float(value)
+    if not isinstance(value, kind) or (is_flag and kind is not bool):
+        raise SettingError(f"{name} must be {_TYPE_NAMES.get(kind, kind)}; got {value!r}.")
+    return value
