@@ -25,8 +25,9 @@ from regard.tasks.documents import Document, baselines, read_documents, source_o
 CORPUS = "fairytaleqa"
 # What the table calls each: its recipe, and model settings that differ from it.
 SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "RNN, copying": ("generation-copy", {}),
-    "RNN, no copying": ("generation-copy", {"copy": False}),
+    "RNN, copying": ("generation-copy", {"coverage": False}),
+    "RNN, copying, coverage": ("generation-copy", {}),
+    "RNN, no copying": ("generation-copy", {"copy": False, "coverage": False}),
     "Transformer, copying": ("generation-transformer", {}),
 }
 _SHOWN = {"best": 3, "worst": 3, "random": 4}
@@ -44,6 +45,7 @@ def recipe_table(name: str, minutes: float) -> dict[str, Any]:
     for split, file in files.items():
         table["data"][split] = [str(folder / f"{file}.jsonl.gz")]
     table["data"] |= {"source_language": "en", "target_language": "en"}
+    table["decoding"]["max_ratio"] = 0.1  # and ten tokens: an answer is no summary
     table["training"] = {**table["training"], "minutes": minutes}
     del table["training"]["epochs"]
     return table

@@ -162,6 +162,29 @@ def test_a_classifier_begins_with_the_states_of_its_checkpoint(home, recipe_of, 
 
 
 @torch.no_grad()
+def test_a_pooler_begins_with_that_of_its_checkpoint(home, recipe_of, tmp_path):
+    folder, text = tmp_path / "whole", "the cat ran on 中国 very."
+    shutil.copytree(home / "bert", folder)
+    whole = hf.BertModel.from_pretrained(home / "bert")  # which has a pooler, unlike that for words
+    whole.pooler.dense.weight.copy_(0.3 * torch.randn_like(whole.pooler.dense.weight))
+    whole.pooler.dense.bias.copy_(0.3 * torch.randn_like(whole.pooler.dense.bias))
+    whole.save_pretrained(folder)
+    head = {"pooling": "first", "pooler": True}
+    with torch.enable_grad():
+        made = recipe_of("classification", str(folder), head=head)
+        labeller = train(made, tmp_path / "run").predictor
+        bare = train(recipe_of("classification", "bert", head=head), tmp_path / "bare").predictor
+    seen = []
+    labeller.model.output.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    labeller.predict([text])
+    read = hf.AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    theirs = whole.eval()(**read).pooler_output
+    torch.testing.assert_close(seen[0], theirs, atol=1e-5, rtol=1e-5)
+    # A folder without one leaves it as new.
+    assert bare.model.pooler.bias.abs().max() <= SIZES["hidden_size"] ** -0.5
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("task", ["question_answering", "pair_matching"])
 def test_pairs_begin_with_the_states_of_a_checkpoint(home, recipe_of, tmp_path, task):
     first, second = "the cat?", "the dog sat on 中国."

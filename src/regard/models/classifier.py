@@ -20,10 +20,13 @@ class ClassifierConfig:
         pooling: How a text becomes one vector: its ``first`` state, the ``mean``, the ``maximum``,
             or what a query gathers: a learned one (``query``), one made of the text (``state``), or
             that of the text's ``aspect``.
+        pooler: Whether that vector goes through a linear layer and tanh before the last layer, as
+            BERT's does (Devlin et al., 2019); what training began with may have learned it.
         dropout: Share dropped of that vector while training.
     """
 
     pooling: PoolingName = "mean"
+    pooler: bool = False
     dropout: Share = 0.2
 
     def __post_init__(self) -> None:
@@ -33,9 +36,9 @@ class ClassifierConfig:
 class Classifier(nn.Module):
     """Logits of the classes from a text, or from two side by side (a cross-encoder).
 
-    ``W pool(h_1 … h_n) + b``. Attention over a BiLSTM (Zhou et al., 2016,
-    https://aclanthology.org/P16-2034) is a ``RecurrentReader`` with a query; over convolutions, a
-    ``ConvReader`` with one.
+    ``W pool(h_1 … h_n) + b``; with a pooler, ``W tanh(U pool(h_1 … h_n) + a) + b``. Attention over
+    a BiLSTM (Zhou et al., 2016, https://aclanthology.org/P16-2034) is a ``RecurrentReader`` with a
+    query; over convolutions, a ``ConvReader`` with one.
 
     Args:
         config: Options.
@@ -66,6 +69,7 @@ class Classifier(nn.Module):
         self.max_length: int | None = reader.max_length  # type: ignore[assignment]
         width = int(reader.output_dim)  # type: ignore[arg-type]
         self.pooling = Pooling(config.pooling, width, num_aspects=num_aspects)
+        self.pooler = nn.Linear(width, width) if config.pooler else None
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, num_classes)
 
@@ -87,6 +91,8 @@ class Classifier(nn.Module):
         """
         states = self.reader(ids, lengths, **reading)
         pooled = self.pooling(states, lengths, aspects=aspects)
+        if self.pooler is not None:
+            pooled = torch.tanh(self.pooler(pooled))
         logits: Tensor = self.output(self.dropout(pooled))
         return logits
 

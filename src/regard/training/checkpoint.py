@@ -73,6 +73,16 @@ def checkpoint_reader(path: Path) -> dict[str, Tensor]:
     }
 
 
+def checkpoint_pooler(path: Path) -> dict[str, Tensor]:
+    """The weights of the checkpoint's pooler; none if its files hold none."""
+    checkpoint = load_checkpoint(path)
+    pooler = getattr(checkpoint.model, "pooler", None)
+    if pooler is None or any(name.startswith("pooler.") for name in checkpoint.absent):
+        return {}
+    weights: dict[str, Tensor] = pooler.state_dict()
+    return weights
+
+
 def _reader(checkpoint: Checkpoint) -> Any:
     """The part that reads text."""
     model: nn.Module = checkpoint.model

@@ -18,7 +18,12 @@ from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import with_training
 from regard.text.checkpoint_pieces import borrow_pieces
-from regard.training.checkpoint import checkpoint_reader, checkpoint_recipe, is_checkpoint
+from regard.training.checkpoint import (
+    checkpoint_pooler,
+    checkpoint_reader,
+    checkpoint_recipe,
+    is_checkpoint,
+)
 
 # What a run keeps of running text, and settings that may differ from those of pretraining.
 _TOKENIZER = "text"
@@ -92,6 +97,7 @@ class Pretrained:
         Of the embeddings these are the rows of the tokenizer's ids; what a task has besides, such
         as what stands for a masked word, is its own. So is what reads the features of tokens,
         where pretraining had none. Texts beside each other that it never told apart begin alike.
+        A pooler begins with that of pretraining, where it has one that learned.
 
         Raises:
             SettingError: A tensor is of another size.
@@ -108,6 +114,18 @@ class Pretrained:
                 found, wanted = found[:size], wanted[:size]
             self._check_size(name, found, wanted)
             wanted.copy_(found)
+        pooler = _pooler(model)
+        if pooler is not None and (learned := self._pooler()):
+            pooler.load_state_dict(learned)
+
+    def _pooler(self) -> dict[str, Tensor]:
+        """The weights of the pooler, if it has one that learned."""
+        if not is_run(self.path):
+            return checkpoint_pooler(self.path)
+        before = Labeller.load(self.path)
+        learned = getattr(before.job.recipe.data, "next_sentence", True)
+        pooler = _pooler(before.model) if learned else None
+        return {} if pooler is None else pooler.state_dict()
 
     def _weights(self, reader: Any) -> tuple[dict[str, Tensor], int | None]:
         """The weights of the reader, and how many ids its tokenizer has, if it has one."""
@@ -215,6 +233,12 @@ def _said(recipe: Recipe) -> dict[str, dict[str, Any]]:
 def _told_apart(recipe: Recipe) -> bool:
     """Whether training met texts beside each other."""
     return bool(getattr(recipe.data, "next_sentence", TASKS[recipe.task].beside))
+
+
+def _pooler(model: nn.Module) -> nn.Linear | None:
+    """What makes one vector of the first state, before a last layer."""
+    found = (getattr(part, "pooler", None) for part in model.modules())
+    return next((each for each in found if isinstance(each, nn.Linear)), None)
 
 
 def _only(model: nn.Module, kind: Any) -> nn.Module:

@@ -34,6 +34,19 @@ def reader(name):
     return made(config(**SIZES[name], dropout=0.0), vocab_size=VOCAB)
 
 
+def test_a_pooler_is_tanh_of_a_linear_layer():
+    ids, lengths = texts(1, 3, 7), torch.tensor([7, 3, 5])
+    torch.manual_seed(0)
+    made = Classifier(
+        ClassifierConfig(pooling="first", pooler=True, dropout=0.0),
+        reader("transformer"),
+        num_classes=4,
+    )
+    first = made.reader(ids, lengths)[:, 0]
+    pooled = torch.tanh(first @ made.pooler.weight.T + made.pooler.bias)
+    torch.testing.assert_close(made(ids, lengths), F.linear(pooled, *made.output.parameters()))
+
+
 def texts(seed, *shape):
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(1, VOCAB, shape, generator=generator)

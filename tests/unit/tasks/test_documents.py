@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+import torch
 
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
@@ -21,7 +22,7 @@ from regard.tasks.documents import (
     source_of,
     told_reading,
 )
-from regard.tasks.translation import read_split, read_training
+from regard.tasks.translation import longest_output, read_split, read_training
 from regard.text import BadLines, TokenizerConfig, train_tokenizer
 
 TALE = "A king was old. He had a son. The son was called Hans. Hans ran away."
@@ -109,6 +110,13 @@ def test_what_a_summary_is_wanted_of_is_read_whole_by_the_recipes(name) -> None:
     assert source_of(Document(TALE, "", (), ""), data) == TALE
     asked = source_of(Document(TALE, "Who ran?", (), ""), data)
     assert asked == "Who ran? ‖ Hans ran away. A king was old."
+
+
+def test_the_recipe_that_copies_covers_and_lets_a_summary_be_as_long_as_its_document() -> None:
+    recipe = read_recipe(packaged_recipe("generation-copy"))
+    assert (recipe.model.copy, recipe.model.coverage) == (True, True)
+    limit = longest_output(torch.tensor([40]), recipe.decoding.max_ratio)
+    assert limit.tolist() == [50]
 
 
 def test_which_documents_are_shortened_is_said_and_checked() -> None:

@@ -167,6 +167,21 @@ def test_texts_that_were_told_apart_stay_so(toy, begin, tmp_path):
     torch.testing.assert_close(trained.predictor.model.reader.segments, before.segments)
 
 
+def test_a_pooler_begins_with_one_that_learned(home, toy, begin, tmp_path):
+    head = {"pooling": "first", "pooler": True}
+    data = {"train": "text.txt", "valid": "text.txt", "context": 16, "next_sentence": True}
+    halves = begin("masked_language_modelling", data=data)
+    learned = train(halves, tmp_path / "halves", reporter=toy.Recorder()).predictor.model.pooler
+    training = {**FEW, "learning_rate": 1e-12, "pretrained": str(tmp_path / "halves")}
+    made = begin("classification", head=head, training=training)
+    pooler = train(made, tmp_path / "run", reporter=toy.Recorder()).predictor.model.pooler
+    torch.testing.assert_close(pooler.weight, learned.weight)
+    never = Labeller.load(home / "pre").model.pooler
+    made = begin("classification", head=head)
+    pooler = train(made, tmp_path / "other", reporter=toy.Recorder()).predictor.model.pooler
+    assert not torch.equal(pooler.weight, never.weight)
+
+
 def test_a_begin_counts_where_positions_are_learned(toy, begin, tmp_path):
     name = HEADS["classification"][0]
     made = begin("classification", data={"train": name, "max_length": 298})
