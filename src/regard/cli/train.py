@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from regard.choices import choose
 from regard.cli.output import note
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
-from regard.errors import RunError, SettingError
+from regard.errors import Interrupted, RunError, SettingError
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -36,6 +36,9 @@ def train(
     With a recipe, by name or path, it trains that; files after it are what it trains on, in the
     form that the recipe's task reads. With sentence pairs only, it looks at them, picks tokenizer,
     model and batch, and says what it chose. Ctrl-C saves and stops; the same command goes on.
+    With --resume it goes on by other limits, rates or batches, and remembers what was changed.
+
+    Example: `regard train --resume --run runs/pairs --set training.learning_rate=0.0005`
 
     Args:
         what: A recipe, or files to train on, or both. Sentence pairs are one .tsv or .jsonl file,
@@ -45,8 +48,26 @@ def train(
         settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
             `regard settings` lists them all.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
-        resume: Go on with the run in --run by the recipe that it keeps.
+        resume: Go on with the run in --run by the recipe that it keeps; --minutes (in all) and
+            --set training.… go over it. What the model is and what it reads stays.
     """
+    asked = _settings(settings, minutes, on_bad_line)
+    try:
+        _train(what, run, asked, minutes=minutes, resume=resume)
+    except KeyboardInterrupt as stop:
+        if not isinstance(stop, Interrupted):  # which has been told of
+            note("stopped outside the updates; the same command goes on from what is saved")
+        raise
+
+
+def _train(
+    what: Sequence[str],
+    run: Path | None,
+    settings: Sequence[str],
+    *,
+    minutes: float | None,
+    resume: bool,
+) -> None:
     from regard import training
     from regard.inference import is_run
 
@@ -62,21 +83,21 @@ def train(
                 "Name it: --run FOLDER."
             )
         if not what:
-            if settings or minutes is not None or on_bad_line is not None:
-                raise SettingError(
-                    "--resume without a recipe must go by the run's own settings; got others. "
-                    "Leave out --set, --minutes and --on-bad-line, or train into another folder."
-                )
-            training.resume(folder)
+            training.resume(folder, settings=settings)
             return
+    recipe = find_recipe(what, settings, minutes=minutes)
+    trained = training.train(recipe, run or default_run(what), may_change=resume)
+    note(f"next: regard predict {trained.path}, evaluate, or look {trained.path} TEXT")
+
+
+def _settings(settings: Sequence[str], minutes: float | None, on_bad_line: str | None) -> list[str]:
+    """What the options of a command line set."""
     extra = list(settings)
     if minutes is not None:
         extra.append(f"training.minutes={float(minutes)}")
     if on_bad_line is not None:
         extra.append(f"data.on_bad_line={on_bad_line}")
-    recipe = find_recipe(what, extra, minutes=minutes)
-    trained = training.train(recipe, run or default_run(what))
-    note(f"next: regard predict {trained.path}, evaluate, or look {trained.path} TEXT")
+    return extra
 
 
 if train.__doc__ is not None:  # python -OO has none

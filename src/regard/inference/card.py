@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from regard import __version__
 from regard.errors import RunError
 from regard.inference.files import read_file, unseal
@@ -26,6 +28,8 @@ def new_card(task: str, *, recipe: str, text: str | None) -> dict[str, Any]:
         "task": task,
         "recipe": recipe,
         "text": text,
+        "threads": torch.get_num_threads(),
+        "changes": [],
         "tokenizer": None,
         "finished": False,
         "model": None,

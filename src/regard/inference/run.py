@@ -2,8 +2,9 @@
 
 ::
 
-    run/recipe.toml          the resolved settings
-    run/run.json             format, version of regard, task, summary, checksums of the rest
+    run/recipe.toml          the resolved settings that it was begun with
+    run/run.json             format, version of regard, task, summary, checksums of the rest,
+                             and what was changed since, at which update
     run/tokenizer/           whatever the tokenizer saved, and checksums.json
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
@@ -51,6 +52,7 @@ from regard.inference.files import (
     unseal,
     write_file,
 )
+from regard.inference.history import changed, entry
 from regard.inference.lock import Lock
 from regard.inference.records import append_record, finite, read_records
 from regard.inference.state import pack_tensors, unpack_tensors
@@ -100,7 +102,8 @@ class Run:
     def __init__(self, path: Path, *, card: dict[str, Any], lock: Lock | None) -> None:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
-        self.recipe = saved_recipe(_read_recipe(path / _RECIPE, card.get("recipe")))
+        begun = _read_recipe(path / _RECIPE, card.get("recipe"))
+        self.recipe = changed(saved_recipe(begun), card.get("changes", ()))
         self._card = card
         self._lock = lock
         self._tokenizer_checked = False
@@ -194,6 +197,30 @@ class Run:
         """The fingerprint of the text that is trained on, as given to ``create``."""
         found = self._card.get("text")
         return None if found is None else str(found)
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads of the processor it is trained with; None of a run from before."""
+        found = self._card.get("threads")
+        return None if found is None else int(found)
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """What was changed while it was trained, the oldest first, as ``history`` tells it."""
+        return list(self._card.get("changes", ()))
+
+    def change(self, update: int, changes: Mapping[str, tuple[Any, Any]]) -> None:
+        """Go on by other settings, and remember it; the recipe's file stays as it was begun with.
+
+        Args:
+            update: The last one before.
+            changes: By the setting's dotted name, or ``threads``: before and from now on.
+        """
+        self._check_open_for_training()
+        noted = [*self.changes, entry(update, changes)]
+        _, threads = changes.get("threads", (None, self.threads))
+        self._write_card(changes=noted, threads=threads)
+        self.recipe = changed(self.recipe, noted)
 
     @property
     def is_finished(self) -> bool:

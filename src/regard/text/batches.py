@@ -15,6 +15,9 @@ from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID
 
 Indices = Int64[np.ndarray, " _"]
 
+# Samples sorted by length together; an epoch can be taken up at each of its multiples.
+WINDOW = 32_768
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchPlan:
@@ -70,7 +73,7 @@ class Batches:
         *,
         max_tokens: int,
         seed: int,
-        window: int = 32_768,
+        window: int = WINDOW,
     ):
         """Take the lengths; nothing is drawn yet.
 

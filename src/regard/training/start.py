@@ -11,12 +11,14 @@ import torch
 from torch import nn
 
 from regard.choices import choose
-from regard.config import as_table, build
+from regard.config import as_table, assign, build
 from regard.errors import RunError
 from regard.inference import Run, is_run
+from regard.inference.history import told
 from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.recipe import with_training
 from regard.text import BadLines
+from regard.training.continuing import find_changes, kept_recipe, note_changes
 from regard.training.jobs import JobTraining
 from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
@@ -90,7 +92,13 @@ class Trained:
     summary: dict[str, Any]
 
 
-def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None) -> Trained:
+def train(
+    recipe: Recipe,
+    path: str | Path,
+    *,
+    reporter: Reporter | None = None,
+    may_change: bool = False,
+) -> Trained:
     """Train a model into a run folder, or go on with one that was interrupted.
 
     Args:
@@ -98,6 +106,8 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
             recipe of that run.
         path: The run folder, made if it does not exist.
         reporter: Who is told; None prints to the console.
+        may_change: Whether a run that is there may go on by other settings of training: its limits,
+            rate, schedule, batches and so on. The run remembers what was changed at which update.
 
     Raises:
         DataError: The text cannot be used.
@@ -118,8 +128,7 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
             run = stack.enter_context(Run.open_for_training(path))
             recipe = work_of.settled(recipe, {"data": {}, **run.recipe}, ())
         recipe, pretrained = begin_with(recipe, run)
-        if run is not None:
-            _check_same_recipe(run, recipe)
+        changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
         examples, valid = work_of.read(recipe, bad_lines)
         text = _fingerprint([*examples, *valid], work_of.fingerprint)
         if run is None:
@@ -146,16 +155,29 @@ def train(recipe: Recipe, path: str | Path, *, reporter: Reporter | None = None)
         if not is_learned:
             with run.new_tokenizer_folder() as folder:
                 learned.save(folder)
-        reporter.started(_facts(recipe, work, model, bad_lines, too_long), counted=work.counted)
+        note_changes(run, changes)
+        facts = [*_facts(recipe, work, model, bad_lines, too_long), *told(run.changes)]
+        reporter.started(facts, counted=work.counted)
         summary = Trainer(run, model, work, config, reporter).fit()
         run.fill(model)
         model.eval()
     return Trained(path, work.predictor(model), summary)
 
 
-def resume(path: str | Path, *, reporter: Reporter | None = None) -> Trained:
-    """Go on with the training of a run folder, by the recipe that it keeps."""
-    return train(recipe_from_table(Run.open(path).recipe), path, reporter=reporter)
+def resume(
+    path: str | Path, *, settings: Sequence[str] = (), reporter: Reporter | None = None
+) -> Trained:
+    """Go on with the training of a run folder, by the recipe that it keeps.
+
+    Args:
+        path: The run folder.
+        settings: ``training.learning_rate=0.001`` and the like, to go on by instead. What a model
+            is and what it reads cannot change.
+        reporter: Who is told; None prints to the console.
+    """
+    table = kept_recipe(Run.open(path)).table()
+    assign(table, settings)
+    return train(recipe_from_table(table), path, reporter=reporter, may_change=True)
 
 
 def _facts(
@@ -183,25 +205,3 @@ def _fingerprint(examples: Sequence[Any], of: Callable[[Any], str]) -> str:
     for example in examples:
         digest.update(of(example).encode())
     return digest.hexdigest()
-
-
-def _check_same_recipe(run: Run, recipe: Recipe) -> None:
-    table = recipe.table()
-    before_it = recipe_from_table(run.recipe)
-    training = as_table(build(TrainingConfig, before_it.training, where="training"))
-    kept = with_training(before_it, training).table()
-    for section, settings in table.items():
-        before = kept.get(section)
-        if before == settings:
-            continue
-        if not isinstance(settings, dict) or not isinstance(before, dict):
-            name, old, new = section, before, settings
-        else:
-            key = next(
-                k for k in settings.keys() | before.keys() if settings.get(k) != before.get(k)
-            )
-            name, old, new = f"{section}.{key}", before.get(key), settings.get(key)
-        raise RunError(
-            f"{run.path} holds a run with other settings: {name} was {old!r}, now {new!r}. "
-            "Choose another folder, or the settings of before."
-        )

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from regard.errors import Interrupted, TrainingError
 from regard.inference import Checkpoint, DamageError, Run, average
 from regard.inference.checkpoints import fill_model
+from regard.text.batches import WINDOW
 from regard.training.averaging import MovingAverage
+from regard.training.continuing import resume_command
 from regard.training.interruption import Interruption
 from regard.training.optimizers import make_optimizer
 from regard.training.precision import compute_dtype, keep_freed_memory, mixed_precision
@@ -247,7 +249,8 @@ class Trainer:
         raise TrainingError(
             f"the loss and gradient must be finite; got loss {loss:.4g}, gradient norm {norm:.4g} "
             f"at update {update}. {where}"
-            "Lower training.learning_rate, or set training.clip_norm = 1."
+            "Lower training.learning_rate, or set training.clip_norm = 1, and go on: "
+            f"{resume_command(self.run, f'training.learning_rate={self.peak / 2:.2g}')}"
         )
 
     def _owes_validation(self) -> bool:
@@ -314,11 +317,27 @@ class Trainer:
         fill_model(self.model, checkpoint.load_model(), checkpoint.folder)
         state = checkpoint.load_trainer()
         self.position = Position(**state["position"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
+        if any("training.batch_tokens" in each for each in since):
+            # No other batches end where that one did: some samples are seen twice.
+            self.position.cursor -= self.position.cursor % WINDOW
+        self._load_optimizer(state["optimizer"])
         torch.set_rng_state(state["random"])
-        if self.ema is not None:
-            self.ema.load(state["ema"])
+        if self.config.ema is not None:
+            self.ema = MovingAverage(self.model, self.config.ema)
+            if state["ema"] is not None:
+                self.ema.load(state["ema"])
         self.reporter.resumed(self.position.update)
+
+    def _load_optimizer(self, state: dict[str, Any]) -> None:
+        """Go on from a state, by the settings of now: decays and momentum may have changed."""
+        settings = [
+            {name: value for name, value in group.items() if name != "params"}
+            for group in self.optimizer.param_groups
+        ]
+        self.optimizer.load_state_dict(state)
+        for group, wanted in zip(self.optimizer.param_groups, settings, strict=True):
+            group.update(wanted)
 
     def _finish(self) -> dict[str, Any]:
         """Choose the weights by validation, and write them."""

@@ -1,0 +1,114 @@
+"""Going on with a run: by the settings that it has, or by others where those may change."""
+
+import shlex
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from regard.config import as_saved, as_table, build
+from regard.errors import RunError
+from regard.inference import Run, RunWarning
+from regard.tasks import Recipe, recipe_from_table
+from regard.tasks.recipe import with_training
+from regard.training.settings import TrainingConfig
+
+# By a setting's dotted name: what it was, and what it is from now on.
+Changes = Mapping[str, tuple[Any, Any]]
+
+# Of training: what the optimizer's state, the order of the text and the best figure depend on.
+_FIXED = ("metric", "optimizer", "pretrained", "seed")
+
+
+def kept_recipe(run: Run) -> Recipe:
+    """The recipe that a run keeps, its settings of training resolved."""
+    recipe = recipe_from_table(run.recipe)
+    saved = as_saved(TrainingConfig, recipe.training)
+    return with_training(recipe, as_table(build(TrainingConfig, saved, where="training")))
+
+
+def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> dict[str, tuple[Any, Any]]:
+    """What a recipe says otherwise than the run that is to go on by it.
+
+    Args:
+        run: The run.
+        recipe: Complete, its settings of training resolved.
+        may_change: Whether settings of training may differ, as far as they can.
+
+    Raises:
+        RunError: Something differs that may not; the message says how to go on.
+    """
+    changes = _differences(kept_recipe(run).table(), recipe.table())
+    fixed = [name for name in changes if not _can_change(name)]
+    if fixed:
+        raise RunError(
+            f"{_told(run, changes, fixed[0])} Model, tokenizer, data and training's "
+            f"{', '.join(_FIXED)} stay as a run was begun. Choose another folder: --run FOLDER, or "
+            f"the settings of before: {_command(run, {})}."
+        )
+    if changes and not may_change:
+        raise RunError(
+            f"{_told(run, changes, next(iter(changes)))} To go on with it by these: "
+            f"{_command(run, changes)}. To begin anew, choose another folder: --run FOLDER."
+        )
+    return changes
+
+
+def note_changes(run: Run, changes: Changes) -> None:
+    """Write down in the run what goes on otherwise than before, and warn of other threads."""
+    threads = torch.get_num_threads()
+    if run.threads not in (None, threads):
+        warnings.warn(
+            f"{run.path} was trained with {run.threads} threads so far, and goes on with {threads}:"
+            " sums are rounded otherwise, and it will not end with the same bytes as if it had not "
+            f"been stopped. OMP_NUM_THREADS={run.threads} goes on as before.",
+            RunWarning,
+            stacklevel=2,
+        )
+    if run.threads != threads:
+        changes = {**changes, "threads": (run.threads, threads)}
+    if changes:
+        newest = run.newest_checkpoint()
+        run.change(0 if newest is None else newest.step, changes)
+
+
+def resume_command(run: Run, *settings: str) -> str:
+    """The command that goes on with a run, by these settings over its own."""
+    words = ["regard", "train", "--resume", "--run", str(run.path)]
+    return shlex.join([*words, *(word for each in settings for word in ("--set", each))])
+
+
+def _can_change(name: str) -> bool:
+    section, _, key = name.partition(".")
+    return section == "training" and key not in _FIXED
+
+
+def _differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    found: dict[str, tuple[Any, Any]] = {}
+    for section, settings in wanted.items():
+        before = kept.get(section)
+        if not isinstance(settings, dict) or not isinstance(before, dict):
+            if before != settings:
+                found[section] = (before, settings)
+            continue
+        for key in [*settings, *(before.keys() - settings.keys())]:
+            if settings.get(key) != before.get(key):
+                found[f"{section}.{key}"] = (before.get(key), settings.get(key))
+    return found
+
+
+def _told(run: Run, changes: Changes, name: str) -> str:
+    before, now = changes[name]
+    return f"{run.path} holds a run with other settings: {name} was {before!r}, now {now!r}."
+
+
+def _command(run: Run, changes: Changes) -> str:
+    return resume_command(run, *(f"{name}={_as_set(now)}" for name, (_, now) in changes.items()))
+
+
+def _as_set(value: Any) -> str:
+    """A value as ``--set`` takes it."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

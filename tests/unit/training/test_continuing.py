@@ -1,0 +1,174 @@
+"""Going on with a run by other settings than it was begun with."""
+
+import shlex
+
+import pytest
+import torch
+
+from regard.errors import RunError, TrainingError
+from regard.inference import Run, RunWarning
+from regard.tasks import recipe_from_table
+from regard.training import resume, train
+
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+
+
+@pytest.fixture
+def made(toy, tmp_path):
+    """A run of six updates; gives its recipe, its folder, and a reporter that has heard all."""
+    rows = [f"{a} {b} {c}\t{c} {b} {a}\n" for a in WORDS[:4] for b in WORDS for c in WORDS[:3]]
+    (tmp_path / "train.tsv").write_text("".join(rows), encoding="utf-8")
+
+    def make(updates=6, **training):
+        settings = {"updates": updates, "batch_tokens": 60, "learning_rate": 0.01, "warmup": 3}
+        settings |= {"validate_every": 3, "validation_pairs": 0, "precision": "float32", "keep": 9}
+        sizes = {"embed_dim": 4, "hidden_dim": 4, "attention_dim": 4}
+        table = {
+            "data": {"train": str(tmp_path / "train.tsv")},
+            "tokenizer": {"type": "words"},
+            "model": {"type": "rnn_seq2seq", **sizes},
+            "training": settings | training,
+        }
+        return recipe_from_table(table)
+
+    path = tmp_path / "run"
+    train(make(), path, reporter=toy.Recorder())
+    return make, path
+
+
+class Heard:
+    """Keeps the facts told, and figures of updates."""
+
+    def __init__(self, toy):
+        self.facts, self.recorder = [], toy.Recorder()
+
+    def started(self, facts, *, counted):
+        self.facts = list(facts)
+
+    def __getattr__(self, name):
+        return getattr(self.recorder, name)
+
+
+# What may change, with what must be seen of it in the updates that follow.
+CHANGES = {
+    "updates=9": lambda figures: len(figures) == 3,
+    "epochs=2": lambda figures: len(figures) > 6,
+    "minutes=1": lambda figures: len(figures) == 6,
+    "learning_rate=0.002": lambda figures: figures[0]["learning_rate"] < 0.002,
+    "schedule=constant": lambda figures: figures[0]["learning_rate"] == 0.01,
+    "warmup=100": lambda figures: figures[0]["learning_rate"] == pytest.approx(0.0007),
+    "batch_tokens=30": lambda figures: max(each["tokens"] for each in figures) <= 30,
+    "accumulate=2": lambda figures: max(each["tokens"] for each in figures) > 60,
+    "ema=0.9": lambda figures: len(figures) == 6,
+    "betas=[0.5,0.5]": lambda figures: len(figures) == 6,
+    "patience=1": lambda figures: 0 < len(figures) <= 6,
+    "keep=2": lambda figures: len(figures) == 6,
+}
+
+
+@pytest.mark.parametrize("change", sorted(CHANGES))
+def test_a_run_goes_on_by_other_settings_and_remembers(toy, made, change):
+    _, path = made
+    heard = Heard(toy)
+    limit = {"epochs=2": "none", "updates=9": "9"}.get(change, "12")
+    settings = [f"training.updates={limit}", f"training.{change}"]
+    found = resume(path, settings=settings, reporter=heard)
+    assert ("resumed", 6) in heard.events
+    assert CHANGES[change](heard.figures)
+    name, _, _ = change.partition("=")
+    run = Run.open(path)
+    assert [each["update"] for each in run.changes] == [6]
+    assert f"training.{name}" in run.changes[0]["is"]
+    assert run.recipe["training"][name] == run.changes[0]["is"][f"training.{name}"]
+    assert found.summary["updates"] == run.summary["updates"] > 6
+    [told] = [fact for fact in heard.facts if fact.startswith("since update 6: ")]
+    assert f"training.{name} = " in told
+
+
+def test_other_settings_hold_whenever_it_goes_on_again(toy, made):
+    _, path = made
+    resume(path, settings=["training.updates=9"], reporter=toy.Recorder())
+    resume(path, settings=["training.updates=12", "training.keep=3"])
+    run = Run.open(path)
+    assert [each["update"] for each in run.changes] == [6, 9]
+    heard = Heard(toy)
+    resume(path, reporter=heard)
+    assert Run.open(path).changes == run.changes
+    assert [fact.partition(":")[0] for fact in heard.facts[-2:]] == [
+        "since update 6",
+        "since update 9",
+    ]
+
+
+def test_betas_are_those_of_now_and_moments_those_of_before(toy, tmp_path):
+    toy.fit(tmp_path / "run", updates=4)
+    trainer, _ = toy.fit(tmp_path / "run", updates=5, betas=(0.5, 0.6), weight_decay=0.1)
+    [group] = trainer.optimizer.param_groups
+    assert (group["betas"], group["weight_decay"]) == ((0.5, 0.6), 0.1)
+    steps = {int(state["step"]) for state in trainer.optimizer.parts[0].state.values()}
+    assert steps == {5}
+
+
+def test_the_same_call_with_other_settings_teaches_how_to_go_on(made):
+    make, path = made
+    recipe = make(learning_rate=0.005, updates=9)
+    with pytest.raises(RunError) as refused:
+        train(recipe, path)
+    message = str(refused.value)
+    assert "holds a run with other settings: training.updates was 6, now 9." in message
+    _, _, command = message.partition("To go on with it by these: ")
+    words = shlex.split(command.partition(". To begin anew")[0])
+    assert words[:5] == ["regard", "train", "--resume", "--run", str(path)]
+    settings = [word for word in words[5:] if word != "--set"]
+    assert sorted(settings) == ["training.learning_rate=0.005", "training.updates=9"]
+    assert resume(path, settings=settings).summary["updates"] == 9
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "model.hidden_dim=5",
+        "tokenizer.type=characters",
+        "data.max_length=9",
+        "training.optimizer=sgd",
+        "training.metric=bleu",
+        "training.seed=2",
+    ],
+)
+def test_what_a_model_is_and_reads_cannot_change(made, setting):
+    _, path = made
+    name, _, _ = setting.partition("=")
+    settings = [setting, "training.updates=9", "training.validation_pairs=1"]
+    with pytest.raises(RunError, match=f"{name} was .* stay as a run was begun. Choose another"):
+        resume(path, settings=settings)
+    assert Run.open(path).changes == []
+
+
+def test_after_a_loss_that_is_not_finite_the_advice_works(toy, tmp_path, monkeypatch):
+    path = tmp_path / "a run"
+    with pytest.raises(TrainingError) as stopped:
+        toy.fit(path, task=toy.Task(poisoned=7))
+    _, _, command = str(stopped.value).partition("and go on: ")
+    words = shlex.split(command)
+    assert words == [
+        *["regard", "train", "--resume", "--run", str(path)],
+        *["--set", "training.learning_rate=0.025"],
+    ]
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield before
+    torch.set_num_threads(before)
+
+
+def test_other_threads_are_warned_of_once_and_remembered(toy, made, threads):
+    _, path = made
+    assert Run.open(path).threads == threads
+    torch.set_num_threads(threads + 1)
+    with pytest.warns(RunWarning, match=f"with {threads} threads so far, and goes on with"):
+        resume(path, settings=["training.updates=7"], reporter=toy.Recorder())
+    assert Run.open(path).changes[-1]["was"]["threads"] == threads
+    assert Run.open(path).threads == threads + 1
+    resume(path, settings=["training.updates=8"], reporter=toy.Recorder())
