@@ -5,7 +5,7 @@ at all, neither padding nor causal, to a name that has none of its own.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -70,33 +70,57 @@ def is_hugging_face(model: nn.Module) -> bool:
 
 
 @contextmanager
-def switched(model: nn.Module) -> Iterator[None]:
-    """The engine as the attention of a model's Hugging Face parts, inside the block only."""
-    before = [(config, config._attn_implementation_internal) for config in _configs(model)]
+def calling(module: nn.Module, place: Place, lazy: LazyMask | None) -> Iterator[None]:
+    """Say which call of a model's attention is made inside the block."""
+    token = _call.set(Call(module, place, lazy))
     try:
-        switch(model)
+        yield
+    finally:
+        _call.reset(token)
+
+
+@contextmanager
+def switched(model: nn.Module, *, but: Sequence[Any] = ()) -> Iterator[None]:
+    """The engine as the attention of a model's Hugging Face parts, inside the block only.
+
+    Args:
+        model: What holds them.
+        but: Parts that compute their own, as their eager functions do meanwhile.
+    """
+    parts = pretrained(model)
+    before = [(config, config._attn_implementation_internal) for config in _configs(parts)]
+    try:
+        switch(model, but=but)
         yield
     finally:
         for config, name in before:
             config._attn_implementation_internal = name
 
 
-def switch(model: nn.Module) -> None:
+def switch(model: nn.Module, *, but: Sequence[Any] = ()) -> None:
     """The engine as the attention of a model's Hugging Face parts.
 
     Raises:
         SettingError: Their attention cannot be reached.
     """
     _register()
-    parts = pretrained(model)
-    for part in parts:
-        if not part._can_set_attn_implementation():
+    left = {id(part) for part in but}
+    for part in own_parts(model):
+        if id(part) not in left:
             raise SettingError(
                 "model must take its attention from transformers' AttentionInterface; got "
-                f"{type(part).__name__}, which computes its own. It cannot be watched or served."
+                f"{type(part).__name__}, which computes its own. It can be watched, and neither "
+                "served nor edited."
             )
-    for config in _configs(model):
+    for config in _configs(pretrained(model)):
         config._attn_implementation_internal = NAME
+    for config in _configs(but):
+        config._attn_implementation_internal = "eager"
+
+
+def own_parts(model: nn.Module) -> list[Any]:
+    """The Hugging Face models in a model that compute their own attention."""
+    return [part for part in pretrained(model) if not part._can_set_attn_implementation()]
 
 
 def attention(
@@ -158,12 +182,8 @@ def attention(
         "bias": bias,
         "weighting": Softmax(_sink(s_aux, query)),
     }
-    token = _call.set(Call(module, place, lazy))
-    try:
-        with at(kind, place.layer):
-            out = attend(query, key, value, dropout=dropout if module.training else 0.0, **given)
-    finally:
-        _call.reset(token)
+    with calling(module, place, lazy), at(kind, place.layer):
+        out = attend(query, key, value, dropout=dropout if module.training else 0.0, **given)
     rows = weights(query, key, **given) if _wants_weights(options) else None
     return out.transpose(1, 2).contiguous(), rows
 
@@ -369,8 +389,8 @@ def pretrained(model: nn.Module) -> list[Any]:
     return [part for part in model.modules() if isinstance(part, home.PreTrainedModel)]
 
 
-def _configs(model: nn.Module) -> list[Any]:
-    """Every configuration that the attention of a model's Hugging Face parts may be named in."""
+def _configs(parts: Sequence[Any]) -> list[Any]:
+    """Every configuration that the attention of Hugging Face models may be named in."""
     found: dict[int, Any] = {}
 
     def add(config: Any) -> None:
@@ -380,7 +400,7 @@ def _configs(model: nn.Module) -> list[Any]:
         for name in config.sub_configs:
             add(getattr(config, name, None))
 
-    for part in pretrained(model):
+    for part in parts:
         for module in part.modules():
             add(getattr(module, "config", None))
     return list(found.values())

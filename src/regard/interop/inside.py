@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Cover, Mask, Seen
-from regard.interop.hugging_face import current_call, pretrained, switched
+from regard.interop.hugging_face import current_call, own_parts, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
+from regard.interop.own_attention import read_weights
 from regard.interop.places import place_of, settle
 from regard.layers import MultiHeadAttention
 
@@ -128,13 +129,19 @@ _entered: ContextVar[tuple[_Entered, ...]] = ContextVar("entered", default=())
 
 
 @contextmanager
-def reached(model: nn.Module) -> Iterator[Passage]:
+def reached(model: nn.Module, *, reads: bool = False) -> Iterator[Passage]:
     """Lets ``site_of`` know where in a model a call is made, inside the block.
 
     Hugging Face models are served by the engine meanwhile.
+
+    Args:
+        model: The model.
+        reads: Whether those that compute their own attention have their weights read instead.
     """
     settle(model)
     parts, passage = pretrained(model), Passage(model)
+    own = own_parts(model) if reads else []
+    left = {id(module) for part in own for module in part.modules()}
     theirs = {id(module) for part in parts for module in part.modules()}
     handles = []
     try:
@@ -145,11 +152,11 @@ def reached(model: nn.Module) -> Iterator[Passage]:
         for part in {id(each): each for each in (model, *parts)}.values():
             handles.append(part.register_forward_pre_hook(passage.begin))
         for module in model.modules():
-            if _is_attention(module):
+            if id(module) not in left and _is_attention(module):
                 handles.append(module.register_forward_pre_hook(passage.enter))
                 handles.append(module.register_forward_hook(passage.leave, always_call=True))
         if parts:
-            with switched(model):
+            with switched(model, but=own), read_weights(own):
                 yield passage
         else:
             yield passage

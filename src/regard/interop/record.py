@@ -13,6 +13,7 @@ from regard.attention.exact import rows_seen
 from regard.attention.summarizing import summarize
 from regard.attention.summary import Summary
 from regard.errors import SettingError, ShapeError
+from regard.interop.own_attention import AsGiven
 from regard.interop.progress import Key
 
 Queries = Bool[Tensor, "..."] | slice
@@ -59,10 +60,12 @@ class Record:
         key: Kind, layer and name.
         call: The number of the pass.
         heads: The numbers of the heads that are summarised.
+        matrix_bytes: Of weights that the model made and gave, whole.
     """
 
     def __init__(self, key: Key, call: int, options: Options) -> None:
         self.key, self.call, self.heads = key, call, options.heads or ()
+        self.matrix_bytes = 0
         self._options = options
         self._parts: list[Summary] = []
         self._starts: list[tuple[int, int]] = []
@@ -86,6 +89,8 @@ class Record:
         given = self._options.counted(self.key[0], start[0], seen.query.shape[-2], seen.key.device)
         if given is not None:
             counted = given if counted is None else given & counted
+        if isinstance(seen.weighting, AsGiven) and isinstance(seen.bias, Tensor):
+            self.matrix_bytes += seen.bias.nbytes
         with torch.no_grad():
             seen = replace(seen, query=seen.query.detach(), key=seen.key.detach())
             narrow = None if len(self.heads) == H else _narrowed(seen, self.heads)
@@ -105,6 +110,13 @@ class Record:
         if others:  # what is joined once is not joined again
             self._parts = [first.joined(*others)]
         return self._parts[0]
+
+    def notes(self) -> tuple[str, ...]:
+        """What seeing it costs besides: nothing, unless the model makes its weights itself."""
+        if not self.matrix_bytes:
+            return ()
+        size = f"{self.matrix_bytes:,} bytes"
+        return (f"read from output_attentions: the model makes all N×M weights, {size} here",)
 
     def calls(self) -> list[Seen]:
         """The calls that were kept.

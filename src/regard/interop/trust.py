@@ -78,7 +78,8 @@ def trust(
         inputs: What it is called with, by name, for one text: tensors with a batch axis of one.
         output: The place and the token (or class) to explain; None is the last place that is no
             padding (of a classifier that looks both ways, the first), and the likeliest token.
-        replacement: A token to put in place of each, such as a mask; None hides it.
+        replacement: A token to put in place of each, such as a mask; None hides it, which a
+            model that computes its own attention cannot do.
         rows: How many texts with a token less are computed at once.
 
     Raises:
@@ -106,6 +107,11 @@ def trust(
     has_memory = any(each.kind == "cross" for each in seen)
     counts = _counted(seen, has_memory)
     _check_places(seen, len(counts))
+    if replacement is None and any(each.notes for each in seen):
+        raise SettingError(
+            "replacement must be a token, such as the mask, for a model that computes its own "
+            f"attention, of which nothing can be hidden; got None for {type(model).__name__}."
+        )
     place, token = _output(logits, output, seen, inputs, has_memory)
     places = counts.nonzero().flatten()
 

@@ -45,6 +45,7 @@ class Watched:
         heads: The numbers of the heads that were summarised.
         summary: (B, heads, N, …), the steps of a cached generation joined.
         call: Which pass, from 0: a forward of the model, or a whole generation.
+        notes: What seeing it costs besides, such as the memory of weights that the model makes.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Watched:
     heads: tuple[int, ...]
     summary: Summary
     call: int
+    notes: tuple[str, ...] = ()
 
 
 class Watch(Sequence[Watched]):
@@ -82,9 +84,9 @@ class Watch(Sequence[Watched]):
 
     def __repr__(self) -> str:
         lines = [f"Watch of {type(self._model).__name__}: {len(self)} attentions"]
-        lines += [
-            f"  {each.kind} {each.layer} ({each.name or '?'}): {each.summary!r}" for each in self
-        ]
+        for each in self:
+            lines.append(f"  {each.kind} {each.layer} ({each.name or '?'}): {each.summary!r}")
+            lines += [f"    {note}" for note in each.notes]
         return "\n".join(lines)
 
     def summary(
@@ -270,6 +272,10 @@ def watch(
     gives for each layer and head, at any length; the steps of a cached generation are joined. In a
     beam search, a batch row is a place in the beam, whichever hypothesis holds it.
 
+    Where a Hugging Face model computes its own attention, as DeBERTa, GPT-Neo, Bloom and
+    Longformer do, the weights that its ``output_attentions`` gives are summarised: exact too, but
+    the model then holds B × H × N × M of them for every layer, which ``notes`` says.
+
     Queries that are padding do not count in what keys receive, where the model's mask says which
     those are.
 
@@ -308,14 +314,14 @@ def watch(
         with observe(_nobody):
             watched.see(seen)
 
-    with reached(model) as watched.passage, observe(see):
+    with reached(model, reads=True) as watched.passage, observe(see):
         yield watched
     watched.finish()
 
 
 def _watched(record: Record) -> Watched:
     kind, layer, name = record.key
-    return Watched(kind, layer, name, record.heads, record.summary(), record.call)
+    return Watched(kind, layer, name, record.heads, record.summary(), record.call, record.notes())
 
 
 def check_model(model: nn.Module) -> None:

@@ -350,9 +350,9 @@ def test_a_model_that_reads_no_text_is_named() -> None:
 
 
 def test_attention_that_cannot_be_watched_is_named() -> None:
-    config = transformers.DebertaV2Config(vocab_size=290, intermediate_size=8, **SIZES)
-    with pytest.raises(SettingError, match=r"model must .* DebertaV2"):
-        regard.look(transformers.DebertaV2Model(config), byte_tokenizer(), "we go")
+    config = transformers.RwkvConfig(vocab_size=290, hidden_size=8, num_hidden_layers=2)
+    with pytest.raises(SettingError, match=r"must be weights of \(B, H, N, M\); got .* RwkvModel"):
+        regard.look(transformers.RwkvModel(config), byte_tokenizer(), "we go")
 
 
 @pytest.mark.parametrize(

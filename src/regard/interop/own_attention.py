@@ -1,0 +1,270 @@
+"""Attention that a Hugging Face model computes past the registry: read from what it gives out.
+
+``output_attentions`` has such a model give its weights, of every layer at once. They are told to
+whoever observes as a call whose scores are the weights themselves, so that nothing is rounded.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from regard.attention import Dot, at
+from regard.attention.observing import announce, current_observer
+from regard.errors import SettingError
+from regard.interop.hugging_face import calling
+from regard.interop.lazy_mask import Frame, LazyMask
+from regard.interop.places import Place, place_of
+
+# What transformers calls weights among a model's outputs, and what attends to what in them; None
+# where that depends on the model.
+_FIELDS = {
+    "attentions": None,
+    "encoder_attentions": "encoder",
+    "decoder_attentions": "decoder",
+    "cross_attentions": "cross",
+}
+_OPTION = "output_attentions"
+# Rows of half precision sum to one within this.
+_ROUNDING = 1e-2
+
+
+@dataclass(frozen=True, slots=True)
+class AsGiven:
+    """Scores that are the weights already; −inf is a weight of zero."""
+
+    def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
+        """The scores, and zero where they are −inf.
+
+        Example:
+            >>> AsGiven().rows(torch.tensor([[0.25, 0.75, -torch.inf]]))
+            tensor([[0.2500, 0.7500, 0.0000]])
+        """
+        return scores.masked_fill(scores == float("-inf"), 0.0)
+
+    def gradient(
+        self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
+    ) -> Float[Tensor, "*b n M"]:
+        """The gradient of the weights."""
+        return grad
+
+
+class _Made(NamedTuple):
+    """Weights as a module gave them.
+
+    Attributes:
+        module: The one that attends.
+        weights: What it gave.
+        is_global: Which places attend to all, of a module that attends in a band; else None.
+    """
+
+    module: nn.Module
+    weights: Tensor
+    is_global: Tensor | None
+
+
+@contextmanager
+def read_weights(parts: Sequence[Any]) -> Iterator[None]:
+    """Models give their weights, and tell observers of them, inside the block.
+
+    What they answer is what it was: the weights are taken out again, if nobody asked for them.
+    """
+    reader = _Reader(parts)
+    handles = []
+    try:
+        for part in parts:
+            handles.append(part.register_forward_pre_hook(reader.enter, with_kwargs=True))
+            handles.append(part.register_forward_hook(reader.leave, with_kwargs=True))
+            for module in part.modules():
+                handles.append(module.register_forward_hook(reader.note, with_kwargs=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+class _Reader:
+    """Follows the forwards of models that compute their own attention."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self._parts = {id(part) for part in parts}
+        self._depth = 0
+        self._is_asked = False
+        # By the memory of the weights; all that is read, so that no memory is used twice.
+        self._made: dict[int, _Made] = {}
+        self._read: dict[int, Tensor] = {}
+
+    def enter(self, part: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A forward begins: it is to give its weights."""
+        if current_observer() is None:
+            return None
+        self._depth += 1
+        if self._depth > 1:
+            return None
+        self._made.clear()
+        self._read.clear()
+        names = list(inspect.signature(part.forward).parameters)
+        place = names.index(_OPTION) if _OPTION in names else len(args)
+        if place < len(args):
+            self._is_asked = bool(args[place])
+            return (*args[:place], True, *args[place + 1 :]), options
+        asked = options.get(_OPTION)
+        self._is_asked = bool(part.config.output_attentions if asked is None else asked)
+        return args, {**options, _OPTION: True}
+
+    def note(
+        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+    ) -> None:
+        """A module has given something: perhaps weights, beside its states."""
+        if not self._depth or not isinstance(output, tuple | Mapping):
+            return
+        parts = output.values() if isinstance(output, Mapping) else output
+        for each in parts:
+            if isinstance(each, Tensor) and each.dim() == 4:
+                made = _Made(module, each, _global_places(module, args, options))
+                self._made.setdefault(each.data_ptr(), made)
+
+    def leave(self, part: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> Any:
+        """A forward has ended: its weights are told, and taken out."""
+        if current_observer() is None:
+            return None
+        self._depth -= 1
+        if isinstance(output, Mapping):
+            given = _named(part, args, options)
+            for field, kind in _FIELDS.items():
+                self._tell(part, output.get(field), kind, given, output)
+        elif self._depth == 0 and not self._read:
+            raise SettingError(
+                "model must give its outputs by name for its weights to be read; got a "
+                f"{type(output).__name__} from {type(part).__name__}. Leave out return_dict=False."
+            )
+        if self._depth or self._is_asked or not isinstance(output, Mapping):
+            return None
+        return type(output)(
+            **{name: each for name, each in output.items() if not name.endswith("attentions")}
+        )
+
+    def _tell(
+        self, part: Any, layers: Any, kind: str | None, given: Mapping[str, Any], output: Any
+    ) -> None:
+        """Tell observers of the weights of one field, layer by layer."""
+        for layer, weights in enumerate(layers or ()):
+            if weights is None or id(weights) in self._read:
+                continue
+            self._read[id(weights)] = weights
+            made = self._made.get(weights.data_ptr()) if isinstance(weights, Tensor) else None
+            module = part if made is None else made.module
+            matrix = _matrix(weights, made, output.get("global_attentions"), layer)
+            _check(matrix, module, is_training=part.training)
+            found = kind or _kind(part, matrix, output)
+            name = "decoder_attention_mask" if kind == "decoder" else "attention_mask"
+            place = Place("" if made is None else place_of(module).name, layer, found == "cross")
+            with calling(module, place, _padding(matrix, given.get(name))), at(found, layer):
+                _announce(matrix)
+
+
+def _announce(weights: Float[Tensor, "B H N M"]) -> None:
+    B, H, N, M = weights.shape
+    nothing = weights.new_zeros(()).expand(B, H, max(N, M), 1)
+    bias = weights.masked_fill(weights == 0, float("-inf"))
+    announce(nothing[:, :, :N], nothing[:, :, :M], Dot(), None, bias, AsGiven())
+
+
+def _kind(part: Any, weights: Tensor, output: Mapping[str, Any]) -> str:
+    """ "decoder" where nobody looks ahead; of a single place, where the model writes."""  # noqa: D210
+    N, M = weights.shape[-2:]
+    if bool(weights.detach().triu(M - N + 1).any()):
+        return "encoder"
+    writes = part.can_generate() or "cross_attentions" in output
+    return "decoder" if N > 1 or M > 1 or writes else "encoder"
+
+
+def _padding(weights: Tensor, mask: Any) -> LazyMask | None:
+    """What the model was told of padding, where it is of these keys."""
+    B, _, N, M = weights.shape
+    fits = isinstance(mask, Tensor) and mask.shape == (B, M)
+    frame = Frame(N, M, M - N, 0, by_vmap=False, device=weights.device)
+    return LazyMask(_everything, mask.bool(), frame, B) if fits else None
+
+
+def _everything(batch: Any, head: Any, query: Any, key: Any) -> bool:
+    return True
+
+
+def _check(weights: Any, module: nn.Module, *, is_training: bool) -> None:
+    """Raise SettingError unless these are weights: one row over the keys for each query."""
+    shape = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
+    wrong = f"got {shape} from {type(module).__name__}. It cannot be watched."
+    if not isinstance(weights, Tensor) or weights.dim() != 4:
+        raise SettingError(
+            f"output_attentions of the model must be weights of (B, H, N, M); {wrong}"
+        )
+    sums = weights.detach().float().sum(dim=-1)
+    is_right = (sums <= 1 + _ROUNDING) & ((sums - 1).abs() <= _ROUNDING).logical_or(sums == 0)
+    is_row = bool((weights >= 0).all()) and (is_training or bool(is_right.all()))
+    if not is_row:
+        raise SettingError(
+            "output_attentions of the model must be weights, each row of which sums to one; got "
+            f"rows that sum to {float(sums.min()):.3g} to {float(sums.max()):.3g} from "
+            f"{type(module).__name__}. It cannot be watched."
+        )
+
+
+def _named(part: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model was called with, by name."""
+    names = inspect.signature(part.forward).parameters
+    return {**dict(zip(names, args, strict=False)), **options}
+
+
+# The name that Longformer and its kin have for how far a band reaches to either side.
+_REACH = "one_sided_attn_window_size"
+
+
+def _is_banded(module: nn.Module) -> bool:
+    return hasattr(module, _REACH)
+
+
+def _global_places(
+    module: nn.Module, args: tuple[Any, ...], options: Mapping[str, Any]
+) -> Bool[Tensor, "B N"] | None:
+    """Which places of a banded attention attend to all and are seen by all."""
+    found = _named(module, args, options).get("is_index_global_attn")
+    return found if _is_banded(module) and isinstance(found, Tensor) else None
+
+
+def _matrix(weights: Any, made: _Made | None, others: Any, layer: int) -> Any:
+    """The weights of all queries over all keys, also where a model gives those of a band."""
+    if made is None or not _is_banded(made.module):
+        return weights
+    return _spread(weights, made, None if others is None else others[layer])
+
+
+def _spread(
+    weights: Float[Tensor, "B H N K"], made: _Made, others: Float[Tensor, "B H n x"] | None
+) -> Float[Tensor, "B H N N"]:
+    """The weights of a band as a matrix, as the authors' outputs are described.
+
+    Of a query's row, the first x are of the places that are seen by all, in their order, and the
+    rest of the places from ``reach`` before it to ``reach`` after it; those seen by all have zeros
+    there. A place that sees all has its row in ``others``, and zeros here.
+    """
+    B, H, N, K = weights.shape
+    reach: Any = getattr(made.module, _REACH)
+    x = K - 2 * reach - 1
+    steps = torch.arange(-reach, reach + 1, device=weights.device)
+    keys = torch.arange(N, device=weights.device)[:, None] + steps
+    is_there = (keys >= 0) & (keys < N)
+    found = weights.new_zeros(B, H, N, N).scatter_add(
+        -1, keys.clamp(0, N - 1).expand(B, H, N, -1), weights[..., x:] * is_there
+    )
+    for b in range(B if x and made.is_global is not None else 0):
+        places = made.is_global[b, :N].nonzero().flatten()  # type: ignore[index]
+        found[b, :, :, places] += weights[b, :, :, : len(places)]
+        if others is not None:
+            found[b, :, places] = others[b, :, :N, : len(places)].transpose(-1, -2)
+    return found

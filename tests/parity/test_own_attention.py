@@ -1,0 +1,305 @@
+"""Models that compute their own attention: what is watched is what output_attentions gives."""
+
+import pytest
+import torch
+import transformers as hf
+from tests.parity.hugging_face_models import TWO_SIDED, B, C, F, H, N, T, V, padding
+from torch.testing import assert_close
+
+import regard as rg
+from regard.errors import SettingError
+
+pytestmark = pytest.mark.parity
+
+SMALL = {
+    "vocab_size": V,
+    "hidden_size": C,
+    "num_hidden_layers": 2,
+    "num_attention_heads": H,
+    "intermediate_size": F,
+}
+BANDED = {"attention_window": 4, "max_position_embeddings": 60, "pad_token_id": 1}
+OTHERS = {"bos_token_id": 2, "eos_token_id": None}
+
+# The model, its configuration, and whether it writes.
+READERS = {
+    "deberta": ("DebertaForMaskedLM", "DebertaConfig", SMALL),
+    "deberta_v2": (
+        "DebertaV2ForMaskedLM", "DebertaV2Config",
+        {**SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    ),
+    "mpnet": ("MPNetForMaskedLM", "MPNetConfig", SMALL),
+    "longformer": ("LongformerForMaskedLM", "LongformerConfig", SMALL | BANDED),
+    "funnel": (
+        "FunnelModel", "FunnelConfig",
+        {
+            "vocab_size": V, "block_sizes": [1, 1], "num_decoder_layers": 1, "d_model": C,
+            "n_head": H, "d_head": 6, "d_inner": F,
+        },
+    ),
+    "xlnet": (
+        "XLNetModel", "XLNetConfig",
+        {"vocab_size": V, "d_model": C, "n_layer": 2, "n_head": H, "d_inner": F},
+    ),
+}  # fmt: skip
+WRITERS = {
+    "gpt_neo": (
+        "GPTNeoForCausalLM", "GPTNeoConfig",
+        {
+            "vocab_size": V, "hidden_size": C, "num_layers": 2, "num_heads": H, "window_size": 4,
+            "attention_types": [[["global", "local"], 1]], "intermediate_size": F, **OTHERS,
+        },
+    ),
+    "bloom": (
+        "BloomForCausalLM", "BloomConfig",
+        {"vocab_size": V, "hidden_size": C, "n_layer": 2, "n_head": H, **OTHERS},
+    ),
+    "gptj": (
+        "GPTJForCausalLM", "GPTJConfig",
+        {
+            "vocab_size": V, "n_embd": C, "n_layer": 2, "n_head": H, "rotary_dim": 4,
+            "n_positions": 50, **OTHERS,
+        },
+    ),
+    "falcon": (
+        "FalconForCausalLM", "FalconConfig",
+        {
+            "vocab_size": V, "hidden_size": C, "num_hidden_layers": 2, "num_attention_heads": H,
+            "alibi": False, **OTHERS,
+        },
+    ),
+}  # fmt: skip
+PAIRS = {
+    "led": ("LEDForConditionalGeneration", "LEDConfig", TWO_SIDED | {"attention_window": 4}),
+    "fsmt": (
+        "FSMTForConditionalGeneration", "FSMTConfig",
+        {
+            **{name: size for name, size in TWO_SIDED.items() if name != "vocab_size"},
+            "langs": ["a", "b"], "src_vocab_size": V, "tgt_vocab_size": V,
+        },
+    ),
+}  # fmt: skip
+FAMILIES = READERS | WRITERS | PAIRS
+
+
+def make(name):
+    torch.manual_seed(0)
+    model, config, options = FAMILIES[name]
+    made = getattr(hf, model)(getattr(hf, config)(**options)).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return made
+
+
+def inputs(name, side="right"):
+    mask = padding(side)
+    ids = torch.randint(3, V, (B, N)).masked_fill(mask == 0, 1)
+    given = {"input_ids": ids, "attention_mask": mask}
+    if name in PAIRS:
+        given["decoder_input_ids"] = torch.randint(3, V, (B, T))
+    return given
+
+
+def model_that_gives(model, given):
+    """Its outputs with all weights: those of Falcon need the mask of its eager attention."""
+    model.config._attn_implementation = "eager"
+    return model(**given, output_attentions=True)
+
+
+def weights_of(name, output):
+    """The weights by kind and layer, as the model gives them."""
+    found = {"cross": output.get("cross_attentions")}
+    if name in PAIRS:
+        found |= {kind: output[f"{kind}_attentions"] for kind in ("encoder", "decoder")}
+    else:
+        found["decoder" if name in WRITERS else "encoder"] = output.attentions
+    return {(kind, n): each for kind, all_ in found.items() for n, each in enumerate(all_ or ())}
+
+
+def from_band(weights, others, is_global, reach):
+    """Longformer's own weights as its documentation describes them, number by number."""
+    found = torch.zeros(B, H, N, N)
+    seen_by_all = [row.nonzero().flatten().tolist() for row in is_global]
+    x = max(map(len, seen_by_all))
+    for b in range(B):
+        for query in range(N):
+            for number, key in enumerate(seen_by_all[b]):
+                found[b, :, query, key] += weights[b, :, query, number]
+            for step in range(-reach, reach + 1):
+                if 0 <= query + step < N:
+                    found[b, :, query, query + step] += weights[b, :, query, x + reach + step]
+        for number, query in enumerate(seen_by_all[b]):
+            for key in range(N):
+                found[b, :, query, key] = others[b, :, key, number]
+    return found
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@torch.no_grad()
+def test_what_is_watched_is_exactly_what_output_attentions_gives(name):
+    model, given = make(name), inputs(name)
+    plain = model(**given)
+    with rg.watch(model, keep=True, top=3) as seen:
+        out = model(**given)
+    want = model_that_gives(model, given)
+    assert list(out) == list(plain)
+    assert_close(out[0], plain[0], atol=1e-5, rtol=1e-5)
+    expected = weights_of(name, want)
+    if name in ("longformer", "led"):
+        none = torch.zeros(B, N, dtype=torch.bool)
+        expected |= {
+            place: from_band(weights, None, none, 2)
+            for place, weights in expected.items()
+            if place[0] == "encoder"
+        }
+    assert {(each.kind, each.layer) for each in seen} == set(expected)
+    for each in seen:
+        weights = expected[each.kind, each.layer]
+        rows = seen.rows(each.layer, range(weights.shape[-2]), each.kind)
+        assert torch.equal(rows, weights)
+        assert_close(each.summary.top_weights, weights.topk(3).values, atol=0, rtol=0)
+        entropy = -(weights * weights.clamp_min(1e-30).log()).sum(-1)
+        assert_close(each.summary.entropy, entropy, atol=1e-5, rtol=0)
+        assert each.notes == (
+            "read from output_attentions: the model makes all N×M weights, "
+            f"{4 * weights.numel():,} bytes here",
+        )
+    assert "the model makes all N×M weights" in repr(seen)
+    assert not hasattr(model(**given), "attentions") or model(**given).attentions is None
+
+
+def test_every_attention_is_named_by_the_module_that_makes_it():
+    def names(name):
+        model = make(name)
+        with torch.no_grad(), rg.watch(model) as seen:
+            model(**inputs(name))
+        return [each.name for each in seen]
+
+    assert names("deberta") == [f"deberta.encoder.layer.{n}.attention.self" for n in (0, 1)]
+    assert names("gpt_neo") == [f"transformer.h.{n}.attn.attention" for n in (0, 1)]
+    assert names("longformer") == [f"longformer.encoder.layer.{n}.attention.self" for n in (0, 1)]
+    assert names("fsmt")[::2] == [
+        "model.encoder.layers.0.self_attn",
+        "model.decoder.layers.0.self_attn",
+        "model.decoder.layers.0.encoder_attn",
+    ]
+
+
+@pytest.mark.parametrize("name", ["longformer", "led"])
+@torch.no_grad()
+def test_places_that_see_all_and_are_seen_by_all_are_put_where_they_are(name):
+    model, given = make(name), inputs(name)
+    is_global = torch.zeros(B, N, dtype=torch.bool)
+    is_global[0, [0, 3]] = is_global[1, [2, 7, 12]] = True
+    given["global_attention_mask"] = is_global.long()
+    want = model(**given, output_attentions=True)
+    with rg.watch(model, keep=True, kinds="encoder") as seen:
+        model(**given)
+    local, whole = (
+        (want.encoder_attentions, want.encoder_global_attentions)
+        if name == "led"
+        else (want.attentions, want.global_attentions)
+    )
+    for layer in (0, 1):
+        rows = seen.rows(layer, range(N))
+        assert torch.equal(rows, from_band(local[layer], whole[layer], is_global, 2))
+        real = given["attention_mask"].bool()[:, None].expand(B, H, N)
+        assert_close(rows.sum(-1)[real], torch.ones(int(real.sum())))
+
+
+@pytest.mark.parametrize("name", ["deberta", "bloom"])
+@torch.no_grad()
+def test_padding_gives_no_mass(name):
+    model, given = make(name), inputs(name, "left" if name in WRITERS else "right")
+    with rg.watch(model) as seen:
+        model(**given)
+    assert_close(
+        seen.summary(1).received.sum(-1), torch.tensor([[N - 4.0], [float(N)]]).expand(B, H)
+    )
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@torch.no_grad()
+def test_the_steps_of_a_generation_are_joined(name):
+    model, given = make(name), {"input_ids": torch.randint(3, V, (1, 5))}
+    options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    want = model.generate(**given, **options)
+    with rg.watch(model, keep=True) as seen:
+        out = model.generate(**given, **options)
+    assert out.tolist() == want.tolist()
+    assert [(each.kind, each.layer, each.call) for each in seen] == [
+        ("decoder", 0, 0),
+        ("decoder", 1, 0),
+    ]
+    whole = model_that_gives(model, {"input_ids": out[:, :-1]}).attentions
+    for layer in (0, 1):
+        assert_close(seen.rows(layer, range(8)), whole[layer], atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_weights_that_were_asked_for_are_still_given():
+    model, given = make("deberta"), inputs("deberta")
+    with rg.watch(model):
+        by_name = model(**given, output_attentions=True)
+        model.config.output_attentions = True
+        by_config = model(**given)
+    assert len(by_name.attentions) == len(by_config.attentions) == 2
+
+
+@torch.no_grad()
+def test_chosen_heads_and_layers_are_those():
+    model, given = make("bloom"), inputs("bloom")
+    weights = model(**given, output_attentions=True).attentions[1]
+    with rg.watch(model, layers=1, heads=[4, 1], keep=True) as seen:
+        model(**given)
+    assert [(each.layer, each.heads) for each in seen] == [(1, (4, 1))]
+    assert torch.equal(seen.rows(1, range(N)), weights[:, [4, 1]])
+
+
+def test_what_gives_no_weights_is_refused_with_the_reason():
+    def watched(model, **given):
+        with torch.no_grad(), rg.watch(model):
+            model(**given)
+
+    scores = hf.SqueezeBertModel(
+        hf.SqueezeBertConfig(**SMALL, embedding_size=C, q_groups=1, k_groups=1, v_groups=1)
+    )
+    with pytest.raises(SettingError, match=r"sums to one; got rows that sum .* SqueezeBertSelfAtt"):
+        watched(scores.eval(), input_ids=torch.randint(3, V, (1, N)))
+    states = hf.RwkvModel(
+        hf.RwkvConfig(vocab_size=V, hidden_size=C, num_hidden_layers=2, attention_hidden_size=C)
+    )
+    with pytest.raises(SettingError, match=r"weights of \(B, H, N, M\); got \(1, 13, 36\) from Rw"):
+        watched(states.eval(), input_ids=torch.randint(3, V, (1, N)))
+    with pytest.raises(SettingError, match=r"by name for its weights to be read; got a tuple from"):
+        watched(make("bloom"), **inputs("bloom"), return_dict=False)
+
+
+def test_its_attention_is_neither_served_nor_edited():
+    said = "BloomForCausalLM, which computes its own. It can be watched, and neither served nor ed"
+    with pytest.raises(SettingError, match=said):
+        rg.use(make("bloom"))
+    with pytest.raises(SettingError, match=said), rg.edit(make("bloom")):
+        pass
+
+
+def test_it_is_explained_where_a_token_stands_in_for_another():
+    model, given = make("deberta"), {"input_ids": torch.randint(3, V, (1, N))}
+    with pytest.raises(SettingError, match="replacement must be a token, such as the mask, for a"):
+        rg.trust(model, given)
+    found = rg.trust(model, given, (4, None), replacement=2)
+    weights = torch.stack(model(**given, output_attentions=True).attentions)
+    assert_close(found.evidence["attention"], weights.mean((0, 2))[0, 4])
+    assert found.evidence["removed"].abs().max() > 1e-3
+
+
+def test_look_shows_the_page_of_such_a_model():
+    tokens = {"[PAD]": 0, "[UNK]": 1, **{f"w{n}": n for n in range(2, V)}}
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel(tokens, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]")
+    shown = rg.look(make("gpt_neo"), fast, "w5 w9 w7")
+    assert len(shown.document.examples) == 1
