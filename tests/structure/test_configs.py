@@ -2,18 +2,23 @@
 
 import dataclasses
 import importlib
+import inspect
 import math
 import types
 import typing
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from tests.structure.test_names import modules, own
+import torch
+from tests.structure.test_names import modules, own, packages
 
+from regard import interop, layers, text, viewer
 from regard.choices import nearest
 from regard.errors import SettingError
 from regard.fields import hints_of
+from regard.text import phrasebook
 
 # The net of shape checks refuses a wrong type before a config can.
 pytestmark = pytest.mark.usefixtures("unchecked_shapes")
@@ -144,3 +149,68 @@ def test_number_of_another_make_becomes_the_fields_own():
     config = TransformerConfig(num_heads=np.int64(4), dropout=0)
     assert (type(config.num_heads), type(config.dropout)) == (int, float)
     assert ConvReaderConfig(widths=[1, 3]).widths == (1, 3)
+
+
+# Public functions and layers that take a name, each called with one that there is not.
+CALLS: dict[str, Callable[[Any], object]] = {
+    "regard.interop.save_checkpoint.layout": lambda name: interop.save_checkpoint(
+        torch.nn.Identity(), Path("nowhere"), layout=name
+    ),
+    "regard.layers.FeedForward.activation": lambda name: layers.FeedForward(8, 8, activation=name),
+    "regard.layers.KernelAttention.kernel": layers.KernelAttention,
+    "regard.layers.PartsEmbedding.kind": lambda name: layers.PartsEmbedding(
+        name, vocab_size=7, output_dim=8
+    ),
+    "regard.layers.Pooling.name": lambda name: layers.Pooling(name, 8),
+    "regard.layers.RecurrentCell.cell": lambda name: layers.RecurrentCell(name, 8, 8),
+    "regard.layers.RecurrentEncoder.cell": lambda name: layers.RecurrentEncoder(name, 8, 8),
+    "regard.layers.Residual.kind": lambda name: layers.Residual(8, kind=name),
+    "regard.layers.Residual.norm": lambda name: layers.Residual(8, norm=name),
+    "regard.layers.RotaryPositions.pairs": lambda name: layers.RotaryPositions(8, pairs=name),
+    "regard.layers.SelfAttentionBlock.activation": lambda name: block(activation=name),
+    "regard.layers.SelfAttentionBlock.kind": lambda name: block(kind=name),
+    "regard.layers.SelfAttentionBlock.norm": lambda name: block(norm=name),
+    "regard.layers.SelfAttentionBlock.norm_kind": lambda name: block(norm_kind=name),
+    "regard.text.encode_corpus.on_long": lambda name: text.encode_corpus(
+        [], None, max_length=7, on_long=name
+    ),
+    "regard.text.read_pairs.on_bad_line": lambda name: list(
+        text.read_pairs(Path("pairs.tsv"), on_bad_line=name)
+    ),
+    "regard.text.phrasebook.phrases.split": lambda name: list(phrasebook.phrases(name)),
+    "regard.viewer.example_of.padding": lambda name: viewer.example_of([], None, padding=name),
+    "regard.viewer.example_of.top_heads": lambda name: viewer.example_of([], "a", top_heads=name),
+    "regard.viewer.pack.scale": lambda name: viewer.pack([1.0], scale=name),
+}
+
+
+def block(kind: str = "encoder", **given: Any) -> object:
+    return layers.SelfAttentionBlock(kind, 0, model_dim=8, num_heads=2, ffn_dim=8, **given)
+
+
+def named_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each public function's parameter that is annotated with choices, and those choices."""
+    for package in packages():
+        module = importlib.import_module(package)
+        for public in getattr(module, "__all__", ()):
+            found = getattr(module, public)
+            made = found.__init__ if isinstance(found, type) else found
+            if dataclasses.is_dataclass(found) or not inspect.isfunction(inspect.unwrap(made)):
+                continue
+            for name, parameter in inspect.signature(inspect.unwrap(made)).parameters.items():
+                if known := choices(parameter.annotation):
+                    yield f"{package}.{public}.{name}", known
+
+
+def test_every_named_choice_of_a_public_function_is_tried():
+    assert {name for name, _ in named_choices()} <= CALLS.keys()
+
+
+@pytest.mark.parametrize("parameter", sorted(CALLS))
+def test_unknown_name_is_refused_by_functions_and_layers(parameter: str):
+    known = dict(named_choices()).get(parameter, ())
+    *_, name = parameter.split(".")
+    for wrong in ("", "nothing", *(f"{right}s" for right in known), *map(str.upper, known)):
+        with pytest.raises(SettingError, match=f"must be one of .*; got {wrong!r}") as caught:
+            CALLS[parameter](wrong)
+        assert str(caught.value).startswith((name, "parts", "pooling"))

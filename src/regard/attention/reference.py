@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from regard.choices import check_choice
+
 Pair = Callable[[Float[Tensor, " D"], Float[Tensor, " K"]], Float[Tensor, ""]]
 
 
@@ -63,6 +65,7 @@ def attend_by_loops(
         tensor([[[[0.5000, 0.5000],
                   [0.5000, 0.5000]]]], dtype=torch.float64)
     """
+    check_choice("weighting", weighting, Weighting)
     query, key, value = query.double(), key.double(), value.double()
     (B, H, N, D), (_, G, M, _), E = query.shape, key.shape, value.shape[-1]
     if score is None:

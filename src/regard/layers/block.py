@@ -9,6 +9,7 @@ from regard.attention.biases import PositionBias
 from regard.attention.cache import KeyValueCache
 from regard.attention.mask import Mask
 from regard.attention.observing import at
+from regard.choices import check_choice
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import MultiHeadAttention
 from regard.layers.packing import Packing
@@ -36,6 +37,9 @@ class SelfAttentionBlock(nn.Module):
         norm_eps: What the norms add to a variance.
         activation: Of the feed-forward sublayer.
         rotary: Turns queries and keys by their places.
+
+    Raises:
+        SettingError: A name is unknown, or a number out of range.
     """
 
     def __init__(
@@ -56,6 +60,8 @@ class SelfAttentionBlock(nn.Module):
         rotary: RotaryPositions | None = None,
     ) -> None:
         super().__init__()
+        check_choice("kind", kind, Literal["encoder", "decoder"])
+        check_choice("norm_kind", norm_kind, Literal["layer", "rms"])
         self.place = (kind, layer)
         self.attend = MultiHeadAttention(
             model_dim,

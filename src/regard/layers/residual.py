@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.checks import check_fraction
-from regard.choices import choose
+from regard.choices import check_choice, choose
 from regard.layers.dropout import dropout, keep_mask, keep_scale, random_bytes
 from regard.layers.norms import NORMS
 
@@ -29,7 +29,7 @@ class Residual(nn.Module):
         kind: Which norm: ``layer`` as in the papers, ``rms`` or ``batch``.
 
     Raises:
-        SettingError: The rate is out of range, or the kind unknown.
+        SettingError: The rate is out of range, or order or kind unknown.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Residual(nn.Module):
     ) -> None:
         super().__init__()
         check_fraction("dropout", dropout)
+        check_choice("norm", norm, NormOrder)
         self.rate = dropout
         self.order = norm
         self.norm = choose("kind", kind, NORMS)(model_dim)

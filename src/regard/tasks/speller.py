@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
+from regard.choices import choose
 from regard.tasks.word_parts import WORD_PARTS, WordPartsName
 from regard.text import PAD_ID, Piece, TokenizerConfig, normalize
 from regard.text.files import read_table, write_plain
@@ -56,14 +57,16 @@ class Speller:
         self, kind: str, parts: WordPartsName, words: Vocabulary, grams: Vocabulary
     ) -> None:
         self.kind, self.parts, self.words, self.grams = kind, parts, words, grams
-        self._split, self._parts_of = SPLITTERS[kind], WORD_PARTS[parts]
+        self._split = choose("kind", kind, SPLITTERS)
+        self._parts_of = choose("parts", parts, WORD_PARTS)
 
     @classmethod
     def learn(
         cls, texts: Iterable[str], settings: TokenizerConfig, parts: WordPartsName
     ) -> "Speller":
         """The words that occur often enough in ``texts``, and the parts of two texts or more."""
-        split, parts_of = SPLITTERS[settings.type], WORD_PARTS[parts]
+        split = choose("tokenizer.type", settings.type, SPLITTERS)
+        parts_of = choose("parts", parts, WORD_PARTS)
         cut = [_cut(split(normalize(text))) for text in texts]
         words = Vocabulary.learn(
             (word for text in cut for word in text), min_count=settings.min_count

@@ -4,17 +4,17 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Int32, Int64
 
 from regard.checks import check_at_least
-from regard.choices import choose
+from regard.choices import check_choice
 from regard.errors import DataError
 from regard.text.lines import BadLines
 from regard.text.pair_tokenizer import PairTokenizer
 from regard.text.readers import Pair
+from regard.text.records import OnLong
 
 _CHUNK = 2048
 
@@ -81,7 +81,7 @@ def encode_corpus(
     tokenizer: PairTokenizer,
     *,
     max_length: int | None = None,
-    on_long: Literal["error", "skip"] = "error",
+    on_long: OnLong = "error",
     too_long: BadLines | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Corpus:
@@ -108,7 +108,7 @@ def encode_corpus(
         >>> corpus.source.lengths.tolist(), corpus.target.lengths.tolist()
         ([4], [3])
     """
-    choose("on_long", on_long, {"error": None, "skip": None})
+    check_choice("on_long", on_long, OnLong)
     check_at_least("max_length", 1 if max_length is None else max_length, 1)
     limit = _Limit(max_length, on_long, BadLines() if too_long is None else too_long)
     sources, targets = _Growing(), _Growing()

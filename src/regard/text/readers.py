@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from regard.choices import choose
+from regard.choices import check_choice, choose
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
 from regard.text.lines import BadLines, Line, read_lines, text_suffix, why_unreadable
 from regard.text.normalization import normalize
+from regard.text.records import OnBadLine
 
 T = TypeVar("T")
-OnBadLine = Literal["error", "skip"]
 
 # The first two columns, as each command is told them.
 _COLUMNS_CURE = "--columns 1 2 (regard data), or --set 'data.columns=[1,2]' (regard train)"
@@ -115,7 +115,7 @@ def read_pairs(
         >>> [(pair.source, pair.target) for pair in read_pairs(path)]
         [('我爱中国。', 'I love China.')]
     """
-    choose("on_bad_line", on_bad_line, {"error": None, "skip": None})
+    check_choice("on_bad_line", on_bad_line, OnBadLine)
     layout = layout or PairLayout()
     bad = BadLines()  # of these files; those of the caller may be of others too
     tallies = [bad] if bad_lines is None else [bad, bad_lines]

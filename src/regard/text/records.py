@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from regard.choices import choose
+from regard.choices import check_choice, choose
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
+OnLong = Literal["error", "skip"]
 Record = dict[str, str]
 
 
@@ -91,7 +92,9 @@ def usable(
 
     Raises:
         DataError: An item cannot be used and ``on_bad_line`` is ``"error"``, or the rule is broken.
+        SettingError: ``on_bad_line`` is neither.
     """
+    check_choice("on_bad_line", on_bad_line, OnBadLine)
     is_empty, first = True, ""
     for item in items:
         try:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import sentencepiece
 
+from regard.choices import check_choice
 from regard.errors import SettingError
 from regard.text.files import read_plain, write_plain
 from regard.text.normalization import normalize, opens_with_word
@@ -31,6 +32,8 @@ from regard.text.pieces import (
     shown,
 )
 from regard.text.segmentation import Segmenter, bpe_dropout, unigram_sampling
+
+Kind = Literal["bpe", "unigram"]
 
 _MARKER = "\u2581"  # how sentencepiece writes a space
 _MODEL_FILE = "tokenizer.model"
@@ -54,7 +57,7 @@ class SentencePieceTokenizer:
     bos_id = BOS_ID
     eos_id = EOS_ID
 
-    def __init__(self, model: bytes, *, kind: Literal["bpe", "unigram"], noise: float = 0.0):
+    def __init__(self, model: bytes, *, kind: Kind, noise: float = 0.0):
         """Wrap a serialised sentencepiece model.
 
         Args:
@@ -65,7 +68,9 @@ class SentencePieceTokenizer:
 
         Raises:
             RuntimeError: The bytes are no sentencepiece model.
+            SettingError: The kind is unknown.
         """
+        check_choice("kind", kind, Kind)
         self._model = model
         self._kind = kind
         self._noise = noise
@@ -198,7 +203,7 @@ class SentencePieceTokenizer:
 def train_sentencepiece(
     lines: Iterable[str],
     *,
-    kind: Literal["bpe", "unigram"],
+    kind: Kind,
     vocab_size: int | None,
     character_coverage: float = 1.0,
     noise: float = 0.0,
@@ -215,9 +220,10 @@ def train_sentencepiece(
         noise: See ``SentencePieceTokenizer``.
 
     Raises:
-        SettingError: The vocabulary is larger than the corpus allows, or too small for its
-            characters; the message names the bound.
+        SettingError: The kind is unknown; or the vocabulary is larger than the corpus allows, or
+            too small for its characters: the message names the bound.
     """
+    check_choice("kind", kind, Kind)
     texts = [_prepared(line) for line in lines]
     if not any(texts):
         raise SettingError("The text to train a tokenizer on must not be empty; got no words.")

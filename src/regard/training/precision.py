@@ -6,16 +6,23 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
+from regard.choices import check_choice
+from regard.training.settings import Precision
 
-def compute_dtype(precision: str, device: torch.device) -> torch.dtype:
+
+def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
     """The dtype of matrix products: what ``precision`` says, or what the processor is fast in.
 
     ``auto`` is bfloat16 on GPUs and CPUs that multiply it natively (AVX-512 BF16 or AMX), where it
     is two to four times as fast as float32; weights, sums, softmax and norms stay float32.
+
+    Raises:
+        SettingError: There is no such precision.
     """
+    check_choice("precision", precision, Precision)
     if precision == "auto":
         return torch.bfloat16 if _is_bfloat16_fast(device) else torch.float32
-    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
+    return torch.bfloat16 if precision == "bfloat16" else torch.float32
 
 
 def mixed_precision(dtype: torch.dtype, device: torch.device) -> AbstractContextManager[object]:

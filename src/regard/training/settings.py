@@ -6,6 +6,8 @@ from typing import Literal
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, Weight, check_fields
 
+Precision = Literal["auto", "float32", "bfloat16"]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingConfig:
@@ -71,7 +73,7 @@ class TrainingConfig:
     patience: Count | None = None
     keep: Count = 5
     ema: Share | None = None
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Precision = "auto"
     seed: Natural = 1
     pretrained: str | None = None
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from regard.choices import check_choice
 from regard.errors import DataError, SettingError
 from regard.metrics.alignment import alignment_error_rate
 from regard.viewer.example import AXES, Example, GoldLinks, LayerSummary, Line
@@ -22,6 +23,7 @@ from regard.viewer.texts import Text, text_of
 
 Rows = Callable[[int, Sequence[int], str], Any]
 HeadName = tuple[str, int, int]
+Padding = Literal["left", "right"]
 
 LONGEST_WITH_ROWS = 512  # tokens
 _FINE_ROWS = 1_500_000  # weights that are kept in two bytes each; more have one
@@ -37,7 +39,7 @@ def example_of(
     *,
     output: Text | Sequence[str] | None = None,
     row: int = 0,
-    padding: Literal["left", "right"] = "right",
+    padding: Padding = "right",
     started: bool | None = None,
     rows: Rows | Mapping[tuple[str, int], Any] | None = None,
     top_heads: Iterable[HeadName] | Literal["all"] | None = None,
@@ -83,6 +85,7 @@ def example_of(
         >>> example.source, example.summaries[0].measures["entropy"]
         ('a b c', (1.099, 1.099))
     """
+    check_choice("padding", padding, Padding)
     last = {(one.kind, one.layer): one for one in seen}
     order = list(AXES)
     attentions = sorted(last.values(), key=lambda one: (order.index(one.kind), one.layer))
@@ -225,6 +228,8 @@ def _chosen(
         for place, head in enumerate(part.heads):
             size = part.top_keys[place].size
             found.append((float(part.entropy[place].mean()), size, (*part.name, head)))
+    if isinstance(top_heads, str):
+        check_choice("top_heads", top_heads, Literal["all"])
     if top_heads is not None:
         wanted = {name for _, _, name in found} if top_heads == "all" else set(top_heads)
         return frozenset(name for _, size, name in found if name in wanted and size)
