@@ -21,6 +21,7 @@ KINDS = {
     "decoder post": {"norm": "post", "activation": "gelu_tanh", "tie_embeddings": False},
     "decoder rotary": {"positions": "rotary", "num_key_heads": 1},
     "decoder alibi": {"positions": "alibi", "activation": "swiglu", "norm_kind": "rms"},
+    "decoder sinusoidal": {"positions": "sinusoidal", "max_length": 2},
     "decoder window": {"window": 2},
     "decoder rotary window": {"positions": "rotary", "window": 3},
     "recurrent rnn": {"cell": "rnn", "activation": "relu", "num_layers": 1},

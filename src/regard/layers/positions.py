@@ -63,20 +63,26 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def forward(
-        self, states: Float[Tensor, "*batch N C"], *, first: int = 0
+        self, states: Float[Tensor, "*batch N C"], *, first: int | Int[Tensor, " R"] = 0
     ) -> Float[Tensor, "*batch N C"]:
         """The states with their positions added.
 
         Args:
             states: One vector per position.
-            first: The position of the first of them.
+            first: The position of the first of them; one for each row where they differ. Places
+                below 0, before a row begins, are taken for 0.
         """
-        last = first + states.shape[-2]
-        if last <= self.table.shape[0]:
-            rows = self.table[first:last]
+        N = states.shape[-2]
+        last = N + (first if isinstance(first, int) else int(first.max()))
+        is_known = last <= self.table.shape[0]
+        if isinstance(first, int) and is_known:
+            return states + self.table[first:last].to(states.dtype)
+        places = _places(first, N, states.device)
+        if is_known:
+            rows = self.table[places]
         else:
-            places = torch.arange(first, last, device=states.device)
-            rows = sinusoidal(places, self.table.shape[1])
+            flat = sinusoidal(places.flatten(), self.table.shape[1])
+            rows = flat.view(*places.shape, -1)
         return states + rows.to(states.dtype)
 
 
@@ -121,8 +127,24 @@ class LearnedPositions(nn.Module):
             )
         if isinstance(first, int):
             return states + self.table[first:last].to(states.dtype)
-        places = first[:, None] + torch.arange(N, device=states.device)
-        return states + self.table[places.clamp(min=0)].to(states.dtype)
+        return states + self.table[_places(first, N, states.device)].to(states.dtype)
+
+
+def added_positions(
+    name: str, model_dim: int, *, max_length: int
+) -> SinusoidalPositions | LearnedPositions | None:
+    """What is added to embeddings where a config says ``sinusoidal`` or ``learned``; else None."""
+    if name == "sinusoidal":
+        return SinusoidalPositions(model_dim)
+    if name == "learned":
+        return LearnedPositions(model_dim, max_length=max_length)
+    return None
+
+
+def _places(first: int | Tensor, count: int, device: torch.device) -> Tensor:
+    """The places of ``count`` states from ``first`` on: (N,), or (R, N) where rows differ."""
+    ahead = torch.arange(count, device=device)
+    return ahead + first if isinstance(first, int) else (first[:, None] + ahead).clamp(min=0)
 
 
 # A head's components as a table of pairs, and the axis along which the two of a pair lie.

@@ -16,9 +16,10 @@ from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
 from regard.checks import check_divides
 from regard.fields import Count, Positive, Share, check_fields
-from regard.layers import Dropout, LearnedPositions, Packing, RotaryPositions, TokenEmbedding
+from regard.layers import Dropout, Packing, RotaryPositions, TokenEmbedding
 from regard.layers.block import SelfAttentionBlock
 from regard.layers.norms import NORMS
+from regard.layers.positions import added_positions
 from regard.models.prompt import Prompt
 
 
@@ -38,7 +39,8 @@ class DecoderConfig:
         norm_kind: ``layer`` as in the paper, or ``rms``.
         norm_eps: What the norms add to a variance.
         activation: ``gelu``, ``gelu_tanh`` (as GPT-2 approximates it), ``relu`` or ``swiglu``.
-        positions: ``learned``, ``rotary`` or ``alibi``; the last two have no limit.
+        positions: ``learned``; or ``sinusoidal``, added to embeddings times √C as in Vaswani et al.
+            (2017), ``rotary`` or ``alibi``, which have no limit.
         max_length: Longest text, in tokens, that learned positions can take.
         window: How many tokens back a layer sees; None is all of them. The states still reach
             further, a window a layer.
@@ -56,7 +58,7 @@ class DecoderConfig:
     norm_kind: Literal["layer", "rms"] = "layer"
     norm_eps: Positive = 1e-5
     activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
-    positions: Literal["learned", "rotary", "alibi"] = "learned"
+    positions: Literal["learned", "sinusoidal", "rotary", "alibi"] = "learned"
     max_length: Count = 1024
     window: Count | None = None
     tie_embeddings: bool = True
@@ -111,17 +113,14 @@ class Decoder(nn.Module):
         self.config = config
         self.output_dim = width = config.model_dim
         self.max_length = config.max_length if config.positions == "learned" else None
-        self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
+        is_scaled = config.positions == "sinusoidal"  # their size is one, as in the paper
+        self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=is_scaled)
         self.output = (
             self.embedding
             if config.tie_embeddings
             else TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
         )
-        self.positions = (
-            LearnedPositions(width, max_length=config.max_length)
-            if config.positions == "learned"
-            else None
-        )
+        self.positions = added_positions(config.positions, width, max_length=config.max_length)
         self.dropout = Dropout(config.dropout)
         rotary = (
             RotaryPositions(width // config.num_heads) if config.positions == "rotary" else None

@@ -15,10 +15,11 @@ from regard.attention import lengths as visible
 from regard.checks import check_divides
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, check_fields
-from regard.layers import Dropout, LearnedPositions, Packing, RotaryPositions, TokenEmbedding
+from regard.layers import Dropout, Packing, RotaryPositions, TokenEmbedding
 from regard.layers.block import SelfAttentionBlock
 from regard.layers.norms import NORMS
 from regard.layers.parts import PartsEmbedding, PartsName, check_given
+from regard.layers.positions import added_positions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +38,8 @@ class EncoderConfig:
         norm_eps: What the norms add to a variance.
         activation: ``gelu`` as in the paper, ``gelu_tanh`` (an approximation of it), ``relu`` or
             ``swiglu``.
-        positions: ``learned`` as in the paper, or ``rotary``, which have no limit.
+        positions: ``learned`` as in the paper; or ``sinusoidal``, added to embeddings times √C as
+            in Vaswani et al. (2017), or ``rotary``, which have no limit.
         max_length: Longest text, in tokens, that learned positions can take.
         num_segments: How many texts side by side can be told apart; 0 is not to.
         parts: What is added to a word's embedding: ``none``, or what is read from its parts by
@@ -54,7 +56,7 @@ class EncoderConfig:
     norm_kind: Literal["layer", "rms"] = "layer"
     norm_eps: Positive = 1e-12
     activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
-    positions: Literal["learned", "rotary"] = "learned"
+    positions: Literal["learned", "sinusoidal", "rotary"] = "learned"
     max_length: Count = 512
     num_segments: Natural = 2
     parts: PartsName = "none"
@@ -98,7 +100,8 @@ class Encoder(nn.Module):
         self.config = config
         self.output_dim = width = config.model_dim
         self.max_length = config.max_length if config.positions == "learned" else None
-        self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=False)
+        is_scaled = config.positions == "sinusoidal"  # their size is one, as in the paper
+        self.embedding = TokenEmbedding(vocab_size, width, pad_id=pad_id, scaled=is_scaled)
         self.parts: PartsEmbedding | None = None
         if config.parts != "none":
             self.parts = PartsEmbedding(config.parts, vocab_size=parts_vocab, output_dim=width)
@@ -106,11 +109,7 @@ class Encoder(nn.Module):
         if num_features:
             self.features = nn.Linear(num_features, width, bias=False)
             nn.init.zeros_(self.features.weight)
-        self.positions = (
-            LearnedPositions(width, max_length=config.max_length)
-            if config.positions == "learned"
-            else None
-        )
+        self.positions = added_positions(config.positions, width, max_length=config.max_length)
         self.segments = (
             nn.Parameter(torch.randn(config.num_segments, width) * width**-0.5)
             if config.num_segments

@@ -28,7 +28,6 @@ from regard.layers import (
     CopyAttention,
     Dropout,
     FeedForward,
-    LearnedPositions,
     MultiHeadAttention,
     Packing,
     Pointer,
@@ -36,11 +35,11 @@ from regard.layers import (
     Residual,
     RotaryPositions,
     ShawPositions,
-    SinusoidalPositions,
     TokenEmbedding,
 )
 from regard.layers.norms import NORMS, NormKind
 from regard.layers.pointer import check_shared
+from regard.layers.positions import added_positions
 
 # The largest distance told apart by Shaw et al. (2018), section 4.1: k.
 MAX_DISTANCE = 16
@@ -194,8 +193,12 @@ class Transformer(nn.Module):
             else self.target_embedding
         )
         self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
-        self.positions = _added_positions(config)
-        self.target_positions = _added_positions(config) if config.own_positions else None
+        self.positions = added_positions(config.positions, width, max_length=config.max_length)
+        self.target_positions = (
+            added_positions(config.positions, width, max_length=config.max_length)
+            if config.own_positions
+            else None
+        )
         added = NORMS[config.norm_kind] if config.embedding_norm else nn.Identity
         self.source_norm, self.target_norm = added(width), added(width)
         self.dropout = Dropout(config.dropout)
@@ -479,14 +482,6 @@ def _distances(config: TransformerConfig) -> ShawPositions | None:
     if config.positions != "relative":
         return None
     return ShawPositions(config.model_dim // config.num_heads, max_distance=MAX_DISTANCE)
-
-
-def _added_positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions | None:
-    if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.model_dim)
-    if config.positions == "learned":
-        return LearnedPositions(config.model_dim, max_length=config.max_length)
-    return None
 
 
 def _residual(config: TransformerConfig) -> Residual:

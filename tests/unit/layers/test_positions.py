@@ -52,6 +52,18 @@ def test_sinusoids_go_beyond_the_table():
     assert torch.equal(short(states), long(states))
 
 
+@pytest.mark.parametrize("known", [3, 30])
+def test_rows_may_start_at_places_of_their_own(known: int):
+    states, first = torch.randn(3, 4, 6), torch.tensor([0, 5, -2])
+    layers = SinusoidalPositions(6, max_length=known), LearnedPositions(6, max_length=30)
+    for layer in layers:
+        rows = layer(states, first=first)
+        assert torch.equal(rows[:2], torch.cat([layer(states[:1]), layer(states[1:2], first=5)]))
+        early = states[2:, :3] + (layer(torch.zeros(1, 1, 6)))  # before a row begins
+        assert torch.equal(rows[2:, :3], early)
+        assert torch.equal(rows[2:, 3:], layer(states[2:, 3:], first=1))
+
+
 def test_sinusoids_are_not_part_of_a_checkpoint():
     assert SinusoidalPositions(6).state_dict() == {}
     assert list(LearnedPositions(6, max_length=3).state_dict()) == ["table"]

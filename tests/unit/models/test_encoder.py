@@ -1,5 +1,7 @@
 """The encoder and its pretraining: padding, segments, observers, tied tables, a toy job."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -16,6 +18,7 @@ KINDS = {
     "pre": {"norm": "pre", "norm_kind": "rms", "activation": "swiglu"},
     "rotary": {"positions": "rotary", "num_segments": 0, "activation": "relu"},
 }
+KINDS["sinusoidal"] = {"positions": "sinusoidal", "max_length": 2}  # has no limit
 every_kind = pytest.mark.parametrize("kind", sorted(KINDS))
 
 
@@ -73,6 +76,26 @@ def test_features_begin_without_effect_and_then_say_something_of_their_token():
         Encoder(EncoderConfig(**SIZES), vocab_size=VOCAB)(ids, features=features)
 
 
+def test_sinusoids_are_added_to_embeddings_of_their_size():
+    """Vaswani et al. (2017), sections 3.4 and 3.5."""
+    config = EncoderConfig(**SIZES, positions="sinusoidal", num_segments=0)
+    made, ids = Encoder(config, vocab_size=VOCAB), torch.randint(1, VOCAB, (B, N))
+    inputs = []
+    made.embedding_norm.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    made(ids)
+    waves = [
+        [(math.sin, math.cos)[i % 2](p / 10000 ** ((i - i % 2) / 12)) for i in range(12)]
+        for p in range(N)
+    ]
+    want = made.embedding.weight[ids] * 12**0.5 + torch.tensor(waves)
+    torch.testing.assert_close(inputs[0], want)
+    assert made.max_length is None
+    again = Encoder(config, vocab_size=VOCAB)
+    again.load_state_dict(made.state_dict())
+    torch.testing.assert_close(again.eval()(ids), made.eval()(ids))
+    assert not any("positions" in name for name in made.state_dict())
+
+
 def test_an_observer_sees_every_layer():
     seen = []
     with observe(seen.append):
@@ -90,9 +113,12 @@ def test_words_are_guessed_with_the_table_they_are_read_with():
     assert made.follows(torch.randn(B, N, 12)).shape == (B, 2)
 
 
-def test_learns_to_guess_words_from_both_sides():
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_learns_to_guess_words_from_both_sides(positions: str):
     """A word is the one before it plus one: the start may be masked, only the end told, or both."""
-    config = EncoderConfig(**SIZES | {"model_dim": 32, "ffn_dim": 64, "num_segments": 0})
+    config = EncoderConfig(
+        **SIZES | {"model_dim": 32, "ffn_dim": 64, "num_segments": 0}, positions=positions
+    )
     made = MaskedLanguageModel(config, vocab_size=VOCAB)
     optimizer = torch.optim.AdamW(made.parameters(), lr=3e-3)
     generator = torch.Generator().manual_seed(0)

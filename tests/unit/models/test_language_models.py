@@ -1,5 +1,7 @@
 """Decoder-only and recurrent language models: formula, reach, beginning, a toy job."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -13,10 +15,12 @@ SIZES = {"model_dim": 24, "num_heads": 2, "num_layers": 2, "ffn_dim": 32, "dropo
 MODELS = {
     "learned": lambda: Decoder(DecoderConfig(**SIZES, max_length=16), vocab_size=VOCAB),
     "rotary": lambda: Decoder(DecoderConfig(**SIZES, positions="rotary"), vocab_size=VOCAB),
+    "sinusoidal": lambda: Decoder(DecoderConfig(**SIZES, **WAVES), vocab_size=VOCAB),
     "rnn": lambda: RecurrentLm(RecurrentLmConfig(cell="rnn", **RNN), vocab_size=VOCAB),
     "gru": lambda: RecurrentLm(RecurrentLmConfig(cell="gru", **RNN), vocab_size=VOCAB),
     "lstm": lambda: RecurrentLm(RecurrentLmConfig(cell="lstm", **RNN), vocab_size=VOCAB),
 }
+WAVES = {"positions": "sinusoidal", "max_length": 2}  # has no limit
 RNN = {"embed_dim": 24, "hidden_dim": 32, "dropout": 0.0}
 
 
@@ -31,6 +35,24 @@ def test_the_recurrence_is_its_formula():
         h = torch.tanh(x[:, t] @ w.T + h @ u.T + b)
         states.append(model.readout(h))
     torch.testing.assert_close(model(ids), torch.stack(states, 1))
+
+
+def test_sinusoids_are_added_to_embeddings_of_their_size():
+    """Vaswani et al. (2017), sections 3.4 and 3.5."""
+    model, ids = MODELS["sinusoidal"](), torch.randint(1, VOCAB, (3, 7))
+    inputs = []
+    model.dropout.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    model(ids)
+    waves = [
+        [(math.sin, math.cos)[i % 2](p / 10000 ** ((i - i % 2) / 24)) for i in range(24)]
+        for p in range(7)
+    ]
+    want = model.embedding.weight[ids] * 24**0.5 + torch.tensor(waves)
+    torch.testing.assert_close(inputs[0], want)
+    assert model.max_length is None
+    # The last layer is the table itself, not its multiple.
+    states = torch.randn(5, 24)
+    torch.testing.assert_close(model.project(states), states @ model.embedding.weight.T)
 
 
 def test_a_window_bounds_what_a_layer_sees():
