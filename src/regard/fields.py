@@ -29,6 +29,8 @@ Share = Annotated[float, check_fraction]
 Positive = Annotated[float, check_positive, check_finite]
 Weight = Annotated[float, at_least(0), check_finite]
 
+# Beyond what torch, NumPy and TOML's other readers take.
+_TOO_LARGE = 2**63
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
@@ -120,6 +122,8 @@ def _one_of(name: str, value: Any, members: tuple[Any, ...]) -> Any:
 def _of_type(name: str, value: Any, kind: type[Any]) -> Any:
     """The value, of the type itself where it is a number of another make."""
     is_flag = isinstance(value, bool)
+    if isinstance(value, Integral) and abs(int(value)) >= _TOO_LARGE:
+        raise SettingError(f"{name} must be a number below 2 ** 63; got {value}.")
     if kind is int and isinstance(value, Integral) and not is_flag:
         return int(value)
     if kind is float and isinstance(value, Real) and not is_flag:

@@ -50,6 +50,15 @@ class Checkpoint:
         """The number of updates made before this was saved."""
         return int(self.folder.name)
 
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """What tells its folder from one that another saving puts in its place; None if gone."""
+        try:
+            found = self.folder.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
     def check(self) -> None:
         """Read everything once.
 
@@ -158,9 +167,13 @@ def newest_checkpoints(home: Path, count: int = 1) -> list[Checkpoint]:
     for checkpoint in reversed(checkpoints(home)):
         if len(good) == count:
             break
+        seen = checkpoint.identity
         try:
             checkpoint.check()
         except DamageError as error:
+            if seen is None or seen != checkpoint.identity:
+                # A training has deleted it or saved it anew since: what is there now?
+                return newest_checkpoints(home, count)
             damage.append(str(error))
         else:
             good.insert(0, checkpoint)
@@ -177,6 +190,20 @@ def newest_checkpoints(home: Path, count: int = 1) -> list[Checkpoint]:
             stacklevel=3,
         )
     return good
+
+
+def load_newest_model(home: Path) -> tuple[int, dict[str, Shaped[Tensor, "..."]]] | None:
+    """The newest undamaged checkpoint's step and weights, whatever a training deletes meanwhile.
+
+    Raises:
+        RunError: There are checkpoints and every one is damaged.
+    """
+    while found := newest_checkpoints(home):
+        try:
+            return found[0].step, found[0].load_model()
+        except DamageError:
+            continue  # it was whole a moment ago: it has been deleted, or is passed over now
+    return None
 
 
 def prune(home: Path, *, keep_last: int, best: int | None = None) -> None:

@@ -25,12 +25,13 @@ _FAR = 1 << 30  # the byte Windows locks: beyond the text, which others must be 
 class Lock:
     """The right to write to a folder, held until ``release`` or the end of the process.
 
-    The file ``lock`` in the folder carries an advisory lock of the system (``flock``; on Windows
-    ``msvcrt.locking``), so it goes with a killed process and is never stale. The process and host
-    inside are for the message alone. Processes forked from the holder do not hold it.
+    The folder itself and the file ``lock`` in it carry an advisory lock of the system (``flock``;
+    on Windows ``msvcrt.locking``, of the file alone), so it goes with a killed process and is never
+    stale, and a second process is refused even where someone has removed the file. The process and
+    host inside are for the message alone. Processes forked from the holder do not hold it.
 
-    Where the file system knows no locks (some network file systems), a warning says so and nothing
-    stops a second writer.
+    NFS locks no folders, so that the file alone is locked there. Where the file system knows no
+    locks at all, a warning says so and nothing stops a second writer.
 
     Args:
         folder: An existing folder.
@@ -50,40 +51,51 @@ class Lock:
     """
 
     def __init__(self, folder: Path) -> None:
-        path = folder / "lock"
-        self._descriptor: int | None = None
-        with explain_refusal(path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._folder, self._path = folder, folder / "lock"
+        self._descriptors: list[int] = []
+        try:
+            if sys.platform != "win32":  # a folder cannot be opened there
+                with explain_refusal(folder):
+                    itself = os.open(folder, os.O_RDONLY)
+                self._hold(itself, is_enough=False)
+            with explain_refusal(self._path):
+                file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._hold(file, is_enough=True)
+        except BaseException:
+            self._close()
+            raise
+        _write_holder(file)
+        _held.add(self)
+
+    def _hold(self, descriptor: int, *, is_enough: bool) -> None:
+        """Lock one of the two; where the system cannot, that matters of the last one only."""
+        self._descriptors.append(descriptor)
         try:
             _take(descriptor)
         except OSError as error:
             if error.errno in _BUSY:
-                os.close(descriptor)
                 raise RunError(
-                    f"{folder} is already in use by {_holder(path)}."
+                    f"{self._folder} is already in use by {_holder(self._path)}."
                     " Wait until it ends, or train into another folder."
                 ) from error
-            warnings.warn(
-                f"{folder} is on a file system without locks ({error.strerror});"
-                " see to it that only one process trains there.",
-                RunWarning,
-                stacklevel=2,
-            )
-        self._descriptor = descriptor
-        _write_holder(descriptor)
-        _held.add(self)
+            if is_enough:
+                warnings.warn(
+                    f"{self._folder} is on a file system without locks ({error.strerror});"
+                    " see to it that only one process trains there.",
+                    RunWarning,
+                    stacklevel=3,
+                )
 
     def release(self) -> None:
         """Let others write to the folder; a second call does nothing."""
-        if self._descriptor is not None:
+        if self._descriptors:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, 0)
+                os.ftruncate(self._descriptors[-1], 0)
             self._close()
 
     def _close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        while self._descriptors:
+            os.close(self._descriptors.pop())
 
 
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()

@@ -2,12 +2,13 @@
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RunError
-from regard.inference.files import append, read_file
+from regard.inference.files import RunWarning, append, cut, read_file
 
 
 def append_record(path: Path, record: Mapping[str, Any]) -> None:
@@ -18,6 +19,38 @@ def append_record(path: Path, record: Mapping[str, Any]) -> None:
     """
     line = json.dumps(finite(record), ensure_ascii=False, allow_nan=False) + "\n"
     append(path, line.encode(errors="replace"))
+
+
+def cut_records(path: Path, length: int, *, step: int = 0) -> None:
+    """Shorten a file to its first ``length`` bytes, and to whole lines.
+
+    If it has not so many any more, a RunWarning says which figures are missing.
+
+    Args:
+        path: The file, which may be gone.
+        length: Its length when the records of ``step`` had been added.
+        step: What to go on from.
+    """
+    content = read_file(path)[:length] if path.exists() else b""
+    whole = content.rfind(b"\n") + 1
+    cut(path, whole)
+    if whole < length:
+        found = _end(content[:whole])
+        warnings.warn(
+            f"{path} must hold the figures up to update {step}; {found}. Those in between are lost,"
+            " and training goes on.",
+            RunWarning,
+            stacklevel=4,
+        )
+
+
+def _end(content: bytes) -> str:
+    try:
+        return f"they end at update {json.loads(content.splitlines()[-1])['update']}"
+    except IndexError:
+        return "there are none"
+    except (ValueError, KeyError, TypeError):
+        return "they are cut off"
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

@@ -30,6 +30,7 @@ from regard.inference.checkpoints import (
     Checkpoint,
     checkpoints,
     fill_model,
+    load_newest_model,
     newest_checkpoints,
     prune,
     save_checkpoint,
@@ -39,7 +40,6 @@ from regard.inference.files import (
     RunWarning,
     checksum,
     checksums,
-    cut,
     fill_file,
     make_folder,
     new_folder,
@@ -54,7 +54,7 @@ from regard.inference.files import (
 )
 from regard.inference.history import changed, entry
 from regard.inference.lock import Lock
-from regard.inference.records import append_record, finite, read_records
+from regard.inference.records import append_record, cut_records, finite, read_records
 from regard.inference.state import pack_tensors, unpack_tensors
 from regard.tasks import saved_recipe
 
@@ -125,6 +125,8 @@ class Run:
         """
         path = Path(path)
         make_folder(path)
+        if is_run(path):
+            Lock(path).release()  # whoever has made it meanwhile may be training there
         _check_empty(path)
         lock = Lock(path)
         try:
@@ -317,7 +319,10 @@ class Run:
             for saved in self.checkpoints():
                 if saved.step > newest.step:
                     saved.delete()
-        cut(self.path / _METRICS, newest.metrics_length if newest else 0)
+        if newest is None:
+            cut_records(self.path / _METRICS, 0)
+        else:
+            cut_records(self.path / _METRICS, newest.metrics_length, step=newest.step)
         return newest
 
     def save_checkpoint(
@@ -396,18 +401,24 @@ class Run:
         Raises:
             RunError: There are none yet, or they are damaged.
         """
-        expected = self._card["model"]
-        if expected is not None:
-            return unpack_tensors(self._read_model(expected))
-        newest = self.newest_checkpoint()
-        if newest is None:
+        while (expected := self._card["model"]) is not None:
+            try:
+                return unpack_tensors(self._read_model(expected))
+            except DamageError:
+                card = read_card(self.path)
+                if card["model"] == expected:
+                    raise
+                self._card = card  # a training has finished again since the card was read
+        found = load_newest_model(self.path / _CHECKPOINTS)
+        if found is None:
             raise RunError(f"{self.path} must hold weights; there are none yet. Train it first.")
+        step, weights = found
         warnings.warn(
-            f"{self.path} has not finished training; the weights of step {newest.step} are used.",
+            f"{self.path} has not finished training; the weights of step {step} are used.",
             RunWarning,
             stacklevel=2,
         )
-        return newest.load_model()
+        return weights
 
     def fill(self, model: nn.Module) -> None:
         """Put the weights to use into a model, as ``load_model`` gives them.
@@ -470,8 +481,8 @@ def _read_recipe(path: Path, expected: str | None) -> dict[str, Any]:
 def _check_empty(path: Path) -> None:
     if is_run(path):
         raise RunError(
-            f"{path} must be a new folder; it already holds a run."
-            " Open it for training to go on with it, or choose another folder."
+            f"{path} must be a new folder; it already holds a run, made since this one started."
+            " The same command goes on with it; to begin anew, choose another folder: --run FOLDER."
         )
     found = {item.name for item in path.iterdir() if not item.name.startswith(".tmp-")}
     if found - _BEFORE_CARD:

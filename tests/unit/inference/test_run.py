@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.errors import RunError
-from regard.inference import DamageError, Run, RunWarning, is_run
+from regard.inference import Checkpoint, DamageError, Run, RunWarning, is_run
 from regard.inference.files import fill_file, seal
 
 WEIGHTS = {"w": torch.tensor([1.0, 2.0])}
@@ -220,6 +220,71 @@ def test_resume_brings_the_folder_back_to_the_checkpoint(trained: Path) -> None:
         assert run.metrics() == [{"step": 1}]
         assert [saved.step for saved in run.checkpoints()] == [1]
         assert checkpoint == run.resume()
+
+
+@pytest.mark.parametrize(
+    ("left", "said", "rest"),
+    [
+        (None, "there are none", ""),
+        ('{"update": 1}\n{"upd', "they end at update 1", '{"update": 1}\n'),
+        ("", "there are none", ""),
+    ],
+)
+def test_figures_that_are_gone_are_missed(home: Path, left: Any, said: str, rest: str) -> None:
+    path = home / "metrics.jsonl"
+    with Run.create(home, {}, "translation") as run:
+        for step in (1, 2):
+            run.append_metrics({"update": step})
+        run.save_checkpoint(2, WEIGHTS, None)
+        path.unlink() if left is None else path.write_text(left)
+        expected = rf"metrics.jsonl must hold the figures up to update 2; {said}. Those in between"
+        with pytest.warns(RunWarning, match=expected):
+            run.resume()
+        run.append_metrics({"update": 3})
+        assert path.read_text() == rest + '{"update": 3}\n'
+        run.save_checkpoint(3, WEIGHTS, None)
+        run.resume()  # says it once
+
+
+def deleting(checkpoint: Any, original: Any) -> Any:
+    """A method of a checkpoint, at whose first call a training deletes that checkpoint."""
+
+    def method(self: Any) -> Any:
+        if self == checkpoint and self.folder.exists():
+            self.delete()
+        return original(self)
+
+    return method
+
+
+@pytest.mark.parametrize("method", ["check", "load_model"])
+def test_a_checkpoint_that_a_training_deletes_meanwhile_is_not_damaged(
+    home: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    with Run.create(home, {}, "translation") as run:
+        run.save_checkpoint(1, WEIGHTS, None)
+        newest = run.save_checkpoint(2, {"w": torch.zeros(2)}, None)
+    monkeypatch.setattr(Checkpoint, method, deleting(newest, getattr(Checkpoint, method)))
+    with pytest.warns(RunWarning, match="has not finished training; the weights of step 1") as said:
+        assert torch.equal(Run.open(home).load_model()["w"], WEIGHTS["w"])
+    assert len(said) == 1
+
+
+def test_weights_that_a_training_writes_anew_meanwhile_are_not_damaged(trained: Path) -> None:
+    reader = Run.open(trained)
+    with Run.open_for_training(trained) as run:
+        run.finish({"w": torch.zeros(2)})
+    assert torch.equal(reader.load_model()["w"], torch.zeros(2))
+
+
+def test_the_loser_of_two_starts_reads_who_was_first(home: Path) -> None:
+    with (
+        Run.create(home, {}, "translation"),
+        pytest.raises(RunError, match=r"already in use by process .* train into another folder"),
+    ):
+        Run.create(home, {}, "translation")
+    with pytest.raises(RunError, match="The same command goes on with it; to begin anew, choose"):
+        Run.create(home, {}, "translation")
 
 
 def test_resume_of_a_run_without_checkpoints_begins_at_the_start(home: Path) -> None:

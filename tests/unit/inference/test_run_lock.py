@@ -1,6 +1,7 @@
 import errno
 import os
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,39 @@ def test_a_second_lock_of_one_process_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=f"already in use by process {os.getpid()} on host"):
         Lock(tmp_path)
     first.release()
+    first.release()
+    Lock(tmp_path).release()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks the file alone")
+def test_removing_the_file_lets_nobody_in(tmp_path: Path) -> None:
+    first = Lock(tmp_path)
+    (tmp_path / "lock").unlink()
+    with pytest.raises(RunError, match="already in use by another process"):
+        Lock(tmp_path)
+    assert not (tmp_path / "lock").exists()
+    moved = tmp_path.rename(tmp_path.with_name("moved"))
+    with pytest.raises(RunError, match="already in use"):
+        Lock(moved)
+    first.release()
+    Lock(moved).release()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks the file alone")
+def test_where_folders_cannot_be_locked_the_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = lock_module._take
+
+    def refuse_folders(descriptor: int) -> None:  # as NFS does
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        take(descriptor)
+
+    monkeypatch.setattr(lock_module, "_take", refuse_folders)
+    first = Lock(tmp_path)
+    with pytest.raises(RunError, match="already in use by process"):
+        Lock(tmp_path)
     first.release()
     Lock(tmp_path).release()
 

@@ -26,6 +26,15 @@ from regard.training import TrainingConfig
         ({"label_smoothing": 1.0}, "label_smoothing must be at least 0 and below 1; got 1.0"),
         ({"ema": 1.0}, "ema must be at least 0 and below 1; got 1.0"),
         ({"seed": -1}, "seed must be at least 0; got -1"),
+        ({"seed": 99999999999999999999}, r"seed must be a number below 2 \*\* 63; got 9999999"),
+        ({"batch_tokens": 10**400}, r"batch_tokens must be a number below 2 \*\* 63; got 1000"),
+        ({"minutes": float("inf")}, "minutes must be a finite number; got inf"),
+        ({"minutes": float("nan")}, "minutes must be above 0; got nan"),
+        ({"save_every_minutes": 0.0}, "save_every_minutes must be above 0; got 0.0"),
+        ({"save_every_minutes": float("inf")}, "save_every_minutes must be a finite number"),
+        ({"learning_rate": float("inf")}, "learning_rate must be a finite number; got inf"),
+        ({"clip_norm": float("inf")}, "clip_norm must be a finite number; got inf"),
+        ({"weight_decay": float("nan")}, "weight_decay must be at least 0; got nan"),
         ({"betas": (0.9,)}, r"betas must be two numbers, .* got \[0.9\]"),
         ({"betas": (0.9, 1.0)}, r"betas must be two numbers, .* got \[0.9, 1.0\]"),
         (
@@ -42,6 +51,7 @@ def test_wrong_value_is_named(settings, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
+        ({"minutes": 10**400}, r"training.minutes must be a number below 2 \*\* 63; got 1000"),
         ({"update": 1}, "training.update is not a setting. Did you mean training.updates"),
         ({"updates": "many"}, "training.updates must be a whole number; got 'many'"),
         ({"updates": 1, "keep": True}, "training.keep must be a whole number; got True"),
