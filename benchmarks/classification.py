@@ -74,12 +74,14 @@ CONVOLUTION, RECURRENT, TRANSFORMER = "convolution, query", "GRU, query", "Trans
 PAIRS = "characters and pairs, mean"
 ASPECT = "convolution, query of the aspect"
 PAIRS_QUERY = "characters and pairs, query"
+# The filters that all ways of pooling convolutions are compared with.
+_NARROW = ("model.widths=[1, 3, 5]", "model.channels=64")
 HEADS = {
     "bag, mean": System("classification-bag"),
     "bag, query": System("classification-bag", ("head.pooling=query",)),
-    "convolution, maximum": System(_CONVOLUTION, ("head.pooling=maximum",)),
-    CONVOLUTION: System(_CONVOLUTION),
-    "convolution, query of the text": System(_CONVOLUTION, ("head.pooling=state",)),
+    "convolution, maximum": System(_CONVOLUTION, (*_NARROW, "head.pooling=maximum")),
+    CONVOLUTION: System(_CONVOLUTION, (*_NARROW, "head.pooling=query")),
+    "convolution, query of the text": System(_CONVOLUTION, (*_NARROW, "head.pooling=state")),
     "GRU, first": System(_RECURRENT, ("head.pooling=first",)),
     "GRU, mean": System(_RECURRENT, ("head.pooling=mean",)),
     "GRU, maximum": System(_RECURRENT, ("head.pooling=maximum",)),

@@ -288,8 +288,8 @@ class LocationAttention(_AsTheyAre):
 class AttentionPooling(nn.Module):
     """A sequence of any length as one vector: what some learned queries gather, side by side.
 
-    The self-attentive embedding of Lin et al. (2017), https://arxiv.org/abs/1703.03130, with scaled
-    dot products.
+    By scaled dot products with projected states; with a tanh, as Lin et al. (2017) have it, it is
+    :class:`regard.layers.Pooling` by the name of ``structured``.
 
     Args:
         model_dim: Width of the states, C.

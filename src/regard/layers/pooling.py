@@ -7,14 +7,18 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.attention.attend import attend, weights
 from regard.attention.masks import lengths as visible
 from regard.attention.observing import at
+from regard.attention.scores import Dot
 from regard.checks import check_positive
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.layers.attention import AdditiveAttention, AttentionPooling
 
-PoolingName = Literal["first", "mean", "maximum", "query", "state", "aspect"]
+PoolingName = Literal[
+    "first", "mean", "maximum", "query", "tanh_query", "structured", "state", "aspect"
+]
 
 
 class First(nn.Module):
@@ -48,7 +52,7 @@ class Maximum(nn.Module):
 
 
 class LearnedQuery(nn.Module):
-    """What one fixed, learned query gathers: Lin et al. (2017), https://arxiv.org/abs/1703.03130.
+    """What one fixed, learned query gathers, by scaled dot products with projected states.
 
     Args:
         model_dim: Width of the states, C.
@@ -65,6 +69,80 @@ class LearnedQuery(nn.Module):
         with at("cross", 0):
             pooled: Tensor = self.pool(states, mask=visible(lengths))
         return pooled
+
+
+class TanhQuery(nn.Module):
+    """What one learned query w gathers: Zhou et al. (2016), https://aclanthology.org/P16-2034.
+
+    ``α = softmax(w · tanh(h_t))`` and ``tanh(Σ α_t h_t)``: equations 9 to 12.
+
+    Args:
+        model_dim: Width of the states, C.
+    """
+
+    def __init__(self, model_dim: int) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.empty(1, model_dim))
+        nn.init.xavier_uniform_(self.w)
+
+    def forward(
+        self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B C"]:
+        """The states mixed by how well each, bent by tanh, matches w; the mix bent as well."""
+        with at("cross", 0):
+            query = self.w.to(states.dtype)
+            mixed = attend(query, states.tanh(), states, score=Dot(), mask=visible(lengths))
+        return mixed.squeeze(1).tanh()
+
+
+class Structured(nn.Module):
+    """What several learned queries gather, side by side: Lin et al. (2017), the sentence matrix.
+
+    ``A = softmax(W₂ tanh(W₁ Hᵀ))`` and the rows of ``A H``: equations 6 and 7 of
+    https://arxiv.org/abs/1703.03130. Each row of W₂ is a hop, which looks at another part of the
+    text; observers see it as a head.
+
+    Args:
+        model_dim: Width of the states, C.
+        num_hops: Rows of W₂, R.
+        hidden_dim: Rows of W₁.
+
+    Raises:
+        SettingError: A size is not positive.
+    """
+
+    def __init__(self, model_dim: int, num_hops: int, hidden_dim: int) -> None:
+        super().__init__()
+        check_positive("num_hops", num_hops)
+        check_positive("hidden_dim", hidden_dim)
+        self.key = nn.Linear(model_dim, hidden_dim, bias=False)
+        self.queries = nn.Parameter(torch.empty(num_hops, hidden_dim))
+        nn.init.xavier_uniform_(self.key.weight)
+        nn.init.xavier_uniform_(self.queries)
+
+    def forward(
+        self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B RC"]:
+        """The states mixed by each hop, hop after hop."""
+        queries, keys = self._asked(states)
+        with at("cross", 0):
+            mixed = attend(queries, keys, states[:, None], score=Dot(), mask=visible(lengths))
+        return mixed.flatten(1)
+
+    def penalty(
+        self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, " B"]:
+        """``‖A Aᵀ − I‖²``, Frobenius, of each text: equation 8, small where hops differ."""
+        queries, keys = self._asked(states)
+        looks = weights(queries, keys, score=Dot(), mask=visible(lengths)).squeeze(2)  # (B, R, M)
+        one = torch.eye(len(self.queries), dtype=looks.dtype, device=looks.device)
+        return (looks @ looks.mT - one).square().sum((1, 2))
+
+    def _asked(self, states: Tensor) -> tuple[Float[Tensor, "B R 1 h"], Float[Tensor, "B 1 M h"]]:
+        """The queries, a head each, and the keys that all of them look at."""
+        queries = self.queries.to(states.dtype)[:, None].expand(len(states), -1, -1, -1)
+        keys = self.key(states).tanh().to(states.dtype)
+        return queries, keys[:, None]
 
 
 class StateQuery(nn.Module):
@@ -122,6 +200,8 @@ POOLINGS: dict[str, Callable[..., nn.Module]] = {
     "mean": lambda model_dim: Mean(),
     "maximum": lambda model_dim: Maximum(),
     "query": LearnedQuery,
+    "tanh_query": TanhQuery,
+    "structured": Structured,
     "state": StateQuery,
     "aspect": AspectQuery,
 }
@@ -131,24 +211,38 @@ class Pooling(nn.Module):
     """One of ``POOLINGS``, by name.
 
     Args:
-        name: ``first``, ``mean``, ``maximum``, ``query`` (learned), ``state`` (made of the text) or
-            ``aspect`` (one for each aspect).
+        name: ``first``, ``mean``, ``maximum``, ``query`` (learned), ``tanh_query``, ``structured``
+            (several), ``state`` (made of the text) or ``aspect`` (one for each aspect).
         model_dim: Width of the states, C.
         num_aspects: How many aspects there are, for ``aspect``.
+        num_hops: How many queries look, for ``structured``.
+        hidden_dim: Width of what they look at, for ``structured``.
+
+    Attributes:
+        output_dim: Width of a text's vector: C, or for ``structured`` C for each hop.
 
     Raises:
-        SettingError: The name is unknown, or ``aspect`` has no aspects.
+        SettingError: The name is unknown, ``aspect`` has no aspects, or a size is not positive.
 
     Example:
         >>> Pooling("mean", 1)(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([2]))
         tensor([[2.]])
     """
 
-    def __init__(self, name: str, model_dim: int, *, num_aspects: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        model_dim: int,
+        *,
+        num_aspects: int = 0,
+        num_hops: int = 30,
+        hidden_dim: int = 350,
+    ) -> None:
         super().__init__()
         self.name = name
-        arguments = (model_dim, num_aspects) if name == "aspect" else (model_dim,)
-        self.pool: nn.Module = choose("pooling", name, POOLINGS)(*arguments)
+        sizes = {"aspect": (num_aspects,), "structured": (num_hops, hidden_dim)}.get(name, ())
+        self.pool: nn.Module = choose("pooling", name, POOLINGS)(model_dim, *sizes)
+        self.output_dim = model_dim * (num_hops if name == "structured" else 1)
 
     def forward(
         self,
@@ -156,7 +250,7 @@ class Pooling(nn.Module):
         lengths: Int[Tensor, " B"],
         *,
         aspects: Int[Tensor, " B"] | None = None,
-    ) -> Float[Tensor, "B C"]:
+    ) -> Float[Tensor, "B Y"]:
         """Each text's vector; of padding nothing is in it.
 
         Raises:
@@ -170,6 +264,14 @@ class Pooling(nn.Module):
             )
         pooled: Tensor = self.pool(states, lengths, *(() if aspects is None else (aspects,)))
         return pooled
+
+    def penalty(
+        self, states: Float[Tensor, "B M C"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, " B"]:
+        """How alike the hops of ``structured`` look at each text; of all others nothing."""
+        if not isinstance(self.pool, Structured):
+            return states.new_zeros(len(states))
+        return self.pool.penalty(states, lengths)
 
 
 def _look(look: AdditiveAttention, query: Tensor, states: Tensor, lengths: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.checks import check_positive
-from regard.fields import Share, check_fields
+from regard.fields import Count, Share, Weight, check_fields
 from regard.layers import Dropout
 from regard.layers.pooling import Pooling, PoolingName
 
@@ -18,14 +18,23 @@ class ClassifierConfig:
 
     Attributes:
         pooling: How a text becomes one vector: its ``first`` state, the ``mean``, the ``maximum``,
-            or what a query gathers: a learned one (``query``), one made of the text (``state``), or
-            that of the text's ``aspect``.
-        pooler: Whether that vector goes through a linear layer and tanh before the last layer, as
-            BERT's does (Devlin et al., 2019); what training began with may have learned it.
+            or what a query gathers: a learned one (``query``; as in Zhou et al., 2016, with tanh
+            before and after: ``tanh_query``), several (``structured``, as in Lin et al., 2017), one
+            made of the text (``state``), or that of the text's ``aspect``.
+        num_hops: How many queries ``structured`` has; the vector is as many times as wide.
+        attention_dim: Width of what they look at.
+        penalty: What ``‖A Aᵀ − I‖²`` of its weights counts in the loss, so that the queries look at
+            different words.
+        pooler: Whether the text's vector goes through a linear layer and tanh before the last
+            layer, as BERT's does (Devlin et al., 2019); what training began with may have learned
+            it.
         dropout: Share dropped of that vector while training.
     """
 
     pooling: PoolingName = "mean"
+    num_hops: Count = 30
+    attention_dim: Count = 350
+    penalty: Weight = 1.0
     pooler: bool = False
     dropout: Share = 0.2
 
@@ -36,9 +45,11 @@ class ClassifierConfig:
 class Classifier(nn.Module):
     """Logits of the classes from a text, or from two side by side (a cross-encoder).
 
-    ``W pool(h_1 … h_n) + b``; with a pooler, ``W tanh(U pool(h_1 … h_n) + a) + b``. Attention over
-    a BiLSTM (Zhou et al., 2016, https://aclanthology.org/P16-2034) is a ``RecurrentReader`` with a
-    query; over convolutions, a ``ConvReader`` with one.
+    ``W pool(h_1 … h_n) + b``; with a pooler, ``W tanh(U pool(h_1 … h_n) + a) + b``. The model of
+    Zhou et al. (2016, https://aclanthology.org/P16-2034) is a ``RecurrentReader`` with the pooling
+    ``tanh_query``, that of Lin et al. (2017, https://arxiv.org/abs/1703.03130) one with
+    ``structured``, that of Kim (2014) a ``ConvReader`` with ``maximum``; with ``query`` that is
+    attention over convolutions.
 
     Args:
         config: Options.
@@ -68,7 +79,14 @@ class Classifier(nn.Module):
         self.reader = reader
         self.max_length: int | None = reader.max_length  # type: ignore[assignment]
         width = int(reader.output_dim)  # type: ignore[arg-type]
-        self.pooling = Pooling(config.pooling, width, num_aspects=num_aspects)
+        self.pooling = Pooling(
+            config.pooling,
+            width,
+            num_aspects=num_aspects,
+            num_hops=config.num_hops,
+            hidden_dim=config.attention_dim,
+        )
+        width = self.pooling.output_dim
         self.pooler = nn.Linear(width, width) if config.pooler else None
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, num_classes)
@@ -79,14 +97,17 @@ class Classifier(nn.Module):
         lengths: Int[Tensor, " B"],
         *,
         aspects: Int[Tensor, " B"] | None = None,
+        return_penalty: bool = False,
         **reading: Tensor,
-    ) -> Float[Tensor, "B K"]:
+    ) -> Float[Tensor, "B K"] | tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
         """The logits.
 
         Args:
             ids: Token ids, padded on the right.
             lengths: How many of them are real.
             aspects: What each text is read for, with pooling by aspect.
+            return_penalty: Whether to return what each text adds to the loss as well, which is
+                nothing but in training.
             reading: What else the reader takes: ``segments``, ``parts``.
         """
         states = self.reader(ids, lengths, **reading)
@@ -94,7 +115,11 @@ class Classifier(nn.Module):
         if self.pooler is not None:
             pooled = torch.tanh(self.pooler(pooled))
         logits: Tensor = self.output(self.dropout(pooled))
-        return logits
+        if not return_penalty:
+            return logits
+        if not (self.training and self.config.penalty):
+            return logits, states.new_zeros(len(states))
+        return logits, self.config.penalty * self.pooling.penalty(states, lengths)
 
 
 class MultipleChoice(nn.Module):
@@ -119,16 +144,28 @@ class MultipleChoice(nn.Module):
         self.max_length = self.score.max_length
 
     def forward(
-        self, ids: Int[Tensor, "B A N"], lengths: Int[Tensor, "B A"], **reading: Tensor
-    ) -> Float[Tensor, "B A"]:
+        self,
+        ids: Int[Tensor, "B A N"],
+        lengths: Int[Tensor, "B A"],
+        *,
+        return_penalty: bool = False,
+        **reading: Tensor,
+    ) -> Float[Tensor, "B A"] | tuple[Float[Tensor, "B A"], Float[Tensor, " B"]]:
         """The logits of the answers.
 
         Args:
             ids: Token ids of each answer with its question, padded on the right.
             lengths: How many of them are real; 0 where a question has fewer answers, which can
                 never be chosen.
+            return_penalty: Whether to return what each question's answers add to the loss as well.
             reading: What else the reader takes, with an axis of answers as well.
         """
         flat = {name: each.flatten(0, 1) for name, each in reading.items()}
-        scores: Tensor = self.score(ids.flatten(0, 1), lengths.flatten().clamp(min=1), **flat)
-        return scores.view(lengths.shape).masked_fill(lengths == 0, -torch.inf)
+        scores, penalty = self.score(
+            ids.flatten(0, 1), lengths.flatten().clamp(min=1), return_penalty=True, **flat
+        )
+        absent = lengths == 0
+        logits: Tensor = scores.view(lengths.shape).masked_fill(absent, -torch.inf)
+        if not return_penalty:
+            return logits
+        return logits, penalty.view(lengths.shape).masked_fill(absent, 0).sum(-1)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from regard.errors import SettingError
 from regard.fields import Count, Share, at_least, check_fields
@@ -66,18 +67,17 @@ class ConvReaderConfig(BagReaderConfig):
         parts: What words are also read from; see ``BagReaderConfig``.
         parts_dim: Width of what is read from the parts.
         channels: Filters of each width.
-        widths: How many words a filter sees; odd.
+        widths: How many words a filter sees; the middle one is the word itself, of an even number
+            the one before the middle.
     """
 
     channels: Count = 100
-    widths: tuple[int, ...] = (1, 3, 5)
+    widths: tuple[Count, ...] = (1, 3, 5)
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not self.widths or any(width < 1 or width % 2 == 0 for width in self.widths):
-            raise SettingError(
-                f"widths must be odd, so that a filter has a middle; got {list(self.widths)}."
-            )
+        if not self.widths:
+            raise SettingError("widths must hold at least one; got none.")
 
 
 class BagReader(nn.Module):
@@ -173,8 +173,9 @@ class RecurrentReader(nn.Module):
 class ConvReader(nn.Module):
     """Filters of several widths over the words around each: Kim (2014), https://arxiv.org/abs/1408.5882.
 
-    A head that takes the ``maximum`` makes it the paper's model, one that attends attention over
-    convolutions.
+    A head that takes the ``maximum`` over time makes it the paper's model, one that attends
+    attention over convolutions. A filter's answer at a word is that of the window around it, which
+    may reach beyond the text's ends, as in the paper's code; there is nothing but zeros.
 
     Args:
         config: Sizes and options.
@@ -189,8 +190,7 @@ class ConvReader(nn.Module):
         self.words = BagReader(config, vocab_size=vocab_size, parts_vocab=parts_vocab)
         self.output_dim = config.channels * len(config.widths)
         self.filters = nn.ModuleList(
-            nn.Conv1d(self.words.output_dim, config.channels, width, padding=width // 2)
-            for width in config.widths
+            nn.Conv1d(self.words.output_dim, config.channels, width) for width in config.widths
         )
 
     def forward(
@@ -202,5 +202,6 @@ class ConvReader(nn.Module):
     ) -> Float[Tensor, "B N C"]:
         """What the filters answer at each word; see :class:`BagReader`."""
         words = self.words(ids, lengths, parts=parts).mT
-        answers = torch.cat([filters(words) for filters in self.filters], dim=1)
-        return answers.relu().mT
+        around = [F.pad(words, ((width - 1) // 2, width // 2)) for width in self.config.widths]
+        pairs = zip(self.filters, around, strict=True)
+        return torch.cat([filters(each) for filters, each in pairs], dim=1).relu().mT

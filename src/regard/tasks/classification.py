@@ -324,12 +324,13 @@ class Classification:
     def loss(
         self, model: nn.Module, batch: TextBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """The summed cross-entropy, and how many labels are known."""
-        return label_loss(self._logits(model, batch), batch.labels, smoothing=smoothing)
+        """The summed cross-entropy with the head's penalty, and how many labels are known."""
+        logits, penalty = self._logits(model, batch)
+        return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
 
     def answers(self, model: nn.Module, batch: TextBatch) -> list[Verdict]:
         """The label of each text."""
-        return verdicts(self._logits(model, batch), self.labels)
+        return verdicts(self._logits(model, batch)[0], self.labels)
 
     def joined(self, answers: Sequence[Verdict]) -> Verdict:
         """One answer of several to the same text: the mean of their probabilities."""
@@ -382,11 +383,16 @@ class Classification:
         share = answer.probabilities[answer.label]
         return f"{text} → {answer.label} ({share:.2f}; right: {example.label})"
 
-    def _logits(self, model: nn.Module, batch: TextBatch) -> Float[Tensor, "B K"]:
+    def _logits(
+        self, model: nn.Module, batch: TextBatch
+    ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
+        """The logits, and what the head adds to the loss."""
         aspects = batch.aspects if self.recipe.head.pooling == "aspect" else None
         reading = {} if batch.parts is None else {"parts": batch.parts}
-        logits: Tensor = model(batch.ids, batch.lengths, aspects=aspects, **reading)
-        return logits.float()
+        logits, penalty = model(
+            batch.ids, batch.lengths, aspects=aspects, return_penalty=True, **reading
+        )
+        return logits.float(), penalty
 
     def _sizes(self) -> dict[str, int]:
         """How many ids there are, as a reader asks for them."""

@@ -80,13 +80,20 @@ def number_of(label: str | None, labels: Sequence[str], where: str) -> int:
 
 
 def label_loss(
-    logits: Float[Tensor, "B K"], numbers: Int[Tensor, " B"], *, smoothing: float
+    logits: Float[Tensor, "B K"],
+    numbers: Int[Tensor, " B"],
+    *,
+    smoothing: float,
+    penalty: Float[Tensor, " B"] | None = None,
 ) -> tuple[Float[Tensor, ""], int]:
-    """The summed cross-entropy, and how many labels are known."""
+    """The summed cross-entropy, with each text's penalty if any, and how many labels are known."""
     loss = F.cross_entropy(
         logits, numbers, ignore_index=-1, reduction="sum", label_smoothing=smoothing
     )
-    return loss, int((numbers >= 0).sum())
+    known = numbers >= 0
+    if penalty is not None:
+        loss = loss + (penalty * known).sum()
+    return loss, int(known.sum())
 
 
 def verdicts(logits: Float[Tensor, "B K"], labels: Sequence[str]) -> list[Verdict]:

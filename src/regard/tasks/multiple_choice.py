@@ -263,18 +263,20 @@ class MultipleChoiceAnswering:
     def loss(
         self, model: nn.Module, batch: ChoicesBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """The summed cross-entropy, and how many questions there are."""
-        log_probs = self._logits(model, batch).log_softmax(-1)
+        """The summed cross-entropy with the head's penalty, and how many questions there are."""
+        logits, penalty = self._logits(model, batch)
+        log_probs = logits.log_softmax(-1)
         known = batch.right >= 0
         loss = F.nll_loss(log_probs, batch.right.clamp(min=0), reduction="none")
         # What is no answer has no probability to be smoothed.
         spread = -log_probs.masked_fill(batch.lengths == 0, 0).sum(-1)
         spread = spread / (batch.lengths > 0).sum(-1)
-        return (((1 - smoothing) * loss + smoothing * spread) * known).sum(), int(known.sum())
+        each = (1 - smoothing) * loss + smoothing * spread + penalty
+        return (each * known).sum(), int(known.sum())
 
     def answers(self, model: nn.Module, batch: ChoicesBatch) -> list[Choice]:
         """The answer chosen for each question."""
-        rows = self._logits(model, batch).softmax(-1).tolist()
+        rows = self._logits(model, batch)[0].softmax(-1).tolist()
         found = []
         for row, choices in zip(rows, batch.choices, strict=True):
             shares = tuple(row[: len(choices)])
@@ -331,7 +333,10 @@ class MultipleChoiceAnswering:
         right = example.choices[example.right] if example.right >= 0 else "?"
         return f"{example.text} → {answer.answer} ({share:.2f}; right: {right})"
 
-    def _logits(self, model: nn.Module, batch: ChoicesBatch) -> Float[Tensor, "B A"]:
+    def _logits(
+        self, model: nn.Module, batch: ChoicesBatch
+    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, " B"]]:
+        """The logits, and what the head adds to the loss."""
         shape = batch.lengths.shape
         ids = batch.pairs.ids.view(*shape, -1)
         # What is read once for all answers has an axis of one answer.
@@ -339,8 +344,8 @@ class MultipleChoiceAnswering:
             name: each.view(shape[0], -1, *each.shape[1:])
             for name, each in batch.pairs.reading.items()
         }
-        logits: Tensor = model(ids, batch.lengths, **by_answer)
-        return logits.float()
+        logits, penalty = model(ids, batch.lengths, return_penalty=True, **by_answer)
+        return logits.float(), penalty
 
 
 def _chosen(example: Choices, scores: Sequence[float]) -> Choice:

@@ -262,12 +262,13 @@ class PairMatching:
     def loss(
         self, model: nn.Module, batch: LabelledBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """The summed cross-entropy, and how many labels are known."""
-        return label_loss(self._logits(model, batch), batch.labels, smoothing=smoothing)
+        """The summed cross-entropy with the head's penalty, and how many labels are known."""
+        logits, penalty = self._logits(model, batch)
+        return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
 
     def answers(self, model: nn.Module, batch: LabelledBatch) -> list[Verdict]:
         """The label of each pair."""
-        return verdicts(self._logits(model, batch), self.labels)
+        return verdicts(self._logits(model, batch)[0], self.labels)
 
     def score(
         self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]
@@ -314,14 +315,16 @@ class PairMatching:
         share = answer.probabilities[answer.label]
         return f"{example.first} / {second} → {answer.label} ({share:.2f}; right: {example.label})"
 
-    def _logits(self, model: nn.Module, batch: LabelledBatch) -> Float[Tensor, "B K"]:
+    def _logits(
+        self, model: nn.Module, batch: LabelledBatch
+    ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]:
+        """The logits, and what the head adds to the loss, where there is a head."""
         pairs = batch.pairs
         if self.recipe.model_type == "esim":
             other, lengths = pairs.reading["other"], pairs.reading["other_lengths"]
-            logits: Tensor = model(other, lengths, pairs.ids, pairs.lengths)
-        else:
-            logits = model(pairs.ids, pairs.lengths, **pairs.reading)
-        return logits.float()
+            return model(other, lengths, pairs.ids, pairs.lengths).float(), None
+        logits, penalty = model(pairs.ids, pairs.lengths, return_penalty=True, **pairs.reading)
+        return logits.float(), penalty
 
 
 def _pairs(file: Path, data: PairsData, bad_lines: BadLines | None) -> Iterator[LabelledPair]:

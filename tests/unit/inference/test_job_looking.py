@@ -74,6 +74,15 @@ def test_where_a_query_pools_the_text_is_shaded_by_its_weights(pooling):
     assert "the query of the pooling" in example.answer.measure
 
 
+def test_hops_are_heads_and_the_text_is_shaded_by_their_mean():
+    labeller = a_classifier(RECURRENT, "structured")
+    (example,) = look_into_job(labeller, "菜很好吃").examples
+    assert [found.head for found in example.maps] == list(range(30))
+    assert {len(found.rows) for found in example.maps} == {1}
+    mean = [sum(column) / 30 for column in zip(*(m.rows[0] for m in example.maps), strict=True)]
+    assert example.answer.values == pytest.approx(mean, abs=1e-3)
+
+
 def test_self_attention_is_there_layer_by_layer_and_may_be_chosen_from():
     labeller = a_classifier(TRANSFORMER)
     (example,) = look_into_job(labeller, "菜很好吃").examples

@@ -1,18 +1,21 @@
 """A text as one vector: formulas, padding, who is asked."""
 
+from math import exp, tanh
+
 import pytest
 import torch
 
-from regard.attention import observe
+from regard.attention import observe, weights_seen
 from regard.errors import SettingError
 from regard.layers.pooling import POOLINGS, Pooling
 
-B, M, C, ASPECTS = 3, 7, 5, 4
+B, M, C, ASPECTS, HOPS, HIDDEN = 3, 7, 5, 4, 2, 11
 LENGTHS = torch.tensor([7, 1, 4])
 
 
 def pooling(name):
-    made = Pooling(name, C, num_aspects=ASPECTS if name == "aspect" else 0)
+    sizes = {"num_hops": HOPS, "hidden_dim": HIDDEN}
+    made = Pooling(name, C, num_aspects=ASPECTS if name == "aspect" else 0, **sizes)
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter)
     return made
@@ -31,6 +34,10 @@ def by_formula(made, states):
         return states.mean(0)
     if made.name == "maximum":
         return states.max(0).values
+    if made.name == "tanh_query":
+        return (looks_of(made.pool.w, states) @ states)[0].tanh()
+    if made.name == "structured":
+        return (looks_of(made.pool.queries, states @ made.pool.key.weight.T) @ states).flatten()
     if made.name == "query":
         layer = made.pool.pool
         scores = layer.key(states) @ layer.queries[0] / C**0.5
@@ -41,6 +48,18 @@ def by_formula(made, states):
     return scores.softmax(0) @ states
 
 
+def looks_of(rows, states):
+    """softmax over places t of row · tanh(state_t), in float64 loops."""
+    found = []
+    for row in rows.tolist():
+        scores = [
+            sum(w * tanh(x) for w, x in zip(row, state, strict=True)) for state in states.tolist()
+        ]
+        total = sum(exp(score) for score in scores)
+        found.append([exp(score) / total for score in scores])
+    return torch.tensor(found)
+
+
 @pytest.mark.parametrize("name", sorted(POOLINGS))
 def test_each_is_its_formula_and_padding_is_not_in_it(name):
     made, states = pooling(name), torch.randn(B, M, C)
@@ -49,10 +68,43 @@ def test_each_is_its_formula_and_padding_is_not_in_it(name):
     other = states.clone()
     other[1, 1:], other[2, 4:] = 1e4, -1e4
     torch.testing.assert_close(pool(made, other), found)
-    torch.testing.assert_close(found[1], states[1, 0])
+    assert found.shape == (B, made.output_dim)
+    one = states[1, 0].tanh() if name == "tanh_query" else states[1, 0]
+    torch.testing.assert_close(found[1], one.repeat(made.output_dim // C))
 
 
-@pytest.mark.parametrize("name", ["query", "state", "aspect"])
+def test_the_penalty_is_how_far_the_hops_are_from_looking_at_one_word_each_and_another():
+    """‖A Aᵀ − I‖² of Lin et al. (2017), of each text; of nothing but hops."""
+    made, states = pooling("structured"), torch.randn(B, M, C)
+    for parameter in made.parameters():
+        parameter.data /= 2
+    found = made.penalty(states, LENGTHS)
+    for row, length in enumerate(LENGTHS.tolist()):
+        looks = looks_of(made.pool.queries, states[row, :length] @ made.pool.key.weight.T)
+        want = sum(
+            (sum(a * b for a, b in zip(one, other, strict=True)) - (i == j)) ** 2
+            for i, one in enumerate(looks.tolist())
+            for j, other in enumerate(looks.tolist())
+        )
+        torch.testing.assert_close(found[row].item(), want, atol=1e-5, rtol=1e-5)
+    assert pooling("query").penalty(states, LENGTHS).tolist() == [0.0] * B
+    optimizer = torch.optim.Adam(made.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        made.penalty(states, LENGTHS).sum().backward()
+        optimizer.step()
+    # The hops look at one word each, and at another one, where there are two.
+    assert made.penalty(states, LENGTHS)[[0, 2]].max() < 0.05
+
+
+def test_hops_are_seen_as_heads():
+    seen = []
+    with observe(seen.append):
+        pool(pooling("structured"), torch.randn(B, M, C))
+    assert weights_seen(seen[0]).shape == (B, HOPS, 1, M)
+
+
+@pytest.mark.parametrize("name", ["query", "tanh_query", "structured", "state", "aspect"])
 def test_an_observer_sees_what_is_looked_at(name):
     seen = []
     with observe(seen.append):
@@ -71,6 +123,8 @@ def test_what_is_wrong_is_named():
         Pooling("means", C)
     with pytest.raises(SettingError, match="num_aspects must be above 0; got 0"):
         Pooling("aspect", C)
+    with pytest.raises(SettingError, match="num_hops must be above 0; got 0"):
+        Pooling("structured", C, num_hops=0)
     states, one = torch.randn(B, M, C), torch.tensor([1, 1, 1])
     with pytest.raises(SettingError, match="with pooling 'aspect' alone; got some with 'mean'"):
         pooling("mean")(states, LENGTHS, aspects=one)

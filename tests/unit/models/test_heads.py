@@ -75,6 +75,8 @@ def train(model, loss_of, *, steps=80, lr=1e-2):
         ("convolutional", "maximum"),
         ("convolutional", "query"),
         ("recurrent", "query"),
+        ("recurrent", "tanh_query"),
+        ("recurrent", "structured"),
         ("recurrent", "state"),
         ("bag", "aspect"),
     ],
@@ -82,7 +84,7 @@ def train(model, loss_of, *, steps=80, lr=1e-2):
 def test_a_classifier_learns_whether_a_word_is_there(name, pooling):
     """Read for an aspect: whether that aspect's word is there."""
     count = 2 if pooling == "aspect" else 0
-    config = ClassifierConfig(pooling=pooling, dropout=0.0)
+    config = ClassifierConfig(pooling=pooling, num_hops=3, attention_dim=16, dropout=0.0)
     model = Classifier(config, reader(name), num_classes=2, num_aspects=count)
 
     def case(seed):
@@ -103,6 +105,36 @@ def test_a_classifier_learns_whether_a_word_is_there(name, pooling):
     with torch.no_grad():
         inputs, labels, more = case(1000)
         assert (model(*inputs, **more).argmax(-1) == labels).float().mean() > 0.9
+
+
+def test_the_penalty_of_hops_is_there_in_training_alone():
+    ids, lengths = texts(0, B, N), lengths_of(0)
+
+    def penalty_of(is_training, **settings):
+        torch.manual_seed(0)
+        config = ClassifierConfig(pooling="structured", num_hops=3, **settings, dropout=0.0)
+        model = Classifier(config, reader("recurrent"), num_classes=2).train(is_training)
+        logits, penalty = model(ids, lengths, return_penalty=True)
+        torch.testing.assert_close(logits, model(ids, lengths))
+        assert model.output.in_features == 3 * 24
+        return penalty
+
+    one = penalty_of(True)
+    assert one.shape == (B,)
+    assert (one > 0).all()
+    torch.testing.assert_close(penalty_of(True, penalty=0.5), one / 2)
+    assert not penalty_of(True, penalty=0.0).any()
+    assert not penalty_of(False).any()
+    assert not torch.allclose(penalty_of(True, attention_dim=7), one)
+
+
+def test_an_answer_that_is_not_there_has_no_penalty():
+    config = ClassifierConfig(pooling="structured", num_hops=3, dropout=0.0)
+    model = MultipleChoice(config, reader("bag")).train()
+    ids, lengths = texts(0, B, 4, N), lengths_of(0, B * 4).view(B, 4)
+    both = model(ids[:, :2], lengths[:, :2], return_penalty=True)[1]
+    lengths[:, 2:] = 0
+    torch.testing.assert_close(model(ids, lengths, return_penalty=True)[1], both)
 
 
 def test_a_cross_encoder_hands_segments_to_its_reader():
@@ -276,6 +308,9 @@ def test_a_span_is_learned_and_that_there_is_none():
 def test_what_is_wrong_is_named():
     with pytest.raises(SettingError, match="num_classes must be above 0; got 0"):
         Classifier(ClassifierConfig(), reader("bag"), num_classes=0)
+    for name, bad, least in (("num_hops", 0, 1), ("attention_dim", 0, 1), ("penalty", -1.0, 0)):
+        with pytest.raises(SettingError, match=f"{name} must be at least {least}; got {bad}"):
+            ClassifierConfig(**{name: bad})
     with pytest.raises(SettingError, match="num_tags must be above 0; got 0"):
         Tagger(TaggerConfig(), reader("bag"), num_tags=0)
     with pytest.raises(SettingError, match="max_length must be at least 1; got 0"):

@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from regard.errors import SettingError
+from regard.layers import Pooling
 from regard.models import READERS
 
 B, N, L, VOCAB, PARTS = 3, 7, 5, 19, 11
 SIZES = {
     "bag": {"embed_dim": 6},
-    "convolutional": {"embed_dim": 6, "channels": 4, "widths": (1, 3)},
+    "convolutional": {"embed_dim": 6, "channels": 4, "widths": (1, 2, 3)},
     "recurrent": {"embed_dim": 6, "hidden_dim": 5, "num_layers": 2},
     "transformer": {"model_dim": 12, "num_heads": 2, "num_layers": 2, "ffn_dim": 17},
 }
@@ -76,6 +77,28 @@ def test_how_far_a_state_sees(name, reach):
     assert changed.nonzero().max() == reach
 
 
+@torch.no_grad()
+def test_filters_of_several_widths_and_the_largest_answer_of_each_are_kims():
+    """c_i = relu(w · x_{i:i+h−1} + b) and the maximum over i, for every filter, in loops."""
+    config, made = READERS["convolutional"]
+    built = made(config(embed_dim=6, channels=4, widths=(3, 4, 5), dropout=0.0), vocab_size=VOCAB)
+    ids, lengths = torch.randint(1, VOCAB, (2, N)), torch.tensor([N, 2])
+    states = built(ids, lengths)
+    assert states.shape == (2, N, 3 * 4)
+    found = Pooling("maximum", 12)(states, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        words = built.words.embedding(ids[row, :length]).double()
+        for place, (width, filters) in enumerate(zip((3, 4, 5), built.filters, strict=True)):
+            before, after = (width - 1) // 2, width // 2
+            zeros = words.new_zeros(1, 6)
+            padded = torch.cat([zeros.expand(before, 6), words, zeros.expand(after, 6)])
+            for channel in range(4):
+                w, b = filters.weight[channel].double(), filters.bias[channel].double()
+                answers = [max(0.0, (w * padded[i : i + width].T).sum() + b) for i in range(length)]
+                got = found[row, 4 * place + channel].item()
+                assert got == pytest.approx(float(max(answers)), abs=1e-5)
+
+
 @pytest.mark.parametrize("parts", ["bag", "convolution", "lstm"])
 def test_a_word_never_seen_is_read_from_its_parts(parts):
     made = reader("bag", parts)
@@ -95,5 +118,7 @@ def test_what_is_wrong_is_named():
         reader("recurrent", "none")(*batch("none")[:2], **batch("bag")[2])
     with pytest.raises(SettingError, match="parts_vocab must be above 0; got 0"):
         READERS["bag"][1](READERS["bag"][0](parts="bag"), vocab_size=VOCAB)
-    with pytest.raises(SettingError, match=r"widths must be odd.*got \[1, 2\]"):
-        READERS["convolutional"][0](widths=(1, 2))
+    with pytest.raises(SettingError, match="widths must hold at least one; got none"):
+        READERS["convolutional"][0](widths=())
+    with pytest.raises(SettingError, match=r"widths\[1\] must be at least 1; got 0"):
+        READERS["convolutional"][0](widths=(3, 0))

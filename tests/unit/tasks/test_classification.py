@@ -17,13 +17,14 @@ from regard.text import PAD_ID, UNK_ID, TokenizerConfig
 TEXTS = ["a watchable film", "an unwatchable bore", "so watchable", "a bore"]
 
 
-def job(texts=TEXTS, *, kind="words", data=None, model=None):
+def job(texts=TEXTS, *, kind="words", data=None, model=None, head=None):
     recipe = recipe_from_table(
         {
             "task": "classification",
             "data": data or {},
             "tokenizer": {"type": kind},
             "model": {"type": "bag", "embed_dim": 6, **(model or {})},
+            "head": head or {},
         }
     )
     examples = [
@@ -31,6 +32,29 @@ def job(texts=TEXTS, *, kind="words", data=None, model=None):
         for line, text in enumerate(texts, 1)
     ]
     return TASKS["classification"].job.learn(recipe, examples), examples
+
+
+def test_the_penalty_of_the_head_is_in_the_loss_that_is_trained_on():
+    head = {"pooling": "structured", "num_hops": 3, "attention_dim": 5, "dropout": 0.0}
+    made = {}
+    for penalty in (0.0, 2.0):
+        learned, examples = job(head={**head, "penalty": penalty}, model={"dropout": 0.0})
+        torch.manual_seed(0)
+        model = learned.build_model().train()
+        batch = learned.collate(learned.encode(examples))
+        made[penalty] = model, learned.loss(model, batch), learned, batch
+    model, (loss, count), learned, batch = made[2.0]
+    states = model.reader(batch.ids, batch.lengths)
+    penalty = model.pooling.penalty(states, batch.lengths)
+    torch.testing.assert_close(loss - made[0.0][1][0], 2 * penalty.sum())
+    assert count == len(TEXTS)
+    loss.backward()
+    made[0.0][1][0].backward()
+    queries, without = model.pooling.pool.queries.grad, made[0.0][0].pooling.pool.queries.grad
+    assert (queries - without).abs().max() > 1e-4
+    torch.testing.assert_close(  # what is measured has none of it
+        learned.loss(model.eval(), batch)[0], made[0.0][2].loss(made[0.0][0].eval(), batch)[0]
+    )
 
 
 def spelled(kind="words", parts="ngrams", texts=TEXTS):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from regard.errors import DataError, SettingError
+from regard.models import ClassifierConfig
 from regard.tasks import recipe_from_table, word_overlap
 from regard.tasks.pair_matching import MATCH, OTHER, LabelledPair, PairMatching
 from regard.tasks.word_overlap import WordOverlap
@@ -101,6 +102,20 @@ def test_each_model_learns_four_pairs(model):
     for pair, answer in zip(PAIRS, answers, strict=True):
         (alone,) = job.answers(network, job.collate(job.encode([pair])))
         assert alone.probabilities == pytest.approx(answer.probabilities, abs=1e-4)
+
+
+def test_the_penalty_of_the_head_is_in_the_loss_that_is_trained_on():
+    def losses(penalty):
+        torch.manual_seed(0)
+        head = ClassifierConfig(pooling="structured", num_hops=3, penalty=penalty, dropout=0.0)
+        job = PairMatching.learn(replace(recipe("match"), head=head), PAIRS)
+        network, batch = job.build_model(), job.collate(job.encode(PAIRS))
+        return [job.loss(network.train(mode), batch)[0].item() for mode in (True, False)]
+
+    (none, measured), (once, same), (twice, _) = map(losses, (0.0, 1.0, 2.0))
+    assert once - none > 0.1
+    assert twice - none == pytest.approx(2 * (once - none), rel=1e-3)
+    assert measured == same
 
 
 def test_word_overlap_parts_what_shares_words():
