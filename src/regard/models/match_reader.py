@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.attention import Dot, ScaledDot, at, attend
 from regard.attention import lengths as visible
 from regard.config import newer
-from regard.errors import ShapeError
+from regard.errors import SettingError, ShapeError
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.pooling import LearnedQuery
@@ -29,22 +29,33 @@ class MatchReaderConfig:
         embed_dim: Width of the embeddings.
         hidden_dim: Width of one direction's state.
         cell: ``rnn``, ``gru`` or ``lstm``.
+        num_layers: Stacked recurrences over each text, whose outputs stand side by side; DrQA has
+            three.
         compares: Whether what has been read of both texts is set side by side and read again, as in
             BiDAF; without it the reader is DrQA's, at half the cost.
         alignment: How the words of both texts match: by the ``dot`` product, as in DrQA, or by
             ``scaled_dot``, over √E, as runs from before there was the choice.
+        similarity: How the states h and q that are compared match: by their ``dot`` product, or by
+            BiDAF's ``trilinear``, ``w · [h; q; h ⊙ q]`` with learned weights.
         dropout: Share dropped of what each layer reads while training.
     """
 
     embed_dim: Count = 128
     hidden_dim: Count = 64
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
+    num_layers: Count = 1
     compares: bool = False
     alignment: Literal["dot", "scaled_dot"] = newer("dot", before="scaled_dot")
+    similarity: Literal["dot", "trilinear"] = "dot"
     dropout: Share = 0.3
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.similarity != "dot" and not self.compares:
+            raise SettingError(
+                f"similarity must be dot where compares is false; got {self.similarity!r}. "
+                "Set compares to true."
+            )
 
 
 class MatchReader(nn.Module):
@@ -55,8 +66,8 @@ class MatchReader(nn.Module):
     ``features``: whether its word stands in the other text, …), the embedding it is aligned with
     there, ``Σ_j softmax_j(relu(W e_i) · relu(W o_j)) o_j``, and that vector: DrQA meets it only
     when the answer's ends are scored. With ``compares``, what both BiLSTMs made of their texts is
-    set side by side, ``c_i = Σ_j softmax_j(h_i · q_j) q_j`` and ``[h; c; h ⊙ c]``, and a last one
-    reads how they compare.
+    set side by side, ``c_i = Σ_j softmax_j(h_i · q_j) q_j``, or by another similarity, and
+    ``[h; c; h ⊙ c]``, and a last one reads how they compare.
 
     Args:
         config: Sizes.
@@ -78,15 +89,19 @@ class MatchReader(nn.Module):
         self.config = config
         self.max_length: int | None = None
         width, hidden = config.embed_dim, config.hidden_dim
-        self.output_dim = 2 * hidden
+        read_dim = 2 * hidden * config.num_layers
+        self.output_dim = 2 * hidden if config.compares else read_dim
         self.embedding = TokenEmbedding(vocab_size, width, scaled=False)
         self.dropout = Dropout(config.dropout)
         self.align = nn.Linear(width, width)
         self.read_other = RecurrentEncoder(config.cell, width, hidden)
-        self.pool = LearnedQuery(2 * hidden)
-        self.read = RecurrentEncoder(config.cell, 2 * (width + hidden) + num_features, hidden)
+        self.read_other_on = _further_layers(config)
+        self.pool = LearnedQuery(read_dim)
+        self.read = RecurrentEncoder(config.cell, 2 * width + read_dim + num_features, hidden)
+        self.read_on = _further_layers(config)
         if config.compares:
-            self.compare = nn.Linear(6 * hidden, 2 * hidden)
+            self.similarity = Trilinear(read_dim) if config.similarity == "trilinear" else None
+            self.compare = nn.Linear(3 * read_dim, 2 * hidden)
             self.read_again = RecurrentEncoder(config.cell, 2 * hidden, hidden)
 
     def forward(
@@ -118,7 +133,8 @@ class MatchReader(nn.Module):
         rows = len(ids) // len(other)
         tokens = self.dropout(self.embedding(ids))
         theirs = self.dropout(self.embedding(other))
-        read = self.dropout(self.read_other(theirs, other_lengths)[0])
+        read = self._stacked(self.read_other, self.read_other_on, theirs, other_lengths)
+        read = self.dropout(read)
         whole = self.pool(read, other_lengths)
         theirs, read, whole = (each.repeat_interleave(rows, 0) for each in (theirs, read, whole))
         mask = visible(other_lengths.repeat_interleave(rows, 0))
@@ -127,14 +143,58 @@ class MatchReader(nn.Module):
             score = Dot() if self.config.alignment == "dot" else ScaledDot()
             aligned = attend(query, key, theirs.to(key.dtype), score=score, mask=mask)
         everywhere = whole[:, None].expand(-1, ids.shape[1], -1)
-        states: Tensor = self.read(torch.cat([tokens, aligned, everywhere, features], -1), lengths)[
-            0
-        ]
+        inputs = torch.cat([tokens, aligned, everywhere, features], -1)
+        states = self._stacked(self.read, self.read_on, inputs, lengths)
         if not self.config.compares:
             return states
         states = self.dropout(states)
+        asking = states if self.similarity is None else self.similarity(states)
         with at("cross", 2):
-            found = attend(states, read, score=Dot(), mask=mask)
+            found = attend(asking, read, score=Dot(), mask=mask)
         compared = self.compare(torch.cat([states, found, states * found], -1)).relu()
         again: Tensor = self.read_again(self.dropout(compared), lengths)[0]
         return again
+
+    def _stacked(
+        self, first: RecurrentEncoder, further: nn.ModuleList, inputs: Tensor, lengths: Tensor
+    ) -> Float[Tensor, "R N Y"]:
+        """The outputs of all layers side by side, each of which reads that of the one before."""
+        outputs: list[Tensor] = [first(inputs, lengths)[0]]
+        for layer in further:
+            outputs.append(layer(self.dropout(outputs[-1]), lengths)[0])
+        return torch.cat(outputs, dim=-1)
+
+
+class Trilinear(nn.Module):
+    """BiDAF's similarity of states h and keys u, as queries whose dot product with u it is.
+
+    ``w · [h; u; h ⊙ u] = w₁ · h + (w₂ + w₃ ⊙ h) · u``: Seo et al. (2017), equation 1. Its first
+    part is the same for all keys and no softmax over them knows of it: w₁ is left out.
+
+    Args:
+        dim: Width of states and keys, C.
+
+    Example:
+        >>> similarity = Trilinear(2)
+        >>> _ = similarity.of_key.data.copy_(torch.tensor([1.0, 0.0]))
+        >>> _ = similarity.of_product.data.copy_(torch.tensor([0.0, 2.0]))
+        >>> similarity(torch.tensor([[[5.0, 3.0]]])).tolist()
+        [[[1.0, 6.0]]]
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.of_key = nn.Parameter(torch.zeros(dim))
+        self.of_product = nn.Parameter(torch.ones(dim))
+
+    def forward(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch C"]:
+        """The queries."""
+        return self.of_key + self.of_product * states
+
+
+def _further_layers(config: MatchReaderConfig) -> nn.ModuleList:
+    """The layers after the first, each of which reads the one before."""
+    return nn.ModuleList(
+        RecurrentEncoder(config.cell, 2 * config.hidden_dim, config.hidden_dim)
+        for _ in range(config.num_layers - 1)
+    )

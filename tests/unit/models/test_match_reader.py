@@ -5,6 +5,7 @@ from math import exp
 import pytest
 import torch
 
+from regard.attention import observe, weights_seen
 from regard.errors import SettingError, ShapeError
 from regard.models import MatchReader, MatchReaderConfig, SpanFinder, SpanFinderConfig
 
@@ -29,12 +30,21 @@ def read(reader, ids, other, features, lengths=(N, N), other_lengths=(M, M)):
     )
 
 
-@pytest.mark.parametrize("compares", [False, True])
-def test_padding_of_either_text_changes_nothing(compares):
-    reader, ids, other, features = made(compares=compares)
+SETTINGS = [
+    {},
+    {"compares": True},
+    {"num_layers": 3},
+    {"compares": True, "num_layers": 2, "similarity": "trilinear"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_padding_of_either_text_changes_nothing(settings):
+    reader, ids, other, features = made(**settings)
     whole = read(reader, ids, other, features, (4, N), (2, M))
     alone = read(reader, ids[:1, :4], other[:1, :2], features[:1, :4], (4,), (2,))
     torch.testing.assert_close(whole[:1, :4], alone)
+    assert whole.shape == (2, N, reader.output_dim)
     assert whole[0, 4:].eq(0).all()
 
 
@@ -95,6 +105,71 @@ def test_what_is_aligned_depends_on_the_score():
     one, other = made(alignment="dot"), made(alignment="scaled_dot")
     assert MatchReaderConfig().alignment == "dot"
     assert (read(*one) - read(*other)).abs().max() > 1e-4
+
+
+def test_layers_read_the_one_before_and_stand_side_by_side():
+    """DrQA's three layers, of the text and of the other, whose outputs are joined."""
+    reader, ids, other, features = made(num_layers=3)
+    states = read(reader, ids, other, features, (N, 4), (M, 2))
+    assert reader.output_dim == 3 * 2 * 6
+    inputs = inputs_of(reader, ids, other, features, (N, 4), (M, 2))
+    want = [reader.read(inputs, torch.tensor([N, 4]))[0]]
+    for layer in reader.read_on:
+        want.append(layer(want[-1], torch.tensor([N, 4]))[0])
+    assert len(want) == 3
+    torch.testing.assert_close(states, torch.cat(want, -1))
+    theirs = [reader.read_other(reader.embedding(other), torch.tensor([M, 2]))[0]]
+    for layer in reader.read_other_on:
+        theirs.append(layer(theirs[-1], torch.tensor([M, 2]))[0])
+    whole = reader.pool(torch.cat(theirs, -1), torch.tensor([M, 2]))
+    torch.testing.assert_close(inputs[:, 0, 22:-F], whole)
+    assert reader.pool.pool.queries.shape == (1, 36)
+
+
+def test_one_layer_has_the_weights_it_always_had():
+    names = {name.partition(".")[0] for name in made(compares=True)[0].state_dict()}
+    assert names == {"embedding", "align", "read_other", "pool", "read", "compare", "read_again"}
+
+
+def test_the_similarity_is_bidafs():
+    """softmax_j(w · [h_i; q_j; h_i ⊙ q_j]) of both texts' states, whatever w₁ is, in loops."""
+    reader, ids, other, features = made(compares=True, similarity="trilinear")
+    torch.nn.init.normal_(reader.similarity.of_key)
+    torch.nn.init.normal_(reader.similarity.of_product)
+    calls, kept = [], {}
+    reader.read.register_forward_hook(lambda *hooked: kept.update(states=hooked[2][0]))
+    with observe(calls.append):
+        read(reader, ids, other, features, (N, N), (M, 2))
+    (call,) = [each for each in calls if each.layer == 2]
+    looks = weights_seen(call)
+    w = [
+        torch.randn(12).tolist(),
+        reader.similarity.of_key.tolist(),
+        reader.similarity.of_product.tolist(),
+    ]
+    w = [x for part in w for x in part]
+    for row, length in enumerate((M, 2)):
+        for i in range(N):
+            h = kept["states"][row, i].tolist()
+            scores = []
+            for j in range(length):
+                q = call.key[row, j].tolist()
+                both = [*h, *q, *(a * b for a, b in zip(h, q, strict=True))]
+                scores.append(sum(a * b for a, b in zip(w, both, strict=True)))
+            want = torch.tensor([*softmax_of(scores), *[0.0] * (M - length)])
+            torch.testing.assert_close(looks[row, i], want, atol=1e-5, rtol=1e-5)
+
+
+def test_the_similarity_changes_what_is_read_and_is_learned():
+    reader, *batch = made(compares=True, similarity="trilinear")
+    before = read(reader, *batch)
+    before.square().sum().backward()
+    assert reader.similarity.of_key.grad.any()
+    assert reader.similarity.of_product.grad.any()
+    torch.nn.init.normal_(reader.similarity.of_product)
+    assert (read(reader, *batch) - before).abs().max() > 1e-4
+    with pytest.raises(SettingError, match="similarity must be dot where compares is false; got"):
+        MatchReaderConfig(similarity="trilinear")
 
 
 def test_it_learns_to_find_the_word_after_the_one_asked_for():
