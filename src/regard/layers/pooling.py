@@ -235,8 +235,8 @@ class Pooling(nn.Module):
         model_dim: int,
         *,
         num_aspects: int = 0,
-        num_hops: int = 30,
-        hidden_dim: int = 350,
+        num_hops: int = 5,
+        hidden_dim: int = 128,
     ) -> None:
         super().__init__()
         self.name = name

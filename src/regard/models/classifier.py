@@ -21,10 +21,11 @@ class ClassifierConfig:
             or what a query gathers: a learned one (``query``; as in Zhou et al., 2016, with tanh
             before and after: ``tanh_query``), several (``structured``, as in Lin et al., 2017), one
             made of the text (``state``), or that of the text's ``aspect``.
-        num_hops: How many queries ``structured`` has; the vector is as many times as wide.
-        attention_dim: Width of what they look at.
+        num_hops: How many queries ``structured`` has; the vector is as many times as wide. The
+            paper has 30.
+        attention_dim: Width of what they look at; 350 in the paper.
         penalty: What ``‖A Aᵀ − I‖²`` of its weights counts in the loss, so that the queries look at
-            different words.
+            different words; 1 in the paper. Too much of it, and nothing else is learned.
         pooler: Whether the text's vector goes through a linear layer and tanh before the last
             layer, as BERT's does (Devlin et al., 2019); what training began with may have learned
             it.
@@ -32,9 +33,9 @@ class ClassifierConfig:
     """
 
     pooling: PoolingName = "mean"
-    num_hops: Count = 30
-    attention_dim: Count = 350
-    penalty: Weight = 1.0
+    num_hops: Count = 5
+    attention_dim: Count = 128
+    penalty: Weight = 0.1
     pooler: bool = False
     dropout: Share = 0.2
 

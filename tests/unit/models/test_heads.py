@@ -122,7 +122,7 @@ def test_the_penalty_of_hops_is_there_in_training_alone():
     one = penalty_of(True)
     assert one.shape == (B,)
     assert (one > 0).all()
-    torch.testing.assert_close(penalty_of(True, penalty=0.5), one / 2)
+    torch.testing.assert_close(penalty_of(True, penalty=0.5), 5 * one)
     assert not penalty_of(True, penalty=0.0).any()
     assert not penalty_of(False).any()
     assert not torch.allclose(penalty_of(True, attention_dim=7), one)
