@@ -183,11 +183,26 @@ def _shown_label(labeller: Labeller, example: Any, encoded: Any, answer: Any, se
 
 def _shown_tags(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
     """Words under their tags."""
-    longest = labeller.job.recipe.data.max_length
-    _check_length(len(example.words), longest, "words")
+    job: Any = labeller.job
+    if encoded.pieces:
+        _check_length(sum(encoded.sizes), job.recipe.data.max_length, "pieces")
+        return _shown_pieces(job, encoded, answer)
+    _check_length(len(example.words), job.recipe.data.max_length, "words")
     space = "" if all(len(word) == 1 for word in example.words) else " "
     text = _spaced(example.words, space)
     return _Shown(text, _spaced(answer.tags, " "), Answer(tags=answer.tags))
+
+
+def _shown_pieces(job: Any, encoded: Any, answer: Any) -> _Shown:
+    """Pieces of words, each word's first under its tag."""
+    pieces, tags = [], []
+    for ids, tag in zip(encoded.pieces, answer.tags, strict=True):
+        pieces += [job.tokenizer.decode([one]).strip() or "␣" for one in ids]
+        tags += [tag, *[""] * (len(ids) - 1)]
+    begins = job.recipe.tokenizer.begins
+    text = _spaced([*[BEGIN] * begins, *pieces, END], " ")
+    said = Answer(tags=(*[""] * begins, *tags, ""))
+    return _Shown(text, _spaced(answer.tags, " "), said)
 
 
 def _shown_surprise(

@@ -70,16 +70,26 @@ class Tagger(nn.Module):
         self.crf = Crf(num_tags, allowed=allowed) if config.crf else None
 
     def forward(
-        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"], **reading: Tensor
-    ) -> Float[Tensor, "B N K"]:
-        """How well each tag fits each position.
+        self,
+        ids: Int[Tensor, "B N"],
+        lengths: Int[Tensor, " B"],
+        *,
+        places: Int[Tensor, "B W"] | None = None,
+        **reading: Tensor,
+    ) -> Float[Tensor, "B W K"]:
+        """How well each tag fits each position, or each word.
 
         Args:
             ids: Token ids, padded on the right.
             lengths: How many of them are real.
+            places: Which positions are tagged, such as those of the words' first pieces; None is
+                all.
             reading: What else the reader takes: ``segments``, ``parts``.
         """
-        scores: Tensor = self.output(self.dropout(self.reader(ids, lengths, **reading)))
+        states = self.reader(ids, lengths, **reading)
+        if places is not None:
+            states = states[torch.arange(len(states), device=states.device)[:, None], places]
+        scores: Tensor = self.output(self.dropout(states))
         return scores
 
     def loss(

@@ -28,7 +28,7 @@ from regard.tasks.labels import (
     verdicts,
 )
 from regard.tasks.naive_bayes import NaiveBayes
-from regard.tasks.recipe import Recipe, check_different_columns
+from regard.tasks.recipe import Recipe, check_different_columns, check_framed_positions
 from regard.tasks.speller import Speller, boxed
 from regard.tasks.word_parts import WordPartsName, reads_parts
 from regard.text import (
@@ -235,14 +235,7 @@ class Classification:
         """The recipe's classifier with new weights."""
         _, read = READERS[self.recipe.model_type]
         reader = read(self.recipe.model, **self._sizes())
-        data = self.recipe.data
-        longest = data.max_length + len(self._begin) + 1  # the end is a token too
-        if reader.max_length is not None and reader.max_length < longest:
-            raise SettingError(
-                f"model.max_length must be at least {longest}, for data.max_length = "
-                f"{data.max_length} and what begins and ends a text; got {reader.max_length}. "
-                "Lower data.max_length, or raise model.max_length."
-            )
+        check_framed_positions(reader, self.recipe)
         return Classifier(
             self.recipe.head,
             reader,

@@ -28,7 +28,8 @@ from regard.tasks.question_answering import QuestionAnswering, QuestionsData
 from regard.tasks.recipe import DataConfig
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
 from regard.tasks.sentence_selection import SentencesData, SentenceSelection
-from regard.tasks.tagging import Tagging, TaggingData
+from regard.tasks.tagging import Tagging
+from regard.tasks.tagging_data import TaggingData
 from regard.text import TokenizerConfig
 
 
@@ -39,6 +40,7 @@ class Kind:
     Attributes:
         data: The class of its ``[data]``.
         tokenizer: The class of its ``[tokenizer]``; None if it cuts no text.
+        cuts: Whether it always cuts text; else only where a recipe has ``[tokenizer]``.
         models: Its architectures by ``model.type``: settings and class; the first is the default.
         head: The class of its ``[head]``; None if the model needs none.
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
@@ -50,6 +52,7 @@ class Kind:
 
     data: type[Any]
     tokenizer: type[Any] | None = TokenizerConfig
+    cuts: bool = True
     models: Mapping[str, tuple[type[Any], Any]]
     head: type[Any] | None = None
     decoding: type[Any] | None = None
@@ -118,8 +121,6 @@ TASKS: dict[str, Kind] = {
         models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
         job=SentenceSelection,
     ),
-    "tagging": Kind(
-        data=TaggingData, tokenizer=None, models=READERS, head=TaggerConfig, job=Tagging
-    ),
+    "tagging": Kind(data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, job=Tagging),
     "translation": Kind(data=DataConfig, models=_SEQ2SEQ, decoding=DecodingConfig),
 }

@@ -51,7 +51,8 @@ def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -
     def section(name: str, settings: type[Any] | None) -> Any:
         return None if settings is None else build(settings, table.get(name, {}), where=name)
 
-    tokenizer = section("tokenizer", kind.tokenizer)
+    cuts = kind.cuts or "tokenizer" in table
+    tokenizer = section("tokenizer", kind.tokenizer if cuts else None)
     if tokenizer is not None and tokenizer.folder is not None:
         tokenizer = replace(tokenizer, folder=str((folder or Path()) / tokenizer.folder))
     return Recipe(

@@ -123,6 +123,17 @@ def check_positions(model: Any, name: str, longest: int) -> None:
         )
 
 
+def check_framed_positions(model: Any, recipe: Recipe) -> None:
+    """Raise SettingError if a text with its begin and end may have more tokens than positions."""
+    longest = recipe.data.max_length + recipe.tokenizer.begins + 1  # the end is a token too
+    if model.max_length is not None and model.max_length < longest:
+        raise SettingError(
+            f"model.max_length must be at least {longest}, for data.max_length = "
+            f"{recipe.data.max_length} and what begins and ends a text; got {model.max_length}. "
+            "Lower data.max_length, or raise model.max_length."
+        )
+
+
 def check_different_columns(**columns: int) -> None:
     """Raise SettingError if two of these columns are one; of what is not there it is 0."""
     given = [column for column in columns.values() if column]

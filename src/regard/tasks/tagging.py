@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from regard.errors import DataError, SettingError
-from regard.fields import Count, Share, check_fields
+from regard.errors import DataError
 from regard.metrics.labels import accuracy, macro_f1
 from regard.metrics.spans import as_bio, entity_scores, is_bio
 from regard.models import READERS, Tagger
@@ -21,62 +20,30 @@ from regard.tasks.job import Table
 from regard.tasks.joined_entities import joined
 from regard.tasks.label_tables import confusion_table, label_table
 from regard.tasks.marked_entities import compared
-from regard.tasks.recipe import Recipe, check_not_smoothed, check_positions
+from regard.tasks.recipe import (
+    Recipe,
+    check_framed_positions,
+    check_not_smoothed,
+    check_positions,
+)
 from regard.tasks.tag_baselines import entities_of_training, most_frequent_tags
+from regard.tasks.tagging_data import TaggingData, check_whole
 from regard.tasks.word_batches import EncodedWords, WordBatch, word_batch
-from regard.tasks.word_parts import WORD_PARTS, WordPartsName, reads_parts
-from regard.text import UNK_ID, BadLines, normalize
+from regard.tasks.word_parts import WORD_PARTS, reads_parts
+from regard.tasks.word_pieces import joined_words, pieces_of
+from regard.text import (
+    UNK_ID,
+    BadLines,
+    Tokenizer,
+    load_tokenizer,
+    normalize,
+    train_tokenizer,
+)
 from regard.text.files import read_table, write_plain
-from regard.text.records import OnBadLine
 from regard.text.tagged import TaggedWords, read_tagged
 from regard.text.vocabulary import Vocabulary
 
 _WORDS_FILE = "words.json"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaggingData:
-    """Where the tagged sentences are.
-
-    Attributes:
-        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv), or .jsonl.
-        valid: The same, for validation; empty takes a few sentences from the training text.
-        test: The same, for ``evaluate``.
-        word: The word's column, from 1; not of .conllu.
-        tag: The tag's column.
-        lowercase: Whether words are looked up in lower case; their characters are read as they are.
-        min_count: How often a word must occur to get an id.
-        parts: What ``model.parts`` reads of each word: its ``characters``, ``ngrams`` of them, or
-            its pairs with its ``neighbours``, which suit text whose words are single characters.
-        parts_min_count: How often a part must occur to get an id.
-        drop_words: In training, the probability that a word which occurs once there is read as
-            unknown, so that the model learns what to do about those.
-        drop_parts: In training, the probability that a part is read as unknown.
-        join_entities: In training, whether sentences are read a second time without the marks
-            between two entities of one type, so that names in a row are told apart.
-        max_length: Longest sentence, in words, that is read at once; a longer one is read in parts.
-        on_bad_line: Whether a sentence that cannot be read is an ``error``, or is left out.
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    word: Count = 1
-    tag: Count = 2
-    lowercase: bool = False
-    min_count: Count = 1
-    parts: WordPartsName = "characters"
-    parts_min_count: Count = 1
-    drop_words: Share = 0.0
-    drop_parts: Share = 0.0
-    join_entities: bool = False
-    max_length: Count = 256
-    on_bad_line: OnBadLine = "error"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.word == self.tag:
-            raise SettingError(f"word and tag must be different columns; got {self.word} for both.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +76,7 @@ class Tagging:
         parts: What words are also read from, learned from it too.
         tags: In order of their ids.
         rare: Words that occur once in training.
+        tokenizer: What cuts words into pieces; None reads them as they are.
     """
 
     unit: ClassVar[str] = "sentences"
@@ -123,8 +91,10 @@ class Tagging:
         parts: Vocabulary,
         tags: Sequence[str],
         rare: Iterable[str] = (),
+        tokenizer: Tokenizer | None = None,
     ) -> None:
         self.recipe, self.words, self.parts, self.tags = recipe, words, parts, list(tags)
+        self.tokenizer = tokenizer
         self._tag_ids = {tag: place for place, tag in enumerate(tags)}
         self._rare = frozenset(rare)
         self._parts_of = WORD_PARTS[recipe.data.parts] if reads_parts(recipe.model) else None
@@ -159,8 +129,11 @@ class Tagging:
 
         Raises:
             DataError: There are fewer than two tags.
+            SettingError: What is set of words has no meaning for their pieces.
         """
         data = recipe.data
+        if recipe.tokenizer is not None:
+            check_whole(recipe)
         tags = sorted({tag for example in examples for tag in example.tags or ()})
         if len(tags) < 2:
             raise DataError(
@@ -173,12 +146,17 @@ class Tagging:
         if reads_parts(recipe.model):
             spelled = (WORD_PARTS[data.parts](example.words) for example in examples)
             parts = (part for words in spelled for word in words for part in word)
+        tokenizer = None
+        if recipe.tokenizer is not None:
+            lines = [joined_words(example.words) for example in examples]
+            tokenizer = train_tokenizer(lines, recipe.tokenizer)
         return cls(
             recipe,
             Vocabulary.learn(every, min_count=data.min_count),
             Vocabulary.learn(parts, min_count=data.parts_min_count),
             tags,
             rare,
+            tokenizer,
         )
 
     @classmethod
@@ -186,22 +164,29 @@ class Tagging:
         """The job with what ``save`` wrote."""
         table = read_table(folder, _WORDS_FILE)
         words, parts = Vocabulary(table["words"]), Vocabulary(table["parts"])
-        return cls(recipe, words, parts, table["tags"], table["rare"])
+        tokenizer = None if recipe.tokenizer is None else load_tokenizer(folder / "text")
+        return cls(recipe, words, parts, table["tags"], table["rare"], tokenizer)
 
     def save(self, folder: Path) -> None:
-        """Write words, parts and tags."""
+        """Write words, parts and tags, and the tokenizer if there is one."""
+        if self.tokenizer is not None:
+            self.tokenizer.save(folder / "text")
         table = {"words": self.words.units, "parts": self.parts.units, "tags": self.tags}
         write_plain(folder, {**table, "rare": sorted(self._rare)}, _WORDS_FILE)
 
     def build_model(self) -> nn.Module:
         """The recipe's reader with new weights, and the tagger on it."""
         _, read = READERS[self.recipe.model_type]
-        sizes = {"vocab_size": len(self.words)}
+        tokenizer = self.tokenizer
+        sizes = {"vocab_size": len(self.words) if tokenizer is None else tokenizer.vocab_size}
         if self._parts_of is not None:
             sizes["parts_vocab"] = len(self.parts)
         allowed = self._allowed() if is_bio(self.tags) else None
         reader = read(self.recipe.model, **sizes)
-        check_positions(reader, "data.max_length", self.recipe.data.max_length)
+        if self.tokenizer is None:
+            check_positions(reader, "data.max_length", self.recipe.data.max_length)
+        else:
+            check_framed_positions(reader, self.recipe)
         return Tagger(self.recipe.head, reader, num_tags=len(self.tags), allowed=allowed)
 
     def facts(self) -> list[str]:
@@ -209,7 +194,11 @@ class Tagging:
         shown = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
         is_read = self._parts_of is not None
         parts = f", {len(self.parts):,} {self.recipe.data.parts}" if is_read else ""
-        return [f"{len(self.words):,} words{parts}", f"{len(self.tags)} tags: {shown}"]
+        facts = [f"{len(self.words):,} words{parts}", f"{len(self.tags)} tags: {shown}"]
+        if self.tokenizer is not None:
+            kind, size = self.recipe.tokenizer.type, self.tokenizer.vocab_size
+            facts.insert(0, f"{kind} tokenizer: {size:,} pieces; a word's first carries its tag")
+        return facts
 
     def request(self, record: str | Mapping[str, Any], where: str) -> TaggedWords:
         """The words of a line or of a JSON record's "tokens".
@@ -253,8 +242,8 @@ class Tagging:
         return found
 
     def lengths(self, encoded: Sequence[EncodedWords]) -> Int64[np.ndarray, " n"]:
-        """Words of each sentence."""
-        return np.array([len(each.words) for each in encoded], dtype=np.int64)
+        """Words of each sentence, or their pieces."""
+        return np.array([sum(each.sizes) for each in encoded], dtype=np.int64)
 
     def collate(
         self, encoded: Sequence[EncodedWords], *, generator: torch.Generator | None = None
@@ -264,6 +253,7 @@ class Tagging:
         return word_batch(
             encoded,
             longest=data.max_length,
+            begins=self.tokenizer is not None and self.recipe.tokenizer.begins,
             drop_words=data.drop_words,
             drop_parts=data.drop_parts,
             generator=generator,
@@ -348,17 +338,24 @@ class Tagging:
     def _encoded(self, example: TaggedWords) -> EncodedWords:
         folded = [_folded(word, self.recipe.data) for word in example.words]
         spelled = self._parts_of(example.words) if self._parts_of is not None else []
+        most = self.recipe.data.max_length
+        cut = [] if self.tokenizer is None else pieces_of(folded, self.tokenizer)
         return EncodedWords(
             example.words,
             self.words.ids(folded),
             [self.parts.ids(parts) for parts in spelled],
             self._ids_of_tags(example),
             [word in self._rare for word in folded],
+            [ids[:most] for ids in cut],
         )
 
     def _scores(self, model: nn.Module, batch: WordBatch) -> Float[Tensor, "R N K"]:
         reading = {} if batch.parts is None else {"parts": batch.parts}
-        scores: Tensor = model(batch.words, batch.lengths, **reading)
+        ids, lengths = batch.words, batch.lengths
+        if batch.pieces is not None:
+            ids, lengths = batch.pieces.ids, batch.pieces.lengths
+            reading["places"] = batch.pieces.places
+        scores: Tensor = model(ids, lengths, **reading)
         return scores.float()
 
     def _allowed(self) -> Bool[Tensor, "rows K"]:

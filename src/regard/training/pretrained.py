@@ -85,8 +85,7 @@ class Pretrained:
 
         None where only the tokenizer is taken over, as ``recipe.tokenizer.folder`` says.
         """
-        has_tokenizer = TASKS[recipe.task].tokenizer is not None
-        return None if has_tokenizer else Run.open(self.path).tokenizer_folder
+        return None if recipe.tokenizer else Run.open(self.path).tokenizer_folder
 
     @torch.no_grad()
     def fill(self, model: nn.Module, recipe: Recipe, run: Run | None = None) -> None:
@@ -142,7 +141,7 @@ class Pretrained:
     def _tokenizer(self, recipe: Recipe, before: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
         settings = TASKS[recipe.task].tokenizer
         if settings is None or "tokenizer" not in before:
-            if recipe.task != before["task"]:
+            if recipe.task != before["task"] or said:
                 raise SettingError(
                     f"training.pretrained must name a run whose text is cut as {recipe.task} cuts "
                     f"it; got one of {before['task']} in {self.path}. Begin with one of "

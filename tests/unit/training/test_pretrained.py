@@ -33,6 +33,7 @@ def home(tmp_path_factory):
     (folder / "text.txt").write_text("\n".join(lines(300, 1)) + "\n", encoding="utf-8")
     rows = (f"{line}\t{'cat' in line}\n" for line in lines(60, 2))
     (folder / "train.tsv").write_text("".join(rows), encoding="utf-8")
+    (folder / "tagged.conll").write_text(TAGGED, encoding="utf-8")
     table = {
         "task": "masked_language_modelling",
         "data": {"train": "text.txt", "context": 16},
@@ -92,6 +93,11 @@ LABELS = "".join(f"{line}\t{'cat' in line}\n" for line in lines(60, 2))
 PAIRS = "".join(f"{line}\tthe cat sat.\t{'cat' in line}\n" for line in lines(60, 3))
 ASKED = {"question": "on what?", "context": TEXT, "answers": [{"text": "the mat", "start": 15}]}
 CHOICES = {**ASKED, "answers": ["the mat"], "choices": ["the mat", "the road"]}
+TAGGED = "".join(
+    "".join(f"{word}\t{'NOUN' if word in ('cat', 'dog') else 'X'}\n" for word in line.split())
+    + "\n"
+    for line in lines(40, 5)
+)
 HEADS = {
     "classification": ("texts.tsv", LABELS, {}),
     "masked_language_modelling": ("text.txt", "\n".join(lines(60, 4)), {"context": 16}),
@@ -102,6 +108,7 @@ HEADS = {
         f"{json.dumps(ASKED)}\n" * 9,
         {"max_length": 64, "stride": 32},
     ),
+    "tagging": ("tagged.conll", TAGGED, {"max_length": 64}),
 }
 
 
@@ -165,6 +172,54 @@ def test_texts_that_were_told_apart_stay_so(toy, begin, tmp_path):
     made = begin("pair_matching", training=training)
     trained = train(made, tmp_path / "run", reporter=toy.Recorder())
     torch.testing.assert_close(trained.predictor.model.reader.segments, before.segments)
+
+
+def test_tags_stand_at_the_first_piece_of_each_word(toy, begin, tmp_path):
+    trained = train(begin("tagging"), tmp_path / "run", reporter=toy.Recorder())
+    job, model = trained.predictor.job, trained.predictor.model.eval()
+    words = ("the", "catdogmat", "don't", "ran")
+    (encoded,) = job.encode([job.request({"tokens": list(words)}, "here")])
+    assert [job.tokenizer.decode(ids).strip() for ids in encoded.pieces] == list(words)
+    assert len(encoded.pieces[1]) > 1
+    batch = job.collate([encoded])
+    row, places = batch.pieces.ids[0].tolist(), batch.pieces.places[0].tolist()
+    assert row == [BOS_ID, *(one for ids in encoded.pieces for one in ids), EOS_ID]
+    assert [row[place] for place in places] == [ids[0] for ids in encoded.pieces]
+    states = model.reader(batch.pieces.ids, batch.pieces.lengths)[0]
+    scores = model(batch.pieces.ids, batch.pieces.lengths, places=batch.pieces.places)
+    torch.testing.assert_close(scores[0], model.output(states[places]))
+    # Loaded again it answers the same, and another begins with it.
+    asked = [{"tokens": list(words)}]
+    assert Labeller.load(tmp_path / "run").predict(asked) == trained.predictor.predict(asked)
+    training = {**FEW, "label_smoothing": 0.0, "pretrained": str(tmp_path / "run")}
+    again = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
+    assert again.predictor.job.tokenizer.encode("the cat") == job.tokenizer.encode("the cat")
+
+
+def test_a_long_sentence_is_read_in_parts_of_so_many_pieces(toy, begin, tmp_path):
+    name = HEADS["tagging"][0]
+    made = begin("tagging", data={"train": name, "valid": name, "max_length": 5})
+    job = train(made, tmp_path / "run", reporter=toy.Recorder()).predictor.job
+    (encoded,) = job.encode([job.request("the catdogmatroadunder cat ran on the mat", "here")])
+    batch = job.collate([encoded])
+    assert int(batch.pieces.lengths.max()) <= 5 + 2
+    assert batch.lengths.sum() == 7
+    assert batch.owners == [0] * len(batch.owners)
+
+
+def test_words_that_have_an_id_each_go_on_so(toy, begin, tmp_path):
+    model = {"type": "transformer", **MODEL}
+    training = {**FEW, "label_smoothing": 0.0, "learning_rate": 0.01}
+    made = begin("tagging", model=model, training=training)
+    trained = train(made, tmp_path / "run", reporter=toy.Recorder())
+    assert trained.predictor.job.tokenizer is None
+    assert "tokenizer" not in Run.open(tmp_path / "run").recipe
+    training["pretrained"] = str(tmp_path / "run")
+    again = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
+    assert again.predictor.job.words.units == trained.predictor.job.words.units
+    made = begin("tagging", tokenizer={"type": "words"}, training=training)
+    with pytest.raises(SettingError, match="must name a run whose text is cut as tagging cuts it"):
+        train(made, tmp_path / "other", reporter=toy.Recorder())
 
 
 def test_a_pooler_begins_with_one_that_learned(home, toy, begin, tmp_path):
@@ -286,7 +341,10 @@ def test_a_run_goes_on_without_the_one_it_began_with(home, toy, tmp_path):
             {"task": "language_modelling", "data": {"train": "text.txt"}},
             "whose model reads text for language_modelling; got one of masked_language_modelling",
         ),
-        ({"task": "tagging"}, "must name a run whose text is cut as tagging cuts it"),
+        (
+            {"task": "tagging", "data": {"train": "tagged.conll", "drop_words": 0.5}},
+            r"data.drop_words must be left out where words are cut into pieces",
+        ),
         ({"task": "translation"}, "training.pretrained must be left out for translation"),
     ],
 )
