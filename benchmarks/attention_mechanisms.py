@@ -30,8 +30,8 @@ FIGURE = Path("docs") / "figures" / "attention_mechanisms.svg"
 
 # What the table calls each: its recipe, and model settings that differ from it.
 MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "RNN, fixed context": ("rnn-coverage", {"attention": "none", "coverage": False}),
-    "RNN, additive": ("rnn-coverage", {"coverage": False}),
+    "RNN, fixed context": ("rnn-fixed", {}),
+    "RNN, additive": ("rnn-attention", {}),
     "RNN, Luong dot": ("rnn-luong-dot", {}),
     "RNN, Luong general": ("rnn-luong-general", {}),
     "RNN, Luong location": ("rnn-luong-location", {}),

@@ -56,8 +56,8 @@ def test_columns_that_are_not_chosen(regard, writes: Writes) -> None:
 
 def test_a_recipe_without_text_has_nothing_to_check(regard) -> None:
     for command in ("check", "sample"):
-        assert regard.refused("data", command, "rnn-attention") == (
-            "error: rnn-attention must name sentence pairs in [data]; got none. "
+        assert regard.refused("data", command, "transformer-base") == (
+            "error: transformer-base must name sentence pairs in [data]; got none. "
             "Name the files instead."
         )
 
@@ -100,7 +100,7 @@ def test_a_setting_that_is_none(regard, corpus: Path) -> None:
 
 
 def test_a_recipe_without_text(regard) -> None:
-    message = regard.refused("train", "rnn-attention", "--run", "nowhere")
+    message = regard.refused("train", "transformer-base", "--run", "nowhere")
     assert message == "error: data.train must name the training text; got nothing."
 
 

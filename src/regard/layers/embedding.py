@@ -35,9 +35,17 @@ class TokenEmbedding(nn.Module):
         """The vectors of ``ids``."""
         return F.embedding(ids, self.weight, padding_idx=self.pad_id) * self.scale
 
-    def logits(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """How well each state matches each token: the table used as the last layer."""
-        return F.linear(states, self.weight)
+    def logits(
+        self, states: Float[Tensor, "*batch C"], bias: Float[Tensor, " V"] | None = None
+    ) -> Float[Tensor, "*batch V"]:
+        """How well each state matches each token: the table used as the last layer.
+
+        Args:
+            states: What predicts.
+            bias: What a token has before anything is matched.
+        """
+        logits = F.linear(states, self.weight)
+        return logits if bias is None else logits + bias
 
     def extra_repr(self) -> str:
         """Sizes, for ``print(model)``."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from regard.attention import Dot, Mask, at, attend, lengths
+from regard.config import newer
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, GatedConvolution, LearnedPositions, TokenEmbedding
 
@@ -37,6 +38,7 @@ class ConvSeq2SeqConfig:
         weight_norm: Whether lengths and directions of the weights are learned apart.
         max_length: Longest sequence, in tokens.
         tie_embeddings: Whether the last layer is the target embeddings' table.
+        output_bias: Whether the logits have a bias, as in the authors' code.
     """
 
     embed_dim: Count = 256
@@ -48,6 +50,7 @@ class ConvSeq2SeqConfig:
     weight_norm: bool = True
     max_length: Count = 1024
     tie_embeddings: bool = True
+    output_bias: bool = newer(True, before=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -103,7 +106,8 @@ class ConvSeq2Seq(nn.Module):
     with ``g`` the embeddings of the target so far, ``d = (W h + b + g) √½`` is matched with the
     encoder's outputs z by plain dot products, and what is mixed is z + e, embeddings e included.
     As in the authors' code, every sum of two is multiplied by √½, contexts by the √m of section
-    3.4, and the gradient of z is divided by the number of layers that attend to it.
+    3.4, and the gradient of z is divided by 2n, n the number of layers that attend to it; the paper
+    divides by n.
 
     Args:
         config: Sizes and options.
@@ -138,6 +142,7 @@ class ConvSeq2Seq(nn.Module):
             *(self.source_positions.table, self.target_positions.table),
         ):
             table.data *= EMBEDDING_DEVIATION * embed**0.5  # drawn with 1/√E
+        self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
         self.dropout = Dropout(config.dropout)
         self.encoder_input = _linear(config, embed, hidden)
         self.encoder = nn.ModuleList(
@@ -172,7 +177,7 @@ class ConvSeq2Seq(nn.Module):
 
     def project(self, states: Float[Tensor, "*batch E"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the decoder's outputs."""
-        return self.output.logits(states)
+        return self.output.logits(states, self.output_bias)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> ConvState:
         """The state before the first token: the source read, zeros before the target."""
@@ -197,7 +202,7 @@ class ConvSeq2Seq(nn.Module):
         for convolution in self.encoder:
             change, _ = convolution(states * is_real)
             states = (change + states) * HALF
-        keys = _scale_gradient(self.encoder_output(states), 1 / len(self.decoder))
+        keys = _scale_gradient(self.encoder_output(states), 1 / (2 * len(self.decoder)))
         values = (keys + embedded) * HALF
         # Under autocast outputs come in half precision, and embeddings do not.
         return Read(keys.to(values.dtype), values, source_lengths, lengths(source_lengths))

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, TokenEmbedding
@@ -29,6 +30,7 @@ class RecurrentLmConfig:
         dropout: Share dropped of embeddings, between layers and before the last layer.
         tie_embeddings: Whether the last layer is the embeddings' table, behind a linear map where
             the two widths differ.
+        output_bias: Whether the logits have a bias, b_q.
     """
 
     cell: Literal["rnn", "gru", "lstm"] = "lstm"
@@ -38,6 +40,7 @@ class RecurrentLmConfig:
     num_layers: Count = 1
     dropout: Share = 0.2
     tie_embeddings: bool = True
+    output_bias: bool = newer(True, before=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -113,6 +116,7 @@ class RecurrentLm(nn.Module):
             else TokenEmbedding(vocab_size, hidden, pad_id=pad_id, scaled=False)
         )
         self.output_dim = embed if config.tie_embeddings else hidden
+        self.output_bias = nn.Parameter(torch.zeros(vocab_size)) if config.output_bias else None
 
     def forward(
         self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
@@ -127,7 +131,7 @@ class RecurrentLm(nn.Module):
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token."""
-        return self.output.logits(states)
+        return self.output.logits(states, self.output_bias)
 
     def start(
         self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]

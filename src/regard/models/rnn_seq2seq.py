@@ -8,6 +8,7 @@ How it may look otherwise (near, at one place, onwards only) is in ``recurrent_a
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, cast
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import at, lengths
+from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Share, Weight, check_fields
 from regard.layers import (
@@ -78,6 +80,10 @@ class RnnSeq2SeqConfig:
         num_layers: Stacked layers, in the encoder and the decoder.
         dropout: Share dropped of embeddings, between layers and before the last layer.
         tie_embeddings: Whether the last layer is the target embeddings' table.
+        output_bias: Whether the logits have a bias, b_q.
+        beginning: What the decoder's first state is made of: the ``backward`` encoder's last, which
+            is that of the first word, as in Bahdanau et al. (2015), A.2.2; or those of ``both``
+            directions.
     """
 
     cell: Literal["rnn", "gru", "lstm"] = "gru"
@@ -101,6 +107,8 @@ class RnnSeq2SeqConfig:
     num_layers: Count = 1
     dropout: Share = 0.2
     tie_embeddings: bool = True
+    output_bias: bool = newer(True, before=False)
+    beginning: Literal["backward", "both"] = newer("backward", before="both")
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -206,6 +214,7 @@ class RnnSeq2Seq(nn.Module):
             if config.tie_embeddings
             else TokenEmbedding(target_vocab, embed, scaled=False)
         )
+        self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
         self.dropout = Dropout(config.dropout)
         self.encoder = RecurrentEncoder(
             config.cell, embed, hidden, num_layers=config.num_layers, dropout=config.dropout
@@ -216,7 +225,8 @@ class RnnSeq2Seq(nn.Module):
             for layer in range(config.num_layers)
         ]
         self.cells = nn.ModuleList(cells)
-        self.first = nn.ModuleList(nn.Linear(2 * hidden, cell.state_dim) for cell in cells)
+        carried = hidden if config.beginning == "backward" else 2 * hidden
+        self.first = nn.ModuleList(nn.Linear(carried, cell.state_dim) for cell in cells)
         is_luong = config.decoder == "luong"
         extra_dim = embed if is_luong else context_dim
         self.context_gates = nn.Linear(extra_dim, cells[0].num_gates * hidden, bias=False)
@@ -279,15 +289,17 @@ class RnnSeq2Seq(nn.Module):
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the readouts."""
+        of_vocabulary = partial(self.output.logits, bias=self.output_bias)
         if self.pointer is not None:
-            return self.pointer.logits(states, self.config.embed_dim, self.output.logits)
-        return self.output.logits(states)
+            return self.pointer.logits(states, self.config.embed_dim, of_vocabulary)
+        return of_vocabulary(states)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> RnnState:
         """The state before the first token: the source read, its last states carried over."""
         embedded = self.source_embedding(source)
         states, last = self.encoder(self.dropout(embedded), source_lengths)
-        layers = tuple(torch.tanh(first(last)).to(last.dtype) for first in self.first)
+        carried = last[:, self.config.hidden_dim :] if self.config.beginning == "backward" else last
+        layers = tuple(torch.tanh(first(carried)).to(last.dtype) for first in self.first)
         fed = None
         if self.config.decoder == "luong":
             fed = last.new_zeros(len(last), self.config.embed_dim)

@@ -1,6 +1,7 @@
 """The encoder-decoder Transformer of Vaswani et al. (2017), https://arxiv.org/abs/1706.03762."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from typing import Literal, cast
 
@@ -60,6 +61,8 @@ class TransformerConfig:
         num_decoder_layers: Layers that write the target.
         ffn_dim: Width inside the feed-forward sublayer, F.
         dropout: Share dropped of embeddings and of each sublayer's output while training.
+        attention_dropout: Share of the attention weights dropped while training, as in the paper's
+            code and in later models.
         head_dropout: Share of the heads of cross-attention left out for a query while training, so
             that each head finds the right word by itself.
         norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
@@ -95,6 +98,7 @@ class TransformerConfig:
     num_decoder_layers: Count = 6
     ffn_dim: Count = 2048
     dropout: Share = 0.1
+    attention_dropout: Share = 0.0
     head_dropout: Share = 0.0
     norm: Literal["post", "pre"] = "post"
     norm_kind: NormKind = "layer"
@@ -257,10 +261,10 @@ class Transformer(nn.Module):
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """The logits of the next token from the decoder's states."""
+        of_vocabulary = partial(self.output.logits, bias=self.output_bias)
         if self.config.copy:
-            return self.pointer.logits(states, self.config.model_dim, self.output.logits)
-        logits = self.output.logits(states)
-        return logits if self.output_bias is None else logits + self.output_bias
+            return self.pointer.logits(states, self.config.model_dim, of_vocabulary)
+        return of_vocabulary(states)
 
     def start(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
@@ -415,6 +419,7 @@ class DecoderLayer(nn.Module):
             config.num_heads,
             num_key_heads=config.num_key_heads,
             key_value_dim=config.model_dim,
+            dropout=config.attention_dropout,
             head_dropout=config.head_dropout,
             score=_score(config),
         )
@@ -463,6 +468,7 @@ def _self_attention(config: TransformerConfig) -> MultiHeadAttention:
         config.model_dim,
         config.num_heads,
         num_key_heads=config.num_key_heads,
+        dropout=config.attention_dropout,
         score=_score(config),
         rotary=RotaryPositions(head_dim) if config.positions == "rotary" else None,
     )

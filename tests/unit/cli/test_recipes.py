@@ -55,6 +55,18 @@ def test_every_recipe_says_what_it_is_for() -> None:
     assert "- `demo`: Chinese to English" in listed_recipes()
 
 
+@pytest.mark.parametrize("name", [name for name in packaged_recipes() if name.startswith("rnn-")])
+def test_recurrences_train_on_the_phrasebook_cut_into_characters_and_words(name: str) -> None:
+    recipe = read_recipe(packaged_recipe(name))
+    assert recipe.uses_phrasebook
+    assert not recipe.data.source_end
+    assert recipe.tokenizer.type == "words"
+    assert recipe.model.output_bias
+    # Luong's states, and the fixed vector, are of both directions.
+    carried = {"luong": "both"}.get(recipe.model.decoder, "backward")
+    assert recipe.model.beginning == ("both" if recipe.model.attention == "none" else carried)
+
+
 def test_an_unknown_name_is_met_with_the_nearest() -> None:
     with pytest.raises(SettingError, match=r"recipe must be one of .*demo, .*Did you mean 'demo'"):
         find_recipe(["dmo"])

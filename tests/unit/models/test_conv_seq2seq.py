@@ -38,3 +38,20 @@ def test_words_and_places_begin_with_the_papers_deviation():
         for drawn in (words(ids), places.table):
             torch.testing.assert_close(drawn.std().item(), 0.1, rtol=0.05, atol=0)
         assert words.weight[words.pad_id].eq(0).all()
+
+
+def test_logits_have_a_bias_and_the_encoders_gradient_is_divided_by_2n_as_in_the_authors_code():
+    config = ConvSeq2SeqConfig(embed_dim=8, hidden_dim=8, dropout=0.0)
+    model = ConvSeq2Seq(config, source_vocab=V, target_vocab=V)
+    states = torch.randn(B, T, 8)
+    torch.nn.init.normal_(model.output_bias)
+    want = states @ model.output.weight.T + model.output_bias
+    torch.testing.assert_close(model.project(states), want)
+    # What a key's own gradient is, and what of it reaches the layer that made the key.
+    made = []
+    model.encoder_output.register_forward_hook(lambda _, given, out: made.append(out))
+    read = model._read(torch.randint(4, V, (B, S)), torch.full((B,), S))
+    (of_key,) = torch.autograd.grad(read.keys.sum(), made[0])
+    torch.testing.assert_close(of_key, torch.full_like(of_key, 1 / (2 * config.num_decoder_layers)))
+    plain = ConvSeq2SeqConfig(embed_dim=8, hidden_dim=8, output_bias=False)
+    assert "output_bias" not in ConvSeq2Seq(plain, source_vocab=V, target_vocab=V).state_dict()

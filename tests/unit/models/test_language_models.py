@@ -55,6 +55,21 @@ def test_sinusoids_are_added_to_embeddings_of_their_size():
     torch.testing.assert_close(model.project(states), states @ model.embedding.weight.T)
 
 
+@pytest.mark.parametrize("tie_embeddings", [True, False])
+def test_logits_of_the_recurrence_have_a_bias(tie_embeddings: bool):
+    """O_t = H_t W_hq + b_q."""
+    sizes = {**RNN, "tie_embeddings": tie_embeddings}
+    model = RecurrentLm(RecurrentLmConfig(**sizes), vocab_size=VOCAB).eval()
+    assert model.output_bias.eq(0).all()
+    torch.nn.init.normal_(model.output_bias)
+    states = model(torch.randint(1, VOCAB, (2, 5)))
+    want = states @ model.output.weight.T + model.output_bias
+    torch.testing.assert_close(model.project(states), want)
+    without = RecurrentLm(RecurrentLmConfig(**sizes, output_bias=False), vocab_size=VOCAB)
+    assert "output_bias" not in without.state_dict()
+    torch.testing.assert_close(without.project(states), states @ without.output.weight.T)
+
+
 def test_a_window_bounds_what_a_layer_sees():
     config = DecoderConfig(**SIZES | {"num_layers": 3}, window=2, positions="rotary")
     model = Decoder(config, vocab_size=VOCAB).eval()

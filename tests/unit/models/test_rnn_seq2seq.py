@@ -33,6 +33,8 @@ OPTIONS = {
     "copy": ({}, {"copy": True}),
     "num_gaussians": ({"attention": "mixture"}, {"attention": "mixture", "num_gaussians": 3}),
     "max_length": ({"attention": "location"}, {"attention": "location", "max_length": 3}),
+    "output_bias": ({}, {"output_bias": False}),
+    "beginning": ({}, {"beginning": "both"}),
 }
 
 
@@ -100,6 +102,13 @@ def annotations(p, layer, inputs, hidden_dim):
     return [one + other for one, other in zip(*sides, strict=True)]
 
 
+def carried(memory, config):
+    """The last state of the backward encoder, A.2.2 of Bahdanau et al., or of both."""
+    h = config.hidden_dim
+    ahead = memory[-1][:h] if config.beginning == "both" else []
+    return ahead + memory[0][h:]
+
+
 def bahdanau(p, source, target, config):
     """The logits for one sentence."""
     scale = config.embed_dim**0.5
@@ -108,8 +117,7 @@ def bahdanau(p, source, target, config):
     for layer in range(config.num_layers):
         memory = annotations(p, layer, memory, config.hidden_dim)
     values = read if config.values == "embeddings" else memory
-    h = config.hidden_dim
-    last = memory[-1][:h] + memory[0][h:]
+    last = carried(memory, config)
     layers = [
         [math.tanh(v) for v in plus(matvec(p[f"first.{i}.weight"], last), p[f"first.{i}.bias"])]
         for i in range(config.num_layers)
@@ -146,7 +154,7 @@ def bahdanau(p, source, target, config):
             layers[i] = state = gru(gates_in, gates_hidden, before)
         pairs = plus(matvec(p["readout.weight"], state + embedded + context), p["readout.bias"])
         maxout = [max(pairs[2 * i], pairs[2 * i + 1]) for i in range(len(pairs) // 2)]
-        rows.append(matvec(p["target_embedding.weight"], maxout))
+        rows.append(plus(matvec(p["target_embedding.weight"], maxout), p["output_bias"]))
     return rows
 
 
@@ -171,7 +179,7 @@ def luong(p, source, target, config):
     scale, h = config.embed_dim**0.5, config.hidden_dim
     read = [[v * scale for v in p["source_embedding.weight"][i]] for i in source]
     memory = annotations(p, 0, read, h)
-    last = memory[-1][:h] + memory[0][h:]
+    last = carried(memory, config)
     state = [math.tanh(v) for v in plus(matvec(p["first.0.weight"], last), p["first.0.bias"])]
     fed, rows = [0.0] * config.embed_dim, []
     for token in target:
@@ -195,13 +203,14 @@ def luong(p, source, target, config):
         context = plus(*[[w * v for v in m] for w, m in zip(softmax(scores), memory, strict=True)])
         fed = plus(matvec(p["readout.weight"], context + state), p["readout.bias"])
         fed = [math.tanh(v) for v in fed]
-        rows.append(matvec(p["target_embedding.weight"], fed))
+        rows.append(plus(matvec(p["target_embedding.weight"], fed), p["output_bias"]))
     return rows
 
 
 @pytest.mark.parametrize("attention", ["dot", "general", "location"])
 def test_luongs_model_is_the_formulas_in_plain_loops(attention):
-    model = build(num_layers=1, decoder="luong", attention=attention).double().eval()
+    luongs = {"decoder": "luong", "attention": attention, "beginning": "both"}
+    model = build(num_layers=1, **luongs).double().eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
     parameters = {name: p.tolist() for name, p in model.named_parameters()}
@@ -255,6 +264,8 @@ def test_setting_changes_the_result(name):
     results = []
     for settings in OPTIONS[name]:
         model = build(**settings).train()
+        if model.output_bias is not None:
+            nn.init.normal_(model.output_bias)
         torch.manual_seed(3)
         try:
             states, auxiliary = model(*batch())
@@ -282,7 +293,7 @@ def test_a_tied_table_is_the_last_layer():
     tied, apart = build(), build(tie_embeddings=False)
     assert tied.output is tied.target_embedding
     assert apart.output is not apart.target_embedding
-    assert not any("output" in name for name, _ in tied.named_parameters())
+    assert not any(name.startswith("output.") for name, _ in tied.named_parameters())
 
 
 def test_lstm_carries_its_cell_between_steps():

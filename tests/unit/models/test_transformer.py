@@ -25,6 +25,7 @@ OPTIONS = {
     "num_decoder_layers": ({}, {"num_decoder_layers": 1}),
     "ffn_dim": ({}, {"ffn_dim": 19}),
     "dropout": ({}, {"dropout": 0.5}),
+    "attention_dropout": ({}, {"attention_dropout": 0.5}),
     "head_dropout": ({}, {"head_dropout": 0.5}),
     "norm": ({}, {"norm": "pre"}),
     "activation": ({}, {"activation": "gelu"}),
@@ -132,6 +133,22 @@ def test_setting_changes_the_result(name):
         assert name == "max_length"
     else:
         assert (one - other).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("layer", ["encoder", "decoder", "cross"])
+def test_weights_are_dropped_wherever_there_is_attention_and_in_training_alone(layer: str):
+    model = build(dropout=0.0, attention_dropout=0.5)
+    attend = {
+        "encoder": lambda: model.encoder[0].attend,
+        "decoder": lambda: model.decoder[0].attend,
+        "cross": lambda: model.decoder[0].look,
+    }[layer]()
+    assert attend.dropout == 0.5
+    source, lengths, target = batch()
+    one, other = (model.train()(source, lengths, target)[0] for _ in range(2))
+    assert (one - other).abs().max() > 1e-3
+    one, other = (model.eval()(source, lengths, target)[0] for _ in range(2))
+    assert torch.equal(one, other)
 
 
 def test_embeddings_as_values_bring_words_without_their_surroundings():

@@ -1,4 +1,4 @@
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -193,3 +193,18 @@ def test_a_run_from_before_a_setting_means_what_it_meant(task, model, name, befo
     assert saved_recipe({"task": "other", "model": {}}) == {"task": "other", "model": {}}
     unknown = {"task": task, "model": {"type": "other"}}
     assert saved_recipe(unknown) == unknown
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "meant"),
+    [
+        ("translation", "rnn_seq2seq", {"output_bias": False, "beginning": "both"}),
+        ("translation", "conv_seq2seq", {"output_bias": False}),
+        ("language_modelling", "recurrent", {"output_bias": False}),
+    ],
+)
+def test_a_saved_recipe_means_what_it_did(task: str, name: str, meant: dict[str, object]):
+    table = {"task": task, "model": {"type": name}}
+    new, old = recipe_from_table(table).model, recipe_from_table(saved_recipe(table)).model
+    assert old == replace(new, **meant)
+    assert old != new
