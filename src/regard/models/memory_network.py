@@ -43,19 +43,21 @@ class MemoryNetworkConfig:
 
 
 class MemoryNetwork(nn.Module):
-    """Which sentence answers a question, found by looking at all of them several times.
+    """Which sentence, or which word, answers a question: by looking at sentences several times.
 
     A sentence is a memory ``m_i = Σ_j l_j ⊙ A x_ij + T_A(i)`` to be matched and ``c_i``, the same
     with C, to be mixed; l tells words' places apart, or is 1, and i counts sentences backwards from
     the last, which is nearest to the question (section 4.1). A hop adds what it
     finds to the question, ``u ← H u + Σ softmax_i(u · m_i) c_i``. The hops share their tables
     (section 2.2, layer-wise), and the question is read by A too, so that from the first step on it
-    finds the sentences that have its words. In the paper a last layer answers with a word; here
-    ``u · m_i`` after the last hop are the logits, and the answer is a sentence.
+    finds the sentences that have its words. In the paper a last layer answers with a word, by
+    ``W u`` after the last hop; without answers to choose from ``u · m_i`` are the logits, and the
+    answer is a sentence.
 
     Args:
         config: Sizes.
         vocab_size: Number of word ids, V; 0 is padding.
+        num_answers: How many words may be the answer; None answers with a sentence.
 
     Example:
         >>> model = MemoryNetwork(MemoryNetworkConfig(model_dim=8), vocab_size=11)
@@ -64,7 +66,9 @@ class MemoryNetwork(nn.Module):
         [0.0, 0.0]
     """
 
-    def __init__(self, config: MemoryNetworkConfig, *, vocab_size: int) -> None:
+    def __init__(
+        self, config: MemoryNetworkConfig, *, vocab_size: int, num_answers: int | None = None
+    ) -> None:
         super().__init__()
         self.config = config
         width = config.model_dim
@@ -75,6 +79,7 @@ class MemoryNetwork(nn.Module):
         )
         self.between = nn.Linear(width, width, bias=False)
         nn.init.eye_(self.between.weight)
+        self.answer = None if num_answers is None else nn.Linear(width, num_answers, bias=False)
         self.dropout = Dropout(config.dropout)
 
     def forward(
@@ -82,8 +87,8 @@ class MemoryNetwork(nn.Module):
         sentences: Int[Tensor, "B M J"],
         counts: Int[Tensor, " B"],
         question: Int[Tensor, "B Q"],
-    ) -> Float[Tensor, "B M"]:
-        """The logits of the sentences; −inf in padding.
+    ) -> Float[Tensor, "B Y"]:
+        """The logits of the answers; or of the sentences, −inf in padding.
 
         Args:
             sentences: Word ids, padded with 0 on the right, sentences too.
@@ -102,6 +107,9 @@ class MemoryNetwork(nn.Module):
             with at("cross", hop):
                 found = attend(u[:, None], memory, values, score=Dot(), mask=mask)
             u = self.between(u) + found[:, 0]
+        if self.answer is not None:
+            words: Tensor = self.answer(u)
+            return words
         logits: Tensor = (memory @ u[..., None]).squeeze(-1)
         padding = torch.arange(sentences.shape[1], device=u.device) >= counts[:, None]
         return logits.masked_fill(padding, -torch.inf)

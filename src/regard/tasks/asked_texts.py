@@ -12,13 +12,22 @@ from regard.text.questions import Question, read_questions
 ExampleT = TypeVar("ExampleT")
 
 
-def read_asked(recipe: Recipe, split: str, *, bad_lines: BadLines | None = None) -> list[Question]:
-    """The questions of a split; none if the recipe names no file."""
+def read_asked(
+    recipe: Recipe, split: str, *, spans: bool = True, bad_lines: BadLines | None = None
+) -> list[Question]:
+    """The questions of a split; none if the recipe names no file.
+
+    Args:
+        recipe: Whose ``[data]`` says where they are.
+        split: ``train``, ``valid`` or ``test``.
+        spans: Whether an answer must stand in its text.
+        bad_lines: Where questions left out are counted.
+    """
     handling = recipe.data.on_bad_line
     return [
         question
         for file in recipe.files(split)
-        for question in read_questions(file, on_bad_line=handling, bad_lines=bad_lines)
+        for question in read_questions(file, spans=spans, on_bad_line=handling, bad_lines=bad_lines)
     ]
 
 

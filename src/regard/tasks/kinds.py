@@ -22,14 +22,16 @@ from regard.tasks.decoding import DecodingConfig
 from regard.tasks.documents import DocumentData
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
+from regard.tasks.memories import SentencesData
 from regard.tasks.multiple_choice import ChoicesData, MultipleChoiceAnswering
 from regard.tasks.pair_matching import PAIR_MODELS, PairMatching, PairsData
 from regard.tasks.question_answering import QuestionAnswering, QuestionsData
 from regard.tasks.recipe import DataConfig
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
-from regard.tasks.sentence_selection import SentencesData, SentenceSelection
+from regard.tasks.sentence_selection import SentenceSelection
 from regard.tasks.tagging import Tagging
 from regard.tasks.tagging_data import TaggingData
+from regard.tasks.word_answering import WordAnswering
 from regard.text import TokenizerConfig
 
 
@@ -123,4 +125,10 @@ TASKS: dict[str, Kind] = {
     ),
     "tagging": Kind(data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, job=Tagging),
     "translation": Kind(data=DataConfig, models=_SEQ2SEQ, decoding=DecodingConfig),
+    "word_answering": Kind(
+        data=SentencesData,
+        tokenizer=None,
+        models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
+        job=WordAnswering,
+    ),
 }

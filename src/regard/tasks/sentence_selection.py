@@ -2,57 +2,34 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from regard.errors import DataError
-from regard.fields import Count, Natural, check_fields
 from regard.models import MemoryNetwork
 from regard.tasks.answer_tables import by_group, question_word
 from regard.tasks.asked_texts import hold_out_contexts, read_asked
 from regard.tasks.job import Table
+from regard.tasks.memories import (
+    Memory,
+    MemoryBatch,
+    collate_memories,
+    learn_words,
+    memories,
+    memory_lengths,
+)
 from regard.tasks.recipe import Recipe, check_not_smoothed
-from regard.tasks.sliding_window import SlidingWindow, sentences_of, words_of
+from regard.tasks.sliding_window import SlidingWindow, sentences_of
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
 from regard.text.questions import Question, asked_question
-from regard.text.records import OnBadLine
 from regard.text.vocabulary import Vocabulary
 
 _FILE = "words.json"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SentencesData:
-    """Where the questions are.
-
-    Attributes:
-        train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
-        valid: The same, for validation; empty takes a few questions from the training text.
-        test: The same, for ``evaluate``.
-        min_count: How often a word must occur to get an id; words are read in lower case.
-        max_words: Most words of a sentence; what is beyond is cut off.
-        oov_buckets: Ids that all other words share by their spelling, so that a name that stands in
-            question and text is seen to be the same; 0 gives them one id.
-        on_bad_line: Whether a question that cannot be used is an ``error``, or is left out.
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    min_count: Count = 2
-    max_words: Count = 60
-    oov_buckets: Natural = 1000
-    on_bad_line: OnBadLine = "error"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +37,12 @@ class EncodedSentences:
     """A text's sentences and a question, as ids of words.
 
     Attributes:
-        question: Of its words.
-        sentences: Of the words of each sentence.
+        memory: Both.
         right: Whether each sentence has an answer.
-        spans: Start and end of each in the text.
-        context: The text.
     """
 
-    question: list[int]
-    sentences: list[list[int]]
+    memory: Memory
     right: list[bool]
-    spans: list[tuple[int, int]]
-    context: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,16 +50,12 @@ class SentencesBatch:
     """Padded memories, batch first.
 
     Attributes:
-        sentences: Ids of the words of each sentence.
-        counts: How many sentences are real.
-        question: Ids of its words.
+        memories: What the network takes.
         right: Whether each sentence has an answer.
         encoded: What it was made of.
     """
 
-    sentences: Int[Tensor, "B M J"]
-    counts: Int[Tensor, " B"]
-    question: Int[Tensor, "B Q"]
+    memories: MemoryBatch
     right: Bool[Tensor, "B M"]
     encoded: list[EncodedSentences]
 
@@ -151,13 +118,7 @@ class SentenceSelection:
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
         """The job with the words of the training questions and texts."""
-        texts = [*dict.fromkeys(e.context for e in examples), *(e.text for e in examples)]
-        words = (word.text for text in texts for word in words_of(text))
-        data = recipe.data
-        return cls(
-            recipe,
-            Vocabulary.learn(words, min_count=data.min_count, buckets=data.oov_buckets),
-        )
+        return cls(recipe, learn_words(recipe, examples))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "SentenceSelection":
@@ -190,58 +151,30 @@ class SentenceSelection:
             DataError: A text has more sentences than the memory has room for, and it is not to
                 learn from; or it has none.
         """
-        most = self.recipe.model.max_sentences
-        cut, found = cache(self._sentences), []
-        for example in examples:
-            spans, sentences = cut(example.context)
-            if not 0 < len(spans) <= most:
-                message = (
-                    f"{example.where}: the text must have 1 to {most} sentences, as many as "
-                    f"model.max_sentences; got {len(spans)}. Raise it, or cut the text up."
-                )
-                if not training:
-                    raise DataError(message)
-                if too_long is not None:
-                    too_long.add("sentences", message)
-                continue
-            asked = self.words.ids(word.text for word in words_of(example.text))
+        found = []
+        for example, memory in memories(
+            examples, self.words, self.recipe, training=training, too_long=too_long
+        ):
             right = [
                 any(start <= answer.start < end for answer in example.answers)
-                for start, end in spans
+                for start, end in memory.spans
             ]
-            if training and not any(right):
-                continue  # such as an answer between two sentences
-            found.append(EncodedSentences(asked or [1], sentences, right, spans, example.context))
+            if any(right) or not training:  # an answer may be between two sentences
+                found.append(EncodedSentences(memory, right))
         return found
 
     def lengths(self, encoded: Sequence[EncodedSentences]) -> Int64[np.ndarray, " n"]:
         """Words of each memory, padded, and of its question."""
-        return np.array(
-            [
-                len(each.sentences) * max(map(len, each.sentences)) + len(each.question)
-                for each in encoded
-            ],
-            dtype=np.int64,
-        )
+        return memory_lengths(each.memory for each in encoded)
 
     def collate(
         self, encoded: Sequence[EncodedSentences], *, generator: torch.Generator | None = None
     ) -> SentencesBatch:
         """A padded batch."""
-        most = max(len(each.sentences) for each in encoded)
-        longest = max(len(ids) for each in encoded for ids in each.sentences)
-        sentences = torch.zeros(len(encoded), most, longest, dtype=torch.long)
-        right = torch.zeros(len(encoded), most, dtype=torch.bool)
-        for row, each in enumerate(encoded):
-            right[row, : len(each.right)] = torch.tensor(each.right)
-            for place, ids in enumerate(each.sentences):
-                sentences[row, place, : len(ids)] = torch.tensor(ids)
-        questions = [torch.tensor(each.question) for each in encoded]
+        rows = [torch.tensor(each.right) for each in encoded]
         return SentencesBatch(
-            sentences=sentences,
-            counts=torch.tensor([len(each.sentences) for each in encoded]),
-            question=nn.utils.rnn.pad_sequence(questions, batch_first=True),
-            right=right,
+            memories=collate_memories([each.memory for each in encoded]),
+            right=nn.utils.rnn.pad_sequence(rows, batch_first=True),
             encoded=list(encoded),
         )
 
@@ -263,7 +196,7 @@ class SentenceSelection:
         """The most probable sentence for each question."""
         share, place = self._logits(model, batch).softmax(-1).max(-1)
         return [
-            _sentence(each.context, each.spans[at], probability)
+            _sentence(each.memory.context, each.memory.spans[at], probability)
             for each, at, probability in zip(
                 batch.encoded, place.tolist(), share.tolist(), strict=True
             )
@@ -321,14 +254,9 @@ class SentenceSelection:
         return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
 
     def _logits(self, model: nn.Module, batch: SentencesBatch) -> Float[Tensor, "B M"]:
-        logits: Tensor = model(batch.sentences, batch.counts, batch.question)
+        given = batch.memories
+        logits: Tensor = model(given.sentences, given.counts, given.question)
         return logits.float()
-
-    def _sentences(self, context: str) -> tuple[list[tuple[int, int]], list[list[int]]]:
-        spans = sentences_of(context)
-        most = self.recipe.data.max_words
-        words = [[w.text for w in words_of(context[start:end])][:most] for start, end in spans]
-        return spans, [self.words.ids(each) for each in words]
 
 
 def _sentence(context: str, span: tuple[int, int], probability: float) -> SentenceAnswer:

@@ -30,6 +30,7 @@ JOB_EXAMPLES = {
     "question_answering": [Question("ab", "c d", (Answer("c", 0),))],
     "regression": [Point((x,), x, ("x",), "a:1") for x in (0.0, 1.0, 2.0)],
     "sentence_selection": [Question("ab", "c. d.", (Answer("c", 0),))],
+    "word_answering": [Question("ab", "c. d.", (Answer("c", 0),))],
     "tagging": [TaggedWords(("ab", "c"), ("O", "B-X"), "a:1")],
 }
 

@@ -43,7 +43,7 @@ def by_formula(model, sentences, count, question):
     m, c = memory(model.match, model.match_order), memory(model.mix, model.mix_order)
     for _ in range(model.config.num_hops):
         u = model.between.weight @ u + (m @ u).softmax(0) @ c
-    return m @ u
+    return m @ u if model.answer is None else model.answer.weight @ u
 
 
 @pytest.mark.parametrize("counted_from", ["last", "first"])
@@ -65,6 +65,20 @@ def test_logits_are_the_papers_and_padding_is_not_in_them(hops, encoding, counte
     torch.testing.assert_close(again[:, :M], logits, rtol=1e-4, atol=1e-3)
     logits[:, 0].sum().backward()
     assert all(each.grad.any() for each in model.parameters())
+
+
+def test_with_words_to_answer_with_the_logits_are_those_of_a_last_layer():
+    config = MemoryNetworkConfig(model_dim=6, num_hops=2, max_sentences=7, dropout=0.0)
+    model = MemoryNetwork(config, vocab_size=VOCAB, num_answers=11)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    sentences, question = torch.randint(1, VOCAB, (B, M, J)), torch.randint(1, VOCAB, (B, Q))
+    counts = torch.tensor([5, 2])
+    logits = model(sentences, counts, question)
+    assert logits.shape == (B, 11)
+    for row, count in enumerate(counts.tolist()):
+        want = by_formula(model, sentences[row], count, question[row])
+        torch.testing.assert_close(logits[row], want, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize(("counted_from", "found"), [("last", [4, 2, 0]), ("first", [0, 0, 0])])

@@ -42,7 +42,7 @@ def job_of(num_hops=3, max_sentences=8):
 def test_every_sentence_with_an_answer_is_right():
     job = job_of()
     batch = job.collate(job.encode(QUESTIONS))
-    assert batch.counts.tolist() == [3, 3, 3, 2]
+    assert batch.memories.counts.tolist() == [3, 3, 3, 2]
     assert batch.right.int().tolist() == [[1, 0, 0], [0, 1, 1], [0, 1, 0], [0, 1, 0]]
 
 
@@ -71,13 +71,13 @@ def test_a_memory_network_learns_them_and_padding_changes_nothing(num_hops):
 def test_a_name_that_training_has_not_is_the_same_in_question_and_text(tmp_path):
     job = job_of()
     (one,) = job.encode([question("Where is Zork?", "Zork is here. Zark is not.", "here")])
-    assert one.question[2] in one.sentences[0]
-    assert one.question[2] not in one.sentences[1]
-    assert max(one.question) < len(job.words)
+    assert one.memory.question[2] in one.memory.sentences[0]
+    assert one.memory.question[2] not in one.memory.sentences[1]
+    assert max(one.memory.question) < len(job.words)
     assert job.words.ids(["half of a pair \ud800"])[0] < len(job.words)
     job.save(tmp_path)
     again = SentenceSelection.load(job.recipe, tmp_path)
-    assert again.words.ids(["zork"]) == [one.question[2]]
+    assert again.words.ids(["zork"]) == [one.memory.question[2]]
     assert len(again.words) == len(job.words)
 
 
