@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,20 @@ def test_people_see_how_far_long_work_is(work, command, corpus: Path, run: Path)
     assert b"\x1b" not in printed
     assert work in shown.decode()
     assert "100%" in shown.decode()
+
+
+def test_look_serves_its_page_until_it_is_interrupted(run: Path, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*REGARD, "look", str(run), "我爱中国", "--out", str(tmp_path / "a.html"), "--serve"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if line.startswith("serving it at "))
+        address = line.split()[3]
+        with urllib.request.urlopen(address) as answer:
+            assert "我爱中国" in answer.read().decode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert (tmp_path / "a.html").exists()

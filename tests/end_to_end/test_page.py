@@ -319,10 +319,10 @@ def test_a_document_that_is_none_is_named(tab: Tab, tmp_path: Path, data: str, s
 
 def test_a_broken_page_says_so_and_is_noticed(tab: Tab, tmp_path: Path) -> None:
     file = tmp_path / "broken.html"
-    file.write_text(page(document()).replace('"version":2', '"version":9'), encoding="utf-8")
+    file.write_text(page(document()).replace('"version":3', '"version":9'), encoding="utf-8")
     tab.page.goto(file.as_uri())
     assert "could not be drawn" in tab.text(".failure[role]")
-    assert any("version 2" in complaint for complaint in tab.complaints)
+    assert any("version 3" in complaint for complaint in tab.complaints)
     tab.complaints.clear()
 
 

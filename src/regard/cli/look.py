@@ -1,7 +1,9 @@
 """``regard look``."""
 
+import threading
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,9 @@ from regard.cli.output import note, say, write_file
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
-    from regard.viewer import Document, Example
+    from regard.viewer import Example, Shown
+
+_LONG = 512  # tokens up to which a page holds every weight
 
 
 def look(
@@ -28,6 +32,7 @@ def look(
     truncate: bool = False,
     allow_download: bool = False,
     open_page: Annotated[bool, Parameter(name="--open")] = False,
+    serve: bool = False,
 ) -> None:
     """Show what a model looks at: a run and texts, or a Hugging Face folder and files of text.
 
@@ -55,16 +60,17 @@ def look(
         truncate: Cut a text that is longer than the positions of --model.
         allow_download: Fetch --model from the Hugging Face hub where it is no folder here.
         open_page: Open the page in a browser.
+        serve: Serve the page on this machine until Ctrl-C, and answer it with the exact weights of
+            texts too long for a page to hold them; takes memory for their queries and keys.
     """
     from regard.inference.numbers import numbers_of
-    from regard.viewer import page
 
     of_layers, of_heads = numbers_of("--layers", layers), numbers_of("--heads", heads)
     if model is not None:
         _refuse("--beam-size", beam_size is not None, "a run")
         files = [path for path in (run, *texts, file) if path is not None]
         shown = _look_into_model(
-            model, files, target, of_layers, of_heads, truncate, allow_download
+            model, files, target, of_layers, of_heads, truncate, allow_download, serve
         )
     else:
         _refuse("--truncate", truncate, "--model")
@@ -73,19 +79,34 @@ def look(
             raise SettingError(
                 "RUN must be given, or --model; got neither. See regard look --help."
             )
-        shown = _look_into_run(Path(run), texts, file, target, of_layers, of_heads, beam_size)
+        shown = _look_into_run(
+            Path(run), texts, file, target, of_layers, of_heads, beam_size, serve
+        )
+    examples = shown.document.examples
     drawn: Example | None = None
-    for example in shown.examples:
+    for example in examples:
         if drawn is not None and _is_reverse(example, drawn):
             continue
         if drawn is not None:
             say()
         _draw(example)
         drawn = example
-    write_file(out, page(shown))
+    write_file(out, shown.page())
     note(f"wrote {out}")
+    if not serve and any(_is_long(example) for example in examples):
+        note("its maps of long texts are pooled: --serve shows every weight while it runs")
+    address = shown.serve() if serve else out.resolve().as_uri()
     if open_page:
-        webbrowser.open(out.resolve().as_uri())
+        webbrowser.open(address)
+    if serve:
+        with suppress(KeyboardInterrupt):
+            note(f"serving it at {address} (Ctrl-C to stop)")
+            threading.Event().wait()
+        shown.close()
+
+
+def _is_long(example: "Example") -> bool:
+    return max(len(example.source_tokens), len(example.output_tokens)) > _LONG
 
 
 def _look_into_run(
@@ -96,11 +117,14 @@ def _look_into_run(
     layers: list[int] | None,
     heads: list[int] | None,
     beam_size: int | None,
-) -> "Document":
+    serve: bool,
+) -> "Shown":
     from regard.checks import check_at_least
     from regard.cli.jobs import is_run_of_job, look_into_run_of_job
     from regard.inference import Predictor
+    from regard.inference.live_rows import rows_of
     from regard.inference.looking import look_into
+    from regard.viewer import show
 
     given = [*texts, *(() if file is None else (line for line in _lines(file) if line.strip()))]
     if not given:
@@ -111,13 +135,14 @@ def _look_into_run(
         )
     if is_run_of_job(run):
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
-        return look_into_run_of_job(run, given, layers=layers, heads=heads, given=options)
+        return show(look_into_run_of_job(run, given, layers=layers, heads=heads, given=options))
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     predictor = Predictor.load(run)
-    return look_into(
+    document = look_into(
         predictor, given, target=target, layers=layers, heads=heads, beam_size=beam_size
     )
+    return show(document, rows=rows_of(predictor, document) if serve else None)
 
 
 def _look_into_model(
@@ -128,7 +153,8 @@ def _look_into_model(
     heads: list[int] | None,
     truncate: bool,
     allow_download: bool,
-) -> "Document":
+    serve: bool,
+) -> "Shown":
     from regard.interop.folder import load_folder
     from regard.interop.looking import look as look_into
 
@@ -140,8 +166,15 @@ def _look_into_model(
             raise DataError(f"{path} must hold text to look at; got an empty file.")
     loaded, tokenizer = load_folder(model, allow_download=allow_download)
     return look_into(
-        loaded, tokenizer, texts, target=target, layers=layers, heads=heads, truncate=truncate
-    ).document
+        loaded,
+        tokenizer,
+        texts,
+        target=target,
+        layers=layers,
+        heads=heads,
+        truncate=truncate,
+        live=serve,
+    )
 
 
 def _is_reverse(example: "Example", drawn: "Example") -> bool:

@@ -13,7 +13,8 @@ from regard.errors import DataError, SettingError
 from regard.interop.hugging_face import is_hugging_face
 from regard.interop.reading import read, written
 from regard.interop.watch import Watch, watch
-from regard.viewer import Document, Example, Shown, Text, example_of, show
+from regard.viewer import Document, Shown, Text, example_of, show, watched_rows
+from regard.viewer.row_server import AskedRows
 
 _LONGEST_TITLE = 60
 _LONGEST_WITH_ROWS = 512  # tokens, of which the page keeps all weights
@@ -30,6 +31,7 @@ def look(
     truncate: bool = False,
     max_new_tokens: int = 128,
     title: str | None = None,
+    live: bool = False,
 ) -> Shown:
     """What a Hugging Face model looks at: the page, for a notebook's cell or a file.
 
@@ -46,6 +48,8 @@ def look(
         truncate: Whether a text longer than the model's positions is cut there.
         max_new_tokens: Of an output that the model generates.
         title: Heading of the page; None is the beginning of the first text.
+        live: Whether queries and keys of long texts are kept, so that this process answers the
+            page with exact weights; of a short text the page has them all.
 
     Returns:
         What a notebook displays; ``.save(path)`` writes the page, ``.document`` is the data.
@@ -79,14 +83,23 @@ def look(
             f"{len(texts)} for {type(model).__name__}."
         )
     with _at_rest(model):
-        examples = []
+        examples, answers = [], list[AskedRows | None]()
         for one in texts:
             ids, source = read(model, tokenizer, one, truncate=truncate)
+            inputs, output = {"input_ids": ids}, None
             if is_writer:
                 outputs, output = _output(model, tokenizer, ids, target, max_new_tokens, truncate)
-                examples.append(_seen_writing(model, ids, source, outputs, output, layers, heads))
-            else:
-                examples.append(_seen_reading(model, ids, source, layers, heads))
+                inputs["decoder_input_ids"] = outputs[:, :-1]
+            is_long = max(given.shape[1] for given in inputs.values()) > _LONGEST_WITH_ROWS
+            seen = _pass(model, inputs, layers, heads, keep=live or not is_long)
+            example = example_of(seen, source, output=output, started=is_writer or None)
+            examples.append(example)
+            answers.append(watched_rows(seen, example) if live and is_long else None)
+
+    def rows(example: int, *asked: Any) -> Any:
+        answer = answers[example]
+        return None if answer is None else answer(example, *asked)
+
     return show(
         Document(
             title=_beginning(texts[0]) if title is None else title,
@@ -94,34 +107,18 @@ def look(
             model=f"{type(model).__name__}, {sum(p.numel() for p in model.parameters()):,} "
             "parameters",
             examples=tuple(examples),
-        )
+        ),
+        rows=rows if any(answers) else None,
     )
 
 
-def _seen_reading(model: Any, ids: Tensor, text: Text, layers: Any, heads: Any) -> Example:
-    """One pass of an encoder or a decoder; what comes after its last layer is left out."""
-    seen = _pass(model, {"input_ids": ids}, layers, heads, longest=ids.shape[1])
-    return example_of(seen, text)
+def _pass(model: Any, inputs: dict[str, Tensor], layers: Any, heads: Any, *, keep: bool) -> Watch:
+    """One pass; of an encoder-decoder over its source and an output, which begins with its start.
 
-
-def _seen_writing(
-    model: Any,
-    ids: Tensor,
-    source: Text,
-    outputs: Tensor,
-    output: Text,
-    layers: Any,
-    heads: Any,
-) -> Example:
-    """One pass of an encoder-decoder over its source and an output, which begins with its start."""
-    inputs = {"input_ids": ids, "decoder_input_ids": outputs[:, :-1]}
-    seen = _pass(model, inputs, layers, heads, longest=max(ids.shape[1], outputs.shape[1]))
-    return example_of(seen, source, output=output, started=True)
-
-
-def _pass(model: Any, inputs: dict[str, Tensor], layers: Any, heads: Any, *, longest: int) -> Watch:
+    What comes after the last layer is left out.
+    """
     body = getattr(model, "base_model", model)
-    with watch(body, layers, heads, keep=longest <= _LONGEST_WITH_ROWS) as seen:
+    with watch(body, layers, heads, keep=keep) as seen:
         body(**{name: ids.to(model.device) for name, ids in inputs.items()})
     return seen
 

@@ -1,4 +1,4 @@
-"""What was looked at, as plain data: the viewer's JSON, version 2.
+"""What was looked at, as plain data: the viewer's JSON, version 3.
 
 A document is made by whoever holds a model, written once, and read by a page, a notebook or a
 script; nothing in it needs torch. Members may be added to a version, and readers skip the ones
@@ -7,7 +7,8 @@ they do not know; a change to a member that exists is a new version, which older
 Version 1 has texts, tokens and maps of plain numbers. Version 2 adds to an example ``summaries``
 (``LayerSummary``: what heads looked at, in packed bytes, for texts of any length), ``started``,
 ``label``, ``search``, ``changes`` and ``importances``. It allows a layer to have no
-maps, which readers of version 1 cannot draw. Documents of version 1 are still read.
+maps, which readers of version 1 cannot draw. Version 3 has arrays of steps (``Packed.steps``) and
+``top_counts``. Documents of older versions are still read.
 """
 
 import json
@@ -36,7 +37,7 @@ from regard.viewer.packing import Packed
 from regard.viewer.search import read_search
 
 FORMAT = "regard.attention"
-VERSION = 2
+VERSION = 3
 
 # Halves of surrogate pairs, which UTF-8 cannot hold; a broken byte token may bring one.
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -204,6 +205,9 @@ def _summary(value: object, where: str) -> LayerSummary:
         bucket=_pair(members, "bucket", where),
         start=_pair(members, "start", where),
         top_heads=_whole_numbers(members, "top_heads", where),
+        top_counts=(
+            _whole_numbers(members, "top_counts", where) if members.get("top_counts") else ()
+        ),
         **lines,
         **arrays,
     )
@@ -238,6 +242,7 @@ def _packed(members: Mapping[str, Any], name: str, where: str) -> Packed | None:
         low=float(take(packed, "low", Number, where)),
         high=float(take(packed, "high", Number, where)),
         data=take(packed, "data", str, where),
+        steps=flag(packed, "steps", False, where),
     )
     return built(where, read.checked)
 

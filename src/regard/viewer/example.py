@@ -145,6 +145,8 @@ class LayerSummary:
         bucket: How many queries and how many keys make a bucket of ``pooled``.
         start: How many places of the first buckets stand before the first query and key.
         top_heads: The heads whose largest weights were kept, by number.
+        top_counts: How many of a query's largest weights were kept of each of these heads; the
+            rest of a row of ``top_keys`` is -1. Empty where it is K of all of them.
         top_keys: (len(top_heads), N, K) keys with the largest weights; -1 where fewer are seen.
         top_weights: Their weights, falling.
         rows: (H, N, M) all weights, where the text is short.
@@ -162,6 +164,7 @@ class LayerSummary:
     bucket: tuple[int, int] = (1, 1)
     start: tuple[int, int] = (0, 0)
     top_heads: tuple[int, ...] = ()
+    top_counts: tuple[int, ...] = ()
     top_keys: Packed | None = None
     top_weights: Packed | None = None
     rows: Packed | None = None
@@ -178,6 +181,11 @@ class LayerSummary:
         for head in self.top_heads:
             if head not in self.heads:
                 raise DataError(f"top_heads must be among heads; got {head}.")
+        if self.top_counts and len(self.top_counts) != len(self.top_heads):
+            raise DataError(
+                f"top_counts must have a number for each of {len(self.top_heads)} top_heads; got "
+                f"{len(self.top_counts)}."
+            )
 
     def check(self, queries: int, keys: int) -> None:
         """See that the arrays are of a text of this size.

@@ -40,7 +40,22 @@ class Shown:
 
     def save(self, path: str | Path) -> None:
         """Write the page as a file that needs nothing else, not even this process."""
-        Path(path).write_text(page(self.document), encoding="utf-8")
+        Path(path).write_text(self.page(), encoding="utf-8")
+
+    def page(self) -> str:
+        """The page that needs nothing else."""
+        return page(self.document)
+
+    def serve(self) -> str:
+        """Answer with the page, and with exact rows where they are at hand, on the loopback.
+
+        Returns:
+            The page's address, which nobody can guess; it ends with the process, or with ``close``.
+        """
+        text = page(self.document, rows=self._server.address if self._server else None)
+        self._server = self._server or RowServer(lambda *_: None)
+        self._server.show(text)
+        return self._server.home
 
     def close(self) -> None:
         """Stop answering the page's questions for exact rows; what is shown stays."""

@@ -31,6 +31,10 @@ class Packed:
     for ``q = 0`` and else ``low (high / low)^((q - 1) / (2^bits - 2))``, so that small values keep
     as many digits as large ones.
 
+    With ``steps`` each number is the step from the one before it along the axis before the last,
+    and ranks (the last axis) stand one after another; steps wrap around, and are doubled with the
+    sign as the last bit. So keys that stay, or move on with their query, take few bytes.
+
     The bytes stand plane by plane, all highest bytes first, which deflates better than number by
     number; they are deflated without a header (the browser's ``deflate-raw``) and written in
     base 64.
@@ -42,6 +46,7 @@ class Packed:
         low: Value of the smallest number, on a log scale of the smallest above zero.
         high: Value of the largest.
         data: The bytes.
+        steps: Whether the numbers stand as steps.
 
     Example:
         >>> packed = pack([[0.0, 0.5], [1.0, 0.25]], bits=8)
@@ -56,6 +61,7 @@ class Packed:
     low: float
     high: float
     data: str
+    steps: bool = False
 
     def __post_init__(self) -> None:
         choose("scale", self.scale, _SCALES)
@@ -65,6 +71,8 @@ class Packed:
             check_at_least("shape", size, 0)
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             raise DataError(f"low must be at most high; got {self.low} and {self.high}.")
+        if self.steps and len(self.shape) < 2:
+            raise DataError(f"shape must have two axes for steps; got {list(self.shape)}.")
         if self.scale == "log" and self.low <= 0:
             raise DataError(f"low must be above 0 on a log scale; got {self.low}.")
 
@@ -90,6 +98,8 @@ class Packed:
         numbers = np.zeros(planes.shape[1], dtype=np.float64)
         for plane in planes:
             numbers = numbers * 256 + plane
+        if self.steps:
+            numbers = _unrolled(numbers, self.shape, self.bits)
         if self.scale == "linear":
             found = self.low + numbers * ((self.high - self.low) / (2**self.bits - 1))
         else:
@@ -114,7 +124,13 @@ class Packed:
         return found
 
 
-def pack(values: Sequence[Any] | NDArray[Any], *, bits: int = 8, scale: Scale = "linear") -> Packed:
+def pack(
+    values: Sequence[Any] | NDArray[Any],
+    *,
+    bits: int = 8,
+    scale: Scale = "linear",
+    steps: bool = False,
+) -> Packed:
     """Numbers as bytes, on the scale from their least to their largest.
 
     A log scale keeps zeros, and every value of at least a ten-millionth of the largest to within
@@ -124,6 +140,7 @@ def pack(values: Sequence[Any] | NDArray[Any], *, bits: int = 8, scale: Scale = 
         values: An array of finite numbers.
         bits: 8, 16 or 32 for each.
         scale: ``linear`` keeps differences, ``log`` keeps ratios.
+        steps: Whether the steps along the axis before the last are stored.
 
     Raises:
         DataError: A value is not finite.
@@ -143,11 +160,15 @@ def pack(values: Sequence[Any] | NDArray[Any], *, bits: int = 8, scale: Scale = 
         ratio = math.log(high / low) / (2**bits - 2) or 1.0
         powers = np.log(np.maximum(array, low) / low) / ratio
         numbers = np.where(array < high * _FAINTEST, 0.0, 1 + powers)
-    return _packed(numbers, bits=bits, scale=scale, low=low, high=high)
+    return _packed(numbers, bits=bits, scale=scale, low=low, high=high, steps=steps)
 
 
-def pack_integers(values: Sequence[Any] | NDArray[Any]) -> Packed:
+def pack_integers(values: Sequence[Any] | NDArray[Any], *, steps: bool = False) -> Packed:
     """Whole numbers from -1 up, exactly: in two bytes each if they fit, else in four.
+
+    Args:
+        values: An array of them.
+        steps: Whether the steps along the axis before the last are stored.
 
     Example:
         >>> pack_integers([3, -1, 65_000]).values()
@@ -155,19 +176,45 @@ def pack_integers(values: Sequence[Any] | NDArray[Any]) -> Packed:
     """
     array = np.asarray(values, dtype=np.int64)
     bits = 16 if array.max(initial=0) <= 2**16 - 2 else 32
-    return _packed(array + 1, bits=bits, scale="linear", low=-1.0, high=float(2**bits - 2))
+    high = float(2**bits - 2)
+    return _packed(array + 1, bits=bits, scale="linear", low=-1.0, high=high, steps=steps)
 
 
-def _packed(numbers: NDArray[Any], *, bits: int, scale: Scale, low: float, high: float) -> Packed:
+def _packed(
+    numbers: NDArray[Any], *, bits: int, scale: Scale, low: float, high: float, steps: bool = False
+) -> Packed:
+    shape = numbers.shape
     whole = np.rint(numbers).astype(_TYPES[bits])
+    if steps and len(shape) > 1:
+        whole = _rolled(whole, bits)
     planes = [(whole >> shift).astype(np.uint8) for shift in range(bits - 8, -1, -8)]
     deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     data = deflate.compress(b"".join(plane.tobytes() for plane in planes)) + deflate.flush()
     return Packed(
-        shape=whole.shape,
+        shape=shape,
         bits=bits,
         scale=scale,
         low=low,
         high=high,
         data=base64.b64encode(data).decode(),
+        steps=steps,
     )
+
+
+def _rolled(numbers: NDArray[Any], bits: int) -> NDArray[Any]:
+    """(…, N, K) numbers as the steps along N, (…, K, N)."""
+    ranks = np.swapaxes(numbers.astype(np.int64), -1, -2)
+    half = 2 ** (bits - 1)
+    steps = (np.diff(ranks, axis=-1, prepend=0) + half) % (2 * half) - half
+    found: NDArray[Any] = np.where(steps < 0, -2 * steps - 1, 2 * steps).astype(_TYPES[bits])
+    return found
+
+
+def _unrolled(steps: NDArray[np.float64], shape: tuple[int, ...], bits: int) -> NDArray[np.float64]:
+    """What ``_rolled`` was given, flat."""
+    *lead, N, K = shape
+    whole = steps.astype(np.int64).reshape(*lead, K, N)
+    signed = np.where(whole % 2, -(whole + 1) // 2, whole // 2)
+    numbers = np.cumsum(signed, axis=-1) % 2**bits
+    found: NDArray[np.float64] = np.swapaxes(numbers, -1, -2).astype(np.float64).reshape(-1)
+    return found

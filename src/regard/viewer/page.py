@@ -15,6 +15,9 @@ _LIVE_ENTRY = "live.js"  # asks an address for exact rows
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
+_COMMENT = re.compile(
+    r"^[ \t]*(?://.*|/\*[\s\S]*?\*/[ \t]*)\n", re.MULTILINE
+)  # on lines of its own
 _LEFTOVER = re.compile(r"^(?:import|export)\b.*|\bimport\(|\bimport\.meta\b", re.MULTILINE)
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -83,7 +86,8 @@ def bundle(entry: str) -> str:
 
     Every module becomes a function that returns its exports, so that private names of two
     modules may be the same. Understood are named imports from ``./name.js`` and exports of a
-    function, class or const where it is declared; the modules keep to these.
+    function, class or const where it is declared; the modules keep to these. Comments on lines of
+    their own are left out.
 
     Args:
         entry: Name of a file in ``static/``.
@@ -94,7 +98,7 @@ def bundle(entry: str) -> str:
 
 
 def _add_module(name: str, done: dict[str, str]) -> None:
-    source = _read(f"{name}.js")
+    source = _COMMENT.sub("", _read(f"{name}.js"))
     for _, needed in _IMPORT.findall(source):
         if needed not in done:
             _add_module(needed, done)

@@ -1,9 +1,10 @@
-"""Exact rows of weights and plans of masks for a page in a notebook, answered by this process."""
+"""Exact rows of weights and plans of masks for a page, answered by this process."""
 
 import json
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
@@ -27,15 +28,23 @@ class RowServer:
 
     Attributes:
         address: What a page asks, as ``static/fetched.js`` says.
+        home: Where ``page`` is found, once it is given.
     """
 
     def __init__(self, rows: AskedRows) -> None:
-        path = f"/{secrets.token_urlsafe(24)}/rows"
-        handler = type("Handler", (_Handler,), {"rows": staticmethod(rows), "expected": path})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        folder = f"/{secrets.token_urlsafe(24)}/"
+        self._pages: dict[str, bytes] = {}  # by path
+        self._folder = folder
+        own = {"rows": staticmethod(rows), "folder": folder, "pages": self._pages}
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), own))
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.address = f"http://127.0.0.1:{self._server.server_port}{path}"
+        self.home = f"http://127.0.0.1:{self._server.server_port}{folder}"
+        self.address = f"{self.home}rows"
+
+    def show(self, page: str) -> None:
+        """Answer with this page at ``home``."""
+        self._pages[self._folder] = page.encode()
 
     def close(self) -> None:
         """Stop answering."""
@@ -45,11 +54,17 @@ class RowServer:
 
 class _Handler(BaseHTTPRequestHandler):
     rows: AskedRows
-    expected: str
+    folder: str
+    pages: dict[str, bytes]
 
     def do_GET(self) -> None:
         asked = urlsplit(self.path)
-        if not secrets.compare_digest(asked.path.encode(), self.expected.encode()):
+        folder, slash, name = asked.path.rpartition("/")
+        if not secrets.compare_digest(f"{folder}{slash}".encode(), self.folder.encode()):
+            return self._answer(404)
+        if not name and self.pages:
+            return self._answer(200, self.pages[self.folder], "text/html; charset=utf-8")
+        if name != "rows":
             return self._answer(404)
         if "mask=" in asked.query:
             return self._explain(asked.query)
@@ -72,15 +87,21 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(400, b'{"message": "Sizes must be whole numbers."}')
         return self._answer(200, json.dumps(found).encode())
 
-    def _answer(self, status: int, body: bytes = b"") -> None:
+    def _answer(
+        self, status: int, body: bytes = b"", kind: str = "application/octet-stream"
+    ) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         # A frame without an origin of its own asks; the path is the secret.
         self.send_header("Access-Control-Allow-Origin", "*")
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
         self.wfile.write(body)
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # whoever asked has gone: a page that was closed
+            super().handle()
 
     def log_message(self, *_: Any) -> None:
         """A notebook's output is no log."""

@@ -3,7 +3,7 @@
 The size of it is planned, whatever the length: lines along the text have a point for every token
 as long as all of them are few enough, else one for 2, 4, 8, … tokens; exact rows are kept of texts
 of up to 512 tokens; the largest weights of single queries are kept for as many heads as there is
-room for, those that look at the fewest tokens first.
+room for (``top_keys``).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,13 +16,13 @@ from regard.choices import check_choice
 from regard.errors import DataError, SettingError
 from regard.metrics.alignment import alignment_error_rate
 from regard.viewer.example import AXES, Example, GoldLinks, LayerSummary, Line
-from regard.viewer.packing import Packed, pack, pack_integers
+from regard.viewer.packing import Packed, pack
 from regard.viewer.parts import Array, Attention, Part, array_of, flat
 from regard.viewer.search import Search
 from regard.viewer.texts import Text, text_of
+from regard.viewer.top_keys import HeadName, depths_of, packed_top
 
 Rows = Callable[[int, Sequence[int], str], Any]
-HeadName = tuple[str, int, int]
 Padding = Literal["left", "right"]
 
 LONGEST_WITH_ROWS = 512  # tokens
@@ -30,7 +30,6 @@ _FINE_ROWS = 1_500_000  # weights that are kept in two bytes each; more have one
 _POINTS = 600_000  # of one kind of line, over all heads
 _COARSE_POINTS = 80_000  # of the lines that are seen in the readout only
 _CELLS = 1_200_000  # of all pooled maps
-_TOP = 300_000  # single weights kept of long texts
 
 
 def example_of(
@@ -64,7 +63,8 @@ def example_of(
             ``Watch.rows``, or a mapping from (kind, layer) to weights (H, N, M). None asks
             ``seen.rows``, if it is there and has them.
         top_heads: Heads of long texts whose largest weights are kept, as (kind, layer, head). None
-            keeps those of lowest entropy that fit, at least one.
+            keeps the largest weight of each query of all that fit, those of lowest entropy first,
+            at least one; then the second, and so on.
         gold: Links people set; of cross attention the alignment error is then told.
         score: The search's score of the output.
         search: How the output was found.
@@ -94,7 +94,7 @@ def example_of(
     parts = [Part.of(one, sizes, row, padding) for one in attentions]
     kept = _rows_of(parts, getattr(seen, "rows", None) if rows is None else rows, row)
     names = {part.name for part in parts if part.name not in kept}
-    plan = _Plan.of(parts, kept, _chosen(parts, names, top_heads))
+    plan = _Plan.of(parts, kept, depths_of(parts, names, top_heads))
     if started is None:
         started = any(one.kind in ("encoder", "cross") for one in attentions)
     return Example(
@@ -119,14 +119,14 @@ class _Plan:
     coarse: int
     bits: int
     cells: int
-    chosen: frozenset[HeadName]
+    depths: dict[HeadName, int]
 
     @classmethod
     def of(
         cls,
         parts: Sequence[Part],
         kept: Mapping[tuple[str, int], Array],
-        chosen: frozenset[HeadName],
+        depths: dict[HeadName, int],
     ) -> "_Plan":
         longest = [(len(part.heads), max(part.sizes)) for part in parts]
         cells = sum(part.pooled.size for part in parts if part.name not in kept)
@@ -135,7 +135,7 @@ class _Plan:
             coarse=_fewest(longest, _COARSE_POINTS),
             bits=16 if sum(array.size for array in kept.values()) <= _FINE_ROWS else 8,
             cells=1 if cells <= _CELLS else 2 if cells <= 4 * _CELLS else 4,
-            chosen=chosen,
+            depths=depths,
         )
 
 
@@ -143,8 +143,7 @@ def _layer_summary(
     part: Part, plan: _Plan, kept: Mapping[tuple[str, int], Array], gold: GoldLinks | None
 ) -> LayerSummary:
     rows = kept.get(part.name)
-    heads = tuple(head for head in part.heads if (*part.name, head) in plan.chosen)
-    at = [part.heads.index(head) for head in heads]
+    heads, counts, top_keys, top_weights = packed_top(part, plan.depths)
     pooled, bucket, start = _coarser(part, plan.cells)
     return LayerSummary(
         kind=part.kind,
@@ -159,8 +158,9 @@ def _layer_summary(
         bucket=bucket,
         start=start,
         top_heads=heads,
-        top_keys=pack_integers(part.top_keys[at]) if heads else None,
-        top_weights=pack(part.top_weights[at], scale="log") if heads else None,
+        top_counts=counts,
+        top_keys=top_keys,
+        top_weights=top_weights,
         rows=None if rows is None else pack(rows, bits=plan.bits, scale="log"),
     )
 
@@ -215,31 +215,6 @@ def _asked(rows: Any, part: Part, queries: slice) -> Any:
         return rows(part.layer, list(range(queries.start, queries.stop)), part.kind)
     except SettingError:  # nobody asked to keep them
         return None
-
-
-def _chosen(
-    parts: Sequence[Part],
-    long: set[tuple[str, int]],
-    top_heads: Iterable[HeadName] | Literal["all"] | None,
-) -> frozenset[HeadName]:
-    """The heads whose largest weights are kept; exact rows need none."""
-    found = []
-    for part in (part for part in parts if part.name in long):
-        for place, head in enumerate(part.heads):
-            size = part.top_keys[place].size
-            found.append((float(part.entropy[place].mean()), size, (*part.name, head)))
-    if isinstance(top_heads, str):
-        check_choice("top_heads", top_heads, Literal["all"])
-    if top_heads is not None:
-        wanted = {name for _, _, name in found} if top_heads == "all" else set(top_heads)
-        return frozenset(name for _, size, name in found if name in wanted and size)
-    chosen: list[HeadName] = []
-    room = _TOP
-    for _, size, name in sorted(found):
-        if size and (size <= room or not chosen):
-            chosen.append(name)
-            room -= size
-    return frozenset(chosen)
 
 
 def _sides(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from regard.errors import DataError
 from regard.viewer.example import Token
@@ -37,7 +38,8 @@ class Text:
         """From what a tokenizer gives.
 
         With ``spans`` (the ``offset_mapping`` of a Hugging Face tokenizer) a token is shown as
-        what the text says there, which is readable where pieces are bytes. Without them it is
+        what the text says there, which is readable where pieces are bytes; of several pieces of
+        one character each says which it is: 北 1/3. Without them it is
         looked for in the text, from the end of the token before. Without the text, that is put
         together from the pieces: ``▁`` and ``Ġ`` are spaces, ``##`` goes on; pieces without any
         such mark have spaces between them, but not between Chinese or Japanese characters.
@@ -62,8 +64,9 @@ class Text:
                     f"spans must be one for each of {len(pieces)} pieces of a text; got "
                     f"{len(spans)}{' and no text' if text is None else ''}."
                 )
-            shown = zip(pieces, spans, strict=True)
-            found = (_shown(piece, text, *span) for piece, span in shown)
+            shared = _parts_of_characters(pieces, text, spans)
+            shown = zip(pieces, spans, shared, strict=True)
+            found = (_shown(piece, text, span, part) for piece, span, part in shown)
             return cls(text=text, tokens=tuple(found))
         return _put_together(pieces) if text is None else _looked_for(pieces, text)
 
@@ -73,11 +76,26 @@ def text_of(given: "Text | Sequence[str]") -> Text:
     return given if isinstance(given, Text) else Text.of(given)
 
 
-def _shown(piece: str, text: str, start: int, end: int) -> Token:
+def _shown(piece: str, text: str, span: tuple[int, int], part: str) -> Token:
     # A space is better known by the tokenizer's name for it; an end of a line is not.
+    start, end = span
     written = text[start:end]
     is_told = bool(written.strip()) or bool(_CONTROLS.intersection(written))
-    return Token(text=written if is_told else piece, start=start, end=end)
+    return Token(text=f"{written}{part}" if is_told else piece, start=start, end=end)
+
+
+def _parts_of_characters(
+    pieces: Sequence[str], text: str, spans: Sequence[tuple[int, int]]
+) -> list[str]:
+    """Which part of its place each piece is, where several share one: " 1/3"; else nothing."""
+    parts = [""] * len(pieces)
+    places = range(len(pieces))
+    for (start, end), group in groupby(places, key=lambda place: tuple(spans[place])):
+        # A space of its own, or a piece that says it all, is no part of a character.
+        own = [at for at in group if start < end and _bare(pieces[at]) not in ("", text[start:end])]
+        for number, at in enumerate(own if len(own) > 1 else (), start=1):
+            parts[at] = f" {number}/{len(own)}"
+    return parts
 
 
 def _put_together(pieces: Sequence[str]) -> Text:

@@ -2,10 +2,13 @@
 
 import json
 import re
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -223,6 +226,26 @@ def test_three_thousand_tokens_make_a_small_page(folders: dict[str, Path]) -> No
     assert len(page(shown.document)) < 2_000_000
     lines = draw_layers(example).splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [["encoder", str(n), "3"] for n in (0, 1)]
+
+
+def test_a_live_look_answers_with_the_rows_of_long_texts(folders: dict[str, Path]) -> None:
+    model, tokenizer = load_folder(folders["bert"])
+    text = CHINESE * 40
+    shown = regard.look(model, tokenizer, [CHINESE, text], layers=[1], heads=[0, 2], live=True)
+    home = shown.serve()
+    ids = tokenizer(text, return_tensors="pt").input_ids
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        weights = model(input_ids=ids, output_attentions=True).attentions[1][0]
+    for head, wanted in ((2, weights[2]), ("mean", weights[[0, 2]].mean(0))):
+        question = f"example=1&kind=encoder&layer=1&head={head}&queries=3,700"
+        with urllib.request.urlopen(f"{home}rows?{question}") as answer:
+            found = np.frombuffer(answer.read(), "<f4").reshape(2, -1)
+        assert found == pytest.approx(wanted[[3, 700]].numpy(), abs=1e-4)
+    with pytest.raises(urllib.error.HTTPError, match="404"):  # the page has all of a short one
+        urllib.request.urlopen(f"{home}rows?example=0&kind=encoder&layer=1&head=0&queries=1")
+    shown.close()
+    assert regard.look(model, tokenizer, CHINESE * 40)._server is None
 
 
 def test_several_texts_and_some_layers_and_heads(folders: dict[str, Path]) -> None:

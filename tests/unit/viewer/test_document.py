@@ -79,7 +79,7 @@ def test_weights_keep_four_significant_digits():
 
 def test_json_names_format_and_version():
     members = json.loads(document().to_json())
-    assert (members["format"], members["version"]) == ("regard.attention", 2)
+    assert (members["format"], members["version"]) == ("regard.attention", 3)
 
 
 def test_half_a_surrogate_pair_can_be_written_as_utf8():
@@ -98,7 +98,7 @@ def test_unknown_members_are_skipped():
         ("{", r"document must be JSON; got '\{'…"),
         ("[1]", r"document must be an object; got \[1\]"),
         (changed(format="other"), r"format must be 'regard.attention'; got 'other'"),
-        (changed(version=3), r"version must be at most 2; got 3.*update"),
+        (changed(version=4), r"version must be at most 3; got 4.*update"),
         (changed(version="1"), r"version must be a whole number; got '1'"),
         (changed(version=True), r"version must be a whole number; got True"),
         (changed(title=3), r"title must be text; got 3"),
@@ -194,8 +194,19 @@ def packed(**members: object) -> dict[str, object]:
     return {**found["examples"][0]["summaries"][0]["rows"], **members}
 
 
-def test_everything_of_version_2_survives_a_round_trip():
+def test_everything_survives_a_round_trip():
     assert Document.from_json(with_summary().to_json()) == with_summary()
+
+
+def test_documents_of_version_2_are_still_read():
+    members = json.loads(with_summary().to_json())
+    for example_members in members["examples"]:
+        for summary in example_members["summaries"]:
+            del summary["top_counts"]
+            for one in summary.values():
+                if isinstance(one, dict):
+                    one.pop("steps", None)
+    assert Document.from_json(json.dumps({**members, "version": 2})) == with_summary()
 
 
 def test_documents_of_version_1_are_still_read():
@@ -234,6 +245,11 @@ def test_documents_of_version_1_are_still_read():
         ),
         (changed_summary(measures={"x": ["a", 1]}), r"measures.x must be a number; got 'a'"),
         (changed_summary(top_heads=[2]), r"top_heads must be among heads; got 2"),
+        (
+            changed_summary(top_counts=[1, 1, 1]),
+            r"top_counts must have a number for each of . top_heads; got 3",
+        ),
+        (changed_summary(rows=packed(steps=1)), r"rows.steps must be true or false; got 1"),
         (changed_summary(top_keys=None), r"top_keys and top_weights must be given together"),
         (changed_summary(rows=4), r"summaries\[0\].rows must be an object; got 4"),
         (changed_summary(rows=packed(bits=9)), r"rows: bits must be 8, 16 or 32; got 9"),

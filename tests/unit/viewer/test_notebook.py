@@ -136,3 +136,30 @@ def test_two_servers_have_different_addresses():
     assert len(addresses) == 2
     for server in servers:
         server.close()
+
+
+def test_a_page_is_served_with_its_rows_to_who_knows_the_address():
+    document = Document(title="Served", task="", model="", examples=())
+    shown = show(document, rows=lambda *_: np.eye(2))
+    home = shown.serve()
+    assert home.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(home) as answer:
+        text = answer.read().decode()
+        assert answer.headers["Content-Type"].startswith("text/html")
+    assert text == page(document, rows=f"{home}rows")
+    with urllib.request.urlopen(f"{home}rows?example=0&kind=cross&layer=0&head=0&queries=0") as got:
+        assert np.frombuffer(got.read(), "<f4").tolist() == [1, 0, 0, 1]
+    for other in (f"{home}x", home.rsplit("/", 2)[0] + "/", home[:-2] + "/"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(other)
+        assert refused.value.code == 404
+        refused.value.close()
+    shown.close()
+
+
+def test_a_served_page_that_holds_all_asks_nobody():
+    document = Document(title="Served", task="", model="", examples=())
+    shown = show(document)
+    with urllib.request.urlopen(shown.serve()) as answer:
+        assert answer.read().decode() == page(document)
+    shown.close()

@@ -116,3 +116,28 @@ def test_bytes_that_unfold_without_end_are_refused_at_once():
     data = base64.b64encode(bomb.compress(bytes(1 << 24)) + bomb.flush()).decode()
     with pytest.raises(DataError, match="data must hold 2 bytes"):
         replace(pack([0.0, 1.0]), data=data).checked()
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+@pytest.mark.parametrize("shape", [(7, 3), (2, 5, 3), (2, 0, 3), (1, 1)])
+def test_steps_are_the_numbers_again(bits: int, shape: tuple[int, ...]):
+    most = 2**16 - 2 if bits == 16 else 2**31
+    values = np.random.default_rng(0).integers(-1, most, shape)
+    packed = pack_integers(np.where(values == most - 1, -1, values), steps=True)
+    assert packed.values().tolist() == values.tolist()
+    weights = np.random.default_rng(1).random(shape)
+    packed = pack(weights, scale="log", steps=True)
+    assert packed.values() == pytest.approx(pack(weights, scale="log").values())
+
+
+def test_keys_that_go_on_with_their_query_take_few_bytes():
+    place = np.arange(5000)[:, None]
+    keys = np.maximum(place - np.array([1, 7, 300]), -1)[None]
+    steps, plain = pack_integers(keys, steps=True), pack_integers(keys)
+    assert steps.values().tolist() == keys.tolist()
+    assert len(steps.data) < len(plain.data) / 20
+
+
+def test_steps_need_two_axes():
+    with pytest.raises(DataError, match=r"shape must have two axes for steps; got \[3\]"):
+        pack_integers([1, 2, 3], steps=True)

@@ -144,17 +144,53 @@ def test_maps_of_many_heads_get_coarser_and_keep_their_sums(monkeypatch: pytest.
     assert found.pooled.values()[2, 3, 5] == about(weights[0, 2, 6:, 10:])
 
 
-def test_sharpest_heads_have_their_top_keys_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("regard.viewer.summaries._TOP", 2 * N)
+def sharp_heads(top: int) -> OneAttention:
+    """Heads of which the second is the sharpest and the first the broadest."""
     key = torch.randn(1, 1, N, D)
     sharpness = torch.tensor([0.1, 5.0, 1.0]).reshape(1, H, 1, 1)
-    summary = rg.summarize(key * sharpness, key.expand(1, H, N, D), top=1)
-    attention = OneAttention("encoder", 0, (0, 1, 2), summary)
+    summary = rg.summarize(key * sharpness, key.expand(1, H, N, D), top=top)
+    return OneAttention("encoder", 0, (0, 1, 2), summary)
+
+
+def test_sharpest_heads_have_their_top_keys_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("regard.viewer.top_keys._size", lambda part, place, keys: N * keys)
+    monkeypatch.setattr("regard.viewer.top_keys._ROOM", 2 * N)
+    attention = sharp_heads(top=1)
     assert example_of([attention], words(N)).summaries[0].top_heads == (1, 2)
     chosen = example_of([attention], words(N), top_heads=[("encoder", 0, 0)])
     assert chosen.summaries[0].top_heads == (0,)
     every = example_of([attention], words(N), top_heads="all")
     assert every.summaries[0].top_heads == (0, 1, 2)
+
+
+def test_every_head_has_its_largest_weights_before_any_has_more(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("regard.viewer.top_keys._size", lambda part, place, keys: N * keys)
+    monkeypatch.setattr("regard.viewer.top_keys._ROOM", 6 * N)
+    attention = sharp_heads(top=4)
+    (found,) = example_of([attention], words(N)).summaries
+    assert (found.top_heads, found.top_counts) == ((0, 1, 2), (2, 2, 2))
+    monkeypatch.setattr("regard.viewer.top_keys._ROOM", 5 * N)
+    (found,) = example_of([attention], words(N)).summaries
+    assert (found.top_heads, found.top_counts) == ((0, 1, 2), (1, 2, 2))
+    keys, weights = found.top_keys.values(), found.top_weights.values()
+    wanted = attention.summary.tensors()["top_keys"][0]
+    assert keys[1:].tolist() == wanted[1:, :, :2].tolist()
+    assert keys[0].tolist() == [[int(best), -1] for best in wanted[0, :, 0]]
+    assert (weights[0, :, 1] == 0).all()
+    assert Document.from_json(as_document(example_of([attention], words(N))).to_json())
+
+
+def test_many_heads_of_a_long_text_have_links_in_the_bytes_that_two_took():
+    length, heads = 4096, 32
+    draw = torch.Generator().manual_seed(0)
+    query, key = torch.randn(2, 1, heads, length, 8, generator=draw)
+    attention = OneAttention(
+        "decoder", 0, tuple(range(heads)), rg.summarize(query, key, mask=rg.causal())
+    )
+    (found,) = example_of([attention], words(length)).summaries
+    assert len(found.top_heads) == heads
+    assert sum(map(len, (found.top_keys.data, found.top_weights.data))) < 1_000_000
+    assert min(found.top_counts) >= 1
 
 
 def test_sides_are_those_of_the_kinds():

@@ -50,3 +50,16 @@ def test_tokens_with_spans_show_what_the_text_says():
 def test_spans_must_be_one_for_each_piece_of_a_text(text: str | None):
     with pytest.raises(DataError, match="spans must be one for each of 2 pieces of a text; got 1"):
         Text.of(["a", "b"], text, [(0, 1)])
+
+
+def test_pieces_of_one_character_say_which_part_they_are():
+    pieces = ["åĮ", "Ĺ", "äº", "¬", "Ġ", "go"]
+    spans = [(0, 1), (0, 1), (1, 2), (1, 2), (2, 3), (3, 5)]
+    found = Text.of(pieces, "北京 go", spans)
+    assert [t.text for t in found.tokens] == ["北 1/2", "北 2/2", "京 1/2", "京 2/2", "Ġ", "go"]
+    assert [(t.start, t.end) for t in found.tokens] == spans
+
+
+def test_a_space_of_its_own_is_no_part_of_the_character_after_it():
+    found = Text.of(["▁", "我", "爱"], "我爱", [(0, 1), (0, 1), (1, 2)])
+    assert [t.text for t in found.tokens] == ["我", "我", "爱"]

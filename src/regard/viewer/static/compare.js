@@ -11,6 +11,7 @@ import { spansOf } from "./merging.js";
 const LARGEST = 420; // pixels of a map
 const LEGIBLE = 14; // pixels of a cell whose token can be written beside it
 const MOST_NAMED = 24; // tokens that are always written
+const NARROW = 240; // pixels of a map below which they stand one below the other
 const MARGIN = 92; // pixels for tokens beside a map
 
 export const compare = {
@@ -95,12 +96,13 @@ function create(host, context) {
     const example = wished >= 0 && wished < count && !reader.isEmpty(wished) ? wished : partnerOf(state.example);
     const numbered = (value) => (value === undefined || value === null ? null : value === "mean" ? "mean" : Number(value) - 1);
     const kind = state.kind;
-    const layer = numbered(state.otherlayer) ?? state.layer;
+    let layer = numbered(state.otherlayer) ?? state.layer;
     let head = numbered(state.otherhead) ?? state.head;
     const isSame = example === state.example && layer === state.layer && head === state.head;
     if (isSame && state.otherhead === undefined) {
-      const heads = reader.headChoices(example, kind, layer);
-      head = heads[(heads.indexOf(head) + 1) % heads.length];
+      const heads = reader.headOffers(example, kind, layer);
+      ({ layer, head } = reader.withHead({ example, kind, layer }, after(heads, head)));
+      if (heads.length < 2 && state.otherlayer === undefined) layer = after(reader.layerChoices(example, kind), layer);
     }
     const near = reader.nearest(example, { kind, layer, head });
     return { example, ...near };
@@ -196,22 +198,24 @@ function create(host, context) {
     );
   }
 
+  function nameOfView({ example, layer, head }) {
+    const number = (value) => (value === "mean" ? "mean" : value + 1);
+    const label = reader.exampleAt(example).label ?? (reader.data.examples.length > 1 ? `example ${example + 1}` : null);
+    return [label, `layer ${number(layer)}`, `head ${number(head)}`].filter(Boolean).join(", ");
+  }
+
   function sayingOf() {
-    const name = ({ example, layer, head }) => {
-      const number = (value) => (value === "mean" ? "mean" : value + 1);
-      const label = reader.exampleAt(example).label ?? (reader.data.examples.length > 1 ? `example ${example + 1}` : null);
-      return [label, `layer ${number(layer)}`, `head ${number(head)}`].filter(Boolean).join(", ");
-    };
     const pooled = [maps.one, maps.other].some((map) => map.isPooled) ? " Long texts are pooled: a cell is a share of a bucket of tokens." : "";
     const gap = !matches ? " Their sizes differ, so there is no map of differences." : isEqual ? " They are the same in every cell." : "";
-    return `A: ${name(views.one)}. B: ${name(views.other)}.${gap}${pooled}`;
+    return `A: ${nameOfView(views.one)}. B: ${nameOfView(views.other)}.${gap}${pooled}`;
   }
 
   function draw() {
     const most = Math.max(maps.one.rows, maps.one.columns, maps.other.rows, maps.other.columns);
     const named = !maps.one.isPooled && most <= MOST_NAMED ? MARGIN + LEGIBLE * most : 0; // rather on lines of their own than without tokens
-    const share = Math.floor((host.clientWidth - 60) / (matches ? 3 : 2)) - 24;
-    const width = Math.max(160, Math.min(LARGEST, Math.max(share, Math.min(named, host.clientWidth - 60))));
+    const beside = Math.floor((host.clientWidth - 60) / (matches ? 3 : 2)) - 24;
+    const share = beside < NARROW ? row.clientWidth : beside; // each on a line of its own
+    const width = Math.max(160, Math.min(LARGEST, Math.max(share, Math.min(named, row.clientWidth))));
     const shade = (map) => (at, to) => colourOf(shareOf(map.weight(at, to), full, scale));
     charts.one.draw(maps.one, width, shade(maps.one), axesOf(views.one));
     charts.other.draw(maps.other, width, shade(maps.other), axesOf(views.other));
@@ -287,11 +291,13 @@ function create(host, context) {
     let height = 0;
     for (const chart of shown) {
       const { image, width, height: tall, title } = chart.picture();
-      shapes.push({ text: title, at: [left, 20], size: 14, fill: ink, bold: true }, { image, at: [left, 32, width, tall] });
+      const named = title === "A" || title === "B" ? `${title}: ${nameOfView(views[title === "A" ? "one" : "other"])}` : title;
+      shapes.push({ text: named, at: [left, 20], size: 12, fill: ink, bold: true }, { image, at: [left, 32, width, tall] });
       left += width + 24;
       height = Math.max(height, tall + 44);
     }
-    return { width: left, height, shapes };
+    const change = matches && !isEqual ? [`B − A: ${less.textContent} in orange, ${more.textContent} in blue`] : [];
+    return { width: left, height, shapes, legend: { least: "0", most: most.textContent, says: change } };
   }
 
   return {
@@ -411,6 +417,8 @@ function gapColour(share) {
 function divergingRamp() {
   return element("span", { class: "diverging", "aria-hidden": "true" });
 }
+
+const after = (choices, one) => choices[(choices.indexOf(one) + 1) % choices.length];
 
 // The tokens of a bucket, by their numbers.
 function spanOf(at, size, tokens) {

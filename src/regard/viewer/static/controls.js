@@ -17,10 +17,11 @@ export function createControls(host, reader, { choose }) {
   const groups = {
     kind: choiceGroup("Attention", (value) => choose({ kind: value })),
     layer: choiceGroup("Layer", (value) => choose({ layer: value })),
-    head: choiceGroup("Head", (value) => choose({ head: value })),
+    head: choiceGroup("Head", (value) => choose(reader.withHead(state, value))),
     scale: choiceGroup("Colour scale", (value) => choose({ scale: value })),
   };
   const count = element("span", { class: "count" });
+  let state = null;
   const picker = element(
     "div",
     { class: "picker" },
@@ -31,7 +32,8 @@ export function createControls(host, reader, { choose }) {
   host.append(...Object.values(groups).map((group) => group.node));
 
   /** Shows what is chosen, and what there is to choose from; only the named groups. */
-  function show(state, named) {
+  function show(next, named) {
+    state = next;
     const { example, kind, layer } = state;
     select.selectedIndex = example;
     count.textContent = `of ${examples.length}`;
@@ -39,13 +41,19 @@ export function createControls(host, reader, { choose }) {
     const options = {
       kind: reader.kinds(example).map((name) => [name, KINDS[name].name]),
       layer: reader.layerChoices(example, kind).map(numbered),
-      head: reader.headChoices(example, kind, layer).map(numbered),
+      head: reader.headOffers(example, kind, layer).map((head) => [...numbered(head), keptSays(state, head)]),
       scale: SCALES,
     };
     for (const [name, group] of Object.entries(groups)) {
       group.show(named.includes(name) ? options[name] : [], state[name]);
     }
     host.hidden = [...host.children].every((child) => child.hidden);
+  }
+
+  // Of long texts: what the document has of a head besides its map.
+  function keptSays({ example, kind, layer }, head) {
+    const kept = layer === "mean" || head === "mean" ? 0 : reader.keptOf({ example, kind, layer, head });
+    return kept > 0 && kept < Infinity ? `${kept} largest weight${kept === 1 ? "" : "s"} of each token kept` : "";
   }
 
   return { show };
@@ -61,8 +69,8 @@ export function changeOf(key, state, reader) {
   const examples = reader.data.examples.map((_, at) => at);
   const moved = { row: null, column: null };
   switch (key) {
-    case "[": case "H": return step("head", reader.headChoices(example, kind, layer), -1);
-    case "]": case "h": return step("head", reader.headChoices(example, kind, layer), 1);
+    case "[": case "H": return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), -1).head);
+    case "]": case "h": return reader.withHead(state, step("head", reader.headOffers(example, kind, layer), 1).head);
     case "{": case "L": return step("layer", reader.layerChoices(example, kind), -1);
     case "}": case "l": return step("layer", reader.layerChoices(example, kind), 1);
     case ",": return { ...step("example", examples, -1), ...moved };
@@ -99,8 +107,8 @@ function choiceGroup(title, chosen) {
     const isList = options.length > MOST_BUTTONS;
     if (asked !== shown) {
       [shown, keys] = [asked, options.map(([key]) => key)];
-      strip.replaceChildren(...(isList ? [] : options.map(([key, label]) => option(key, label))));
-      list.replaceChildren(...(isList ? options.map(([, label]) => element("option", {}, String(label))) : []));
+      strip.replaceChildren(...(isList ? [] : options.map((one) => option(...one))));
+      list.replaceChildren(...(isList ? options.map(([, label, says]) => element("option", {}, `${label}${says ? ` · ${says}` : ""}`)) : []));
     }
     strip.hidden = isList;
     list.hidden = !isList;
@@ -109,9 +117,9 @@ function choiceGroup(title, chosen) {
     node.hidden = options.length < 2;
   }
 
-  function option(key, label) {
+  function option(key, label, says = "") {
     const input = element("input", { type: "radio", name, value: key, onchange: () => chosen(key) });
-    return element("label", {}, input, element("span", {}, String(label)));
+    return element("label", { title: says || null, class: says ? "kept" : null }, input, element("span", {}, String(label)));
   }
 
   return { node, show };

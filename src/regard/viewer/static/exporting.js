@@ -6,18 +6,21 @@
 //   {text, at: [x, y], size, fill, anchor?: "start" | "middle" | "end", turn?: degrees, bold?}
 //   {path: "M…C…", stroke, line, opacity?}       as the `d` of an SVG path
 //   {image: canvas, at: [x, y, width, height]}   pixels are kept, not smoothed
+//   {group: [shapes], at: [x, y]}                moved there
+//
+// framing.js puts a title and a legend around it.
 
 import { element, shape } from "./dom.js";
 import { inks } from "./palette.js";
 
 const SHARPNESS = 2; // pixels of a PNG to one of the screen
-const FONT = '"Segoe UI","Helvetica Neue","Noto Sans","Liberation Sans",Arial,"Noto Sans CJK SC","PingFang SC","Microsoft YaHei",sans-serif';
+export const FONT = '"Segoe UI","Helvetica Neue","Noto Sans","Liberation Sans",Arial,"Noto Sans CJK SC","PingFang SC","Microsoft YaHei",sans-serif';
 
-/** Buttons inside `host` that save what `view()` shows under what `name()` says. */
-export function createExport(host, { view, name, say }) {
+/** Buttons inside `host` that save what `view()` shows, or `picture()` of it, under what `name()` says. */
+export function createExport(host, { view, picture, name, say }) {
   const buttons = {
-    PNG: button("PNG", "Save the picture as pixels", async () => blobOf(await pngOf(view().picture())), "png"),
-    SVG: button("SVG", "Save the picture as vectors", () => new Blob([svgOf(view().picture())], { type: "image/svg+xml" }), "svg"),
+    PNG: button("PNG", "Save the picture as pixels", async () => blobOf(await pngOf(picture())), "png"),
+    SVG: button("SVG", "Save the picture as vectors", () => new Blob([svgOf(picture())], { type: "image/svg+xml" }), "svg"),
     CSV: button("CSV", "Save the numbers", async () => new Blob(["\ufeff", csvOf(await view().table())], { type: "text/csv" }), "csv"),
   };
   host.append(element("span", { class: "name" }, "Save"), ...Object.values(buttons));
@@ -58,33 +61,36 @@ export function csvOf({ columns, rows }) {
 
 /** A picture as the text of an SVG file. */
 export function svgOf({ width, height, shapes }) {
-  const drawn = shapes.map((one) => {
-    const { fill = "none", stroke, line, opacity } = one;
-    if (one.rect) {
-      const [x, y, w, h] = one.rect;
-      return shape("rect", { x, y, width: w, height: h, fill, stroke, "stroke-width": line });
-    }
-    if (one.path) return shape("path", { d: one.path, fill, stroke, "stroke-width": line, opacity, "stroke-linecap": "round" });
-    if (one.image) {
-      const [x, y, w, h] = one.at;
-      const href = one.image.toDataURL("image/png");
-      const image = shape("image", { x, y, width: w, height: h, href, preserveAspectRatio: "none" });
-      image.style.imageRendering = "pixelated"; // as an attribute the page's content policy refuses it
-      return image;
-    }
-    const [x, y] = one.at;
-    return shape(
-      "text",
-      {
-        x, y, fill, "font-size": one.size, "text-anchor": one.anchor, "font-weight": one.bold ? "bold" : null,
-        transform: one.turn ? `rotate(${one.turn} ${x} ${y})` : null,
-      },
-      one.text,
-    );
-  });
+  const drawn = shapes.map(shapeOf);
   const paper = shape("rect", { width: "100%", height: "100%", fill: inks().panel });
   const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONT }, paper, ...drawn);
   return new XMLSerializer().serializeToString(svg);
+}
+
+function shapeOf(one) {
+  const { fill = "none", stroke, line, opacity, dash } = one;
+  if (one.group) return shape("g", { transform: `translate(${one.at.join(" ")})` }, ...one.group.map(shapeOf));
+  if (one.rect) {
+    const [x, y, w, h] = one.rect;
+    return shape("rect", { x, y, width: w, height: h, fill, stroke, "stroke-width": line, "stroke-dasharray": dash });
+  }
+  if (one.path) return shape("path", { d: one.path, fill, stroke, "stroke-width": line, opacity, "stroke-linecap": "round" });
+  if (one.image) {
+    const [x, y, w, h] = one.at;
+    const href = one.image.toDataURL("image/png");
+    const image = shape("image", { x, y, width: w, height: h, href, preserveAspectRatio: "none" });
+    image.style.imageRendering = "pixelated"; // as an attribute the page's content policy refuses it
+    return image;
+  }
+  const [x, y] = one.at;
+  return shape(
+    "text",
+    {
+      x, y, fill, "font-size": one.size, "text-anchor": one.anchor, "font-weight": one.bold ? "bold" : null,
+      transform: one.turn ? `rotate(${one.turn} ${x} ${y})` : null,
+    },
+    one.text,
+  );
 }
 
 /** A picture as a canvas. */
@@ -100,13 +106,18 @@ export function pngOf({ width, height, shapes }) {
   return canvas;
 }
 
-function drawOn(pen, one) {
+/** Draws a shape with a canvas's pen. */
+export function drawOn(pen, one) {
   pen.save();
   pen.globalAlpha = one.opacity ?? 1;
   pen.fillStyle = one.fill ?? "transparent";
   pen.strokeStyle = one.stroke ?? "transparent";
   pen.lineWidth = one.line ?? 1;
-  if (one.rect) {
+  pen.setLineDash(one.dash ? one.dash.split(" ").map(Number) : []);
+  if (one.group) {
+    pen.translate(...one.at);
+    for (const part of one.group) drawOn(pen, part);
+  } else if (one.rect) {
     if (one.fill) pen.fillRect(...one.rect);
     if (one.stroke) pen.strokeRect(...one.rect);
   } else if (one.path) {

@@ -1,7 +1,7 @@
 // The figures of a place in a text of any length: what it looks at most, how spread, what it gets.
 
 import { element, weigh } from "./dom.js";
-import { figure, nameOf } from "./maps.js";
+import { figure, largestOf, nameOf } from "./maps.js";
 import { tokenLabel } from "./tokens.js";
 
 const MOST = 8; // tokens listed
@@ -16,7 +16,8 @@ export function createFacts(host, { reader, languages }) {
     const axes = reader.axes(state);
     const tongues = languages(state.example);
     if (row === null && column === null) {
-      host.replaceChildren(element("p", { class: "hint" }, "Point at a cell or a word to read its weights."));
+      const parts = await overviewOf(reader, state, tongues);
+      if (mine === turn) host.replaceChildren(...parts, element("p", { class: "hint" }, "Point at a cell or a word to read its weights."));
       return;
     }
     const asRow = row !== null ? axes.rows[row] : null;
@@ -74,18 +75,6 @@ export function createFacts(host, { reader, languages }) {
     return [head, element("p", { class: "hint" }, `${figure(value, 3)} of the weights of ${axes.rows.length.toLocaleString("en")} rows${onAverage(received)}`)];
   }
 
-  function itemOf({ column, weight }, axes, tongues, isChosen, full) {
-    const bar = element("i", { "aria-hidden": "true" });
-    weigh(bar, full > 0 ? weight / full : 0);
-    return element(
-      "li",
-      { class: isChosen ? "marked" : null, title: `place ${column + 1}` },
-      tokenLabel(axes.columns[column], tongues[axes.seen]),
-      bar,
-      element("data", { value: weight }, figure(weight, 3)),
-    );
-  }
-
   // A row as one sentence, for people who listen.
   function tell(axes, row, column, top, exact, say) {
     const listed = (top?.entries ?? []).slice(0, 3).map((entry) => `${nameOf(axes.columns[entry.column])} ${figure(entry.weight, 2)}`);
@@ -98,6 +87,37 @@ export function createFacts(host, { reader, languages }) {
   }
 
   return { show };
+}
+
+/** Where nothing is pointed at: what receives most, and how spread the rows are. */
+export async function overviewOf(reader, state, tongues) {
+  const axes = reader.axes(state);
+  const [received, entropy] = await Promise.all([reader.line(state, "received"), reader.line(state, "entropy")]);
+  const parts = [];
+  if (received) {
+    const { values, places } = received;
+    const entries = largestOf(values, MOST).map(({ column, weight }) => ({ column: column * places, weight: weight * places }));
+    const items = entries.map((entry) => itemOf(entry, axes, tongues, false, entries[0].weight));
+    const spans = places > 1 ? element("p", { class: "fact" }, `each the first of ${places} tokens, with what they receive together`) : "";
+    parts.push(element("h3", {}, "Most received"), element("ol", {}, ...items), spans);
+  }
+  if (entropy) {
+    const mean = entropy.values.reduce((sum, value) => sum + value, 0) / Math.max(1, entropy.values.length);
+    parts.push(element("p", { class: "fact" }, `mean entropy of the rows: ${figure(mean, 3)} nats`));
+  }
+  return parts;
+}
+
+function itemOf({ column, weight }, axes, tongues, isChosen, full) {
+  const bar = element("i", { "aria-hidden": "true" });
+  weigh(bar, full > 0 ? weight / full : 0);
+  return element(
+    "li",
+    { class: isChosen ? "marked" : null, title: `place ${column + 1}` },
+    tokenLabel(axes.columns[column], tongues[axes.seen]),
+    bar,
+    element("data", { value: weight }, figure(weight, 3)),
+  );
 }
 
 function valueAt({ values, places }, at) {

@@ -18,6 +18,7 @@ export const flow = {
   id: "flow",
   title: "Flow",
   says: "The output as it was written, step by step, and what the search had to choose from",
+  reads: "links",
   controls: ["example", "layer", "head", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).includes("cross") && reader.axes({ example, kind: "cross" }).rows.length > 0,
   create,
@@ -298,7 +299,7 @@ function create(host, context) {
     reveal: (where) => lines.reveal(where),
     fit: () => lines.fit(),
     focus: () => lines.focus(),
-    picture: () => lines.picture(),
+    picture: () => ({ ...lines.picture(), legend: { least: "0", most: figure(full, 3), says: [says.textContent] } }),
     destroy: () => {
       toggle(false);
       lines.destroy();

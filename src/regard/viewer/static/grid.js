@@ -53,6 +53,18 @@ function create(host, { reader, choose, say }) {
     if (built !== String(state.example)) await build();
     measure = names.includes(state.measure) ? state.measure : names[0];
     paint();
+    if (!aside.querySelector("h3")) await previewSharpest();
+  }
+
+  // Until one is pointed at: the head whose rows are spread the least.
+  async function previewSharpest() {
+    const all = kinds.flatMap(({ kind, found }) => found.map((one) => ({ kind, one })));
+    const spread = ({ one }) => (isNumber(one.measures.entropy) ? one.measures.entropy : Infinity);
+    const sharpest = all.reduce((best, one) => (spread(one) < spread(best) ? one : best), all[0]);
+    if (!sharpest) return;
+    const { kind, one } = sharpest;
+    await preview({ kind, layer: one.layer, head: one.head }, one);
+    aside.append(element("p", { class: "hint" }, "Point at a head to see its map; click it to open it."));
   }
 
   async function build() {
@@ -63,7 +75,7 @@ function create(host, { reader, choose, say }) {
     names = [...Object.keys(MEASURES).filter((name) => given.has(name)), ...[...given].filter((name) => !MEASURES[name])];
     strip.replaceChildren(...names.map(option));
     tables.replaceChildren(...kinds.map(tableOf));
-    aside.replaceChildren(element("p", { class: "hint" }, "Point at a head to see its map; click it to open it."));
+    aside.replaceChildren();
   }
 
   function option(name) {
@@ -146,9 +158,18 @@ function create(host, { reader, choose, say }) {
     aside.replaceChildren(
       element("h3", {}, title),
       pooled ? thumbnail(pooled, 200) : element("p", { class: "hint" }, "No map was kept of this head."),
-      pooled ? element("p", { class: "hint" }, `${sides.called.columns} across, ${sides.called.rows} down`) : "",
+      pooled ? element("p", { class: "hint" }, `${sides.called.columns} across, ${sides.called.rows} down; log scale`) : "",
       element("dl", { class: "measures" }, ...list),
+      keptSays(view),
     );
+  }
+
+  // Of long texts: whether arcs can be drawn of the head.
+  function keptSays(view) {
+    const kept = reader.keptOf({ example: state.example, ...view });
+    if (kept === Infinity || reader.canAsk) return "";
+    const says = kept ? `the ${kept === 1 ? "largest weight" : `${kept} largest weights`} of each token` : "the map alone, no weights of single tokens";
+    return element("p", { class: "hint" }, `Kept: ${says}`);
   }
 
   function walk(event) {
@@ -189,7 +210,8 @@ function create(host, { reader, choose, say }) {
       width = Math.max(width, 48 + size * heads.length);
       top += 64 + size * layers.length;
     }
-    return { width: Math.max(width, 280), height: top, shapes };
+    const legend = { least: least.textContent, most: most.textContent, says: [says.textContent] };
+    return { width: Math.max(width, 280), height: top, shapes, legend };
   }
 
   return {
@@ -211,12 +233,14 @@ function describe(measures) {
     .join("\n");
 }
 
-// Shares are compared with 0 and 1 where they fill much of it; other values with each other.
+// From nothing where values come near it, else from the least of them, so that they differ in colour;
+// shares of less than a hundredth are all small.
 function rangeOf(values, measure) {
   if (!values.length) return [0, 1];
   const isShare = measure === "first" || measure === "alignment_error";
-  const high = values.reduce((most, value) => Math.max(most, value), 0);
-  return [0, isShare ? Math.max(high, 0.01) : high];
+  const low = values.reduce((least, value) => Math.min(least, value), Infinity);
+  const high = values.reduce((most, value) => Math.max(most, value), isShare ? 0.01 : 0);
+  return [low > high / 2 ? low : 0, high];
 }
 
 function isNumber(value) {

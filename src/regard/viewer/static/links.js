@@ -1,6 +1,7 @@
 // Arcs: two lines of tokens with the largest links, of any length, merged to words if one likes.
 
 import { element } from "./dom.js";
+import { overviewOf } from "./facts.js";
 import { ramp, shareOf } from "./legend.js";
 import { createLines } from "./lines.js";
 import { listOf } from "./lists.js";
@@ -11,11 +12,13 @@ import { wordsOf } from "./merging.js";
 const SHORT = 64; // tokens up to which all links are drawn
 const FAINTEST = 0.01; // weights below are no link
 const MOST = 8; // links of a token of a longer text
+const OFFERED = 24; // heads that are named where a view has no links
 
 export const links = {
   id: "arcs",
   title: "Arcs",
   says: "Two lines of tokens, and where each one looks most",
+  reads: "links",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0,
   create,
@@ -64,6 +67,7 @@ function create(host, context) {
     const isKnown = await looking.isKnown();
     full = scale === "one" ? 1 : await looking.largest();
     most.textContent = figure(full, 3);
+    legend.hidden = !isKnown;
     says.textContent = await saying();
     if (isNew) {
       built = key;
@@ -93,7 +97,8 @@ function create(host, context) {
   async function saying() {
     const isShort = Math.max(tokensOf("rows").length, tokensOf("columns").length) <= SHORT;
     const isWhole = await looking.isWhole();
-    const which = isShort && isWhole ? `Every weight of at least ${FAINTEST} is a link.` : `Each token has links to the ${MOST} it looks at most.`;
+    const most = Math.min(MOST, await looking.depth());
+    const which = isShort && isWhole ? `Every weight of at least ${FAINTEST} is a link.` : most === 1 ? "Each token has a link to the one it looks at most." : `Each token has links to the ${most} it looks at most.`;
     const how = merged ? " A word looks where its tokens look on average, and receives the largest weight of its tokens." : "";
     return `${axes.says} ${which}${how}`;
   }
@@ -103,14 +108,16 @@ function create(host, context) {
     missing.hidden = isKnown;
     if (isKnown) return;
     const offers = reader.layers(view.example, view.kind).flatMap((layer) =>
-      reader.topHeads(view.example, view.kind, layer).filter((head) => head !== "mean").slice(0, 4).map((head) => ({ layer, head })),
+      reader.topHeads(view.example, view.kind, layer).filter((head) => head !== "mean").map((head) => ({ layer, head })),
     );
-    const buttons = offers.slice(0, 12).map(({ layer, head }) =>
+    const buttons = offers.slice(0, OFFERED).map(({ layer, head }) =>
       element("button", { type: "button", onclick: () => choose({ layer, head }) }, `layer ${layer + 1}, head ${head + 1}`),
     );
+    const count = reader.layers(view.example, view.kind).reduce((sum, layer) => sum + reader.heads(view.example, view.kind, layer).length, 0);
     missing.replaceChildren(
-      offers.length ? "The links of this view were not kept. They were of: " : "This document keeps no links of this kind of attention.",
+      offers.length ? `The links of this view were not kept. They were of ${offers.length} of ${count} heads: ` : "This document keeps no links of this kind of attention.",
       ...buttons.flatMap((button) => [button, " "]),
+      offers.length > OFFERED ? "and others, underlined where heads are chosen" : "",
     );
   }
 
@@ -149,7 +156,10 @@ function create(host, context) {
     if (at === null && to === null) {
       lit = [];
       lines.mark(null);
-      aside.replaceChildren(element("p", { class: "hint" }, "Point at a token to see where it looks, and who looks at it."));
+      const parts = await overviewOf(reader, view, context.languages(view.example));
+      if (mine !== turn) return null;
+      const hint = element("p", { class: "hint" }, "Point at a token to see where it looks, and who looks at it.");
+      aside.replaceChildren(element("div", {}, ...parts), element("div", {}, hint));
       return drawLinks();
     }
     const asked = looking;
@@ -215,7 +225,7 @@ function create(host, context) {
     reveal: ({ row, column }) => lines.reveal({ row: wordAt("rows", row), column: wordAt("columns", column) }),
     fit: () => lines.fit(),
     focus: () => lines.focus(),
-    picture: () => lines.picture(),
+    picture: () => ({ ...lines.picture(), legend: { least: "0", most: figure(full, 3) } }),
     press: (event) => event.key === "w" && (merge.click(), true),
     destroy: () => {
       lines.destroy();

@@ -14,6 +14,7 @@ const AT_ONCE = 4096; // rows between which the page may do other things
  * - `rows(places, most)`: for each place its largest entries `[{column, weight}]`, falling, or null.
  * - `lookers(place, most)`: the largest `[{row, weight}]` of a column, or null.
  * - `largest()`: the weight that the deepest colour stands for.
+ * - `depth()`: how many entries of a token are known at most.
  * - `isWhole()`: whether the entries are picked from whole rows, or from those that were kept.
  */
 export function createLooking(reader, view, merged = null) {
@@ -22,7 +23,7 @@ export function createLooking(reader, view, merged = null) {
   const kept = new Map(); // entries by place
   let whole = null; // a promise of all rows, where they can be had
   let inverse = null; // a promise of who looks at every column
-  let depth = null;
+  let deepest = null;
 
   const tokensOf = (place) => (merged ? merged.rows.words[place].tokens : [place]);
 
@@ -91,8 +92,8 @@ export function createLooking(reader, view, merged = null) {
   }
 
   function largest() {
-    depth ??= measure();
-    return depth;
+    deepest ??= measure();
+    return deepest;
   }
 
   async function measure() {
@@ -102,5 +103,7 @@ export function createLooking(reader, view, merged = null) {
     return lists.reduce((most, entries) => Math.max(most, entries?.[0]?.weight ?? 0), 0);
   }
 
-  return { isKnown, isWhole, rows, lookers, largest };
+  const depth = async () => ((await isWhole()) || reader.holdsRows(view) ? Infinity : reader.keptOf(view) || Infinity);
+
+  return { isKnown, isWhole, depth, rows, lookers, largest };
 }

@@ -12,12 +12,13 @@ const EXACT = 3; // pixels of a cell from which exact rows are asked for
 const MOST_ROWS = 256; // asked for at a time
 const STEP = 1.5; // of zooming
 const MARGINS = { left: 132, top: 118, right: 26, bottom: 8 };
+const SAID = 24; // pixels below the cells, where it is said that they are pooled
 const NARROW = 520; // pixels of a page with less room for labels
 
 export const map = {
   id: "map",
   title: "Map",
-  says: "The whole matrix at any length: zoom to see every weight",
+  says: "The whole matrix at any length, pooled where it is long; zoom in for the weights that are at hand",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) => !reader.isEmpty(example),
   create,
@@ -66,6 +67,7 @@ function create(host, context) {
   let scene = null; // what the surface draws
   let viewport = null;
   let shape = "";
+  let kept = 0; // largest weights of a row that the document has
   let place = { row: null, column: null };
   let grip = null; // where a drag began
   const fingers = new Map(); // where each is that is down, by its number
@@ -89,7 +91,9 @@ function create(host, context) {
       axes, languages, whole, pooled, received, entropy, viewport, scale: state.scale, hits: context.hits(), tile: null,
       pooledFull: pooled ? largestShare(pooled) : 0,
     };
+    margins.bottom = isPooled(scene) ? SAID : MARGINS.bottom;
     caption.textContent = `${axes.says} ${N.toLocaleString("en")} × ${M.toLocaleString("en")} tokens.`;
+    kept = reader.keptOf(state);
     canvas.setAttribute("aria-label", `Attention weights, ${axes.looks} by ${axes.seen}, ${N} by ${M}. Arrow keys move, plus and minus zoom.`);
     fit();
     if (state.zoom && viewport.save() !== state.zoom) viewport.restore(state.zoom);
@@ -112,10 +116,15 @@ function create(host, context) {
   function repaint() {
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(() => {
-      surface.draw(scene, place);
-      explain();
+      redraw();
       fetchTile();
     });
+  }
+
+  function redraw() {
+    scene.says = pooledSays(scene, kept);
+    surface.draw(scene, place);
+    explain();
   }
 
   function explain() {
@@ -124,7 +133,7 @@ function create(host, context) {
     const top = scale === "one" ? 1 : full;
     least.textContent = scale === "log" ? figure(top / 10 ** DECADES, 2) : "0";
     most.textContent = figure(top, 3);
-    what.textContent = cellSays(scene);
+    what.textContent = cellSays(scene, kept);
     tools.children[0].disabled = viewport.isClosest();
     tools.children[1].disabled = tools.children[2].disabled = viewport.isWhole();
   }
@@ -134,38 +143,40 @@ function create(host, context) {
     if (scene.whole || viewport.y() < EXACT || viewport.x() < EXACT / 2) {
       if (scene.tile) {
         scene.tile = null;
-        surface.draw(scene, place);
-        explain();
+        redraw();
       }
       return;
     }
     const mine = ++tileTurn;
-    const { rows } = viewport.seen();
-    if (scene.tile && scene.tile.rows[0] <= rows[0] && scene.tile.rows[1] >= rows[1]) return;
+    const { rows, columns } = viewport.seen();
+    const holds = ([from, to], [start, end]) => from <= start && to >= end;
+    if (scene.tile && holds(scene.tile.rows, rows) && holds(scene.tile.columns, columns)) return;
+    const beside = columns[1] - columns[0];
+    const across = [Math.max(0, columns[0] - beside), Math.min(scene.axes.columns.length, columns[1] + beside)];
     const first = Math.max(0, rows[0] - 16);
     const last = Math.min(scene.axes.rows.length, rows[1] + 16, first + MOST_ROWS);
     const queries = Array.from({ length: last - first }, (_, at) => first + at);
     const asked = scene;
     const exact = await reader.rows(state, queries);
-    const found = exact ?? (await topRows(queries));
+    const found = exact ? windowOf(exact, across) : await topRows(queries, across);
     if (mine !== tileTurn || asked !== scene || !found) return;
-    let full = 0;
-    for (const row of found) for (const weight of row) full = Math.max(full, weight);
-    scene.tile = { rows: [first, last], weights: found, full, isTop: !exact };
+    scene.tile = { rows: [first, last], columns: across, ...found, isTop: !exact };
     surface.forgetTile();
-    surface.draw(scene, place);
-    explain();
+    redraw();
   }
 
   // Where only the largest weights of a head were kept, they are drawn alone.
-  async function topRows(queries) {
-    const found = [];
+  async function topRows(queries, [from, to]) {
+    const found = { weights: [], full: 0 };
     for (const query of queries) {
-      const kept = await reader.keptTop(state, query);
-      if (!kept) return null;
-      const row = new Float32Array(scene.axes.columns.length);
-      for (const { column, weight } of kept.entries) row[column] = weight;
-      found.push(row);
+      const top = await reader.keptTop(state, query);
+      if (!top) return null;
+      const row = new Float32Array(to - from);
+      for (const { column, weight } of top.entries) {
+        if (column >= from && column < to) row[column - from] = weight;
+        found.full = Math.max(found.full, weight);
+      }
+      found.weights.push(row);
     }
     return found;
   }
@@ -277,13 +288,17 @@ function create(host, context) {
     mark,
     fit,
     focus: () => canvas.focus(),
+    press: (event) => ["+", "=", "-", "0"].includes(event.key) && (key(event), true),
     reveal: ({ row, column }) => {
       const isSquare = scene.axes.rows.length === scene.axes.columns.length;
       const other = isSquare ? (row ?? column) : null; // near the diagonal
       viewport.reveal({ row: row ?? other, column: column ?? other });
       repaint();
     },
-    picture: () => surface.picture(scene, place),
+    picture: () => ({
+      ...surface.picture(scene, place),
+      legend: { least: least.textContent, most: most.textContent, says: [what.textContent, "strips: mass received (top), entropy (right)"] },
+    }),
     table,
     destroy: () => {
       clearTimeout(settling);
@@ -318,9 +333,29 @@ function spanOf([one, other]) {
   return [between, Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY)];
 }
 
-function cellSays({ whole, tile, pooled }) {
-  if (tile?.isTop) return "a cell is one weight; of each row only the largest were kept";
-  if (whole || tile) return "a cell is one weight";
-  if (!pooled) return "no map was kept: zoom in";
-  return `a cell is the share that ${pooled.bucket[0]} tokens give ${pooled.bucket[1]} tokens`;
+// The columns of rows that are in sight, and the largest weight of all.
+function windowOf(rows, [from, to]) {
+  let full = 0;
+  for (const row of rows) for (let at = 0; at < row.length; at++) if (row[at] > full) full = row[at];
+  return { weights: rows.map((row) => row.slice(from, to)), full };
 }
+
+function isPooled({ whole, pooled }) {
+  return !whole && Boolean(pooled) && pooled.bucket[0] * pooled.bucket[1] > 1;
+}
+
+function cellSays({ whole, tile, pooled }, kept) {
+  if (tile?.isTop) return `a cell is one weight; of each row only the ${largest(kept)}`;
+  if (whole || tile || !pooled) return whole || tile ? "a cell is one weight" : "no map was kept: zoom in";
+  return isPooled({ pooled }) ? `a square is the share that ${pooled.bucket[0]} tokens give ${pooled.bucket[1]} tokens` : "a cell is one weight";
+}
+
+// What is written on the canvas itself, so that nobody takes pooled squares for weights.
+function pooledSays(scene, kept) {
+  if (!isPooled(scene) || (scene.tile && !scene.tile.isTop)) return "";
+  const [height, width] = scene.pooled.bucket;
+  if (scene.tile) return `Of each row only the ${largest(kept)}; hatched squares of ${height} × ${width} tokens are pooled, not zero.`;
+  return `Pooled: a square is ${height} × ${width} tokens, not one weight.`;
+}
+
+const largest = (kept) => (kept === 1 ? "largest was kept" : `largest ${kept} were kept`);

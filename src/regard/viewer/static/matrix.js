@@ -1,6 +1,7 @@
 // The matrix: tokens looked at across, tokens that look down, one cell a weight.
 
 import { element, weigh } from "./dom.js";
+import { columnText } from "./framing.js";
 import { shareOf } from "./legend.js";
 import { figure, nameOf } from "./maps.js";
 import { cssOf, inkOn, inks } from "./palette.js";
@@ -9,7 +10,6 @@ import { tokenLabel } from "./tokens.js";
 const SMALLEST = 15; // pixels a cell may shrink to before the matrix scrolls
 const LARGEST = 72;
 const WITH_FIGURES = 34;
-const READOUT = 320; // pixels the figures beside the matrix take, at least
 
 /**
  * A matrix inside `host`. `point(place, isFirm)` is told where people point: `{row, column}`,
@@ -144,16 +144,18 @@ export function createMatrix(host, { point }) {
   function fit() {
     if (!map || !map.columns.length || !host.clientWidth) return;
     const longest = map.columns.reduce((most, token) => Math.max(most, widthOf(token.text)), 0);
-    const split = host.parentElement.clientWidth;
-    const beside = split > 700 ? READOUT : 0;
-    const margin = table.tHead.rows[0].cells[0].offsetWidth + 28; // its font may grow with the cells
-    const share = (split - beside - margin) / map.columns.length;
-    const gap = share < 24 ? 1 : 3;
-    const size = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(share - gap)));
-    table.style.setProperty("--cell", `${size}px`);
-    table.classList.toggle("figures", size >= WITH_FIGURES);
-    table.classList.toggle("upright", longest <= 2 || longest * 9 + 6 <= size);
-    table.classList.toggle("fine", gap === 1);
+    // The table's font, and so what stands beside the cells, goes with their size: try what is left.
+    let size = LARGEST;
+    for (let tries = 0; tries < 6; tries++) {
+      const gap = size < 22 ? 1 : 3;
+      table.style.setProperty("--cell", `${size}px`);
+      table.classList.toggle("figures", size >= WITH_FIGURES);
+      table.classList.toggle("upright", longest <= 2 || longest * 9 + 6 <= size);
+      table.classList.toggle("fine", gap === 1);
+      const over = table.offsetWidth - frame.clientWidth;
+      if (over <= 0 || size === SMALLEST) break;
+      size = Math.max(SMALLEST, size - Math.max(1, Math.ceil(over / map.columns.length)));
+    }
   }
 
   /** Brings a row and a column into sight. */
@@ -168,12 +170,14 @@ export function createMatrix(host, { point }) {
     const names = [map.rows, map.columns].map((tokens) => tokens.map(nameOf));
     const [left, top] = names.map((side) => 16 + 8 * Math.min(24, Math.max(...side.map(widthOf))));
     const shapes = names[0].map((text, row) => ({ text, at: [left - 8, top + size * (row + 0.62)], size: 14, fill: ink, anchor: "end" }));
-    names[1].forEach((text, column) => shapes.push({ text, at: [left + size * (column + 0.62), top - 8], size: 14, fill: ink, turn: -90 }));
+    names[1].forEach((text, column) => shapes.push(...columnText(text, [left + size * (column + 0.5), top - 6], { size: 14, fill: ink })));
     map.weights.forEach((weights, row) =>
       weights.forEach((weight, column) => {
         const [x, y, share] = [left + size * column, top + size * row, shares[row][column]];
         shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], fill: cssOf(share) });
-        if (map.gold.has(`${row},${column}`)) shapes.push({ rect: [x + 1, y + 1, size - 2, size - 2], stroke: gold, line: 2 });
+        const link = map.gold.get(`${row},${column}`);
+        if (link) shapes.push(goldMark([x + 1, y + 1, size - 2, size - 2], link, gold));
+        if (map.best[row] === column) shapes.push(bestMark([x + size - 8, y + 8], inkOn(share)));
         if (weight >= 0.005) shapes.push({ text: short(weight), at: [x + size / 2, y + size / 2 + 4], size: 11, fill: share < 0.1 ? quiet : inkOn(share), anchor: "middle" });
       }),
     );
@@ -181,6 +185,16 @@ export function createMatrix(host, { point }) {
   }
 
   return { build, paint, mark, fit, focus, reveal, picture };
+}
+
+/** The mark of a row's largest weight, for a file. */
+export function bestMark([x, y], fill) {
+  return { path: `M${x - 2.2} ${y}a2.2 2.2 0 1 0 4.4 0a2.2 2.2 0 1 0 -4.4 0z`, fill };
+}
+
+/** The outline of a link that people set, for a file. */
+export function goldMark(rect, strength, stroke) {
+  return { rect, stroke, line: 2, dash: strength === "possible" ? "4 3" : null };
 }
 
 function band(name) {

@@ -12,7 +12,8 @@ export async function unfold(packed) {
   if (bytes.length !== size * width) {
     throw new Error(`packed data must hold ${size * width} bytes; got ${bytes.length}.`);
   }
-  const numbers = width === 1 ? bytes : joined(bytes, size, width);
+  const stored = width === 1 ? bytes : joined(bytes, size, width);
+  const numbers = packed.steps ? unrolled(stored, packed) : stored;
   const value = valueOf(packed);
   if (width === 4) return { shape: packed.shape, size, get: (at) => value(numbers[at]), error: errorOf(packed) };
   const table = Float64Array.from({ length: 2 ** packed.bits }, (_, number) => value(number));
@@ -32,6 +33,24 @@ function joined(bytes, size, width) {
     const start = plane * size;
     const shift = 8 * (width - 1 - plane);
     for (let at = 0; at < size; at++) numbers[at] |= bytes[start + at] << shift;
+  }
+  return numbers;
+}
+
+// Steps from one number to the next along the axis before the last, rank by rank; the sign is the last bit.
+function unrolled(steps, { shape, bits }) {
+  const [N, K] = shape.slice(-2);
+  const numbers = new steps.constructor(steps.length);
+  const wrap = 2 ** bits;
+  for (let start = 0; start < steps.length; start += N * K) {
+    for (let rank = 0; rank < K; rank++) {
+      let number = 0;
+      for (let at = 0; at < N; at++) {
+        const step = steps[start + rank * N + at];
+        number = (number + (step % 2 ? -(step + 1) / 2 : step / 2) + wrap) % wrap;
+        numbers[start + at * K + rank] = number;
+      }
+    }
   }
   return numbers;
 }

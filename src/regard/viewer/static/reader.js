@@ -78,6 +78,18 @@ export function createReader(data, source) {
     return (hasMean || found.length > 1) && found[0] !== "mean" ? ["mean", ...found] : found;
   }
 
+  /** The same where "mean" of the layers stands for all heads of the first: choosing one chooses a layer. */
+  function headOffers(at, kind, layer) {
+    const found = headChoices(at, kind, layer);
+    return layer === "mean" ? [...new Set(["mean", ...headChoices(at, kind, layers(at, kind)[0])])] : found;
+  }
+
+  /** The view with this head; of the mean of all layers, in the first layer that has it. */
+  function withHead({ example, kind, layer }, head) {
+    const found = layer === "mean" && head !== "mean" ? layers(example, kind).find((one) => heads(example, kind, one).includes(head)) : layer;
+    return { layer: found ?? layer, head };
+  }
+
   /** How many heads an example has, of all kinds. */
   function headCount(at) {
     const count = (kind) => layers(at, kind).reduce((sum, layer) => sum + heads(at, kind, layer).length, 0);
@@ -292,6 +304,33 @@ export function createReader(data, source) {
     return [...(summary.top_heads ?? [])];
   }
 
+  /** How many of a row's largest weights the document has of a head: all (Infinity), some, or none. */
+  function keptOf({ example, kind, layer, head }) {
+    if (holdsRows({ example, kind, layer, head })) return Infinity;
+    const summary = summaryOf(example, kind, layer);
+    const place = (summary?.top_heads ?? []).indexOf(head);
+    return place < 0 ? 0 : summary.top_counts?.[place] ?? summary.top_keys.shape[2];
+  }
+
+  /** Whether links of single tokens can be drawn of a view: they are in the document, or can be asked for. */
+  const canAsk = Boolean(source);
+  const holdsLinks = (view) => canAsk || keptOf(view) > 0;
+
+  /** The view itself if its links are kept, else of the head that has most of them; the sharpest of these. */
+  function nearestKept(view) {
+    if (holdsLinks(view)) return view;
+    const { example, kind } = view;
+    const offered = summariesOf(example, kind).flatMap((summary) =>
+      heads(example, kind, summary.layer).map((head, place) => {
+        const one = { ...view, layer: summary.layer, head };
+        return { one, kept: keptOf(one), entropy: summary.measures?.entropy?.[place] ?? Infinity };
+      }),
+    );
+    const here = offered.filter(({ one }) => one.layer === view.layer && keptOf(one));
+    const [best] = (here.length ? here : offered).filter(({ kept }) => kept).sort((a, b) => b.kept - a.kept || a.entropy - b.entropy);
+    return best?.one ?? view;
+  }
+
   /** One number per head: a list of `{layer, head, measures: {name: number or null}}`. */
   async function measures(at, kind) {
     const found = [];
@@ -323,8 +362,8 @@ export function createReader(data, source) {
   }
 
   return {
-    data, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headCount, nearest, axes,
-    holdsRows, rows, map, line, pooled, top, keptTop, topHeads, measures,
+    data, exampleAt, isEmpty, kinds, layers, heads, layerChoices, headChoices, headOffers, withHead, headCount, nearest,
+    axes, holdsRows, rows, map, line, pooled, top, keptTop, keptOf, holdsLinks, nearestKept, topHeads, measures, canAsk,
   };
 }
 

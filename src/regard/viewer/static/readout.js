@@ -29,9 +29,25 @@ export function createReadout(host) {
       const others = map.weights.map((weights, at) => [map.rows[at], weights[column], false]);
       parts.push(...listParts(map.columns[column], sides.seen, "is looked at by", others, sides.looks));
     } else {
-      parts.push(element("p", { class: "hint" }, "Point at a cell or a word to read its weights."));
+      parts.push(...largestParts(), element("p", { class: "hint" }, "Point at a cell or a word to read its weights."));
     }
     host.replaceChildren(...parts);
+  }
+
+  // Nothing is pointed at: the largest weights of all.
+  function largestParts() {
+    const all = map.weights.flatMap((weights, row) => weights.map((weight, column) => ({ row, column, weight })));
+    const largest = all.filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight).slice(0, MOST);
+    const items = largest.map(({ row, column, weight }) =>
+      itemOf([tokenLabel(map.rows[row], languages[sides.looks]), " → ", tokenLabel(map.columns[column], languages[sides.seen])], weight),
+    );
+    return items.length ? [element("h3", {}, "Largest weights"), element("ol", { class: "pairs" }, ...items)] : [];
+  }
+
+  function itemOf(named, weight, isChosen = false) {
+    const bar = element("i", { "aria-hidden": "true" });
+    weigh(bar, full > 0 ? Math.min(1, weight / full) : 0);
+    return element("li", { class: isChosen ? "marked" : null }, element("span", { class: "named" }, ...named), bar, element("data", { value: weight }, figure(weight)));
   }
 
   function cellParts(row, column) {
@@ -55,17 +71,7 @@ export function createReadout(host) {
       .filter(([, weight]) => weight > 0)
       .sort((a, b) => b[1] - a[1])
       .slice(0, MOST);
-    const items = listed.map(([other, weight, isChosen]) => {
-      const bar = element("i", { "aria-hidden": "true" });
-      weigh(bar, full > 0 ? Math.min(1, weight / full) : 0);
-      return element(
-        "li",
-        { class: isChosen ? "marked" : null },
-        tokenLabel(other, languages[otherSide]),
-        bar,
-        element("data", { value: weight }, figure(weight)),
-      );
-    });
+    const items = listed.map(([other, weight, isChosen]) => itemOf([tokenLabel(other, languages[otherSide])], weight, isChosen));
     const rest = others.filter(([, weight]) => weight > 0).length - listed.length;
     const head = element("h3", {}, tokenLabel(token, languages[side]), element("small", {}, ` ${verb}`));
     const list = items.length ? element("ol", {}, ...items) : element("p", { class: "hint" }, "nothing");

@@ -21,6 +21,7 @@ export const running = {
   id: "text",
   title: "Text",
   says: "The texts as prose, shaded by what is looked at",
+  reads: "links",
   controls: ["example", "kind", "layer", "head", "scale"],
   applies: ({ reader }, example) => reader.kinds(example).length > 0,
   create,
@@ -94,10 +95,11 @@ function create(host, context) {
     texts.replaceChildren();
     proses = {};
     for (const side of [...new Set([sideOf(axes.seen), sideOf(axes.looks)])]) {
-      const place = element("div", {}, element("h3", { class: "side" }, side));
+      const called = side === sideOf(axes.looks) ? axes.called.rows : axes.called.columns;
+      const place = element("div", {}, element("h3", { class: "side" }, called));
       texts.append(place);
       const told = (at, isFirm) => point(at === null ? null : placeOf(side, at), isFirm);
-      proses[side] = createProse(place, { point: told, label: `${side} text` });
+      proses[side] = createProse(place, { point: told, label: called === "text" ? called : `${called} text` });
       proses[side].show(side === "source" ? example.source_tokens : example.output_tokens, example[side], languages[side]);
     }
   }
@@ -122,9 +124,10 @@ function create(host, context) {
     const lookers = column === null && !isSelf ? null : asked.lookers(column ?? row + shift(), MOST).then((found) => found?.map((entry) => ({ at: entry.row, weight: entry.weight })));
     const entries = await (row !== null ? looks : lookers);
     if (mine !== turn) return null;
-    const largest = scale === "one" ? 1 : (entries ?? []).reduce((top, entry) => Math.max(top, entry.weight), 0);
+    if (!entries) return tellMissing();
+    const largest = scale === "one" ? 1 : entries.reduce((top, entry) => Math.max(top, entry.weight), 0);
     const by = row !== null ? shift() : 0;
-    const shares = new Map((entries ?? []).map(({ at, weight }) => [at - by, shareOf(weight, largest, scale)]));
+    const shares = new Map(entries.map(({ at, weight }) => [at - by, shareOf(weight, largest, scale)]));
     const shaded = sideOf(row !== null ? axes.seen : axes.looks);
     for (const [side, prose] of Object.entries(proses)) prose.shade(side === shaded ? (at) => shares.get(at) ?? 0 : () => 0);
     [lowest.textContent, most.textContent] = ["0", figure(largest, 3)];
@@ -135,6 +138,18 @@ function create(host, context) {
     if (mine !== turn) return null;
     lists.push(row !== null ? listed(null, row + shift(), others, largest) : listed(column - shift(), null, others, largest));
     aside.replaceChildren(...lists.flat());
+    return null;
+  }
+
+  // The text stays shaded by its measure where the links of this view were not kept.
+  function tellMissing() {
+    shadeByMeasure();
+    const { layer, head } = reader.nearestKept(view);
+    const isOther = layer !== view.layer || head !== view.head;
+    aside.replaceChildren(
+      element("p", { class: "hint" }, "No weights of single tokens were kept of this view."),
+      ...(isOther ? [element("p", { class: "hint" }, element("button", { type: "button", onclick: () => choose({ layer, head }) }, `layer ${layer + 1}, head ${head + 1}`))] : []),
+    );
     return null;
   }
 
@@ -195,7 +210,7 @@ function create(host, context) {
     };
     const length = Math.max(axes.rows.length, axes.columns.length);
     const rows = Array.from({ length }, (_, at) => [at + 1, axes.rows[at]?.text ?? "", axes.columns[at]?.text ?? "", ...names.map((name) => valueAt(name, at))]);
-    return { columns: ["place", `token of ${axes.looks}`, `token of ${axes.seen}`, ...names], rows };
+    return { columns: ["place", `token of ${axes.called.rows}`, `token of ${axes.called.columns}`, ...names], rows };
   }
 
   return {

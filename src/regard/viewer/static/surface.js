@@ -1,18 +1,21 @@
 // The canvas of the map: cells, strips, labels and cross-hairs, sharp on any screen.
 
+import { element } from "./dom.js";
+import { FONT, drawOn } from "./exporting.js";
+import { columnText } from "./framing.js";
 import { shareOf } from "./legend.js";
 import { nameOf } from "./maps.js";
 import { cssOf, inks } from "./palette.js";
-import { element } from "./dom.js";
 import { isDark } from "./theme.js";
 import { pixels } from "./thumbnail.js";
 
 const STRIP = 14; // pixels of the strips beside the cells
 const GAP = 4;
 const LABEL = 13; // pixels between labels, at least
-const FONT = '"Segoe UI","Helvetica Neue","Noto Sans","Liberation Sans",Arial,"Noto Sans CJK SC","PingFang SC","Microsoft YaHei",sans-serif';
-const TALL = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60\u3040-\u30ff\uac00-\ud7af]{1,4}$/u; // set upright
-const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/u;
+const TEXT = 12; // pixels of a label
+const OUTLINED = 6; // pixels of a pooled square from which it is outlined
+const HATCHED = 24; // and hatched
+const HATCH = 9; // pixels between the lines of the hatching
 
 /** Draws scenes of map.js on `canvas`; margins are pixels around the cells. */
 export function createSurface(canvas, margins) {
@@ -41,15 +44,15 @@ export function createSurface(canvas, margins) {
     pen.clearRect(0, 0, canvas.width, canvas.height);
     pen.save();
     pen.translate(margins.left, margins.top);
-    cells(scene);
-    strips(scene);
     const colours = inks();
-    labels(scene, place, colours);
+    cells(scene, colours);
+    strips(scene);
+    for (const shape of labels(scene, place, colours)) drawOn(pen, shape);
     crossHairs(scene, place, colours);
     pen.restore();
   }
 
-  function cells(scene) {
+  function cells(scene, colours) {
     const { viewport, scale } = scene;
     pen.save();
     pen.beginPath();
@@ -67,17 +70,41 @@ export function createSurface(canvas, margins) {
       pen.globalAlpha = scene.tile ? 0.35 : 1;
       pen.drawImage(under, viewport.leftOf(-before), viewport.topOf(-above), under.width * width * viewport.x(), under.height * height * viewport.y());
       pen.globalAlpha = 1;
+      if (height * width > 1 && !(scene.tile && !scene.tile.isTop)) hatch(scene, colours);
     }
     if (scene.tile) {
-      const { rows, weights, full } = scene.tile;
+      const { rows, columns, weights, full } = scene.tile;
       const key = `${scale} ${isDark()}`;
       if (tile.of !== scene.tile || tile.key !== key) {
         const deepest = scale === "one" ? 1 : full;
-        const image = pixels({ rows: weights.length, columns: weights[0].length, share: (row, column) => weights[row][column] }, scale, deepest);
+        const image = pixels({ rows: weights.length, columns: weights[0].length, share: (row, column) => weights[row][column] }, scale, deepest, scene.tile.isTop);
         tile = { of: scene.tile, key, image };
       }
       pen.imageSmoothingEnabled = false;
-      pen.drawImage(tile.image, viewport.leftOf(0), viewport.topOf(rows[0]), tile.image.width * viewport.x(), tile.image.height * viewport.y());
+      pen.drawImage(tile.image, viewport.leftOf(columns[0]), viewport.topOf(rows[0]), tile.image.width * viewport.x(), tile.image.height * viewport.y());
+    }
+    pen.restore();
+  }
+
+  // Squares that stand for many tokens are outlined, and hatched once they look like single cells.
+  function hatch({ pooled, viewport }, { edge, panel }) {
+    const [height, width] = [pooled.bucket[0] * viewport.y(), pooled.bucket[1] * viewport.x()];
+    if (Math.min(height, width) < OUTLINED) return;
+    const [left, top] = [viewport.leftOf(-pooled.start[1]), viewport.topOf(-pooled.start[0])];
+    const lines = new Path2D();
+    const line = (x, y, toX, toY) => (lines.moveTo(x, y), lines.lineTo(toX, toY));
+    for (let x = left + width * Math.ceil(-left / width); x < size.width; x += width) line(x, 0, x, size.height);
+    for (let y = top + height * Math.ceil(-top / height); y < size.height; y += height) line(0, y, size.width, y);
+    if (Math.min(height, width) >= HATCHED) {
+      for (let x = -size.height; x < size.width; x += HATCH) line(x, size.height, x + size.height, 0);
+    }
+    pen.save();
+    pen.lineWidth = 1;
+    pen.globalAlpha = Math.min(height, width) < HATCHED ? 0.3 : 0.5;
+    for (const colour of [edge, panel]) { // one of them is seen on any cell
+      pen.strokeStyle = colour;
+      pen.stroke(lines);
+      pen.translate(1, 1);
     }
     pen.restore();
   }
@@ -122,7 +149,8 @@ export function createSurface(canvas, margins) {
     }
   }
 
-  function labels({ axes, viewport, hits }, place, { ink, quiet, accent, gold }) {
+  // Everything that is written, and ticks of what was searched for: shapes, for the screen and for files.
+  function labels({ axes, viewport, hits, says }, place, { ink, quiet, accent, gold }) {
     const { rows, columns } = viewport.seen();
     const isSquare = axes.rows === axes.columns;
     const every = (pixelsOfCell) => Math.max(1, Math.ceil(LABEL / pixelsOfCell));
@@ -130,52 +158,35 @@ export function createSurface(canvas, margins) {
       { tokens: axes.rows, seen: rows, step: every(viewport.y()), marked: place.row, found: hits.rows, at: (row) => viewport.topOf(row + 0.5), end: size.height },
       { tokens: axes.columns, seen: columns, step: every(viewport.x()), marked: place.column, found: isSquare ? hits.rows : hits.columns, at: (column) => viewport.leftOf(column + 0.5), end: size.width },
     ];
-    sets.forEach(({ tokens, seen, step, marked, found, at, end }, side) => {
+    const shapes = sets.flatMap(({ tokens, seen, step, marked, found, at, end }, side) => {
       const shown = new Set();
       for (let one = Math.ceil(seen[0] / step) * step; one < seen[1]; one += step) shown.add(one);
       if (marked !== null) for (const one of shown) if (Math.abs(at(one) - at(marked)) < LABEL) shown.delete(one);
       if (marked !== null) shown.add(marked);
-      for (const one of shown) {
-        if (at(one) < 0 || at(one) > end || !tokens[one]) continue;
-        const colour = one === marked ? accent : tokens[one].start === tokens[one].end ? quiet : ink;
-        label(tokens[one], one, side, at(one), step > 1, colour, one === marked);
-      }
-      pen.fillStyle = gold;
-      for (const one of found) {
-        if (at(one) < 0 || at(one) > end) continue;
-        if (side === 0) pen.fillRect(-GAP, at(one) - 1, GAP - 1, 2);
-        else pen.fillRect(at(one) - 1, -GAP, 2, GAP - 1);
-      }
+      const isSeen = (one) => at(one) >= 0 && at(one) <= end && tokens[one];
+      const names = [...shown].filter(isSeen).flatMap((one) => {
+        const fill = one === marked ? accent : tokens[one].start === tokens[one].end ? quiet : ink;
+        return label(tokens[one], one, side, at(one), step > 1, { size: TEXT, fill, bold: one === marked });
+      });
+      const ticks = found.filter(isSeen).map((one) => ({ rect: side === 0 ? [-GAP, at(one) - 1, GAP - 1, 2] : [at(one) - 1, -GAP, 2, GAP - 1], fill: gold }));
+      return [...names, ...ticks];
     });
-    pen.fillStyle = quiet;
-    pen.font = `11px ${FONT}`;
-    pen.textAlign = "right";
-    pen.textBaseline = "alphabetic";
-    pen.fillText(`${axes.called.columns} →`, -10, -GAP - STRIP - 16);
-    pen.fillText(`${axes.called.rows} ↓`, -10, -GAP - STRIP - 2);
+    const corner = { size: 11, fill: quiet, anchor: "end" };
+    return [
+      ...shapes,
+      { ...corner, text: `${axes.called.columns} →`, at: [-10, -GAP - STRIP - 16] },
+      { ...corner, text: `${axes.called.rows} ↓`, at: [-10, -GAP - STRIP - 2] },
+      ...(says ? [{ text: says, at: [0, size.height + 15], size: 11, fill: ink }] : []),
+    ];
   }
 
-  function label(token, at, side, pixel, isSparse, colour, isMarked) {
+  function label(token, at, side, pixel, isSparse, style) {
     const name = nameOf(token);
-    const text = isSparse ? `\u2068${name}\u2069 ${at + 1}` : name; // the name keeps its own direction
-    pen.save();
-    pen.fillStyle = colour;
-    pen.font = `${isMarked ? "bold " : ""}12px ${FONT}`;
-    pen.direction = !isSparse && RIGHT_TO_LEFT.test(name) ? "rtl" : "ltr";
-    pen.textBaseline = "middle";
-    if (side === 0) {
-      pen.textAlign = "right";
-      pen.fillText(shortened(text, margins.left - 14), -8, pixel);
-    } else if (!isSparse && TALL.test(name)) {
-      pen.textAlign = "center";
-      [...name].reverse().forEach((character, up) => pen.fillText(character, pixel, -GAP - STRIP - 10 - 13 * up));
-    } else {
-      pen.translate(pixel, -GAP - STRIP - 4);
-      pen.rotate(-Math.PI / 2);
-      pen.textAlign = "left";
-      pen.fillText(shortened(text, margins.top - STRIP - 12), 0, 0);
-    }
-    pen.restore();
+    // The name keeps its own direction where a number stands beside it.
+    const text = isSparse ? `\u2068${name}\u2069 ${at + 1}` : name;
+    pen.font = `${style.bold ? "bold " : ""}${TEXT}px ${FONT}`;
+    if (side === 0) return [{ ...style, text: shortened(text, margins.left - 14), at: [-8, pixel + 4], anchor: "end" }];
+    return columnText(shortened(text, margins.top - STRIP - 12), [pixel, -GAP - STRIP - 4], style);
   }
 
   function shortened(text, room) {
@@ -232,28 +243,17 @@ export function createSurface(canvas, margins) {
     return { image, at: [x, y, width, height] };
   }
 
-  /** The scene for a file: cells and strips as images, everything else as text. */
+  /** The scene for a file: cells and strips as images, with the cross-hairs; all else as text. */
   function picture(scene, place) {
-    const { viewport, axes } = scene;
-    const colours = inks();
-    draw({ ...scene, hits: { rows: [], columns: [] } }, { row: null, column: null });
-    const shapes = [part(0, 0, size.width, size.height)];
-    if (scene.received) shapes.push(part(0, -GAP - STRIP, size.width, STRIP));
-    if (scene.entropy) shapes.push(part(size.width + GAP, 0, STRIP, size.height));
+    const nowhere = { row: null, column: null };
+    draw({ ...scene, hits: { rows: [], columns: [] } }, nowhere);
+    const strips = [];
+    if (scene.received) strips.push(part(0, -GAP - STRIP, size.width, STRIP));
+    if (scene.entropy) strips.push(part(size.width + GAP, 0, STRIP, size.height));
+    draw({ ...scene, hits: { rows: [], columns: [] } }, place);
+    const shapes = [part(0, 0, size.width, size.height), ...strips];
     draw(scene, place);
-    const corner = { size: 11, fill: colours.quiet, anchor: "end" };
-    shapes.push({ ...corner, text: `${axes.called.columns} →`, at: [margins.left - 10, margins.top - GAP - STRIP - 16] });
-    shapes.push({ ...corner, text: `${axes.called.rows} ↓`, at: [margins.left - 10, margins.top - GAP - STRIP - 2] });
-    const { rows, columns } = viewport.seen();
-    const step = (pixelsOfCell) => Math.max(1, Math.ceil(LABEL / pixelsOfCell));
-    const cut = (text) => ([...text].length > 16 ? `${[...text].slice(0, 15).join("")}…` : text);
-    for (let row = Math.ceil(rows[0] / step(viewport.y())) * step(viewport.y()); row < rows[1]; row += step(viewport.y())) {
-      shapes.push({ text: cut(nameOf(axes.rows[row])), at: [margins.left - 8, margins.top + viewport.topOf(row + 0.5) + 4], size: 12, fill: colours.ink, anchor: "end" });
-    }
-    for (let column = Math.ceil(columns[0] / step(viewport.x())) * step(viewport.x()); column < columns[1]; column += step(viewport.x())) {
-      const at = [margins.left + viewport.leftOf(column + 0.5) + 4, margins.top - GAP - STRIP - 4];
-      shapes.push({ text: cut(nameOf(axes.columns[column])), at, size: 12, fill: colours.ink, turn: -90 });
-    }
+    shapes.push({ group: labels(scene, place, inks()), at: [margins.left, margins.top] });
     return { width: size.width + margins.left + margins.right, height: size.height + margins.top + margins.bottom, shapes };
   }
 

@@ -4,15 +4,16 @@ import { element } from "./dom.js";
 import { shareOf } from "./legend.js";
 import { colourOf } from "./palette.js";
 
-/** A canvas whose pixels are the buckets of a map. */
-export function pixels({ rows, columns, share }, scale, full) {
+/** A canvas whose pixels are the buckets of a map; those of zero may be left clear. */
+export function pixels({ rows, columns, share }, scale, full, isClear = false) {
   const canvas = element("canvas", { width: columns, height: rows });
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(columns, rows);
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
-      const [red, green, blue] = colourOf(shareOf(share(row, column), full, scale));
-      image.data.set([red, green, blue, 255], 4 * (row * columns + column));
+      const value = share(row, column);
+      const [red, green, blue] = colourOf(shareOf(value, full, scale));
+      image.data.set([red, green, blue, isClear && value === 0 ? 0 : 255], 4 * (row * columns + column));
     }
   }
   pen.putImageData(image, 0, 0);
@@ -33,6 +34,6 @@ export function thumbnail(pooled, size) {
   canvas.style.width = `${size}px`;
   canvas.style.height = `${Math.round(Math.max(8, Math.min(size * 2, (size * pooled.rows) / pooled.columns)))}px`;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", "Where this head looks: a picture of its weights");
+  canvas.setAttribute("aria-label", "Where this head looks: a picture of its weights on a log scale");
   return canvas;
 }

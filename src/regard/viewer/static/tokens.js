@@ -3,6 +3,7 @@
 import { element } from "./dom.js";
 
 const MARKS = { "▁": "▁", "Ġ": "▁", " ": "␣", "\u00a0": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };
+const PART = /^(\S) (\d+\/\d+)$/u; // one of the pieces of one character: see texts.py
 const SCRIPTS = [
   ["ja", /[\p{Script=Hiragana}\p{Script=Katakana}]/u],
   ["ko", /\p{Script=Hangul}/u],
@@ -26,7 +27,8 @@ export function languagesOf(example, data) {
 export function tokenLabel(token, language) {
   const isSign = token.start === token.end;
   const label = element("bdi", { class: isSign ? "token sign" : "token", lang: isSign ? "en" : language });
-  for (const part of token.text.split(/([▁Ġ \u00a0\n\r\t]+)/)) {
+  const [, piece, number] = (!isSign && token.text.match(PART)) || [null, token.text, null];
+  for (const part of piece.split(/([▁Ġ \u00a0\n\r\t]+)/)) {
     if (part === "") continue;
     if (!(part[0] in MARKS)) label.append(part);
     else {
@@ -34,6 +36,7 @@ export function tokenLabel(token, language) {
       label.append(element("span", { class: "space", "aria-hidden": "true" }, marks));
     }
   }
+  if (number) label.append(element("small", { class: "part" }, number));
   if (token.text === "") label.append(element("span", { class: "space" }, "∅"));
   return label;
 }

@@ -4,15 +4,17 @@ import { readAddress, writeAddress } from "./address.js";
 import { changeOf, createControls } from "./controls.js";
 import { element } from "./dom.js";
 import { createExport } from "./exporting.js";
+import { framed } from "./framing.js";
 import { createFinding, hitsOf } from "./finding.js";
 import { createHelp, helpLine, meaning } from "./help.js";
+import { KINDS } from "./maps.js";
 import { createReader } from "./reader.js";
 import { NO_SOURCE } from "./source.js";
 import { switchTheme, watchTheme } from "./theme.js";
 import { languagesOf } from "./tokens.js";
 import { VIEWS } from "./views.js";
 
-const VERSION = 2;
+const VERSION = 3;
 const NOWHERE = { row: null, column: null };
 const HANDFUL = 6; // heads; more are met on the grid
 
@@ -50,12 +52,20 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
   const controls = createControls(parts.controls, reader, { choose });
   const finding = createFinding(parts.finding, { choose, go: (place) => point(place, true, true) });
   const help = createHelp();
-  const saving = createExport(parts.saving, { view: () => current?.instance, name: () => nameOf(state, data), say: context.say });
+  const saving = createExport(parts.saving, { view: () => current?.instance, picture, name: () => nameOf(state, data), say: context.say });
   root.append(help.dialog, helpLine(help.open));
   parts.helping.addEventListener("click", help.open);
 
-  /** Changes the state; a change of view, or of the example, is a step that Back returns from. */
-  function choose(changes) {
+  function picture() {
+    const { controls: named } = VIEWS.find((view) => view.id === state.view);
+    return framed(current.instance.picture(), { title: data.title, says: [shownOf(state, named), named.includes("layer") && reader.axes(state).says, data.model].filter(Boolean) });
+  }
+
+  /**
+   * Changes the state; a change of view, or of the example, is a step that Back returns from. Where
+   * nobody asked for a layer or a head (`asked`), one is taken of which the view has something to show.
+   */
+  function choose(changes, asked = changes) {
     const wish = { ...state, ...changes };
     if (!data.examples[wish.example]) wish.example = Math.max(first, 0);
     const offered = views(wish.example);
@@ -67,6 +77,8 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
     const before = state.kind;
     pointed = null;
     state = { ...wish, ...(isEmpty(wish.example) ? {} : nearest(wish.example, wish)), view: view?.id };
+    const isElsewhere = !current || isStep || state.kind !== before;
+    if (view?.reads === "links" && isElsewhere && !("layer" in asked || "head" in asked)) state = reader.nearestKept(state);
     if (before && state.kind !== before) Object.assign(state, NOWHERE); // other tokens
     if (!isEmpty(state.example)) Object.assign(state, within(reader.axes(state), state));
     writeAddress(state, isStep);
@@ -151,6 +163,10 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
         ),
       ),
     );
+    // On a narrow screen the tabs are a row that scrolls.
+    const chosen = parts.tabs.querySelector('[aria-selected="true"]');
+    const row = parts.tabs.parentElement;
+    if (chosen && row.scrollWidth > row.clientWidth) row.scrollLeft = chosen.offsetLeft - row.offsetLeft - 40;
   }
 
   function press(event) {
@@ -191,7 +207,7 @@ export function show(root, data, { source = NO_SOURCE } = {}) {
   const unwatch = watchTheme(fit);
   document.addEventListener("keydown", press);
   addEventListener("popstate", restore);
-  choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...readAddress() });
+  choose({ ...openingOf(data, reader, Math.max(first, 0), views), ...readAddress() }, { ...data.opening, ...readAddress() });
   sized.observe(parts.host);
 
   function destroy() {
@@ -234,6 +250,13 @@ function openingOf(data, reader, example, views) {
   if (offered.includes("answer")) return { example, view: "answer", scale, ...mean };
   const view = reader.headCount(example) > HANDFUL && !isShort ? "grid" : plain;
   return { example, view, scale, ...mean };
+}
+
+// What is shown, in words.
+function shownOf({ kind, layer, head, measure }, named) {
+  const numbered = (name, value) => (value === "mean" ? `mean of ${name}s` : `${name} ${value + 1}`);
+  if (!named.includes("layer")) return measure ?? "";
+  return `${KINDS[kind].name} attention, ${numbered("layer", layer)}, ${numbered("head", head)}`;
 }
 
 // A place that there is; a link may be of another text.

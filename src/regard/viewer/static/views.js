@@ -4,6 +4,7 @@
 //
 // - `id` stands in links; `title` on the tab; `says` is a sentence for the tab's tooltip.
 // - `controls` names which of "kind", "layer", "head", "scale" (and "example") choose what it shows.
+// - `reads` is "links" where single weights are drawn: a long text then opens at a head that has some.
 // - `applies` says whether there is anything to show of the example at that place.
 // - `create` fills `host` and returns an object with
 //     async show(state)   draws a state; never called again before it is done

@@ -2,9 +2,10 @@
 
 import { createArcs } from "./arcs.js";
 import { element } from "./dom.js";
-import { ramp, sample } from "./legend.js";
+import { DECADES, ramp, sample } from "./legend.js";
 import { figure } from "./maps.js";
-import { createMatrix } from "./matrix.js";
+import { bestMark, createMatrix, goldMark } from "./matrix.js";
+import { inks } from "./palette.js";
 import { createReadout } from "./readout.js";
 import { createTexts } from "./texts.js";
 
@@ -34,12 +35,15 @@ function create(host, context) {
   const drawn = [texts, arcs, matrix, readout];
   let built = "";
   let map = null;
+  let full = 1;
+  let scale = "largest";
 
   async function show(state) {
     const sides = reader.axes(state);
     const languages = context.languages(state.example);
     map = await reader.map(state);
-    const full = state.scale === "one" ? 1 : map.largest;
+    scale = state.scale;
+    full = scale === "one" ? 1 : map.largest;
     if (built !== `${state.example} ${state.kind}`) {
       built = `${state.example} ${state.kind}`;
       texts.show(reader.exampleAt(state.example), languages);
@@ -51,8 +55,15 @@ function create(host, context) {
     matrix.paint(map, full, state.scale, context.hits());
     readout.paint(map, languages, sides, full);
     parts.caption.textContent = sides.says;
+    parts.least.textContent = scale === "log" ? figure(full / 10 ** DECADES, 2) : "0";
     parts.most.textContent = figure(full);
     parts.gold.hidden = map.gold.size === 0;
+  }
+
+  function legendOf() {
+    const dot = { shapes: [bestMark([12, 4], inks().ink)], text: "largest of its row" };
+    const links = map.gold.size ? ["sure", "possible"].map((strength) => ({ shapes: [goldMark([1, 1, 14, 14], strength, inks().gold)], text: strength === "sure" ? "gold link" : "possible gold link" })) : [];
+    return { least: scale === "log" ? figure(full / 10 ** DECADES, 2) : "0", most: figure(full), marks: [dot, ...links] };
   }
 
   return {
@@ -67,7 +78,7 @@ function create(host, context) {
       arcs.fit();
     },
     focus: () => matrix.focus(),
-    picture: () => matrix.picture(),
+    picture: () => ({ ...matrix.picture(), legend: legendOf() }),
     table: () => ({
       columns: ["row", "token", ...map.columns.map((token) => token.text)],
       rows: map.weights.map((row, at) => [at + 1, map.rows[at].text, ...row.map((weight) => figure(weight))]),
@@ -86,13 +97,14 @@ function layOut(host) {
     matrix: place("holder"),
     readout: element("aside", { class: "readout", "aria-label": "Weights" }),
     caption: element("p", { class: "caption" }),
+    least: element("span", {}),
     most: element("span", {}),
     gold: element("span", { class: "key" }, sample({ "data-gold": "sure" }), "gold link", sample({ "data-gold": "possible" }), "possible"),
   };
   const legend = element(
     "div",
     { class: "legend" },
-    element("span", { class: "key" }, "0", ramp(), parts.most),
+    element("span", { class: "key" }, parts.least, ramp(), parts.most),
     element("span", { class: "key" }, sample({ class: "best" }), "largest of its row"),
     parts.gold,
   );

@@ -1,0 +1,138 @@
+"""Pages of long texts: what is pooled says so, and arcs open where there are some."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.end_to_end.browsing import Tab
+from tests.end_to_end.long_texts import long_document
+
+from regard.viewer import Document, page
+from regard.viewer.row_server import RowServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+LENGTH = 4096
+
+
+@pytest.fixture(scope="module")
+def shown() -> Document:
+    """Two layers of six heads over 4,096 tokens."""
+    return long_document(LENGTH, layers=2, heads=6)
+
+
+@pytest.fixture(scope="module")
+def file(shown: Document, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("long") / "page.html"
+    found.write_text(page(shown), encoding="utf-8")
+    return found
+
+
+def opened(tab: Tab, file: Path, state: str = "") -> Tab:
+    tab.page.goto("about:blank")
+    tab.page.goto(f"{file.as_uri()}#{state}")
+    return tab.settled()
+
+
+def colours(tab: Tab) -> int:
+    """How many colours there are amid the cells of the map."""
+    return tab.ask(
+        """async () => {
+            await new Promise((done) => setTimeout(done, 300));
+            const canvas = document.querySelector("canvas.map");
+            const pen = canvas.getContext("2d");
+            const { data } = pen.getImageData(400, 350, 60, 60);
+            return new Set(Array.from({ length: 3600 }, (_, at) => data.slice(4 * at, 4 * at + 3).join())).size;
+        }"""  # noqa: E501
+    )
+
+
+def said(tab: Tab) -> str:
+    """What is written on the canvas of the map, as a saved file has it."""
+    with tab.page.expect_download() as download:
+        tab.page.locator(".saving button", has_text="SVG").click()
+    return " ".join(re.findall(r"<text[^>]*>([^<]*)", Path(download.value.path()).read_text()))
+
+
+def test_the_tooltip_promises_no_weight_that_the_page_has_not(tab: Tab, file: Path) -> None:
+    opened(tab, file)
+    title = str(tab.page.locator("[role=tab]", has_text="Map").get_attribute("title"))
+    assert "every weight" not in title
+    assert "pooled" in title
+
+
+def test_pooled_squares_are_hatched_and_named_on_the_canvas(tab: Tab, file: Path) -> None:
+    opened(tab, file, "view=map&layer=mean&head=mean&zoom=40_2000_3000")
+    assert colours(tab) > 3  # lines over what was one colour
+    assert "Pooled: a square is 64 × 64 tokens, not one weight." in said(tab)
+    assert "a square is the share that 64 tokens give 64 tokens" in tab.text(".what")
+
+
+def test_a_kept_head_is_not_blank_where_nothing_was_kept(
+    tab: Tab, file: Path, shown: Document
+) -> None:
+    layer = shown.examples[0].summaries[0]
+    assert layer.top_keys is not None
+    head, count = layer.top_heads[0], layer.top_counts[0]
+    opened(tab, file, f"view=map&layer=1&head={head + 1}&zoom=90_2000_3000")
+    tab.wait("() => document.querySelector('.what').innerText.includes('only the largest')")
+    assert colours(tab) > 3
+    text = said(tab)
+    assert "hatched squares of 64 × 64 tokens are pooled, not zero" in text
+    assert f"only the largest {f'{count} were' if count > 1 else 'was'} kept" in text
+
+
+def test_pages_with_someone_to_ask_show_the_weights_themselves(tab: Tab, shown: Document) -> None:
+    draw = np.random.default_rng(5).random((LENGTH, 8))
+    server = RowServer(lambda example, kind, layer, head, queries: np.tile(draw[queries], 512))
+    tab.open(shown, "#view=map&layer=mean&head=mean&zoom=60_2000_3000", rows=server.address)
+    tab.wait("() => document.querySelector('.what').innerText === 'a cell is one weight'")
+    assert "Pooled" not in said(tab)
+    server.close()
+    tab.requests.clear()
+
+
+@pytest.mark.parametrize("view", ["arcs", "text"])
+def test_views_of_links_open_at_a_head_that_has_some(
+    tab: Tab, file: Path, shown: Document, view: str
+) -> None:
+    opened(tab, file)
+    tab.click(f"[data-view={view}]")
+    state = tab.ask("Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+    layer = shown.examples[0].summaries[int(state["layer"]) - 1]
+    assert int(state["head"]) - 1 in layer.top_heads
+    if view == "arcs":
+        assert float(tab.page.locator(".legend .key span").last.inner_text()) > 0
+        assert not tab.page.locator("section .hint").is_visible()
+    tab.press("m")  # who asks for the mean is told
+    if view == "arcs":
+        kept = sum(len(one.top_heads) for one in shown.examples[0].summaries)
+        assert f"They were of {kept} of 12 heads" in tab.text("section .hint")
+        assert not tab.page.locator(".legend").is_visible()
+
+
+def test_heads_say_how_much_was_kept_of_them(tab: Tab, file: Path, shown: Document) -> None:
+    layer = shown.examples[0].summaries[0]
+    opened(tab, file, "view=arcs&layer=1&head=mean")
+    titles = tab.ask("[...document.querySelectorAll('[data-group=head] label')].map(l => l.title)")
+    for head in range(6):
+        count = dict(zip(layer.top_heads, layer.top_counts, strict=True)).get(head, 0)
+        says = f"{count} largest weight{'' if count == 1 else 's'} of each token kept"
+        assert titles[head + 1] == (says if count else "")
+    head, count = layer.top_heads[0], layer.top_counts[0]
+    opened(tab, file, f"view=arcs&layer=1&head={head + 1}")
+    caption = tab.text("section .caption")
+    assert ("a link to the one" if count == 1 else f"links to the {count} it") in caption
+
+
+def test_steps_are_unrolled_as_python_unrolls_them(tab: Tab, file: Path, shown: Document) -> None:
+    layer = shown.examples[0].summaries[1]
+    assert layer.top_keys is not None
+    head = layer.top_heads[-1]
+    opened(tab, file, f"view=arcs&layer=2&head={head + 1}&row=3001")
+    tab.page.locator(".readout li").first.wait_for()
+    keys = layer.top_keys.values()[-1, 3000]
+    first = tab.page.locator(".readout ol").first.locator("li button")
+    names = [str(one.get_attribute("title")) for one in first.all()]
+    assert names == [f"Go to token {int(key) + 1}" for key in keys if key >= 0]

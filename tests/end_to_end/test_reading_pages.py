@@ -1,0 +1,248 @@
+"""Pages are read and saved without stumbling: legends, pickers, columns, panes, small screens."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser
+from tests.end_to_end.browsing import Tab, open_tab
+from tests.end_to_end.test_page import document as short_document
+from tests.end_to_end.test_page import watched_document
+from tests.end_to_end.test_views import document as searched_document
+
+import regard as rg
+from regard.viewer import AttentionMap, Document, Example, Text
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+CHOSEN = "[...document.querySelectorAll('.choices .strip input:checked')].map(input => input.value)"
+
+
+def matrix_document(columns: list[str], rows: list[str]) -> Document:
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(columns)), len(rows))
+    return rg.show(weights, keys=columns, queries=rows).document
+
+
+def saved(tab: Tab, kind: str) -> bytes:
+    with tab.page.expect_download() as download:
+        tab.page.locator(".saving button", has_text=kind).click()
+    return Path(download.value.path()).read_bytes()
+
+
+# Files.
+
+
+@pytest.mark.parametrize("view", ["words", "map"])
+def test_a_saved_picture_has_upright_chinese_and_a_legend(tab: Tab, view: str) -> None:
+    shown = replace(short_document(), title="我爱中国", opening=None)
+    tab.open(shown, f"#view={view}&kind=cross&layer=1&head=1&row=3&column=3")
+    svg = saved(tab, "SVG").decode()
+    columns = re.findall(r"<text ([^>]*)>([我爱中国])</text>", svg)
+    assert {text for _, text in columns} == set("我爱中国")
+    assert not any("rotate" in attributes for attributes, _ in columns)
+    assert ">我爱中国</text>" in svg  # the title
+    assert ">Cross attention, layer 1, head 1<" in svg
+    assert "Output looks at source." in svg
+    assert ">0.9<" in svg  # the weight of the deepest colour
+    if view == "words":
+        assert svg.count('stroke-dasharray="4 3"') == 2  # the possible link, and the legend's
+        for mark in ("largest of its row", "gold link", "possible gold link"):
+            assert f">{mark}<" in svg
+        assert svg.count("a2.2 2.2 0 1 0 4.4 0") == 5  # one a row, and the legend's
+
+
+@pytest.mark.parametrize("view", ["arcs", "flow", "compare", "grid"])
+def test_every_saved_picture_says_what_it_is_of(tab: Tab, view: str) -> None:
+    tab.open(searched_document(), f"#view={view}&kind=cross&layer=1&head=1")
+    svg = saved(tab, "SVG").decode()
+    assert ">我爱中国</text>" in svg
+    assert svg.count("<path") > 20  # the ramp of the legend
+    assert saved(tab, "PNG")[:4] == b"\x89PNG"
+
+
+# Tokens.
+
+
+def test_pieces_of_one_character_are_told_apart(tab: Tab) -> None:
+    text = Text.of(["åĮ", "Ĺ", "äº", "¬"], "北京", [(0, 1), (0, 1), (1, 2), (1, 2)])
+    rows = tuple(tuple(float(i == j) for j in range(4)) for i in range(4))
+    example = Example(
+        source="北京",
+        output="",
+        source_tokens=text.tokens,
+        output_tokens=(),
+        maps=(AttentionMap(kind="encoder", layer=0, head=0, rows=rows),),
+    )
+    tab.open(Document(title="", task="", model="", examples=(example,)), "#view=words")
+    heads = "[...document.querySelectorAll('.matrix tbody th')].map(head => head.title)"
+    assert tab.ask(heads) == ["北 1/2", "北 2/2", "京 1/2", "京 2/2"]
+    small = "[...document.querySelectorAll('.matrix tbody th .part')].map(part => part.innerText)"
+    assert tab.ask(small) == ["1/2", "2/2", "1/2", "2/2"]
+
+
+@pytest.mark.parametrize("width", [900, 1280])
+@pytest.mark.parametrize("count", [5, 9, 14, 20])
+def test_the_matrix_of_words_is_whole_where_it_can_be(tab: Tab, width: int, count: int) -> None:
+    tab.page.set_viewport_size({"width": width, "height": 900})
+    columns = ["understanding", "我们", "a", "extraordinarily"] * 5
+    tab.open(matrix_document(columns[:count], ["unbelievable", "word", "."]), "#view=words")
+    cut = "(() => { const f = document.querySelector('.holder .frame'); return f.scrollWidth - f.clientWidth; })()"  # noqa: E501
+    cell = tab.ask("document.querySelector('.matrix td.cell').offsetWidth")
+    assert tab.ask(cut) <= 0 or cell <= 15
+
+
+# Reading.
+
+
+def test_nothing_pointed_at_shows_the_largest(tab: Tab) -> None:
+    tab.open(replace(short_document(), opening=None), "#view=words&kind=cross&layer=1&head=1")
+    assert tab.text(".readout li .named") == "I → 我"
+    values = tab.page.locator(".readout li data").all_inner_texts()
+    assert values[:4] == ["0.9", "0.7", "0.7", "0.5432"]
+    tab.open(watched_document(97), "#view=map&layer=2&head=4")
+    tab.page.locator(".readout h3", has_text="Most received").wait_for()
+    assert tab.page.locator(".readout li").count() == 8
+    tab.open(watched_document(97))
+    tab.page.locator(".readout.head .thumbnail").wait_for()
+    assert "log scale" in tab.text(".readout.head")
+
+
+def test_zoom_keys_work_wherever_the_keyboard_is(tab: Tab) -> None:
+    tab.open(watched_document(97), "#view=map&layer=1&head=1")
+    assert tab.ask("document.activeElement === document.body")
+    tab.press("+")
+    tab.wait("() => location.hash.includes('zoom=')")
+    tab.press("0")
+    tab.wait("() => !location.hash.includes('zoom=')")
+
+
+def test_heads_are_offered_while_layers_are_averaged(tab: Tab) -> None:
+    tab.open(watched_document(97), "#view=map&layer=mean&head=mean")
+    assert tab.page.locator("[data-group=head] label").count() == 6
+    assert tab.ask(CHOSEN) == ["decoder", "mean", "mean", "log"]
+    tab.click("[data-group=head] label:nth-child(4)")
+    assert tab.ask(CHOSEN) == ["decoder", "0", "2", "log"]
+    tab.press("m", "]")
+    assert tab.ask(CHOSEN) == ["decoder", "0", "0", "log"]
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_compare_opens_with_two_that_differ(tab: Tab, layers: int) -> None:
+    tab.open(watched_document(61, layers), "#view=compare")
+    says = tab.text("section[aria-label=Compare] .caption")
+    assert "the same in every cell" not in says
+    one, other = re.search(r"A: (.*?)\. B: (.*?)\.", says).groups()  # type: ignore[union-attr]
+    assert one != other
+
+
+def test_one_layer_of_means_is_compared_with_another(tab: Tab) -> None:
+    weights = torch.rand(2, 1, 5, 5).softmax(-1)
+    tab.open(rg.show(weights).document, "#view=compare")
+    says = tab.text("section[aria-label=Compare] .caption")
+    assert "the same in every cell" not in says
+
+
+def test_close_values_of_heads_differ_in_colour(tab: Tab) -> None:
+    shown = watched_document(61, 1, 3)
+    example = shown.examples[0]
+    summary = replace(example.summaries[0], measures={"entropy": (8.30, 8.37, 8.44)})
+    tab.open(replace(shown, examples=(replace(example, summaries=(summary,)),)), "#view=grid")
+    shares = "[...document.querySelectorAll('.heads .cell')].map(cell => cell.style.getPropertyValue('--w'))"  # noqa: E501
+    assert [float(share) for share in tab.ask(shares)] == pytest.approx([0, 0.5, 1], abs=0.01)
+    assert tab.text(".legend .key").split()[0] == "8.3"
+    summary = replace(summary, measures={"entropy": (0.5, 3.0, 8.0)})
+    tab.open(replace(shown, examples=(replace(example, summaries=(summary,)),)), "#view=grid")
+    assert [float(share) for share in tab.ask(shares)] == pytest.approx(
+        [0.0625, 0.375, 1], abs=0.01
+    )
+
+
+def test_the_text_of_a_model_that_only_reads_is_no_output(tab: Tab) -> None:
+    tab.open(watched_document(61), "#view=text&layer=1&head=1")
+    assert tab.page.locator(".running h3").all_inner_texts() == ["text"]
+    assert "output" not in tab.text(".running").lower().split()[:1]
+    tab.open(searched_document(), "#view=text&kind=cross&layer=1&head=1")
+    assert tab.page.locator(".running h3").all_inner_texts() == ["source", "output"]
+
+
+def test_the_theme_outlives_a_reload(tab: Tab) -> None:
+    tab.open(short_document())
+    paper = "getComputedStyle(document.documentElement).backgroundColor"
+    light = tab.ask(paper)
+    tab.press("t")
+    dark = tab.ask(paper)
+    assert dark != light
+    tab.page.reload()
+    tab.settled()
+    assert tab.ask(paper) == dark
+
+
+# Room.
+
+
+def test_header_and_controls_leave_the_screen_to_what_is_shown(tab: Tab) -> None:
+    top = "document.querySelector('main').getBoundingClientRect().top"
+    tab.open(searched_document(), "#view=grid")
+    assert tab.ask(top) < 125
+    for view in ("words", "map", "arcs", "flow"):
+        tab.open(searched_document(), f"#view={view}")
+        assert tab.ask(top) < 150
+
+
+def test_a_phone_has_whole_buttons_and_maps_as_wide_as_it_is(tab: Tab) -> None:
+    tab.page.set_viewport_size({"width": 400, "height": 800})
+    tab.open(searched_document(), "#view=flow")
+    boxes = (
+        "[...document.querySelectorAll('.steps button')].map(b => [b.offsetTop, b.offsetHeight])"
+    )
+    assert len({tuple(box) for box in tab.ask(boxes)}) == 1
+    lines = (
+        "[...document.querySelectorAll('.steps button')].map(b => b.scrollHeight - b.clientHeight)"
+    )
+    assert max(tab.ask(lines)) <= 0
+    tab.open(watched_document(61), "#view=compare")
+    for box in tab.ask("[...document.querySelectorAll('.sides canvas')].map(c => c.offsetWidth)"):
+        assert box > 250
+    assert tab.ask("document.documentElement.scrollWidth") <= 400
+    chosen = tab.page.locator("[role=tab][aria-selected=true]").bounding_box()
+    assert chosen is not None
+    assert 0 <= chosen["x"] <= 400 - chosen["width"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_bars_of_probability_stand_out_from_the_page(
+    chromium: Browser, tmp_path: Path, theme: str
+) -> None:
+    context = chromium.new_context(color_scheme=theme)  # type: ignore[arg-type]
+    tab = open_tab(context, tmp_path).open(searched_document(), "#view=flow")
+    bar, panel = tab.ask(
+        """() => {
+            const options = { willReadFrequently: true };
+            const pen = document.createElement("canvas").getContext("2d", options);
+            const read = (colour, alpha) => {
+              pen.globalAlpha = alpha;
+              pen.fillStyle = colour;
+              pen.fillRect(0, 0, 1, 1);
+              return [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+            };
+            const style = getComputedStyle(document.querySelector(".bars i"), "::after");
+            const under = getComputedStyle(document.querySelector("section")).backgroundColor;
+            const panel = read(under, 1);
+            return [read(style.backgroundColor, Number(style.opacity)), panel];
+        }"""
+    )
+    one, other = sorted((luminance(bar), luminance(panel)), reverse=True)
+    assert (one + 0.05) / (other + 0.05) > 3
+    context.close()
+
+
+def luminance(colour: list[int]) -> float:
+    """Of sRGB, as the accessibility guidelines weigh it."""
+    linear = [
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in (channel / 255 for channel in colour)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
