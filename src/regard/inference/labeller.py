@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from regard.errors import RunError
+from regard.inference.once import Once
 from regard.inference.run import Run
 from regard.tasks import TASKS, Job, recipe_from_table
 from regard.tasks.translation import batched
@@ -84,10 +85,11 @@ class Labeller:
         total, terms = 0.0, 0
         for places in batched(self.job.lengths(encoded).tolist(), _BATCH_TOKENS):
             batch = self.job.collate([encoded[place] for place in places])
-            for place, answer in zip(places, self.job.answers(self.model, batch), strict=True):
+            model = Once(self.model) if with_loss else self.model
+            for place, answer in zip(places, self.job.answers(model, batch), strict=True):
                 found[place] = answer
             if with_loss:
-                loss, count = self.job.loss(self.model, batch)
+                loss, count = self.job.loss(model, batch)
                 total, terms = total + float(loss), terms + count
             if progress is not None:
                 progress(len(places))

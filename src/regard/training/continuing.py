@@ -28,6 +28,16 @@ def kept_recipe(run: Run) -> Recipe:
     return with_training(recipe, as_table(build(TrainingConfig, saved, where="training")))
 
 
+def as_then(recipe: Recipe, run: Run) -> Recipe:
+    """The recipe, with settings of training that are newer than the run as they were then.
+
+    Only those that it says nothing of.
+    """
+    saved = run.recipe.get("training", {})
+    then = {k: v for k, v in as_saved(TrainingConfig, {}).items() if k not in saved}
+    return with_training(recipe, {**then, **recipe.training})
+
+
 def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> dict[str, tuple[Any, Any]]:
     """What a recipe says otherwise than the run that is to go on by it.
 

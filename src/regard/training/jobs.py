@@ -137,7 +137,7 @@ class JobTraining:
         """A few validation examples and what the model makes of them."""
         step = max(1, len(self.valid) // _SAMPLES)
         examples = self.valid[::step][:_SAMPLES]
-        answers, _ = self.predictor(model).answers_and_loss(examples)
+        answers = self.predictor(model).answers(examples)
         return [
             self.job.show(example, answer)
             for example, answer in zip(examples, answers, strict=True)

@@ -21,6 +21,9 @@ def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -
     With ``inverse_sqrt`` and the paper's peak this is equation 3 of Vaswani et al. (2017):
     ``model_dim ** -0.5 * min(update ** -0.5, update * warmup ** -1.5)``.
 
+    A training that looks too short for the warm-up of ``config``, as far as it has come, rises to
+    the peak within ``config.warmup_share`` of it.
+
     Args:
         update: Which update, from 1.
         share: How much of training is behind us, 0 to 1.
@@ -33,12 +36,13 @@ def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -
         >>> round(rate_at(4000, 0.04, peak=peak, config=config), 8) == round(512**-0.5 * 4000**-0.5, 8)
         True
     """  # noqa: E501
-    if update < config.warmup:
-        return peak * update / config.warmup
+    warmup = _warmup(update, share, config)
+    if update < warmup:
+        return peak * update / warmup
     if config.schedule == "inverse_sqrt":
-        return float(peak * (config.warmup / update) ** 0.5)
+        return float(peak * (warmup / update) ** 0.5)
     # The end of warm-up as a share of training follows from where we are now.
-    warm = share * config.warmup / update
+    warm = share * warmup / update
     left = max(0.0, 1 - share) / max(1e-9, 1 - warm)
     if config.schedule == "linear":
         return peak * left
@@ -46,3 +50,10 @@ def rate_at(update: int, share: float, *, peak: float, config: TrainingConfig) -
         wave = 0.5 * (1 - math.cos(math.pi * min(1.0, left)))
         return peak * (_COSINE_END + (1 - _COSINE_END) * wave)
     return peak
+
+
+def _warmup(update: int, share: float, config: TrainingConfig) -> float:
+    """Updates of warm-up: as set, or its largest share of all that there will be."""
+    if config.warmup_share is None or share == 0:
+        return float(config.warmup)
+    return float(min(config.warmup, max(1.0, config.warmup_share * update / share)))

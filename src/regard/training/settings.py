@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, Weight, check_fields
 
@@ -24,6 +25,9 @@ class TrainingConfig:
         accumulate: Batches whose gradients are summed into one update.
         learning_rate: The peak; None is the paper's, (model_dim * warmup) ** -0.5.
         warmup: Updates over which the learning rate rises to its peak.
+        warmup_share: The most of training that the rise may take: a training that is too short for
+            ``warmup`` updates rises faster. With ``minutes`` its length is judged by the speed so
+            far. None lets the rise take all of it, and more.
         schedule: After the peak: ``inverse_sqrt`` as in Vaswani et al. (2017, 5.3), ``linear`` to
             zero at the end of training, ``cosine`` to a tenth of the peak, or ``constant``.
         optimizer: ``adamw``; ``muon`` for weight matrices with AdamW for the rest; or ``sgd``.
@@ -58,6 +62,7 @@ class TrainingConfig:
     accumulate: Count = 1
     learning_rate: Positive | None = None
     warmup: Count = 4000
+    warmup_share: Share | None = newer(0.2, before=None)  # noqa: RUF009
     schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
     optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
     momentum: Share = 0.95

@@ -18,7 +18,7 @@ from regard.inference.history import told
 from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.recipe import with_training
 from regard.text import BadLines
-from regard.training.continuing import find_changes, kept_recipe, note_changes
+from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.jobs import JobTraining
 from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
@@ -118,14 +118,16 @@ def train(
     """
     reporter = reporter or ConsoleReporter()
     path = Path(path)
-    config = build(TrainingConfig, recipe.training, where="training")
-    recipe = with_training(recipe, as_table(config))
     bad_lines, too_long = BadLines(), BadLines()
     work_of = choose("task", recipe.task, WORKS)
     with ExitStack() as stack:
         run: Run | None = None
         if is_run(path):
             run = stack.enter_context(Run.open_for_training(path))
+            recipe = as_then(recipe, run)
+        config = build(TrainingConfig, recipe.training, where="training")
+        recipe = with_training(recipe, as_table(config))
+        if run is not None:
             recipe = work_of.settled(recipe, {"data": {}, **run.recipe}, ())
         recipe, pretrained = begin_with(recipe, run)
         changes = {} if run is None else find_changes(run, recipe, may_change=may_change)

@@ -7,6 +7,7 @@ import torch
 
 from regard.errors import RunError, TrainingError
 from regard.inference import Run, RunWarning
+from regard.inference.files import checksum, seal, unseal
 from regard.tasks import recipe_from_table
 from regard.training import resume, train
 
@@ -56,7 +57,8 @@ CHANGES = {
     "minutes=1": lambda figures: len(figures) == 6,
     "learning_rate=0.002": lambda figures: figures[0]["learning_rate"] < 0.002,
     "schedule=constant": lambda figures: figures[0]["learning_rate"] == 0.01,
-    "warmup=100": lambda figures: figures[0]["learning_rate"] == pytest.approx(0.0007),
+    "warmup=1": lambda figures: figures[0]["learning_rate"] < 0.004,
+    "warmup_share=none": lambda figures: figures[0]["learning_rate"] > 0.006,
     "batch_tokens=30": lambda figures: max(each["tokens"] for each in figures) <= 30,
     "accumulate=2": lambda figures: max(each["tokens"] for each in figures) > 60,
     "ema=0.9": lambda figures: len(figures) == 6,
@@ -98,6 +100,23 @@ def test_other_settings_hold_whenever_it_goes_on_again(toy, made):
         "since update 6",
         "since update 9",
     ]
+
+
+def test_a_run_from_before_a_setting_goes_on_as_it_was_begun(toy, made):
+    make, path = made
+    # A short training that was begun when all of it was warm-up.
+    text = (path / "recipe.toml").read_text().replace("warmup_share = 0.2\n", "")
+    card = unseal((path / "run.json").read_bytes(), where=path)
+    del card["threads"], card["changes"]
+    (path / "recipe.toml").write_text(text.replace("warmup = 3", "warmup = 100"))
+    content = (path / "recipe.toml").read_bytes()
+    (path / "run.json").write_bytes(seal(card | {"recipe": checksum(content)}))
+    for saved in Run.open(path).checkpoints():
+        saved.delete()
+    heard = Heard(toy)
+    train(make(warmup=100), path, reporter=heard)
+    rates = [figures["learning_rate"] for figures in heard.figures]
+    assert rates == pytest.approx([0.0001 * update for update in range(1, 7)])
 
 
 def test_betas_are_those_of_now_and_moments_those_of_before(toy, tmp_path):

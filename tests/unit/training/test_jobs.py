@@ -6,6 +6,7 @@ import random
 import signal
 
 import pytest
+import torch
 
 from regard.cli.evaluate import evaluate
 from regard.errors import DataError, Interrupted, RunError, SettingError
@@ -14,7 +15,9 @@ from regard.inference.ensemble import Ensemble
 from regard.inference.job_evaluation import evaluate_job
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
-from regard.training import train
+from regard.text import BadLines
+from regard.training import TrainingConfig, train
+from regard.training.jobs import JobTraining
 
 WORDS = ["ba", "be", "bi", "da", "de", "di", "ga", "ge", "gi"]
 TRAINING = {
@@ -110,6 +113,29 @@ def recipe(tmp_path):
         return recipe_from_table({"task": task, **sections, "training": training}, folder=tmp_path)
 
     return make
+
+
+@pytest.mark.parametrize("task", sorted(CASES))
+def test_a_validation_asks_the_model_once_a_batch(recipe, task):
+    given = recipe(task)
+    work_of = JobTraining
+    examples, valid = work_of.read(given, BadLines())
+    work = work_of(
+        given, work_of.learn(given, examples), examples, valid, TrainingConfig(**TRAINING)
+    )
+    torch.manual_seed(1)
+    model = work.build_model().eval()
+    labeller, asked = Labeller(model, work.job), []
+    model.register_forward_hook(lambda *call: asked.append(call))
+    with torch.no_grad():
+        answers, loss = labeller.answers_and_loss(valid)
+        batches = len(asked)
+        assert answers == labeller.answers(valid)
+        assert len(asked) == 2 * batches
+        encoded = work.job.encode(valid)
+        parts = [work.job.loss(model, work.job.collate([each])) for each in encoded]
+    mean = sum(float(part) for part, _ in parts) / sum(terms for _, terms in parts)
+    assert loss == pytest.approx(mean, rel=1e-4)
 
 
 def test_every_job_is_tried():

@@ -263,6 +263,7 @@ OPTIONS = {
     "accumulate": ({}, {"accumulate": 2}),
     "learning_rate": ({}, {"learning_rate": None}),
     "warmup": ({}, {"warmup": 6}),
+    "warmup_share": ({"warmup": 9}, {"warmup": 9, "warmup_share": None}),
     "schedule": ({}, {"schedule": "constant"}),
     "optimizer": ({}, {"optimizer": "muon"}),
     "momentum": ({"optimizer": "sgd"}, {"optimizer": "sgd", "momentum": 0.5}),
