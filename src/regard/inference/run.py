@@ -9,7 +9,8 @@
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
     run/metrics.jsonl        one line a record
-    run/lock                 held by the process that trains
+    run/tensorboard/         the same figures for TensorBoard, where that is installed
+    run/lock                 held by the process that trains, as is the folder itself
 """
 
 import warnings

@@ -20,9 +20,11 @@ from regard.tasks.recipe import with_training
 from regard.text import BadLines
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.jobs import JobTraining
+from regard.training.listeners import Listeners
 from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
+from regard.training.tensorboard import TensorBoardReporter, is_installed
 from regard.training.trainer import Task, Trainer
 from regard.training.translation import TranslationTraining
 
@@ -116,8 +118,9 @@ def train(
         TrainingError: The loss was not finite.
         Interrupted: Asked to stop; the same call goes on.
     """
-    reporter = reporter or ConsoleReporter()
     path = Path(path)
+    watchers = [TensorBoardReporter(path)] if is_installed() else []
+    reporter = Listeners(reporter or ConsoleReporter(), *watchers)
     bad_lines, too_long = BadLines(), BadLines()
     work_of = choose("task", recipe.task, WORKS)
     with ExitStack() as stack:

@@ -1,0 +1,95 @@
+import pytest
+
+from regard.inference import Run, RunWarning
+from regard.training import train
+from regard.training.listeners import Listeners
+from regard.training.tensorboard import TensorBoardReporter
+
+FIGURES = {"loss": 2.0, "learning_rate": 0.1, "gradient_norm": 3.0}
+
+
+def full_disk(update):
+    raise OSError(28, "No space left on device")
+
+
+def mistake(update):
+    raise ZeroDivisionError("ours")
+
+
+def test_a_reporter_that_cannot_write_is_told_no_more(toy, tmp_path):
+    deaf, hears = toy.Recorder(full_disk), toy.Recorder()
+    listeners = Listeners(deaf, hears)
+    with pytest.warns(RunWarning, match="Recorder must be able to write; got: .*No space left"):
+        toy.fit(tmp_path / "run", reporter=listeners)
+    assert len(deaf.figures) == 1
+    assert len(hears.figures) == 12
+    assert Run.open(tmp_path / "run").is_finished
+
+
+def test_a_mistake_in_the_users_reporter_is_theirs_to_see(toy):
+    with pytest.raises(ZeroDivisionError):
+        Listeners(toy.Recorder(mistake)).updated(1, 0, 5, FIGURES)
+
+
+def test_a_mistake_in_a_watcher_stops_nothing(toy):
+    listeners = Listeners(toy.Recorder(), toy.Recorder(mistake))
+    with pytest.warns(RunWarning, match="got: ours. Training goes on without it"):
+        listeners.updated(1, 0, 5, FIGURES)
+
+
+def curves(folder):
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    found = reading.EventAccumulator(str(folder))
+    found.Reload()
+    return {
+        name: [(point.step, point.value) for point in found.Scalars(name)]
+        for name in found.Tags()["scalars"]
+    }
+
+
+def test_tensorboard_shows_the_figures_and_goes_on_with_them(toy, tmp_path):
+    pytest.importorskip("tensorboard")
+    for updates in (8, 12):
+        watcher = TensorBoardReporter(tmp_path / "run")
+        recorder = toy.Recorder()
+        listeners = Listeners(recorder, watcher)
+        toy.fit(tmp_path / "run", reporter=listeners, updates=updates, validate_every=4)
+    found = curves(tmp_path / "run" / "tensorboard")
+    assert [step for step, _ in found["train/loss"]] == list(range(1, 13))
+    assert [step for step, _ in found["valid/loss"]] == [4, 8, 12]
+    told = [figures["learning_rate"] for figures in recorder.figures]
+    assert [value for _, value in found["train/learning_rate"]][8:] == pytest.approx(told)
+
+
+def test_a_point_is_the_mean_since_the_one_before(tmp_path):
+    pytest.importorskip("tensorboard")
+    watcher = TensorBoardReporter(tmp_path)
+    with watcher.training(lambda: 0.5):
+        for update in range(51, 101):
+            watcher.updated(update, 0, update, {"loss": float(update)})
+    [(step, value)] = curves(tmp_path / "tensorboard")["train/loss"]
+    assert step == 100
+    assert value == pytest.approx(sum(u * u for u in range(51, 101)) / sum(range(51, 101)))
+
+
+def test_a_training_writes_curves_where_tensorboard_is_installed(toy, tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    from regard.tasks import recipe_from_table
+
+    rows = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcd" for b in "efghi")
+    (tmp_path / "train.tsv").write_text(rows, encoding="utf-8")
+    sizes = {"embed_dim": 4, "hidden_dim": 4, "attention_dim": 4}
+    training = {"updates": 2, "batch_tokens": 60, "validate_every": 2, "validation_pairs": 0}
+    recipe = recipe_from_table(
+        {
+            "data": {"train": str(tmp_path / "train.tsv")},
+            "tokenizer": {"type": "words"},
+            "model": {"type": "rnn_seq2seq", **sizes},
+            "training": training,
+        }
+    )
+    train(recipe, tmp_path / "with", reporter=toy.Recorder())
+    assert "valid/loss" in curves(tmp_path / "with" / "tensorboard")
+    monkeypatch.setattr("regard.training.start.is_installed", lambda: False)
+    train(recipe, tmp_path / "without", reporter=toy.Recorder())
+    assert not (tmp_path / "without" / "tensorboard").exists()
