@@ -66,6 +66,38 @@ SPOILED: list[tuple[str, str, Spoil, str]] = [
     ),
     (
         "column",
+        "image_classification",
+        in_line('"pixels"', '"image"'),
+        "FILE:8: expected the key 'pixels'; found 'image', 'label'",
+    ),
+    (
+        "row",
+        "image_classification",
+        in_line("[9, 8, 7, 9]", "[9, 8, 7]"),
+        "FILE:8: pixels must be rows of equal length, of numbers or of lists of numbers; got a row "
+        "of 4 and one of 3",
+    ),
+    (
+        "number",
+        "image_classification",
+        in_line("[9, 8, 7, 9]", '[9, "8", 7, 9]'),
+        r"FILE:8: pixels must be rows of equal length, of numbers .*; got \[\[",
+    ),
+    (
+        "size",
+        "image_classification",
+        in_line("[9, 8, 7, 9], ", ""),
+        r"FILE:8: pixels must be 4 × 4 × 1 \(rows, columns, channels\), as the first picture's; "
+        "got 3 × 4 × 1",
+    ),
+    (
+        "label",
+        "image_classification",
+        in_line('"below"', "null"),
+        "FILE:8: label must be text; got None",
+    ),
+    (
+        "column",
         "multiple_choice",
         in_line('"context"', '"other"'),
         "FILE:8: context must be text; got none. A question needs",
@@ -141,6 +173,10 @@ UNKNOWN: dict[str, tuple[Spoil, str]] = {
     "classification": (
         in_line("\tbad", "\tgreat"),
         r"FILE:8: label must be one met in training \(bad, good\); got 'great'. Correct it, or add",
+    ),
+    "image_classification": (
+        in_line('"below"', '"beside"'),
+        r"FILE:8: label must be one met in training \(above, below\); got 'beside'. Correct it, or",
     ),
     "pair_matching": (
         in_line("\tother", "\tmaybe"),
@@ -261,7 +297,7 @@ def trained(regard, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
 
 def test_the_table_has_every_task() -> None:
     assert set(TINY) == set(TASKS)
-    without_text_to_be_long = {"regression"}
+    without_text_to_be_long = {"image_classification", "regression"}
     assert set(NOT_LONG_ENOUGH) == set(TASKS) - without_text_to_be_long
 
 
@@ -326,6 +362,8 @@ def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path, task
         assert re.search(message, regard.refused(*command, stdin=b"a\n"))
 
 
+# The other run's checkpoints also tell of another number of figures.
+@pytest.mark.filterwarnings("ignore:.*must hold the figures:regard.inference.files.RunWarning")
 @pytest.mark.parametrize("task", ALL)
 def test_weights_of_another_architecture(regard, trained, tmp_path: Path, task: str) -> None:
     run = Path(shutil.copytree(trained(task) / "run", tmp_path / "run"))
@@ -386,6 +424,7 @@ PREDICTED = {
         "text must be what to go on with; got none",
     ),
     "classification": (b'{"other": 1}\n', ".jsonl", "text must hold something to classify"),
+    "image_classification": (b"a picture\n", ".txt", "expected a picture, as {.pixels.: "),
     "multiple_choice": (b'{"question": 1}\n', ".jsonl", "question must be text; got 1"),
     "tagging": ("安娜\n".encode("gbk"), ".txt", r"not UTF-8 \(byte 0xB0 at place 1\)"),
     "regression": (b"one,two\n", ".txt", "area must be a number; got 'one'. Correct it"),

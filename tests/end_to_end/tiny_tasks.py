@@ -47,6 +47,16 @@ def asked(number: int) -> dict[str, Any]:
     }
 
 
+def pictured(number: int) -> dict[str, Any]:
+    """Four by four pixels, bright above or below, another picture for each number."""
+    pixels = [[number % 7, number // 7, 1, 0], [9, 8, 7, 9], [0, 1, 0, 0], [1, 0, 0, 1]]
+    is_above = number % 2 == 0
+    return {
+        "pixels": pixels if is_above else pixels[::-1],
+        "label": "above" if is_above else "below",
+    }
+
+
 def squad(records: list[dict[str, Any]]) -> str:
     """Questions in SQuAD's layout: each about a paragraph of its own, in articles of two."""
     articles = [
@@ -92,6 +102,20 @@ TINY: dict[str, Tiny] = {
             "data": {"max_length": 32},
             "tokenizer": {"type": "words", "shared": True},
             "model": {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 4},
+        },
+        listed,
+    ),
+    "image_classification": Tiny(
+        "pictures.jsonl",
+        pictured,
+        {
+            "model": {
+                "patch": 2,
+                "model_dim": 8,
+                "num_heads": 2,
+                "num_layers": 1,
+                "ffn_dim": 8,
+            }
         },
         listed,
     ),

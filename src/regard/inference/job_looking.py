@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from regard.attention import Seen, observe, summarize_seen, weights_seen
@@ -22,6 +23,7 @@ from regard.viewer import (
     AttentionMap,
     Document,
     Example,
+    Image,
     Importance,
     OneAttention,
     Text,
@@ -31,6 +33,8 @@ from regard.viewer import (
 
 # The begin of a text, which is a token without text.
 BEGIN = "⟨begin⟩"
+# The token before a picture's patches, whose state becomes the label.
+CLASS = "⟨class⟩"
 # Tokens up to which weights are kept as numbers, and up to which each is left out in turn.
 _LONGEST_WITH_NUMBERS, _LONGEST_LEFT_OUT = 64, 256
 _ROWS = 32
@@ -84,12 +88,14 @@ def job_document(
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a page says of a text besides the attention."""
+    """What a page says of a text, or of a picture, besides the attention."""
 
     text: Text
     output: Text
     answer: Answer
     importances: tuple[Importance, ...] = ()
+    image: Image | None = None
+    label: str | None = None
 
 
 def look_at_text(
@@ -143,7 +149,15 @@ def _looks(
             return [_chosen_maps(each, layers, heads) for each in between]
         seen = {}
     found = _attention(seen, shown, layers, heads)
-    return [replace(found, answer=shown.answer, importances=shown.importances)]
+    return [
+        replace(
+            found,
+            answer=shown.answer,
+            importances=shown.importances,
+            image=shown.image,
+            label=shown.label,
+        )
+    ]
 
 
 def _chosen_maps(
@@ -250,15 +264,58 @@ def _shown_choice(labeller: Labeller, example: Any, encoded: Any, answer: Any, s
     return _Shown(text, Text.of([answer.answer], answer.answer), said)
 
 
+def _shown_picture(
+    labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any
+) -> _Shown:
+    """A picture under its label, its patches shaded by how much the class token looks at them."""
+    job: Any = labeller.job
+    config = job.recipe.model
+    patch, has_first = config.patch, config.pooling == "first"
+    rows, columns = (side // patch for side in example.pixels.shape[:2])
+    places = [(row, column) for row in range(rows) for column in range(columns)]
+    names = [CLASS] * has_first + [f"{row + 1},{column + 1}" for row, column in places]
+    boxes = [None] * has_first + [(patch * y, patch * x, patch, patch) for y, x in places]
+    last = weights_seen(seen[max(seen)])[0].mean(0)
+    values = last[0] if has_first else last.mean(0)
+    measure = f"the more {'the class token looks' if has_first else 'they all look'} at it"
+    ordered = sorted(answer.probabilities.items(), key=lambda each: -each[1])
+    labels = tuple((label, _rounded(share)) for label, share in ordered)
+    said = Answer(
+        labels=labels,
+        values=tuple(_short(values.tolist())),
+        measure=f"{measure} in the last layer, its heads' mean",
+    )
+    image = Image(pixels=_between_0_and_1(example.pixels, job.darkest), boxes=tuple(boxes))
+    return _Shown(
+        _spaced(names, " "),
+        Text.of([answer.label], answer.label),
+        said,
+        image=image,
+        label=example.where,
+    )
+
+
 # How a text and its answer are shown, by task.
 _SHOWN: dict[str, Callable[[Labeller, Any, Any, Any, Any], _Shown]] = {
     "classification": _shown_label,
+    "image_classification": _shown_picture,
     "language_modelling": _shown_surprise,
     "multiple_choice": _shown_choice,
     "pair_matching": _shown_pair,
     "question_answering": _shown_span,
     "tagging": _shown_tags,
 }
+
+
+def _between_0_and_1(
+    pixels: np.ndarray[Any, Any], darkest: float
+) -> tuple[tuple[tuple[float, ...], ...], ...]:
+    """Pixels as grey, or as red, green and blue; of other channels, their mean."""
+    low, high = min(darkest, pixels.min()), pixels.max()
+    shares = (pixels - low) / max(high - low, 1e-9)
+    if shares.shape[-1] != 3:
+        shares = shares.mean(-1, keepdims=True)
+    return tuple(tuple(tuple(_short(pixel)) for pixel in row) for row in shares.tolist())
 
 
 def _left_out(labeller: Labeller, encoded: EncodedText, answer: Any) -> tuple[float, ...]:
@@ -396,7 +453,8 @@ def _check_chosen(name: str, wanted: Sequence[int] | None, there: set[int]) -> N
 
 
 def _beginning(example: Example, longest: int = 60) -> str:
-    text = " ".join((example.source or example.output).split())
+    named = example.label if example.image is not None else None
+    text = " ".join((named or example.source or example.output).split())
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     labels = example.answer.labels if example.answer else ()
     return f"{text} → {labels[0][0]}" if labels else text

@@ -26,6 +26,7 @@ from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnSeq2SeqConfig, RnnState
 from regard.models.span_finder import SpanFinder, SpanFinderConfig, Spans, best_spans
 from regard.models.tagger import Tagger, TaggerConfig
 from regard.models.transformer import Transformer, TransformerConfig, TransformerState
+from regard.models.vision_transformer import VisionTransformer, VisionTransformerConfig
 
 __all__ = [
     "LANGUAGE_MODELS",
@@ -74,6 +75,8 @@ __all__ = [
     "Transformer",
     "TransformerConfig",
     "TransformerState",
+    "VisionTransformer",
+    "VisionTransformerConfig",
     "best_spans",
 ]
 

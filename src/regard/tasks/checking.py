@@ -15,6 +15,7 @@ from regard.tasks.running_text import Passage
 from regard.text import BadLines, Finding
 from regard.text.checking import Lengths, described_lengths, lengths_of
 from regard.text.findings import SPOILT, described_findings
+from regard.text.pictures import Picture
 from regard.text.points import Point
 from regard.text.questions import Question
 from regard.text.tagged import TaggedWords
@@ -229,6 +230,8 @@ def _said(example: Any) -> Said:
         case Document():
             parts = tuple(filter(None, (example.question, example.text)))
             return Said(parts, (), example.where, example.answers)
+        case Picture():
+            return Said((repr(example.pixels.tolist()),), (example.label or "",), example.where)
         case Point():
             text = ", ".join(f"{number:g}" for number in example.inputs)
             return Said((text,), (), example.where)

@@ -16,10 +16,13 @@ from regard.models import (
     MemoryNetworkConfig,
     SpanFinderConfig,
     TaggerConfig,
+    VisionTransformer,
+    VisionTransformerConfig,
 )
 from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.documents import DocumentData
+from regard.tasks.image_classification import ImageClassification, PicturesData
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
 from regard.tasks.memories import SentencesData
@@ -77,6 +80,12 @@ TASKS: dict[str, Kind] = {
         data=ClassificationData, models=READERS, head=ClassifierConfig, job=Classification
     ),
     "generation": Kind(data=DocumentData, models=_SEQ2SEQ, decoding=DecodingConfig),
+    "image_classification": Kind(
+        data=PicturesData,
+        tokenizer=None,
+        models={"vision_transformer": (VisionTransformerConfig, VisionTransformer)},
+        job=ImageClassification,
+    ),
     "language_modelling": Kind(
         data=TextData, models=LANGUAGE_MODELS, decoding=DecodingConfig, job=LanguageModelling
     ),

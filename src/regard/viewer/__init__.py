@@ -15,6 +15,7 @@ from regard.viewer.example import (
     Token,
     View,
 )
+from regard.viewer.image import Image, draw_image
 from regard.viewer.notebook import Shown, show
 from regard.viewer.packing import Packed, pack, pack_integers
 from regard.viewer.page import page
@@ -31,6 +32,7 @@ __all__ = [
     "Document",
     "Example",
     "GoldLinks",
+    "Image",
     "Importance",
     "LayerSummary",
     "Line",
@@ -42,6 +44,7 @@ __all__ = [
     "Token",
     "View",
     "beside",
+    "draw_image",
     "draw_text",
     "example_of",
     "importances_of",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from regard.viewer.example import Example, Token
+from regard.viewer.image import draw_image
 from regard.viewer.terminal import shown, width_of
 
 # Labels, and tokens of the largest values, that are listed.
@@ -15,7 +16,8 @@ def draw_answer(example: Example) -> str:
     """The text, its labels with bars, its words with tags, its tokens with the largest values.
 
     Of two texts the one that is not spoken of, such as the question, comes first, and in the other
-    what is tagged, such as its answer, stands in brackets.
+    what is tagged, such as its answer, stands in brackets. A picture is drawn, beside it the values
+    of its parts.
 
     Raises:
         AssertionError: Nothing was said.
@@ -43,6 +45,8 @@ def draw_answer(example: Example) -> str:
         texts = [example.output, example.source] if is_source else [example.source, example.output]
         texts[1] = _bracketed(texts[1], tokens, said.tags)
     blocks = [" ".join(text.split()) for text in texts if text]
+    if example.image is not None:
+        blocks = [draw_image(example.image, said.values or None)]
     if said.labels:
         kept = said.labels[:_MOST_LABELS]
         margin = max(width_of(label) for label, _ in kept)
@@ -59,7 +63,9 @@ def draw_answer(example: Example) -> str:
                 token.text if tag in ("", "O") else f"{token.text}/{tag}" for token, tag in pairs
             )
         )
-    if said.values:
+    if said.values and example.image is not None:
+        blocks.append(f"beside the picture, the brighter a part: {said.measure}")
+    elif said.values:
         order = sorted(range(len(tokens)), key=lambda at: -said.values[at])[:_MOST_TOKENS]
         most = ", ".join(f"{shown(tokens[at].text)} {said.values[at]:.3g}" for at in order)
         blocks.append(f"{said.measure}: {most}")

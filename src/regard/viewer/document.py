@@ -6,9 +6,9 @@ they do not know; a change to a member that exists is a new version, which older
 
 Version 1 has texts, tokens and maps of plain numbers. Version 2 adds to an example ``summaries``
 (``LayerSummary``: what heads looked at, in packed bytes, for texts of any length), ``started``,
-``label``, ``search``, ``changes`` and ``importances``. It allows a layer to have no
-maps, which readers of version 1 cannot draw. Version 3 has arrays of steps (``Packed.steps``) and
-``top_counts``. Documents of older versions are still read.
+``label``, ``search``, ``changes``, ``importances`` and ``answer``. It allows a layer to have no
+maps, which readers of version 1 cannot draw. Version 3 has arrays of steps (``Packed.steps``),
+``top_counts`` and ``image``. Documents of older versions are still read.
 """
 
 import json
@@ -32,6 +32,7 @@ from regard.viewer.example import (
     Token,
     View,
 )
+from regard.viewer.image import read_image
 from regard.viewer.members import Number, built, each, flag, optional, take, typed
 from regard.viewer.packing import Packed
 from regard.viewer.search import read_search
@@ -149,6 +150,7 @@ def _example(value: object, where: str) -> Example:
         "changes": _maybe(members, "changes", _change, where),
         "importances": _maybe(members, "importances", _importance, where),
         "answer": _answer(optional(members, "answer", dict, where), f"{where}.answer"),
+        "image": read_image(optional(members, "image", dict, where), f"{where}.image"),
     }
     return built(where, Example, **read)
 

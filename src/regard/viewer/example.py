@@ -8,6 +8,7 @@ from typing import Literal
 from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import DataError
+from regard.viewer.image import Image
 from regard.viewer.packing import Packed
 from regard.viewer.search import Search
 
@@ -308,6 +309,7 @@ class Example:
         changes: What edits of the attention did to the output.
         importances: How much each token mattered by other measures.
         answer: What was said of the text, where nothing was written.
+        image: The picture whose parts the source tokens are, or None.
     """
 
     source: str
@@ -324,6 +326,7 @@ class Example:
     changes: tuple[Change, ...] = ()
     importances: tuple[Importance, ...] = ()
     answer: Answer | None = None
+    image: Image | None = None
 
     def __post_init__(self) -> None:
         _check_tokens("source", self.source, self.source_tokens)
@@ -343,14 +346,12 @@ class Example:
             )
         for importance in self.importances:
             _check_importance(importance, sizes)
+        if self.image is not None:
+            self.image.check(sizes["source"])
         if self.answer is not None:
             _check_answer(self.answer, sizes)
-        for link in (*self.gold.sure, *self.gold.possible) if self.gold else ():
-            if not (0 <= link[0] < sizes["source"] and 0 <= link[1] < sizes["output"]):
-                raise DataError(
-                    f"gold links must be pairs (source token, output token) of "
-                    f"{sizes['source']} and {sizes['output']} tokens; got {link}."
-                )
+        if self.gold is not None:
+            _check_links(self.gold, sizes)
 
 
 def _four_digits(weight: float) -> float:
@@ -370,6 +371,15 @@ def _check_tokens(side: str, text: str, tokens: Sequence[Token]) -> None:
             raise DataError(
                 f"{side}_tokens must lie within the {len(text)} characters of {side}; got "
                 f"{token.text!r} at {token.start}:{token.end}."
+            )
+
+
+def _check_links(gold: GoldLinks, sizes: Mapping[str, int]) -> None:
+    for link in (*gold.sure, *gold.possible):
+        if not (0 <= link[0] < sizes["source"] and 0 <= link[1] < sizes["output"]):
+            raise DataError(
+                f"gold links must be pairs (source token, output token) of "
+                f"{sizes['source']} and {sizes['output']} tokens; got {link}."
             )
 
 

@@ -2,6 +2,7 @@
 // shaded by what was looked at or how unexpected it was.
 
 import { element } from "./dom.js";
+import { drawHeat, drawPicture, shade } from "./image.js";
 import { ramp } from "./legend.js";
 import { figure } from "./maps.js";
 import { createProse } from "./prose.js";
@@ -36,7 +37,8 @@ function create(host, { reader, point, languages }) {
     const [text, language] = isSource ? [example.source, tongues.source] : [example.output, tongues.output];
     host.replaceChildren(...(said.labels.length ? [labels()] : []), ...(said.tags.length ? [tagged(language)] : []));
     if (said.side) host.append(section("Beside it", element("p", { class: "said-of", lang: isSource ? tongues.output : tongues.source, dir: "auto" }, isSource ? example.output : example.source)));
-    if (said.values.length) shaded(text, language);
+    if (example.image) pictured(example.image);
+    else if (said.values.length) shaded(text, language);
     else if (!said.tags.length) host.append(section("Text", element("p", { class: "said-of", lang: language, dir: "auto" }, text)));
   }
 
@@ -63,10 +65,24 @@ function create(host, { reader, point, languages }) {
     return section("Tags", element("p", { class: "tags", dir: "auto" }, ...words.flat()));
   }
 
+  // The picture, and beside it its parts by their values.
+  function pictured(image) {
+    const [plain, seen] = [drawPicture(image), drawHeat(image)];
+    const drawn = element("div", { class: "pictures" }, plain.node, ...(said.values.length ? [seen.node] : []));
+    if (!said.values.length) return host.append(section("Picture", drawn));
+    const full = Math.max(...said.values.filter((_, at) => image.boxes[at]));
+    shade(seen, said.values, full);
+    host.append(section("Picture", element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), drawn, scaleTo(full)));
+  }
+
+  function scaleTo(full) {
+    return element("div", { class: "legend" }, element("span", { class: "key" }, element("span", {}, "0"), ramp(), element("span", {}, figure(full, 3))));
+  }
+
   function shaded(text, language) {
     const full = said.values.reduce((most, value) => Math.max(most, value), 0);
     const place = element("div", { class: "running" });
-    const legend = element("div", { class: "legend" }, element("span", { class: "key" }, element("span", {}, "0"), ramp(), element("span", {}, figure(full, 3))));
+    const legend = scaleTo(full);
     host.append(section("Text", element("p", { class: "caption" }, `The deeper its colour: ${said.measure}.`), place, legend));
     prose = createProse(place, { point: (at, isFirm) => tell(at, isFirm), label: "Text" });
     prose.show(tokens, text, language);

@@ -83,6 +83,7 @@ export function changeOf(key, state, reader) {
 }
 
 function titleOf(example, at) {
+  if (example.image) return `${at + 1}. ${example.label ?? "picture"}`;
   const text = [...(example.source || example.output)];
   const start = text.length > 80 ? `${text.slice(0, 80).join("")}…` : text.join("");
   return `${at + 1}. ${example.label ? `${example.label}: ` : ""}${start}`;

@@ -35,6 +35,7 @@ import { answer } from "./answer.js";
 import { compare } from "./compare.js";
 import { flow } from "./flow.js";
 import { grid } from "./grid.js";
+import { image } from "./image.js";
 import { links } from "./links.js";
 import { map } from "./map.js";
 import { playground } from "./playground.js";
@@ -42,4 +43,4 @@ import { running } from "./running.js";
 import { trust } from "./trust.js";
 import { words } from "./words.js";
 
-export const VIEWS = [answer, grid, words, map, links, running, flow, trust, compare, playground];
+export const VIEWS = [answer, image, grid, words, map, links, running, flow, trust, compare, playground];

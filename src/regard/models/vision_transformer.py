@@ -1,0 +1,119 @@
+"""The Transformer's encoder on pictures.
+
+Dosovitskiy et al. (2021), "An image is worth 16×16 words", https://arxiv.org/abs/2010.11929.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.checks import check_at_least, check_divides
+from regard.fields import Count, Share, check_fields
+from regard.layers import Dropout, LearnedPositions
+from regard.layers.block import SelfAttentionBlock
+from regard.layers.patches import PatchEmbedding
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VisionTransformerConfig:
+    """Sizes and options of a picture's encoder; the defaults suit pictures of 8 × 8 pixels.
+
+    Attributes:
+        patch: Height and width of the squares that are read as one token each, in pixels.
+        model_dim: Width of every state, C.
+        num_heads: Attention heads per layer, H; divides model_dim.
+        num_layers: How many layers.
+        ffn_dim: Width inside the feed-forward sublayer, F.
+        dropout: Share dropped of embeddings and of each sublayer's output while training.
+        attention_dropout: Share of the attention weights dropped while training.
+        pooling: What the label is told by: the state of a class token that stands ``first``, as in
+            the paper, or the ``mean`` of the patches' states.
+    """
+
+    patch: Count = 2
+    model_dim: Count = 64
+    num_heads: Count = 4
+    num_layers: Count = 4
+    ffn_dim: Count = 128
+    dropout: Share = 0.1
+    attention_dropout: Share = 0.0
+    pooling: Literal["first", "mean"] = "first"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
+
+
+class VisionTransformer(nn.Module):
+    """Logits of the classes of a picture.
+
+    ``z = [x_class; x_1 E; …; x_N E] + E_pos``, layers of self-attention and feed-forward with the
+    norm first, and a linear layer on the normed state of the class token: equations 1 to 4.
+
+    Args:
+        config: Sizes and options.
+        size: Height and width of the pictures, in pixels.
+        channels: Numbers of a pixel, P: 1 of grey, 3 of colour.
+        num_classes: How many labels there are, K.
+
+    Example:
+        >>> model = VisionTransformer(VisionTransformerConfig(), size=(8, 8), num_classes=10)
+        >>> model(torch.zeros(2, 1, 8, 8)).shape
+        torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        config: VisionTransformerConfig,
+        *,
+        size: tuple[int, int],
+        channels: int = 1,
+        num_classes: int,
+    ) -> None:
+        super().__init__()
+        check_at_least("num_classes", num_classes, 1)
+        width = config.model_dim
+        self.config = config
+        self.patches = PatchEmbedding(width, size=size, patch=config.patch, channels=channels)
+        num_patches = self.patches.grid[0] * self.patches.grid[1]
+        self.first: nn.Parameter | None = None
+        if config.pooling == "first":
+            self.first = nn.Parameter(torch.zeros(width))
+        self.positions = LearnedPositions(width, max_length=num_patches + (self.first is not None))
+        self.dropout = Dropout(config.dropout)
+        self.layers = nn.ModuleList(
+            SelfAttentionBlock(
+                "encoder",
+                layer,
+                model_dim=width,
+                num_heads=config.num_heads,
+                ffn_dim=config.ffn_dim,
+                dropout=config.dropout,
+                attention_dropout=config.attention_dropout,
+                norm="pre",
+            )
+            for layer in range(config.num_layers)
+        )
+        self.norm = nn.LayerNorm(width)
+        self.output = nn.Linear(width, num_classes)
+
+    def forward(self, pictures: Float[Tensor, "B P Y X"]) -> Float[Tensor, "B K"]:
+        """The logits.
+
+        Args:
+            pictures: Channels, rows, columns; of the height and width that the model was made for.
+        """
+        states = self.patches(pictures)
+        if self.first is not None:
+            first = self.first.expand(len(states), 1, -1)
+            states = torch.cat([first, states], dim=1)  # (B, 1 + N, C)
+        states = self.dropout(self.positions(states))
+        for block in self.layers:
+            states, _ = block(states)
+        states = self.norm(states)
+        pooled = states.mean(dim=1) if self.first is None else states[:, 0]
+        logits: Tensor = self.output(pooled)
+        return logits

@@ -1,0 +1,136 @@
+"""Pictures written as numbers, one a line of JSON: rows of pixels and a label."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+
+from regard.choices import choose
+from regard.errors import DataError
+from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
+from regard.text.records import OnBadLine, object_of, usable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """One picture.
+
+    Attributes:
+        pixels: Rows of pixels, each of one number or of several.
+        label: What it shows; None where that is asked for.
+        where: ``file:line``.
+    """
+
+    pixels: Float32[np.ndarray, "Y X P"]
+    label: str | None
+    where: str
+
+    def check(self, shape: Sequence[int], why: str) -> None:
+        """See that the picture is of this shape.
+
+        Raises:
+            DataError: It is of another; ``why`` it must be is said.
+        """
+        if self.pixels.shape != tuple(shape):
+            want, got = (" × ".join(map(str, each)) for each in (shape, self.pixels.shape))
+            raise DataError(
+                f"{self.where}: pixels must be {want} (rows, columns, channels), {why}; got {got}."
+            )
+
+    def __repr__(self) -> str:
+        """Whole, where an array's own leaves out the middle: it tells pictures apart."""
+        digest = hashlib.sha256(self.pixels.tobytes()).hexdigest()
+        return f"Picture({self.pixels.shape}, {digest}, {self.label!r})"
+
+
+def read_pictures(
+    path: Path, *, on_bad_line: OnBadLine = "error", bad_lines: BadLines | None = None
+) -> Iterator[Picture]:
+    r"""The pictures of one file, whose lines are objects with ``pixels`` and ``label``.
+
+    All are of the size of the first.
+
+    Args:
+        path: A ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``.
+        on_bad_line: Whether a line that cannot be used is an error, or is left out.
+        bad_lines: Where lines left out are counted.
+
+    Raises:
+        DataError: The file is missing, damaged or holds no picture that can be used, or a line
+            cannot be used and ``on_bad_line`` is ``"error"``.
+        SettingError: The file does not end in ``.jsonl``.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "pictures.jsonl"
+        >>> _ = path.write_text('{"pixels": [[0, 9], [9, 0]], "label": "/"}\n', encoding="utf-8")
+        >>> [(picture.label, picture.pixels.shape) for picture in read_pictures(path)]
+        [('/', (2, 2, 1))]
+    """
+    choose(f"the ending of {path}", text_suffix(path), {".jsonl": None})
+    shape: tuple[int, ...] = ()
+
+    def parse(line: Line) -> Picture:
+        nonlocal shape
+        found = picture_of(object_of(readable(line), line.where), line.where, needs_label=True)
+        shape = shape or found.pixels.shape
+        found.check(shape, "as the first picture's")
+        return found
+
+    yield from usable(
+        read_lines(path),
+        parse,
+        "pictures",
+        on_bad_line=on_bad_line,
+        bad_lines=bad_lines,
+        rule=f"{path} must hold pictures",
+    )
+
+
+def picture_of(record: Mapping[str, Any], where: str, *, needs_label: bool = False) -> Picture:
+    """The picture that a record holds.
+
+    Raises:
+        DataError: There are no pixels, rows differ in length, a number is missing or not finite,
+            or there is no label and one is needed.
+
+    Example:
+        >>> picture_of({"pixels": [[0, 1], [2]]}, "line 7")
+        Traceback (most recent call last):
+        regard.errors.DataError: line 7: pixels must be rows of equal length, of numbers or of lists of numbers; got a row of 2 and one of 1.
+    """  # noqa: E501
+    if "pixels" not in record:
+        found = ", ".join(map(repr, record)) or "none"
+        raise DataError(f"{where}: expected the key 'pixels'; found {found}.")
+    label = record.get("label")
+    if needs_label and (isinstance(label, bool) or not isinstance(label, str | int) or label == ""):
+        raise DataError(f"{where}: label must be text; got {label!r}.")
+    return Picture(_pixels(record["pixels"], where), None if label is None else str(label), where)
+
+
+def _pixels(rows: object, where: str) -> Float32[np.ndarray, "Y X P"]:
+    rule = "pixels must be rows of equal length, of numbers or of lists of numbers"
+    if not isinstance(rows, list) or not all(isinstance(row, list) and row for row in rows):
+        raise DataError(f"{where}: {rule}; got {type(rows).__name__} {str(rows)[:60]}.")
+    lengths = sorted({len(row) for row in rows}, reverse=True)
+    if len(lengths) != 1:
+        got = f"a row of {lengths[0]} and one of {lengths[1]}" if lengths else "none"
+        raise DataError(f"{where}: {rule}; got {got}.")
+    try:
+        with np.errstate(over="ignore"):  # which makes them infinite
+            given = np.array(rows)
+            found = given.astype(np.float32)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{where}: {rule}; got {str(rows)[:60]} …") from None
+    if (
+        given.dtype.kind not in "iuf"
+        or found.ndim not in (2, 3)
+        or not found.size
+        or not np.isfinite(found).all()
+    ):
+        raise DataError(f"{where}: {rule}, all finite; got {str(rows)[:60]} …")
+    return found.reshape(*found.shape[:2], -1)

@@ -1,0 +1,111 @@
+"""A picture whose parts are the tokens of an example."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.errors import DataError
+from regard.viewer.members import Number, built, each, typed
+
+# From dark to light, two characters a pixel, which is about a square.
+_SHADES = " ░▒▓█"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Image:
+    """What was looked at, where it is no text.
+
+    Attributes:
+        pixels: Rows of pixels, each of one number (grey) or of three (red, green, blue), 0 to 1.
+        boxes: For each source token the part of the picture that it is: its top row, its first
+            column, and how many rows and columns; None for a token that is none of it.
+    """
+
+    pixels: tuple[tuple[tuple[float, ...], ...], ...]
+    boxes: tuple[tuple[int, int, int, int] | None, ...]
+
+    def __post_init__(self) -> None:
+        if not self.pixels or len({len(row) for row in self.pixels}) != 1:
+            raise DataError("image.pixels must be rows of equal length; got others.")
+        every = [pixel for row in self.pixels for pixel in row]
+        if {len(pixel) for pixel in every} not in ({1}, {3}):
+            raise DataError("image.pixels must be of one number each, or of three; got others.")
+        if not all(0 <= value <= 1 for pixel in every for value in pixel):
+            raise DataError("image.pixels must be between 0 and 1; got others.")
+        height, width = len(self.pixels), len(self.pixels[0])
+        for box in filter(None, self.boxes):
+            top, left, rows, columns = box
+            if not (0 <= top < top + rows <= height and 0 <= left < left + columns <= width):
+                raise DataError(
+                    f"image.boxes must lie within {height} × {width} pixels; got {list(box)}."
+                )
+
+    def check(self, tokens: int) -> None:
+        """See that there is a box, or None, for each of so many tokens.
+
+        Raises:
+            DataError: There is not.
+        """
+        if len(self.boxes) != tokens:
+            raise DataError(
+                f"image.boxes must be one for each of {tokens} source tokens; got "
+                f"{len(self.boxes)}."
+            )
+
+
+def draw_image(image: Image, weights: Sequence[float] | None = None) -> str:
+    """The picture in a terminal; beside it, how much each of its parts was looked at.
+
+    Args:
+        image: What to draw.
+        weights: One for each box; the largest is drawn brightest.
+
+    Example:
+        >>> boxes = ((0, 0, 1, 1), (0, 1, 1, 1))
+        >>> print(draw_image(Image(pixels=(((0.0,), (1.0,)),), boxes=boxes), [0.4, 0.2]))
+          ██   ██▒▒
+    """
+    grey = [[sum(pixel) / len(pixel) for pixel in row] for row in image.pixels]
+    if weights is None:
+        return "\n".join(map(_shaded, grey))
+    parts = [
+        (box, weight) for box, weight in zip(image.boxes, weights, strict=True) if box is not None
+    ]
+    full = max((weight for _, weight in parts), default=0.0) or 1.0
+    heat = [[0.0] * len(row) for row in grey]
+    for (top, left, rows, columns), weight in parts:
+        for row in heat[top : top + rows]:
+            row[left : left + columns] = [weight / full] * columns
+    pairs = zip(grey, heat, strict=True)
+    return "\n".join(f"{_shaded(left)}   {_shaded(right)}" for left, right in pairs)
+
+
+def read_image(members: Mapping[str, Any] | None, where: str) -> Image | None:
+    """The image of a document's member, checked; None where there is none.
+
+    Raises:
+        DataError: A part of it is missing, of another kind, or contradicts the others.
+    """
+    if members is None:
+        return None
+
+    def pixel(value: object, place: str) -> tuple[float, ...]:
+        return tuple(float(typed(one, Number, place)) for one in typed(value, list, place))
+
+    def row(value: object, place: str) -> tuple[tuple[float, ...], ...]:
+        return tuple(pixel(one, place) for one in typed(value, list, place))
+
+    def box(value: object, place: str) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        sides = tuple(int(typed(one, int, place)) for one in typed(value, list, place))
+        if len(sides) != 4:
+            raise DataError(f"{place} must be [top, left, rows, columns]; got {list(sides)}.")
+        return sides
+
+    pixels, boxes = each(members, "pixels", row, where), each(members, "boxes", box, where)
+    return built(where, Image, pixels=pixels, boxes=boxes)
+
+
+def _shaded(row: Sequence[float]) -> str:
+    return "".join(2 * _SHADES[round(value * (len(_SHADES) - 1))] for value in row)

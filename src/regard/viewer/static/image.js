@@ -1,0 +1,172 @@
+// A picture whose parts are tokens, and over it, how much a part or the class token looks at each.
+
+import { element, shape } from "./dom.js";
+import { ramp, shareOf } from "./legend.js";
+import { figure } from "./maps.js";
+import { cssOf, inkOn } from "./palette.js";
+
+const SIDE = 320; // of the longer side of a picture, in pixels of the page
+
+export const image = {
+  id: "image",
+  title: "Picture",
+  says: "The picture, and which of its parts are looked at from the one that is chosen",
+  controls: ["example", "layer", "head", "scale"],
+  applies: ({ reader }, example) => {
+    const kind = "encoder";
+    if (!reader.exampleAt(example).image || !reader.kinds(example).includes(kind)) return false;
+    return reader.holdsRows({ example, kind, ...reader.nearest(example, { kind }) });
+  },
+  create,
+};
+
+function create(host, { reader, point }) {
+  const parts = {
+    plain: element("div", {}),
+    seen: element("div", {}),
+    caption: element("p", { class: "caption" }),
+    most: element("span", {}),
+  };
+  const legend = element("div", { class: "legend" }, element("span", { class: "key" }, "0", ramp(), parts.most));
+  host.append(parts.caption, element("div", { class: "pictures" }, parts.plain, parts.seen), legend);
+  let example = null;
+  let state = null;
+  let weights = [];
+  let asked = null;
+  let drawings = [];
+
+  async function show(next) {
+    state = { ...next, kind: "encoder" };
+    example = reader.exampleAt(state.example);
+    asked = null;
+    drawings = [drawPicture(example.image), drawHeat(example.image)];
+    drawings.forEach(({ boxes }) => boxes.forEach((box, at) => box && listen(box, at)));
+    parts.plain.replaceChildren(drawings[0].node);
+    parts.seen.replaceChildren(drawings[1].node);
+    await ask(state.row ?? null);
+  }
+
+  function listen(box, at) {
+    box.addEventListener("pointerenter", () => point({ row: at, column: null }, false));
+    box.addEventListener("pointerleave", () => point(null, false));
+    box.addEventListener("click", () => point({ row: at, column: null }, true));
+    box.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      point({ row: at, column: null }, true);
+    });
+    box.addEventListener("focus", () => point({ row: at, column: null }, false));
+  }
+
+  // Who looks: the part that is pointed at, else what stands before them all, else everyone.
+  async function ask(row) {
+    const first = example.image.boxes[0] ? null : 0;
+    const place = row ?? first;
+    if (place === asked && weights.length) return;
+    asked = place;
+    const all = example.source_tokens.map((_, at) => at);
+    const rows = await reader.rows(state, place === null ? all : [place]);
+    if (asked !== place) return; // another was pointed at meanwhile
+    weights = all.map((at) => rows.reduce((sum, one) => sum + one[at], 0) / rows.length);
+    paint(place, row === null);
+  }
+
+  function paint(place, isAsItWas) {
+    const shown = weights.filter((_, at) => example.image.boxes[at]);
+    const full = state.scale === "one" ? 1 : Math.max(...shown);
+    shade(drawings[1], weights, full, state.scale);
+    drawings[0].boxes.forEach((box, at) => box?.toggleAttribute("data-looks", at === place));
+    const who = place === null ? "All parts, on average," : example.image.boxes[place] ? `Part ${example.source_tokens[place].text} (row, column)` : "The class token, whose state becomes the label,";
+    const rest = 1 - shown.reduce((sum, weight) => sum + weight, 0);
+    const other = rest > 0.0005 ? ` ${figure(rest)} goes to the class token.` : "";
+    parts.caption.textContent = `${who} looks at these parts.${other}${isAsItWas ? " Point at a part to see what it looks at." : ""}`;
+    parts.most.textContent = figure(full);
+  }
+
+  return {
+    show,
+    mark: (place) => ask(place?.row ?? null),
+    focus: () => drawings[0].boxes.find(Boolean)?.focus(),
+    picture: () => pictureOf(example.image, weights, state.scale === "one" ? 1 : undefined, state.scale),
+    table: () => ({
+      columns: ["part", "weight"],
+      rows: example.source_tokens.map((token, at) => [token.text, weights[at]]),
+    }),
+    destroy: () => host.replaceChildren(),
+  };
+}
+
+/** A picture as a drawing: `{node, boxes}`, an element for each token that is a part of it. */
+export function drawPicture(image) {
+  const node = frame(image, "Picture");
+  image.pixels.forEach((row, y) => row.forEach((pixel, x) => node.append(shape("rect", { x, y, width: 1.02, height: 1.02, fill: colour(pixel) }))));
+  return { node, boxes: partsIn(node, image, () => []) };
+}
+
+/** The same for `shade`: the colours are its parts', its own pixels dots that grow with their light. */
+export function drawHeat(image) {
+  const node = frame(image, "Where in the picture");
+  const dots = ([top, left, rows, columns]) =>
+    dotsOf(image.pixels, top, left, rows, columns).map(([x, y, r]) => shape("circle", { cx: x, cy: y, r, fill: "currentColor" }));
+  return { node, boxes: partsIn(node, image, dots) };
+}
+
+/** Colours the parts by their weights; `full` is the weight of the deepest colour. */
+export function shade({ boxes }, weights, full, scale = "largest") {
+  boxes.forEach((box, at) => {
+    if (!box) return;
+    const share = shareOf(weights[at], full, scale);
+    box.querySelector("rect").setAttribute("fill", cssOf(share));
+    box.style.color = inkOn(share);
+    box.querySelector("title").textContent = figure(weights[at]);
+  });
+}
+
+function frame({ pixels }, name) {
+  const [height, width] = [pixels.length, pixels[0].length];
+  const scale = SIDE / Math.max(height, width);
+  return shape("svg", { class: "picture", viewBox: `0 0 ${width} ${height}`, width: width * scale, height: height * scale, role: "group", "aria-label": name });
+}
+
+function partsIn(node, { boxes }, marks) {
+  return boxes.map((box, at) => {
+    if (!box) return null;
+    const [y, x, height, width] = box;
+    const made = shape("g", { class: "part", tabindex: "0", "data-at": at }, shape("title"), shape("rect", { x, y, width, height, fill: "transparent" }), ...marks(box));
+    node.append(made);
+    return made;
+  });
+}
+
+// [x, y, radius] of each pixel of a part that has any light.
+function dotsOf(pixels, top, left, rows, columns) {
+  const found = [];
+  for (let y = top; y < top + rows; y++)
+    for (let x = left; x < left + columns; x++) {
+      const light = pixels[y][x].reduce((sum, value) => sum + value, 0) / pixels[y][x].length;
+      if (light > 0.05) found.push([x + 0.5, y + 0.5, 0.3 * Math.sqrt(light)]);
+    }
+  return found;
+}
+
+// For PNG and SVG: the picture, and beside it its parts with their figures.
+function pictureOf({ pixels, boxes }, weights, most, scale) {
+  const cell = SIDE / Math.max(pixels.length, pixels[0].length);
+  const [height, width] = [pixels.length * cell, pixels[0].length * cell];
+  const full = most ?? Math.max(...weights.filter((_, at) => boxes[at]));
+  const shapes = pixels.flatMap((row, y) => row.map((pixel, x) => ({ rect: [x * cell, y * cell, cell, cell], fill: colour(pixel) })));
+  boxes.forEach((box, at) => {
+    if (!box) return;
+    const [top, left, rows, columns] = box.map((side) => side * cell);
+    const share = shareOf(weights[at], full, scale);
+    const x = width + 24 + left;
+    shapes.push({ rect: [x, top, columns, rows], fill: cssOf(share) });
+    shapes.push({ text: figure(weights[at]), at: [x + columns / 2, top + rows / 2 + 4], size: 12, anchor: "middle", fill: inkOn(share) });
+  });
+  return { width: 2 * width + 24, height, shapes };
+}
+
+function colour(pixel) {
+  const [red, green, blue] = pixel.length === 3 ? pixel : [pixel[0], pixel[0], pixel[0]];
+  return `rgb(${[red, green, blue].map((value) => Math.round(255 * value)).join(",")})`;
+}

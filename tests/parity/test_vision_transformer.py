@@ -1,0 +1,75 @@
+"""The Vision Transformer against Hugging Face's, with the same weights."""
+
+import pytest
+import torch
+
+from regard.models import VisionTransformer, VisionTransformerConfig
+
+pytestmark = pytest.mark.parity
+
+C, H, F, LAYERS, K, P, SIDE, PATCH = 12, 3, 17, 2, 5, 3, 6, 2
+
+
+def theirs():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.ViTConfig(
+        hidden_size=C,
+        num_attention_heads=H,
+        num_hidden_layers=LAYERS,
+        intermediate_size=F,
+        image_size=SIDE,
+        patch_size=PATCH,
+        num_channels=P,
+        num_labels=K,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        layer_norm_eps=1e-5,
+    )
+    model = transformers.ViTForImageClassification(config).double().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    return model
+
+
+def copied(peer) -> VisionTransformer:
+    config = VisionTransformerConfig(
+        patch=PATCH, model_dim=C, num_heads=H, num_layers=LAYERS, ffn_dim=F, dropout=0.0
+    )
+    model = VisionTransformer(config, size=(SIDE, SIDE), channels=P, num_classes=K).double()
+    given = {name.removeprefix("vit."): weight for name, weight in peer.state_dict().items()}
+
+    def fill(target, *names):
+        for part in ("weight", "bias"):
+            rows = [given[f"{name}.{part}"] for name in names]
+            getattr(target, part).data = torch.cat(rows).clone()
+
+    fill(model.patches, "embeddings.patch_embeddings.projection")
+    model.first.data = given["embeddings.cls_token"].flatten().clone()
+    model.positions.table.data = given["embeddings.position_embeddings"][0].clone()
+    for number, block in enumerate(model.layers):
+        at = next(name for name in given if name.endswith(f".{number}.layernorm_before.weight"))
+        at = at.removesuffix(".layernorm_before.weight")
+        inside = {
+            name.removeprefix(f"{at}.").removesuffix(".weight"): name.removesuffix(".weight")
+            for name in given
+            if name.startswith(f"{at}.") and name.endswith(".weight")
+        }
+        linear = [inside[name] for name in inside if "layernorm" not in name]
+        query, key, value, output, wide, narrow = linear
+        fill(block.attend.query_key_value, query, key, value)
+        fill(block.attend.output, output)
+        first, last = (m for m in block.feed.modules() if isinstance(m, torch.nn.Linear))
+        fill(first, wide)
+        fill(last, narrow)
+        fill(block.attend_residual.norm, inside["layernorm_before"])
+        fill(block.feed_residual.norm, inside["layernorm_after"])
+    fill(model.norm, "layernorm")
+    fill(model.output, "classifier")
+    return model.eval()
+
+
+def test_logits_are_those_of_hugging_face():
+    peer = theirs()
+    pictures = torch.randn(2, P, SIDE, SIDE, dtype=torch.float64)
+    expected = peer(pictures).logits
+    torch.testing.assert_close(copied(peer)(pictures), expected, rtol=0, atol=1e-10)

@@ -1,0 +1,62 @@
+"""The Vision Transformer: what it depends on, and that it learns."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from regard.attention import observe
+from regard.models import VisionTransformer, VisionTransformerConfig
+
+SMALL = {"model_dim": 16, "num_heads": 2, "num_layers": 2, "ffn_dim": 16, "dropout": 0.0}
+SIZE, K = (4, 6), 3
+
+
+def made(**settings) -> VisionTransformer:
+    config = VisionTransformerConfig(**{**SMALL, **settings})
+    return VisionTransformer(config, size=SIZE, channels=1, num_classes=K).eval()
+
+
+@pytest.mark.parametrize(("pooling", "count"), [("first", 7), ("mean", 6)])
+def test_every_patch_is_a_token_and_the_class_token_one_more(pooling: str, count: int):
+    calls = []
+    with observe(calls.append):
+        made(pooling=pooling)(torch.randn(2, 1, *SIZE))
+    assert [call.query.shape[-2] for call in calls] == [count, count]
+
+
+def test_places_matter():
+    model, pictures = made(), torch.randn(2, 1, *SIZE)
+    moved = pictures.roll(2, dims=-1)  # the same patches, elsewhere
+    assert not torch.allclose(model(pictures), model(moved), atol=1e-3)
+    torch.nn.init.zeros_(model.positions.table)
+    torch.testing.assert_close(model(pictures), model(moved))
+
+
+def test_poolings_differ():
+    torch.manual_seed(0)
+    first = made(pooling="first")
+    mean = made(pooling="mean")
+    mean.load_state_dict(
+        {
+            name: weight[1:] if name == "positions.table" else weight
+            for name, weight in first.state_dict().items()
+            if name != "first"
+        }
+    )
+    pictures = torch.randn(2, 1, *SIZE)
+    assert not torch.allclose(first(pictures), mean(pictures), atol=1e-3)
+
+
+def test_it_learns_where_the_light_is():
+    torch.manual_seed(0)
+    model = made().train()
+    labels = torch.arange(60) % K
+    pictures = 0.3 * torch.randn(60, 1, *SIZE)
+    for picture, label in zip(pictures, labels, strict=True):
+        picture[:, :, 2 * label : 2 * label + 2] += 1
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(60):
+        optimizer.zero_grad()
+        F.cross_entropy(model(pictures), labels).backward()
+        optimizer.step()
+    assert (model.eval()(pictures).argmax(-1) == labels).float().mean() > 0.95

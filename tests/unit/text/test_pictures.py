@@ -1,0 +1,74 @@
+"""Pictures as lines of JSON."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.errors import DataError, SettingError
+from regard.text import BadLines
+from regard.text.pictures import picture_of, read_pictures
+
+GREY = {"pixels": [[0, 1, 2], [3, 4, 5]], "label": "a"}
+COLOUR = {"pixels": [[[0, 1, 2]], [[3, 4, 5]]], "label": 7}
+
+
+def test_grey_and_colour_are_read(tmp_path: Path):
+    path = tmp_path / "pictures.jsonl"
+    path.write_text(f"{json.dumps(GREY)}\n", "utf-8")
+    (grey,) = read_pictures(path)
+    assert (grey.label, grey.where) == ("a", f"{path}:1")
+    np.testing.assert_array_equal(grey.pixels, np.arange(6).reshape(2, 3, 1))
+    path.write_text(f"{json.dumps(COLOUR)}\n", "utf-8")
+    (colour,) = read_pictures(path)
+    assert colour.label == "7"
+    np.testing.assert_array_equal(colour.pixels, np.arange(6).reshape(2, 1, 3))
+
+
+def test_all_are_of_one_size(tmp_path: Path):
+    path = tmp_path / "pictures.jsonl"
+    path.write_text(f"{json.dumps(GREY)}\n{json.dumps(COLOUR)}\n", "utf-8")
+    with pytest.raises(DataError, match=r":2: pixels must be 2 × 3 × 1 .*; got 2 × 1 × 3"):
+        list(read_pictures(path))
+
+
+def test_lines_left_out_are_counted(tmp_path: Path):
+    path = tmp_path / "pictures.jsonl"
+    path.write_text(f"{json.dumps(GREY)}\nno picture\n", "utf-8")
+    left_out = BadLines()
+    found = list(read_pictures(path, on_bad_line="skip", bad_lines=left_out))
+    assert (len(found), left_out.total) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "message"),
+    [
+        ("bright", "pixels must be rows .* got str bright"),
+        ([], "pixels must be rows .* got none"),
+        ([[]], "pixels must be rows"),
+        ([[1], [1, 2]], "got a row of 2 and one of 1"),
+        ([[1, "x"]], "pixels must be rows"),
+        ([[1, None]], "pixels must be rows"),
+        ([[1, [2]]], "pixels must be rows"),
+        ([[float("nan")]], "all finite"),
+        ([[1e99]], "all finite"),
+        ([[[[1]]]], "pixels must be rows"),
+    ],
+)
+def test_pixels_that_are_none(pixels: object, message: str):
+    with pytest.raises(DataError, match=f"here: .*{message}"):
+        picture_of({"pixels": pixels}, "here")
+
+
+def test_other_files_are_refused(tmp_path: Path):
+    with pytest.raises(SettingError, match=r"the ending of .* must be one of .jsonl; got '.png'"):
+        list(read_pictures(tmp_path / "picture.png"))
+
+
+def test_pictures_are_told_apart_by_every_pixel():
+    pixels = np.zeros((60, 60)).tolist()
+    same, other = (picture_of({"pixels": pixels}, where) for where in ("here", "there"))
+    assert repr(same) == repr(other)
+    pixels[30][30] = 1.0
+    assert repr(picture_of({"pixels": pixels}, "here")) != repr(same)
