@@ -1,6 +1,6 @@
 """What pretraining brings: reviews with few and with all examples, pretrained and from scratch.
 
-    python -m benchmarks.pretraining --work FOLDER [SIDE ...] [--minutes 12] [--threads 1]
+    python -m benchmarks.pretraining --work FOLDER [SIDE ...] [--updates 5600] [--threads 1]
 
 A small encoder guesses masked words, then the same encoder classifies, with a few hundred and with
 all examples, a fixed number of epochs: once from its weights, once from new ones, with the same
@@ -116,7 +116,7 @@ def main() -> None:
     )
     parser.add_argument("sides", nargs="*", default=[*SIDES], help=f"of {', '.join(SIDES)}")
     parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
-    parser.add_argument("--minutes", type=float, default=12, help="minutes of pretraining")
+    parser.add_argument("--updates", type=int, default=5600, help="updates of pretraining")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write no record")
     given = parser.parse_args()
@@ -125,7 +125,7 @@ def main() -> None:
     for name in given.sides:
         path = work / f"{name}.json"
         if not path.exists():
-            found = measure(name, work, given.minutes)
+            found = measure(name, work, given.updates)
             found["measured"] = measuring.occasion(before)
             path.write_text(json.dumps(found, indent=1), "utf-8")
     done = {
@@ -137,15 +137,15 @@ def main() -> None:
         write(done, before)
 
 
-def measure(name: str, work: Path, minutes: float) -> dict[str, Any]:
+def measure(name: str, work: Path, updates: int) -> dict[str, Any]:
     """Pretrain once, then classify with each number of examples, both ways."""
     side, masked = SIDES[name], work / SIDES[name].language
     bench = Bench(work / name, measuring.corpora())
     texts = LANGUAGES[side.language](masked / "text", bench)
-    pretrained = train(recipe_from_table(pretraining_table(texts, minutes, side)), masked / "run")
+    pretrained = train(recipe_from_table(pretraining_table(texts, updates, side)), masked / "run")
     found: dict[str, Any] = {
         "pretraining": pretrained.summary,
-        "pretraining recipe": pretraining_table([], minutes, side),
+        "pretraining recipe": pretraining_table([], updates, side),
         "epochs": {str(size): count for size, count in side.epochs.items()},
     }
     every = bench.examples(name, "train")
@@ -212,7 +212,7 @@ def _beginning(text: str) -> str:
     return "".join(text.split())[:20]
 
 
-def pretraining_table(texts: list[Path], minutes: float, side: Side) -> dict[str, Any]:
+def pretraining_table(texts: list[Path], updates: int, side: Side) -> dict[str, Any]:
     """The recipe of the masked language model."""
     return {
         "task": "masked_language_modelling",
@@ -225,7 +225,7 @@ def pretraining_table(texts: list[Path], minutes: float, side: Side) -> dict[str
         "tokenizer": dict(TOKENIZERS[side.language]),
         "model": dict(MODEL),
         "training": {
-            "minutes": minutes,
+            "updates": updates,
             "batch_tokens": 4096,
             "optimizer": "muon",
             "learning_rate": 6e-3,
