@@ -160,7 +160,7 @@ def test_settings_of_before_are_asked_for(toy, tmp_path, recipe):
     run_of(toy, tmp_path / "run", recipe())
     run_of(toy, tmp_path / "run", recipe())  # the same may be said again
     with pytest.raises(
-        RunError, match=r"other settings: training.batch_tokens was 120, now 240. Choose another"
+        RunError, match=r"training.batch_tokens was 120, now 240. To go on with it by these: regard"
     ):
         run_of(toy, tmp_path / "run", recipe(batch_tokens=240))
     with pytest.raises(RunError, match=r"other settings: model.hidden_dim was 8, now 9"):
