@@ -1,4 +1,4 @@
-"""``regard compare``: layers, gradients, scores, positions and norms side by side."""
+"""``regard compare``: layers, gradients, scores, positions, norms, bandwidths side by side."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 compare = App(
     name="compare",
-    help="Measure layers, gradients, scores, positions and norms side by side.",
+    help="Measure layers, gradients, scores, positions, norms and bandwidths side by side.",
     help_format="markdown",
     default_parameter=Parameter(negative=()),
 )
@@ -254,6 +254,39 @@ def norms(
             batches=batches,
         ),
         len(spreads) + len(times),
+        files,
+    )
+
+
+@compare.command
+def bandwidths(
+    *,
+    sizes: Numbers = (),
+    bandwidth: float = 1.0,
+    draws: int = 3,
+    files: Files = NOWHERE,
+) -> None:
+    """Kernel regression against the number of points: only a shrinking bandwidth finds the curve.
+
+    Example: `regard compare bandwidths --page bandwidths.html`
+
+    Args:
+        sizes: Numbers of points n, ascending; by default 50 to 50,000.
+        bandwidth: The fixed one; the other is so many times n^(−1/5).
+        draws: How many times points and noise are drawn, which gives the spread.
+        files: Where the figures are written.
+    """
+    from regard.comparison.bandwidths import SIZES, bandwidths
+
+    sizes = sizes or SIZES
+    _run(
+        partial(
+            bandwidths,
+            sizes=sizes,
+            bandwidth=bandwidth,
+            draws=draws,
+        ),
+        len(sizes),
         files,
     )
 

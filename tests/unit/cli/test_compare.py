@@ -13,6 +13,7 @@ SMALL = {
     "scores": ["--widths", "4", "8", "--draws", "2"],
     "positions": ["--length", "16", "--width", "8", "--shifts", "3"],
     "norms": ["--mean-length", "4", "--width", "4", "--batches", "3", "--times", "1", "2"],
+    "bandwidths": ["--sizes", "20", "50", "--bandwidth", "0.5", "--draws", "2"],
 }
 SHOWN = {
     "": "self-attention, as written",
@@ -20,6 +21,7 @@ SHOWN = {
     "scores": "scaled dot",
     "positions": "rotary",
     "norms": "layer norm",
+    "bandwidths": "fixed, 0.5",
 }
 
 
@@ -51,6 +53,11 @@ def test_one_layer_alone(capsys):
             "error: lengths must be three numbers or more, ascending from 2; got 8.",
         ),
         (["--device", "tpu9"], "error: device must be one that torch can use here; got 'tpu9'"),
+        (
+            ["bandwidths", "--sizes", "9", "3"],
+            "error: sizes must be numbers from 2, ascending; got 9, 3.",
+        ),
+        (["bandwidths", "--bandwidth", "0"], "error: bandwidth must be above 0; got 0"),
         (["scores", "--draws", "1"], "error: draws must be at least 2; got 1."),
         (["norms", "--spreads", "99"], "error: spreads must be from 0 to below mean_length=32"),
     ],

@@ -5,9 +5,10 @@ import json
 import pytest
 import torch
 
-from regard.comparison import gradients, norms, positions, scores
+from regard.comparison import bandwidths, gradients, norms, positions, scores
 from regard.comparison.scores import _draw
 from regard.errors import SettingError
+from regard.models.kernel_regression import SineExample
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +156,46 @@ def test_longer_inputs_come_out_of_a_batch_norm_too_small(normed):
     assert all(one.deviation[1] < 0.8 * one.deviation[0] for one in batch)
 
 
-@pytest.mark.parametrize("fixture", ["faded", "scored", "placed", "normed"])
+@pytest.fixture(scope="module")
+def widened():
+    return bandwidths(sizes=(50, 2000, 50_000))
+
+
+def test_only_a_shrinking_bandwidth_finds_the_curve(widened):
+    average, fixed, shrinking = widened.curves
+    assert all(error > 0.9 for error in average.error)
+    # What is left is the distance of the smoothed curve: more points do not help.
+    assert all(error > 0.6 for error in fixed.error)
+    assert fixed.error[2] > 0.95 * fixed.error[1]
+    assert max(fixed.error_spread[1:]) < 0.02
+    for place in (0, 1):
+        assert shrinking.error[place + 1] < shrinking.error[place] / 2
+    assert shrinking.error[2] < 0.06
+
+
+def test_the_error_is_that_of_the_formula(widened):
+    example = SineExample.draw(0, count=50)
+    x, y, asked = (t.double()[:, 0] for t in (example.places, example.seen, example.asked))
+    guesses = []
+    for place in asked:
+        weights = torch.exp(-((place - x) ** 2) / 2)
+        guesses.append((weights * y).sum() / weights.sum())
+    error = (torch.stack(guesses) - example.truth[:, 0]).square().mean().sqrt()
+    found = bandwidths(sizes=(50,), draws=2)
+    other = 2 * found.curves[1].error[0] - float(error)
+    assert found.curves[1].error[0] == pytest.approx(widened.curves[1].error[0], abs=0.1)
+    assert found.curves[1].error_spread[0] == pytest.approx(
+        abs(float(error) - other) / 2**0.5, rel=1e-3
+    )
+    assert found.curves[2].bandwidths[0] == pytest.approx(50**-0.2)
+    wider = bandwidths(sizes=(50,), bandwidth=2.0, draws=2)
+    assert wider.curves[1].error[0] > found.curves[1].error[0]
+
+
+@pytest.mark.parametrize("fixture", ["faded", "scored", "placed", "normed", "widened"])
 def test_records_are_plain_and_reports_complete(fixture, request):
     found = request.getfixturevalue(fixture)
-    assert json.loads(json.dumps(found.to_dict()))["comparison"]
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["comparison"]
     report = found.report()
     assert report.tables
     assert report.pictures
@@ -181,6 +218,9 @@ def test_records_are_plain_and_reports_complete(fixture, request):
         (norms, {"spreads": (32,)}, "spreads must be from 0 to below mean_length=32; got 32"),
         (norms, {"times": (0,)}, "times must be numbers from 1; got 0"),
         (norms, {"batch": 1}, "batch must be at least 2; got 1"),
+        (bandwidths, {"sizes": ()}, "sizes must be numbers from 2, ascending; got none"),
+        (bandwidths, {"bandwidth": 0.0}, "bandwidth must be above 0; got 0"),
+        (bandwidths, {"draws": 1}, "draws must be at least 2; got 1. One draw has no spread"),
     ],
     ids=lambda value: value.__name__ if callable(value) else str(value)[:20],
 )
