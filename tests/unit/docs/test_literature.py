@@ -1,4 +1,4 @@
-"""The table of docs/literature.md names only what is there."""
+"""The table of docs/literature.md names only what is there, and leaves no part of a text out."""
 
 import re
 from pathlib import Path
@@ -6,8 +6,139 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
+SOURCES = ROOT.parent / "shared" / "sources"
 TABLE = (ROOT / "docs" / "literature.md").read_text(encoding="utf-8")
 ROWS = [row for row in TABLE.splitlines() if row.startswith("| 0") and row.count(" | ") > 2]
+
+# The texts' parts, by what we call them: their own headings, abbreviated, or mended where they are
+# misspelt. Summaries repeat what is above them.
+PARTS: dict[str, dict[str, str]] = {
+    "000": {
+        "注意力提示": "注意力提示",
+        "生物学中的注意力提示": "生物学中的注意力提示",
+        "查询、键和值": "查询、键和值",
+        "生成数据集": "生成数据集",
+        "平均汇聚": "平均汇聚",
+        "非参数注意力汇聚": "非参数注意力汇聚",
+        "带参数注意力汇聚": "带参数注意力汇聚",
+        "批量矩阵乘法": "批量矩阵乘法",
+        "定义模型": "定义模型",
+        "训练": "训练",
+        "注意力评分函数": "注意力评分函数",
+        "掩蔽softmax操作": "掩蔽softmax操作",
+        "加性注意力": "加性注意力",
+        "缩放点积注意力": "缩放点积注意力",
+        "Bahdanau": "Bahdanau 注意力",
+        "多头注意力": "多头注意力",
+        "自注意力": "自注意力",
+        "比较": "比较卷积神经网络、循环神经网络和自注意力",
+        "位置编码": "位置编码",
+        "绝对位置信息": "绝对位置信息",
+        "相对位置信息": "相对位置信息",
+        "Transformer": "Transformer",
+        "模型": "模型",
+        "基于位置的前馈网络": "基于位置的前馈网络",
+        "残差连接和层规范化": "残差连接和层规范化",
+    },
+    "001": {
+        "RNN回顾": "RNN回顾",
+        "注意力": "注意力",
+        "键值对注意力": "键值对注意力",
+        "多头注意力": "多头注意力",
+        "自注意力": "自注意力",
+    },
+    "002": {
+        "引言": "引言",
+        "CNN": "CNN",
+        "memory networks": "memory networks",
+        "Encoder-Decoder": "Encoder-Decoder",
+        "Encoder": "Encoder",
+        "Layer Norm": "Layer Norm",
+        "Decoder": "Decoder",
+        "Attention": "Attention",
+        "Scaled Dot-Product": "Scaled Dot-Product Attention",
+        "缩放因子": "缩放因子",
+        "Masked": "Msasked",
+        "Multi-Head": "Multi-Head Attention",
+        "Self-Attention": "Self-Attention",
+        "Encoder-Decoder传递Attention": "Encoder-Decoder传递Attention",
+        "FFN": "Feed Forward NetWorks",
+        "Embeddings and Softmax": "Embeddings and Softmax",
+        "Positional Encoding": "Positional Encoding",
+        "优点": "优点",
+    },
+    "003": {
+        "1": "1.简介",
+        "2": "2.Background and History of Attention Mechanisms",
+        "2.1": "2.1 Introduction to Attention Mechanisms",
+        "2.1.1": "2.1.1 Basics of Attention Mechanisms",
+        "2.1.2": "2.1.2 Limitations of Previous Methods",
+        "2.2": "2.2 Types of Attention Mechanisms",
+        "2.3": "2.3 Applications of Attention Mechanisms in NLP",
+        "3": "3. General Models of Attention Mechanisms",
+        "4": "4. Code Implementations and Explanations of Scaled Dot-Product Attention",
+        "5.1": "5.1 Sentence Classification with Attention-based CNNs",
+        "5.2": "5.2 Language Modeling with Self-Attention",
+        "5.3": "5.3 Sentiment Analysis with BERT",
+    },
+    "004": {
+        "一": "一、语言模型实例",
+        "二": "二、一般模型",
+        "三": "三、自注意力模型(Self-Attention)",
+        "四": "四、Self-Attention模型的复杂度分析",
+    },
+}
+# Headings that hold no more than the parts below them, summaries, and what ends a text.
+_NO_PARTS = {
+    "000": ["总结", "注意力汇聚", "自注意力和位置编码"],
+    "001": [],
+    "002": ["背景", "方法"],
+    "003": ["Scaled Dot-Product Attention", "5. Application in NLP Tasks"],
+    "004": ["（1）时间复杂度", "（2）空间复杂度", "参考资料"],
+}
+
+
+def _cited() -> set[tuple[str, str]]:
+    """What rows and sentences cite: a text's number, and its parts behind it."""
+    cells = [row[2:].split(" | ")[0] for row in ROWS]
+    prose = TABLE[TABLE.index("## Statements that nothing here depends on") :]
+    cells += re.findall(r"\((00\d [^()]+)\)", prose) + re.findall(r"^- (00\d [\d.]+) ", prose, re.M)
+    found = set()
+    for cell in cells:
+        source = ""
+        for item in cell.split("; "):
+            if re.search(r"et al\.|[A-Z]\w+ \d{4}", item):  # a paper, and a place in it
+                continue
+            number = re.match(r"(00\d) ?", item)
+            source = number[1] if number else source
+            parts = item[number.end() :] if number else item
+            found |= {(source, part) for part in parts.split(", ")}
+    return found
+
+
+@pytest.mark.parametrize("source", PARTS)
+def test_every_part_of_a_text_is_cited(source):
+    cited = {part for text, part in _cited() if text == source}
+    assert [part for part in PARTS[source] if part not in cited] == []
+
+
+def test_only_parts_that_are_there_are_cited():
+    there = {(source, part) for source, parts in PARTS.items() for part in parts}
+    assert _cited() - there == set()
+
+
+@pytest.mark.skipif(not SOURCES.is_dir(), reason="the texts are not part of the repository")
+@pytest.mark.parametrize("source", PARTS)
+def test_parts_are_the_headings_of_the_text(source):
+    (path,) = SOURCES.glob(f"{source}_*.txt")
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    lines = [line.strip().strip("*") for line in text.splitlines()]
+    headings = [line.lstrip("# ") for line in lines if re.match(r"#+ ", line)]
+    for heading in PARTS[source].values():
+        # 001 and a part of 002 and of 003 have headings without marks.
+        assert any(line.startswith(heading) for line in (*headings, *lines)), heading
+    known = [*PARTS[source].values(), *_NO_PARTS[source]]
+    assert [each for each in headings if not any(map(each.startswith, known))] == []
 
 
 def test_every_test_named_is_in_its_file():
