@@ -1,6 +1,6 @@
 """Additive attention against its formula written out: time and memory of forward and backward.
 
-    python -m benchmarks.additive_attention [--rounds 5] [--threads 1]
+    python -m benchmarks.additive_attention [--rounds 5] [--threads 1] [--dry]
 
 Every measurement is a process of its own, so that the peak of its memory is its own, and the two
 sides alternate. The naive side is ``softmax(tanh(q + k) @ w) @ v`` in plain torch.
@@ -10,26 +10,24 @@ import argparse
 import json
 import resource
 import statistics
-import subprocess
-import sys
 import time
 from functools import partial
 from typing import Any
 
 from benchmarks.measuring import (
-    ROOT,
     Figure,
     Spread,
     alternate,
+    apart,
     machine,
     paired_ratio,
-    thread_environment,
+    sized,
     write_record,
 )
 
 SIDES = ("regard", "naive")
-SIZES = {"B": 8, "N": 512, "M": 512, "h": 128}
-REPEATS = 3
+SIZES = sized({"B": 8, "N": 512, "M": 512, "h": 128}, {"B": 2, "N": 7, "M": 7, "h": 4})
+REPEATS = sized(3, 1)
 
 
 def measure_here(side: str) -> dict[str, float]:
@@ -64,7 +62,7 @@ def measure_here(side: str) -> dict[str, float]:
         forward.append(middle - start)
         backward.append(time.perf_counter() - middle)
         del out
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    peak = max(1, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)  # a ratio's part
     return {
         "forward_s": statistics.median(forward),
         "backward_s": statistics.median(backward),
@@ -75,15 +73,9 @@ def measure_here(side: str) -> dict[str, float]:
 
 def measure_apart(side: str, threads: int) -> dict[str, float]:
     """The same in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.additive_attention", "--side", side],
-        cwd=ROOT,
-        env=thread_environment(threads),
-        capture_output=True,
-        text=True,
-        check=True,
+    found: dict[str, float] = apart(
+        "benchmarks.additive_attention", "--side", side, threads=threads
     )
-    found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
@@ -91,6 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dry", action="store_true", help="write no record")
     parser.add_argument("--side", choices=SIDES, help="measure one side here and print it")
     options = parser.parse_args()
     if options.side:
@@ -125,6 +118,10 @@ def main() -> None:
             note=f"{smaller.median:.0f} times smaller",
         ),
     ]
+    for figure in figures:
+        print(figure)
+    if options.dry:
+        return
     path = write_record(
         "additive_attention",
         title="Additive attention against its formula written out",

@@ -32,6 +32,7 @@ from benchmarks.equal_budgets import (
     train_for,
     translate,
 )
+from benchmarks.measuring import sized
 from regard.attention.alignment import Link, Span
 from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
@@ -61,7 +62,8 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
 }
 # Hand-aligned sentences that only choose the layer.
-CHOOSING = 100
+CHOOSING = sized(100, 4)
+_FEW = sized(None, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +157,12 @@ def phrasebook_recipes(demo: Recipe, minutes: float | None) -> dict[str, dict[st
 def measure_phrasebook(work: Path, minutes: float | None) -> dict[str, Any]:
     """Errors on the phrasebook's test splits, and whether the outputs are right."""
     results = {}
-    valid = phrases("valid")
+    valid = phrases("valid")[:_FEW]
     for name, table in phrasebook_recipes(read_recipe(packaged_recipe("demo")), minutes).items():
         predictor, facts = train_for(table, work / folder_name("phrasebook", name))
         results[name] = {"training": facts, "recipe": table}
         for split in ("test", "new"):
-            pairs = phrases(split)
+            pairs = phrases(split)[:_FEW]
             outputs = translate(predictor, [pair.source for pair in pairs])
             match = exact_match(outputs, [pair.references for pair in pairs])
             results[name][split] = {
@@ -175,7 +177,7 @@ def measure_translators(folder: Path, corpora: Path) -> dict[str, Any]:
     """Errors of Tatoeba's translators on the hand-made links, and how much they cannot read."""
     path = corpora / "word-alignments" / "zhen.tsv"
     pairs = [hand_aligned(line) for line in path.read_text("utf-8").split("\n") if line]
-    measured = pairs[CHOOSING:]
+    measured = pairs[CHOOSING:][:_FEW]
     results = {}
     for name in (ADDITIVE, TRANSFORMER):
         predictor = Predictor.load(folder / folder_name(name))

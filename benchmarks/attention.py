@@ -9,8 +9,6 @@ formula written out. Every measurement is a process of its own, and the sides al
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,18 +16,20 @@ from functools import partial
 from typing import Any
 
 from benchmarks.measuring import (
-    ROOT,
     Figure,
     Spread,
     alternate,
+    apart,
     machine,
     paired_ratio,
-    thread_environment,
+    sized,
     write_record,
 )
 
 SIDES = ("ours", "theirs")
-REPEATS = 3
+REPEATS = sized(3, 1)
+# Positions of a long input and of a shorter one, documents in a row, calls of the cheapest.
+LONG, SHORT, DOCUMENTS, CALLS = sized((4096, 1024, 64, 1000), (64, 32, 2, 3))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,11 +63,11 @@ def _window(side: str) -> tuple[list[Any], Callable[..., Any]]:
 
     from regard.attention import attend, causal, window
 
-    shape = (1, 8, 4096, 64)
+    shape = (1, 8, LONG, 64)
     mask = causal() & window(before=256)
     if side == "ours":
         return _inputs(shape, shape, shape), partial(attend, mask=mask)
-    whole = mask.bind(1, 8, 4096, 4096).dense()
+    whole = mask.bind(1, 8, LONG, LONG).dense()
     return _inputs(shape, shape, shape), partial(scaled_dot_product_attention, attn_mask=whole)
 
 
@@ -76,7 +76,7 @@ def _gaussian(side: str) -> tuple[list[Any], Callable[..., Any]]:
 
     from regard.attention import Gaussian, attend
 
-    shape = (1, 4, 1024, 64)
+    shape = (1, 4, SHORT, 64)
     call = partial(attend, score=Gaussian(8.0)) if side == "ours" else scaled_dot_product_attention
     return _inputs(shape, shape, shape), call
 
@@ -88,8 +88,8 @@ def _documents(side: str) -> tuple[list[Any], Callable[..., Any]]:
 
     from regard.attention import attend, documents
 
-    sizes = torch.randint(20, 501, (64,), generator=torch.Generator().manual_seed(0))
-    ids = torch.repeat_interleave(torch.arange(64), sizes)
+    sizes = torch.randint(20, 501, (DOCUMENTS,), generator=torch.Generator().manual_seed(0))
+    ids = torch.repeat_interleave(torch.arange(DOCUMENTS), sizes)
     packed = _inputs(*[(1, 8, len(ids), 64)] * 3)
     if side == "ours":
         return packed, partial(attend, mask=documents(ids))
@@ -108,7 +108,7 @@ def _tiled(side: str) -> tuple[list[Any], Callable[..., Any]]:
 
     from regard.attention import attend
 
-    shape = (1, 8, 4096, 64)
+    shape = (1, 8, LONG, 64)
     call = partial(attend, backend="tiled") if side == "ours" else scaled_dot_product_attention
     return _inputs(shape, shape, shape), call
 
@@ -118,7 +118,7 @@ def _multi_head(side: str) -> tuple[list[Any], Callable[..., Any]]:
 
     from regard.layers import MultiHeadAttention
 
-    (states,) = _inputs((8, 512, 512))
+    (states,) = _inputs((8, SHORT // 2, 512))
     if side == "ours":
         layer = MultiHeadAttention(512, 8)
         return [states], lambda states: layer(states)[0]
@@ -147,7 +147,7 @@ def _small(side: str) -> tuple[list[Any], Callable[..., Any]]:
     call = attend if side == "ours" else scaled_dot_product_attention
 
     def a_thousand_times(*tensors: Any) -> Any:
-        for _ in range(999):
+        for _ in range(CALLS - 1):
             call(*tensors)
         return call(*tensors)
 
@@ -224,15 +224,9 @@ def measure_here(name: str, side: str) -> dict[str, float]:
 
 def measure_apart(name: str, side: str, threads: int) -> dict[str, float]:
     """The same in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.attention", "--task", name, "--side", side],
-        cwd=ROOT,
-        env=thread_environment(threads),
-        capture_output=True,
-        text=True,
-        check=True,
+    found: dict[str, float] = apart(
+        "benchmarks.attention", "--task", name, "--side", side, threads=threads
     )
-    found: dict[str, float] = json.loads(done.stdout)
     return found
 
 

@@ -10,8 +10,6 @@ import argparse
 import json
 import resource
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,18 +18,21 @@ from typing import Any
 
 from benchmarks.line_plot import Line, Panel, draw
 from benchmarks.measuring import (
-    ROOT,
+    DRAWINGS,
     Figure,
     Spread,
     alternate,
+    apart,
     machine,
-    thread_environment,
+    sized,
     write_record,
 )
 
-PLOT = ROOT / "docs" / "figures" / "attention_growth.svg"
+PLOT = DRAWINGS / "attention_growth.svg"
 # Long enough for one call of the shortest to be measured, short enough for the longest to be one.
-LONGEST_S = 5.0
+LONGEST_S = sized(5.0, 0.0)
+# Lengths are divided by it.
+_PART = sized(1, 128)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,29 +97,33 @@ def _window_as_a_dense_mask(length: int) -> tuple[list[Any], Callable[..., Any]]
     return _window_inputs(length), partial(scaled_dot_product_attention, attn_mask=mask)
 
 
+def _lengths(*full: int) -> tuple[int, ...]:
+    return tuple(length // _PART for length in full)
+
+
 SIDES = {
     "additive": Side(
         task="Additive attention, B 8, h 128",
         name="regard",
-        lengths=(256, 512, 1024, 2048),
+        lengths=_lengths(256, 512, 1024, 2048),
         make=_additive,
     ),
     "additive_formula": Side(
         task="Additive attention, B 8, h 128",
         name="its formula",
-        lengths=(128, 256, 512),
+        lengths=_lengths(128, 256, 512),
         make=_additive_formula,
     ),
     "window": Side(
         task="Window of 256, H 8, D 64",
         name="regard",
-        lengths=(2048, 4096, 8192, 16384, 32768, 65536),
+        lengths=_lengths(2048, 4096, 8192, 16384, 32768, 65536),
         make=_window,
     ),
     "window_as_a_dense_mask": Side(
         task="Window of 256, H 8, D 64",
         name="dense mask",
-        lengths=(2048, 4096, 8192),
+        lengths=_lengths(2048, 4096, 8192),
         make=_window_as_a_dense_mask,
     ),
 }
@@ -139,7 +144,7 @@ def measure_here(name: str, length: int) -> dict[str, float]:
     inputs, call = side.make(length)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = [once(inputs, call)]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    peak = max(1, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)  # a ratio's part
     while len(seconds) < 5 and sum(seconds) < LONGEST_S:
         seconds.append(once(inputs, call))
     # The first call of a length pays for fresh memory; where there are others, they are meant.
@@ -148,15 +153,9 @@ def measure_here(name: str, length: int) -> dict[str, float]:
 
 def measure_apart(name: str, length: int, threads: int) -> dict[str, float]:
     """The same in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.attention_growth", "--point", name, str(length)],
-        cwd=ROOT,
-        env=thread_environment(threads),
-        capture_output=True,
-        text=True,
-        check=True,
+    found: dict[str, float] = apart(
+        "benchmarks.attention_growth", "--point", name, length, threads=threads
     )
-    found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
@@ -179,10 +178,10 @@ def panels(samples: dict[str, list[dict[str, float]]]) -> list[Panel]:
 
 def figures(samples: dict[str, list[dict[str, float]]], threads: int) -> list[Figure]:
     """The lines of the README."""
-    small, large = (_spread(samples, "additive", n, "seconds").median for n in (512, 2048))
-    memory = _spread(samples, "additive", 2048, "mib").median
-    short, long = (_spread(samples, "window", n, "seconds").median for n in (4096, 65536))
-    window_memory = _spread(samples, "window", 65536, "mib").median
+    small, large = (_spread(samples, "additive", n, "seconds").median for n in _lengths(512, 2048))
+    memory = _spread(samples, "additive", *_lengths(2048), "mib").median
+    short, long = (_spread(samples, "window", n, "seconds").median for n in _lengths(4096, 65536))
+    window_memory = _spread(samples, "window", *_lengths(65536), "mib").median
     return [
         Figure(
             what="Additive attention at N = M = 2,048 (B 8, h 128), forward + backward",
@@ -236,6 +235,7 @@ def main() -> None:
         details={"threads": options.threads, "rounds": options.rounds, "samples": samples},
         started_on=before,
     )
+    PLOT.parent.mkdir(parents=True, exist_ok=True)
     PLOT.write_text(draw(panels(samples)), "utf-8")
 
 

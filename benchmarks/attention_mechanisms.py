@@ -11,7 +11,6 @@ Run again after an interruption, it goes on where it was.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +25,8 @@ from regard.tasks import read_recipe
 from regard.text.phrasebook import phrases
 
 SENTENCE = "我爱中国"
-FIGURE = Path("docs") / "figures" / "attention_mechanisms.svg"
+FIGURE = measuring.DRAWINGS / "attention_mechanisms.svg"
+_FEW = measuring.sized(None, 4)
 
 # What the table calls each: its recipe, and model settings that differ from it.
 MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -54,6 +54,10 @@ MECHANISMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+# A tiny run's: without attention, with a layer of its own, and with several.
+_TINY = ["RNN, fixed context", "RNN, hard", "Transformer, restricted"]
+
+
 def recipe_table(name: str, minutes: float) -> dict[str, Any]:
     """The recipe of one mechanism, with minutes instead of updates."""
     recipe, changes = MECHANISMS[name]
@@ -70,10 +74,10 @@ def measure(predictor: Predictor) -> dict[str, Any]:
     attends = predictor.recipe.table()["model"].get("attention") != "none"
     found: dict[str, Any] = {}
     for split in ("test", "new"):
-        pairs = phrases(split)
+        pairs = phrases(split)[:_FEW]
         outputs = translate(predictor, [pair.source for pair in pairs])
         match = exact_match(outputs, [pair.references for pair in pairs])
-        errors = errors_by_layer(predictor, phrases("valid"), pairs) if attends else None
+        errors = errors_by_layer(predictor, phrases("valid")[:_FEW], pairs) if attends else None
         found[split] = {"exact_match": match.value, "alignment": errors}
     return found
 
@@ -127,7 +131,7 @@ def main() -> None:
     before, minutes = measuring.machine(), arguments.minutes
     results: dict[str, Any] = {}
     maps: list[weight_maps.WeightMap] = []
-    for name in arguments.only or MECHANISMS:
+    for name in arguments.only or measuring.sized([*MECHANISMS], _TINY):
         table = recipe_table(name, minutes)
         predictor, facts = train_for(table, arguments.work / folder_name(name.replace("'", "")))
         results[name] = {"training": facts, "recipe": table, "measured": measure(predictor)}

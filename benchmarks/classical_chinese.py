@@ -60,6 +60,10 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 }
 
 
+# A tiny run's: one of each kind.
+_TINY = ["RNN, additive, copying", "Convolutional", "Transformer"]
+
+
 def texts(work: Path) -> dict[str, list[Pair]]:
     """The pairs that are used, and files of those to train on in the work folder."""
     corpus, layout = measuring.corpora() / CORPUS, PairLayout(columns=(1, 2))
@@ -117,7 +121,8 @@ def to_read(outputs: list[str], pairs: list[Pair]) -> list[dict[str, str]]:
     """Three best outputs, three worst and four at random."""
     goodness = sentence_chrf(outputs, [pair.references for pair in pairs])
     order = sorted(range(len(outputs)), key=lambda place: -goodness[place])
-    drawn = random.Random(0).sample(order[3:-3], 4)
+    rest = order[3:-3]
+    drawn = random.Random(0).sample(rest, min(4, len(rest)))
     return [
         {
             "kind": kind,
@@ -155,7 +160,7 @@ def main() -> None:
     copied = figures_of([pair.source for pair in pairs], pairs)
     print("the source itself", copied, flush=True)
     results: dict[str, Any] = {}
-    for name in arguments.only or SYSTEMS:
+    for name in arguments.only or measuring.sized([*SYSTEMS], _TINY):
         table = recipe_table(name, arguments.work, minutes)
         predictor, facts = train_for(table, arguments.work / folder_name(name))
         outputs = translate(predictor, [pair.source for pair in pairs])

@@ -19,6 +19,8 @@ from typing import Any
 import torch
 
 from benchmarks import measuring
+from benchmarks.measuring import sized
+from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.inference.ensemble import Ensemble
 from regard.inference.job_evaluation import evaluate_job
@@ -28,10 +30,9 @@ from regard.tasks.classification import Classification, LabelledText
 from regard.tasks.labels import Verdict
 from regard.tasks.naive_bayes import NaiveBayes
 from regard.text.records import Field, read_records
-from regard.training import train
 
-SEEDS = (1, 2, 3)
-SIZES = {100: 60, 500: 30, 2000: 12}  # examples, and epochs on so few
+SEEDS = sized((1, 2, 3), (1,))
+SIZES = sized({100: 60, 500: 30, 2000: 12}, {20: 1})  # examples, and epochs on so few
 NEVER = 10**9
 
 

@@ -1,4 +1,4 @@
-"""``regard compare`` and its four subcommands, run once: the record, and the pictures of the docs.
+"""``regard compare`` and its subcommands, run once: the record, and the pictures of the docs.
 
     python -m benchmarks.comparison [--threads 1] [--dry]
 
@@ -9,10 +9,10 @@ do; lengths go to 4,096. Draws ``docs/figures/compare_*.svg``.
 import argparse
 from typing import Any
 
-from benchmarks.measuring import ROOT, Figure, machine, write_record
+from benchmarks.measuring import DRAWINGS, Figure, machine, sized, write_record
 
-LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
-WIDTH, WINDOW = 64, 32
+LENGTHS = sized((64, 128, 256, 512, 1024, 2048, 4096), (16, 32, 64))
+WIDTH, WINDOW = sized((64, 32), (8, 4))
 # File name, comparison, number of its picture.
 PICTURES = (
     ("operations", "architectures", 0),
@@ -23,6 +23,7 @@ PICTURES = (
     ("entropy", "scores", 1),
     ("positions", "positions", 0),
     ("norms", "norms", 1),
+    ("bandwidths", "bandwidths", 0),
 )
 
 
@@ -45,6 +46,7 @@ def main() -> None:
         "scores": comparison.scores(),
         "positions": comparison.positions(),
         "norms": comparison.norms(),
+        "bandwidths": comparison.bandwidths(),
     }
     lines = figures(found)
     for line in lines:
@@ -52,13 +54,14 @@ def main() -> None:
     if arguments.dry:
         return
     for name, of, place in PICTURES:
-        path = ROOT / "docs" / "figures" / f"compare_{name}.svg"
+        path = DRAWINGS / f"compare_{name}.svg"
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(draw(found[of].report().pictures[place]), "utf-8")
     details = {name: each.to_dict() for name, each in found.items()}
     del details["positions"]["matrix"]  # the formula has it
     write_record(
         "comparison",
-        title="Layers, gradients, scores, positions and norms side by side",
+        title="Layers, gradients, scores, positions, norms and bandwidths side by side",
         figures=lines,
         details=details,
         started_on=facts,

@@ -75,7 +75,7 @@ def to_read(answers: list[str], documents: list[Document]) -> list[dict[str, Any
     order = sorted(range(len(answers)), key=lambda place: -goodness[place])
     best, worst = order[: _SHOWN["best"]], order[-_SHOWN["worst"] :]
     rest = sorted(set(order) - set(best) - set(worst))
-    drawn = random.Random(0).sample(rest, _SHOWN["random"])
+    drawn = random.Random(0).sample(rest, min(_SHOWN["random"], len(rest)))
     return [
         {
             "kind": kind,

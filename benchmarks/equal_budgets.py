@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import regard.training.trainer as trainer
+from benchmarks.training import train
 from regard.inference import Predictor
 from regard.tasks import recipe_from_table
-from regard.training import train
 
 FIXED, ADDITIVE, TRANSFORMER = "RNN, fixed context", "RNN, additive attention", "Transformer"
 

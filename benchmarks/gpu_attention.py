@@ -4,20 +4,33 @@
 
 Times are those of CUDA events around calls, forward and backward apart, after warming up; the two
 sides of a task alternate. Before anything is timed, additive attention is checked against float64.
-Without a GPU it ends and says so.
+Without a GPU it ends and says so; a tiny run then goes on on the CPU, where it shows that the
+script runs and times nothing that counts.
 """
 
 import argparse
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from benchmarks.measuring import Figure, Spread, alternate, machine, paired_ratio, write_record
+from benchmarks.measuring import (
+    TINY,
+    Figure,
+    Spread,
+    alternate,
+    machine,
+    paired_ratio,
+    sized,
+    write_record,
+)
 
-WARM_UPS, REPEATS = 3, 20
+WARM_UPS, REPEATS = sized((3, 20), (0, 1))
+# Positions of a long input and of a shorter one, and documents in a row.
+LONG, SHORT, DOCUMENTS = sized((8192, 2048, 64), (256, 32, 2))
 LARGEST_ERROR = 1e-4
 
 
@@ -58,7 +71,13 @@ def _inputs(*shapes: tuple[int, ...], dtype: str = "bfloat16") -> list[Any]:
 
     torch.manual_seed(0)
     kind = getattr(torch, dtype)
-    return [torch.randn(s, device="cuda", dtype=kind).requires_grad_() for s in shapes]
+    return [torch.randn(s, device=_device(), dtype=kind).requires_grad_() for s in shapes]
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _ours(inputs: list[Any], **options: Any) -> Side:
@@ -70,7 +89,7 @@ def _ours(inputs: list[Any], **options: Any) -> Side:
 def _additive() -> dict[str, Side]:
     from regard.attention import Additive, attend, explain
 
-    shape = (8, 1, 2048, 128)
+    shape = (8, 1, SHORT, 128)
     inputs = _inputs(shape, shape, shape, (128,), dtype="float32")
 
     def call(query: Any, key: Any, value: Any, w: Any) -> Any:
@@ -82,14 +101,14 @@ def _additive() -> dict[str, Side]:
 def _dot() -> dict[str, Side]:
     from torch.nn.functional import scaled_dot_product_attention
 
-    inputs = _inputs(*[(8, 16, 2048, 64)] * 3)
+    inputs = _inputs(*[(8, 16, SHORT, 64)] * 3)
     return {"ours": _ours(inputs), "theirs": Side(inputs, scaled_dot_product_attention)}
 
 
 def _window() -> dict[str, Side]:
     from regard.attention import causal, window
 
-    N, before = 8192, 256
+    N, before = LONG, LONG // 32
     inputs = _inputs(*[(2, 16, N, 64)] * 3)
     flex = _flex(N, lambda b, h, query, key: (key <= query) & (key >= query - before))
     return {
@@ -103,8 +122,8 @@ def _documents() -> dict[str, Side]:
 
     from regard.attention import documents
 
-    sizes = torch.randint(20, 501, (64,), generator=torch.Generator().manual_seed(0))
-    ids = torch.repeat_interleave(torch.arange(64), sizes).cuda()
+    sizes = torch.randint(20, 501, (DOCUMENTS,), generator=torch.Generator().manual_seed(0))
+    ids = torch.repeat_interleave(torch.arange(DOCUMENTS), sizes).to(_device())
     inputs = _inputs(*[(1, 16, len(ids), 64)] * 3)
     flex = _flex(len(ids), lambda b, h, query, key: ids[query] == ids[key])
     return {"ours": _ours(inputs, mask=documents(ids)), "theirs": Side(inputs, flex)}
@@ -113,8 +132,11 @@ def _documents() -> dict[str, Side]:
 def _flex(N: int, visible: Callable[..., Any]) -> Callable[..., Any]:
     import torch
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    from torch.nn.functional import scaled_dot_product_attention
 
-    mask = create_block_mask(visible, None, None, N, N, device="cuda")
+    mask = create_block_mask(visible, None, None, N, N, device=_device())
+    if not torch.cuda.is_available():  # it has no backward there
+        return scaled_dot_product_attention
     return partial(torch.compile(flex_attention), block_mask=mask)
 
 
@@ -156,7 +178,8 @@ def largest_error() -> float:
     narrow = _inputs(*shapes, dtype="float32")
     wide = [t.detach().double().requires_grad_() for t in narrow]
     answers = []
-    for inputs, backend in ((narrow, "additive_triton"), (wide, "tiled")):
+    kernel = "additive_triton" if torch.cuda.is_available() else None
+    for inputs, backend in ((narrow, kernel), (wide, "tiled")):
         *qkv, w = inputs
         out = attend(*qkv, score=Additive(w), mask=causal(), backend=backend)
         grads = torch.autograd.grad(out.square().sum(), inputs)
@@ -165,19 +188,38 @@ def largest_error() -> float:
     return max(float((one - other).abs().max() / other.abs().max()) for one, other in pairs)
 
 
+class _Moment:
+    """A CUDA event's like on a CPU, for tiny runs."""
+
+    def record(self) -> None:
+        self.at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Nothing: a CPU's work is done when the call is."""
+
+    def elapsed_time(self, end: "_Moment") -> float:
+        return 1000 * (end.at - self.at)
+
+
+def _event() -> Any:
+    import torch
+
+    return torch.cuda.Event(enable_timing=True) if torch.cuda.is_available() else _Moment()
+
+
 def measure(side: Side) -> dict[str, float]:
     """Median milliseconds of a side, forward and backward."""
     import torch
 
     samples: dict[str, list[float]] = {"forward": [], "backward": []}
     for turn in range(WARM_UPS + REPEATS):
-        start, middle, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        start, middle, end = (_event() for _ in range(3))
         start.record()
         out = side.call(*side.inputs)
         middle.record()
         torch.autograd.grad(out, side.inputs, torch.ones_like(out))
         end.record()
-        torch.cuda.synchronize()
+        end.synchronize()
         if turn >= WARM_UPS:
             samples["forward"].append(start.elapsed_time(middle))
             samples["backward"].append(middle.elapsed_time(end))
@@ -217,7 +259,7 @@ def main() -> None:
     options = parser.parse_args()
     import torch
 
-    if not torch.cuda.is_available():
+    if not (torch.cuda.is_available() or TINY):
         sys.exit("benchmarks.gpu_attention needs a CUDA GPU, and torch sees none. Nothing written.")
     before = machine()
     error = largest_error()
@@ -244,7 +286,7 @@ def main() -> None:
         title="The engine on a GPU, beside torch's fused kernel and flex_attention",
         figures=figures,
         details={
-            "gpu": torch.cuda.get_device_name(),
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
             "cuda": torch.version.cuda,
             "rounds": options.rounds,
             "error": error,

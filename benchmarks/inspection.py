@@ -11,8 +11,6 @@ import argparse
 import json
 import resource
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -21,12 +19,12 @@ from typing import Any
 
 from benchmarks.measuring import (
     RECORDS,
-    ROOT,
     Figure,
     alternate,
+    apart,
     machine,
     paired_ratio,
-    thread_environment,
+    sized,
     write_record,
 )
 from benchmarks.server_load import served
@@ -35,6 +33,9 @@ from benchmarks.watched_model import plain, watched
 Sample = dict[str, float]
 Samples = Mapping[str, list[Sample]]
 NAME = "inspection"
+SHORT, LONG, LONGEST = sized((512, 8192, 16384), (16, 128, 256))
+MANY = sized(64, 4)
+_ONCE = sized(None, 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,30 +148,30 @@ def _watch_figure(N: int, bar: str, samples: Samples, threads: int) -> Figure:
 
 MEASUREMENTS = {
     "summary": Measurement(
-        sides={"summary": partial(_summary, 8192), "fused": partial(_fused, 8192)},
+        sides={"summary": partial(_summary, LONG), "fused": partial(_fused, LONG)},
         figure=partial(_summary_figure, "N = 8,192"),
     ),
     "summary_causal": Measurement(
         sides={
-            "summary": partial(_summary, 8192, is_causal=True),
-            "fused": partial(_fused, 8192, is_causal=True),
+            "summary": partial(_summary, LONG, is_causal=True),
+            "fused": partial(_fused, LONG, is_causal=True),
         },
         figure=partial(_summary_figure, "N = 8,192, causal"),
     ),
     "watch_512": Measurement(
-        sides={"watched": partial(watched, 512), "plain": partial(plain, 512)},
-        figure=partial(_watch_figure, 512, "at most 1.5 ×"),
+        sides={"watched": partial(watched, SHORT), "plain": partial(plain, SHORT)},
+        figure=partial(_watch_figure, SHORT, "at most 1.5 ×"),
     ),
     "watch_16384": Measurement(
-        sides={"watched": partial(watched, 16384), "plain": partial(plain, 16384)},
-        figure=partial(_watch_figure, 16384, "at most 2.2 × and 1.5 GB"),
+        sides={"watched": partial(watched, LONGEST), "plain": partial(plain, LONGEST)},
+        figure=partial(_watch_figure, LONGEST, "at most 2.2 × and 1.5 GB"),
         rounds=3,
     ),
     "server": Measurement(
         sides={
-            "64 clients": partial(served, 64),
+            "64 clients": partial(served, MANY),
             "one client": partial(served, 1),
-            "64 clients, no batches": partial(served, 64, "--max-batch", 1),
+            "64 clients, no batches": partial(served, MANY, "--max-batch", 1),
         },
         figure=_server_figure,
         rounds=3,
@@ -180,15 +181,7 @@ MEASUREMENTS = {
 
 def measure_apart(name: str, side: str, threads: int) -> Sample:
     """One sample, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{NAME}", "--measure", name, "--side", side],
-        cwd=ROOT,
-        env=thread_environment(threads),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found: Sample = json.loads(done.stdout.splitlines()[-1])
+    found: Sample = apart(f"benchmarks.{NAME}", "--measure", name, "--side", side, threads=threads)
     return found
 
 
@@ -196,7 +189,7 @@ def measured(name: str, rounds: int, threads: int) -> dict[str, Any]:
     """A row: its figure and all samples."""
     measurement = MEASUREMENTS[name]
     sides = {side: partial(measure_apart, name, side, threads) for side in measurement.sides}
-    samples = alternate(sides, measurement.rounds or rounds)
+    samples = alternate(sides, _ONCE or measurement.rounds or rounds)
     figure = measurement.figure(samples, threads)
     print(figure)
     return {"figure": asdict(figure), "threads": threads, "samples": samples}

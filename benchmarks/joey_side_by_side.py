@@ -36,14 +36,14 @@ class Setting:
 
     Attributes:
         work: Folder of the prepared corpus.
-        joey_python: Python of Joey NMT's environment.
+        joey_python: Python of Joey NMT's environment; None leaves it out.
         updates: Batches both sides train on.
         rounds: How often both sides translate.
         threads: Of both sides.
     """
 
     work: Path
-    joey_python: Path
+    joey_python: Path | None
     updates: int
     rounds: int
     threads: int
@@ -64,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
     parser.add_argument("--corpora", type=Path, default=measuring.corpora())
     parser.add_argument("--work", type=Path, required=True, help="folder outside the repository")
-    parser.add_argument("--joey", type=Path, required=True, help="python of its environment")
+    parser.add_argument("--joey", type=Path, help="python of its environment; left out without")
     parser.add_argument("--updates", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3, help="how often both sides translate")
     parser.add_argument("--threads", type=int, default=2)
@@ -72,7 +72,7 @@ def main() -> None:
     given = parser.parse_args()
     setting = Setting(
         work=given.work.resolve(),
-        joey_python=given.joey.absolute(),
+        joey_python=given.joey.absolute() if given.joey else None,
         updates=given.updates,
         rounds=given.rounds,
         threads=given.threads,
@@ -81,6 +81,9 @@ def main() -> None:
     setting.folder.mkdir(parents=True, exist_ok=True)
     results = run_stages(setting)
     if results is None:
+        return
+    if setting.joey_python is None:
+        print("left out: Joey NMT, as --joey names no Python that has it. No record.")
         return
     figures, details = summarise(results, setting)
     for figure in figures:
@@ -105,6 +108,8 @@ def run_stages(setting: Setting) -> dict[str, Any] | None:
     for turn in range(1, setting.rounds + 1):
         stages[f"joey_translate_{turn}"] = lambda: _translate_joey(setting)
         stages[f"regard_translate_{turn}"] = lambda: _translate_ours(setting)
+    if setting.joey_python is None:
+        stages = {name: work for name, work in stages.items() if name.startswith("regard")}
     try:
         return {name: _stage(setting, name, work) for name, work in stages.items()}
     except processes.UnavailableError as error:
@@ -173,6 +178,7 @@ def _stage(setting: Setting, name: str, work: Callable[[], Mapping[str, Any]]) -
 
 
 def _train_joey(setting: Setting) -> Mapping[str, Any]:
+    assert setting.joey_python is not None
     updates, given = joey.train(
         setting.joey_python,
         setting.batches_file,
@@ -193,6 +199,7 @@ def _train_ours(setting: Setting) -> Mapping[str, Any]:
 
 
 def _translate_joey(setting: Setting) -> Mapping[str, Any]:
+    assert setting.joey_python is not None
     translated = joey.translate(
         setting.joey_python,
         setting.work,

@@ -8,11 +8,11 @@ way to leave them out.
 """
 
 import argparse
+import json
 import re
-import subprocess
-import sys
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,15 @@ from benchmarks.measuring import (
     Figure,
     Spread,
     alternate,
+    apart,
     machine,
-    thread_environment,
+    paired_ratio,
+    sized,
     write_record,
 )
 
-POINTS, MANY = 5000, 100_000
+PEER = "statsmodels"
+POINTS, MANY = sized((5000, 100_000), (40, 2000))
 
 
 def _points(count: int, dim: int) -> tuple[Any, Any]:
@@ -39,7 +42,6 @@ def _points(count: int, dim: int) -> tuple[Any, Any]:
 def _side_by_side(dim: int, rounds: int) -> dict[str, Any]:
     import numpy as np
     import torch
-    from statsmodels.nonparametric.kernel_regression import KernelReg
 
     from regard.models import KernelRegression, KernelRegressionConfig
 
@@ -58,23 +60,29 @@ def _side_by_side(dim: int, rounds: int) -> dict[str, Any]:
         return model(asked, asked, values)[:, 0].numpy()
 
     def theirs() -> Any:
+        from statsmodels.nonparametric.kernel_regression import KernelReg
+
         return KernelReg(seen, places, "c" * dim, reg_type="lc", bw=[0.2] * dim).fit()[0]
 
     ours()
-    sides = {"regard": lambda: timed("regard", ours), "statsmodels": lambda: timed("sm", theirs)}
+    sides = {"regard": lambda: timed("regard", ours), PEER: lambda: timed(PEER, theirs)}
+    if find_spec(PEER) is None:
+        print(f"left out: {PEER} is not installed")
+        del sides[PEER]
     seconds = alternate(sides, rounds)
-    ratios = Spread.of(b / a for a, b in zip(*seconds.values(), strict=True))
-    return {
+    found = {
         "dim": dim,
         "points": POINTS,
         "seconds": {name: Spread.of(each).table() for name, each in seconds.items()},
-        "ratio": ratios.table(),
-        "largest_difference": float(np.abs(fits["regard"] - fits["sm"]).max()),
     }
+    if PEER in sides:
+        found["ratio"] = paired_ratio(seconds[PEER], seconds["regard"]).table()
+        found["largest_difference"] = float(np.abs(fits["regard"] - fits[PEER]).max())
+    return found
 
 
-def _many() -> None:
-    """Guess at each of very many points from all; prints seconds and the growth of the memory."""
+def _many() -> tuple[float, float]:
+    """Guess at each of very many points from all: seconds and the growth of the memory."""
     import torch
 
     from regard.models import KernelRegression, KernelRegressionConfig
@@ -90,7 +98,7 @@ def _many() -> None:
     began = time.perf_counter()
     model(asked, asked, values)
     seconds = time.perf_counter() - began
-    print(seconds, _peak_mib() - before)
+    return seconds, _peak_mib() - before
 
 
 def _peak_mib() -> float:
@@ -109,19 +117,16 @@ def main() -> None:
     parser.add_argument("--many", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.many:
-        _many()
+        print(json.dumps(_many()))
         return
     import torch
 
     torch.set_num_threads(arguments.threads)
     facts = machine()
     compared = [_side_by_side(dim, arguments.rounds) for dim in (1, 2)]
-    command = [sys.executable, "-m", "benchmarks.kernel_regression", "--many"]
-    environment = thread_environment(arguments.threads)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    seconds, mib = map(float, done.stdout.split())
+    seconds, mib = apart("benchmarks.kernel_regression", "--many", threads=arguments.threads)
     print(f"{MANY} points: {seconds:.1f} s, {mib:.0f} MiB")
-    if arguments.dry:
+    if arguments.dry or any("ratio" not in each for each in compared):
         return
     figures = [
         Figure(

@@ -75,6 +75,7 @@ def _panel(panel: Panel) -> str:
         for line in panel.lines
         for (_, y), margin in zip(line.points, line.margins, strict=True)
     )
+    top = top or 1.0  # where all is zero
 
     def across(x: float) -> float:
         return round(_LEFT + x / right * (_WIDTH - _LEFT - _RIGHT), 1)

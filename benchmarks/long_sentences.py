@@ -37,7 +37,7 @@ from regard.inference.evaluation import evaluate, quality_by_length
 from regard.inference.report import Bucket, Report
 from regard.text import Pair, PairLayout, read_pairs
 
-FIGURE = measuring.ROOT / "docs" / "figures" / "long_sentences.svg"
+FIGURE = measuring.DRAWINGS / "long_sentences.svg"
 MOST_JOINED = 4
 SEED = 7
 
@@ -99,7 +99,8 @@ def prepare(text: Text, corpora: Path, folder: Path) -> dict[str, Path]:
     """The three parts as TSV files of source and target; made once, the same each time."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
-    for split, size in text.sizes.items():
+    for split, full in text.sizes.items():
+        size = measuring.sized(full, 60)
         paths[split] = folder / f"{split}.tsv"
         if paths[split].exists():
             continue
@@ -154,7 +155,12 @@ def measure(text: Text, corpora: Path, work: Path, minutes: float) -> dict[str, 
             outputs, references, sources=sources, training_targets=targets, **languages
         )
         buckets[system] = quality_by_length(
-            outputs, references, sources, edges=text.edges, resamples=1000, **languages
+            outputs,
+            references,
+            sources,
+            edges=text.edges,
+            resamples=measuring.sized(1000, 10),
+            **languages,
         )
         print(f"{text.title}, {system}\n{reports[system]}", flush=True)
         for bucket in buckets[system]:
@@ -237,7 +243,7 @@ def main() -> None:
         figures=lines,
         details={
             "threads": arguments.threads,
-            "figure": str(FIGURE.relative_to(measuring.ROOT)),
+            "figure": f"docs/figures/{FIGURE.name}",
             **{name: _plain(result) for name, result in results.items()},
         },
         packages=("torch", "sacrebleu"),

@@ -3,16 +3,23 @@
 A record is ``benchmarks/records/NAME.json``: where and when it was measured, the samples of every
 side, and ``figures``, the lines that ``benchmarks.tables`` puts into the README. Nothing here needs
 torch, so a script can measure programs that live in other environments.
+
+With ``REGARD_TINY`` set to a folder, every script works on sizes that mean nothing, in seconds, and
+leaves its record and its drawings in that folder: it shows that the script runs.
 """
 
+import io
 import json
 import os
 import platform
 import re
+import runpy
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -20,7 +27,9 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORDS = Path(__file__).resolve().parent / "records"
+TINY = Path(os.environ["REGARD_TINY"]).resolve() if os.environ.get("REGARD_TINY") else None
+RECORDS = (TINY or Path(__file__).resolve().parent) / "records"
+DRAWINGS = (TINY or ROOT / "docs") / "figures"
 FORMAT = 1
 
 # What decides how fast matrix products run on a CPU.
@@ -28,6 +37,12 @@ _TELLING_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 SampleT = TypeVar("SampleT")
+SizeT = TypeVar("SizeT")
+
+
+def sized(full: SizeT, tiny: SizeT) -> SizeT:
+    """What is measured; the second only where ``REGARD_TINY`` is set."""
+    return full if TINY is None else tiny
 
 
 def corpora() -> Path:
@@ -64,6 +79,43 @@ def versions(*packages: str) -> dict[str, str | None]:
 def thread_environment(threads: int) -> dict[str, str]:
     """This process's environment, with every thread pool of a child limited to ``threads``."""
     return {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
+
+
+def apart(module: str, *arguments: object, threads: int) -> Any:
+    """The JSON line that ``python -m MODULE ARGUMENTS`` prints last, in a process of its own.
+
+    A tiny run of it stays in this process, as most of its time would be Python's start.
+
+    Raises:
+        subprocess.CalledProcessError: It failed; what it said is in ``stderr``.
+    """
+    said = [str(argument) for argument in arguments]
+    if TINY is not None:
+        return json.loads(_here(module, said).strip().splitlines()[-1])
+    done = subprocess.run(
+        [sys.executable, "-m", module, *said],
+        cwd=ROOT,
+        env=thread_environment(threads),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def _here(module: str, arguments: Sequence[str]) -> str:
+    kept, printed = sys.argv, io.StringIO()
+    sys.argv = [module, *arguments]
+    try:
+        with redirect_stdout(printed):
+            runpy.run_module(module, run_name="__main__", alter_sys=False)
+    except SystemExit as end:
+        if end.code:
+            status = end.code if isinstance(end.code, int) else 1
+            raise subprocess.CalledProcessError(status, module, stderr=str(end.code)) from end
+    finally:
+        sys.argv = kept
+    return printed.getvalue()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 
 from benchmarks import measuring
+from benchmarks.training import train
 from regard.inference import Predictor, Run
 from regard.metrics import bleu, chrf
 from regard.tasks import recipe_from_table
 from regard.text import Pair, read_pairs
-from regard.training import train
 
 PUBLISHED = 41.02
 TESTS = ("test_2016_flickr", "test_2017_flickr")

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 
 from benchmarks import measuring
+from benchmarks.training import train
 from regard.cli.train import find_recipe
 from regard.inference.labeller import Labeller
 from regard.tasks import Recipe
 from regard.tasks.parts import read_parts
-from regard.training import train
 
 DOMAINS = ("wiki", "reddit", "amazon")
 FILES = {
@@ -107,7 +107,9 @@ def held_out(labeller: Labeller, known: list[Any], split: str) -> dict[str, Any]
         "baselines": {way: job.score(given, examples) for way, given in trivial.items()},
         "tables": [asdict(table) for table in job.tables(answers, examples)],
         "worst": [job.show(examples[place], answers[place]) for place in order[:WORST]],
-        "random": [job.show(examples[i], answers[i]) for i in order[:: len(order) // WORST]],
+        "random": [
+            job.show(examples[i], answers[i]) for i in order[:: max(1, len(order) // WORST)]
+        ],
     }
     files = [str(file) for file in job.recipe.files(split)]
     if len(files) > 1:  # each domain by itself

@@ -25,7 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import TINY, sized
+
 HOST = "127.0.0.1"
+WARM = sized(1.0, 0.2)  # seconds that do not count
 _SENTENCES = (
     "我爱中国",
     "他昨天去北京了",
@@ -385,21 +388,28 @@ async def mixed(server: Server, *, clients: int, seconds: float) -> tuple[Outcom
 
 def demo_run() -> Path:
     """The demo's translator, trained the first time: in ``REGARD_BENCH`` or /tmp/regard-bench."""
-    path = Path(os.environ.get("REGARD_BENCH", "/tmp/regard-bench")) / "demo"
+    path = (TINY or Path(os.environ.get("REGARD_BENCH", "/tmp/regard-bench"))) / "demo"
     if not (path / "model.safetensors").exists():
+        if TINY is not None:
+            from benchmarks.training import train
+            from regard.cli.recipes import packaged_recipe
+            from regard.tasks import read_recipe
+
+            train(read_recipe(packaged_recipe("demo")), path)
+            return path
         command = [sys.executable, "-m", "regard", "demo", "--run", str(path)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return path
 
 
-def served(clients: int, *options: object, seconds: float = 5.0) -> dict[str, float]:
+def served(clients: int, *options: object, seconds: float = sized(5.0, 0.5)) -> dict[str, float]:
     """How fast short sentences are translated for so many clients, each asking again at once."""
     from regard.text.phrasebook import phrases
 
     sentences = [phrase.source for phrase in phrases("test")[:64]]
     asked = [(request("/predict", {"text": each}), expects(200)) for each in sentences]
     with serving(demo_run(), options=options) as server:
-        asyncio.run(drive(server.port, asked, clients=clients, seconds=1.0))
+        asyncio.run(drive(server.port, asked, clients=clients, seconds=WARM))
         before = batch_sizes(server.port)
         found = asyncio.run(drive(server.port, asked, clients=clients, seconds=seconds))
         after = batch_sizes(server.port)
@@ -421,12 +431,12 @@ def served(clients: int, *options: object, seconds: float = 5.0) -> dict[str, fl
 def main() -> None:
     """Load a server, and say what became of it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--clients", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("run", type=Path, nargs="?", help="the demo's if it is left out")
+    parser.add_argument("--clients", type=int, default=sized(200, 8))
+    parser.add_argument("--seconds", type=float, default=sized(30.0, 1.0))
     arguments = parser.parse_args()
-    with serving(arguments.run) as server:
-        asyncio.run(mixed(server, clients=arguments.clients, seconds=3.0))
+    with serving(arguments.run or demo_run()) as server:
+        asyncio.run(mixed(server, clients=arguments.clients, seconds=3 * WARM))
         before = batch_sizes(server.port)
         outcome, gone, memory = asyncio.run(
             mixed(server, clients=arguments.clients, seconds=arguments.seconds)

@@ -22,12 +22,12 @@ from typing import Any
 import torch
 
 from benchmarks import measuring
+from benchmarks.training import train
 from regard.cli.train import find_recipe
 from regard.tasks import Recipe
 from regard.tasks.parts import read_parts
 from regard.tasks.tagging import Tagging
 from regard.text import Batches
-from regard.training import train
 
 FILES = {
     "ud-english-ewt": (
@@ -47,7 +47,7 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "chinese-linear": ("tagging-chinese-entities", "msra-ner-zh", ("head.crf=false",)),
 }
 STEPS = "steps"
-ROUNDS, BATCHES = 9, 6
+ROUNDS, BATCHES = measuring.sized((9, 6), (1, 1))
 WORST = 8
 
 
@@ -201,6 +201,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="where runs and figures are kept")
     parser.add_argument("--only", nargs="+", choices=[*RUNS, STEPS], default=[*RUNS, STEPS])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--dry", action="store_true", help="write no record")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     work: Path = arguments.work
@@ -226,6 +227,8 @@ def main() -> None:
     figures = figures_of({name: each["part"] for name, each in done.items()})
     for figure in figures:
         print(figure.what, figure.ours, figure.beside, figure.note, sep="  ")
+    if arguments.dry:
+        return
     measuring.write_record(
         "tagging",
         title="Tagging from scratch: parts of speech, English and Chinese entities",

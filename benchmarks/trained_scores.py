@@ -25,7 +25,7 @@ from regard.cli.recipes import packaged_recipe
 from regard.tasks import read_recipe
 
 SCORES = {"scaled_dot": "scaled dot", "dot": "dot", "additive": "additive"}
-WIDTHS = (8, 128)
+WIDTHS = measuring.sized((8, 128), (64,))
 SEEDS = (1,)
 
 

@@ -84,7 +84,7 @@ def main() -> None:
             packages=("torch", "regard", "sentencepiece"),
             started_on=before,
         )
-        print(path.relative_to(measuring.ROOT))
+        print(path)
 
 
 def measure(setting: Setting) -> dict[str, list[Sample]]:

@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import (
+    TINY,
     Figure,
     alternate,
     corpora,
     machine,
     paired_ratio,
+    sized,
     write_record,
 )
 
@@ -80,7 +82,7 @@ def measure(
 
     torch.set_num_threads(threads)
     predictor = make_predictor() if run is None else _load(run)
-    sources = _lines("test_2016_flickr.de")[:sentences]
+    sources = _lines("test_2016_flickr.de")[: sized(sentences, 4)]
     figures: list[Figure] = []
     details: dict[str, Any] = {"rounds": rounds, "threads": threads, "sentences": len(sources)}
     for name, beam_size in (("greedy", 1), ("beam of 4", 4)):
@@ -120,6 +122,7 @@ def make_predictor() -> Any:
     """The tiny Transformer with random weights, and the tokenizer of Multi30k."""
     import torch
 
+    from benchmarks.training import shortened
     from regard.inference import Predictor
     from regard.tasks import read_recipe
     from regard.tasks.translation import build_model
@@ -128,6 +131,8 @@ def make_predictor() -> Any:
     path = Path(__file__).parent.parent / "src" / "regard" / "recipes" / "transformer-tiny.toml"
     recipe = read_recipe(path)
     recipe = replace(recipe, decoding=replace(recipe.decoding, max_ratio=RATIO))
+    if TINY is not None:
+        recipe = shortened(recipe)
     sides = (_lines(f"train.{language}.gz") for language in ("de", "en"))
     tokenizer = train_pair_tokenizer(*sides, recipe.tokenizer)
     torch.manual_seed(0)

@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LAYERS, HEADS, HEAD_DIM = 4, 8, 64
+from benchmarks.measuring import sized
+
+LAYERS, HEADS, HEAD_DIM = sized((4, 8, 64), (2, 2, 8))
 # Below, a call is so short that the first pays for what is made once, and one says little.
-_SHORT, _REPEATS = 4096, 9
+_SHORT, _REPEATS = 4096, sized(9, 1)
 
 
 def plain(length: int) -> dict[str, float]:
@@ -40,7 +42,6 @@ def _model_and_ids(length: int) -> tuple[Any, Any]:
     import transformers
 
     torch.manual_seed(0)
-    torch.set_grad_enabled(False)
     config = transformers.LlamaConfig(
         vocab_size=1000,
         hidden_size=HEADS * HEAD_DIM,
@@ -54,11 +55,14 @@ def _model_and_ids(length: int) -> tuple[Any, Any]:
 
 
 def _sample(call: Callable[[], object], length: int) -> dict[str, float]:
+    import torch
+
     seconds = []
-    for _ in range(1 + _REPEATS if length < _SHORT else 1):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
+    with torch.no_grad():
+        for _ in range(1 + _REPEATS if length < _SHORT else 1):
+            start = time.perf_counter()
+            call()
+            seconds.append(time.perf_counter() - start)
     # In kilobytes, on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
     return {"seconds": statistics.median(seconds[1:] or seconds), "bytes": peak}

@@ -17,8 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.measuring import sized
+
 UNK, PAD, BOS, EOS = 0, 1, 2, 3
-BUDGET = 4096
+BUDGET = sized(4096, 256)
 # Sentences that are sorted by length together, where a program sorts at all.
 WINDOW = 8192
 

@@ -1,0 +1,51 @@
+"""Training as the scripts do it: the recipe's, or in a tiny run two updates of it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import measuring
+from regard import training
+from regard.tasks import Recipe
+from regard.training import Trained
+
+_ENDS = ("minutes", "epochs", "updates", "patience")
+_SHORT: Mapping[str, Any] = {"updates": 2, "validate_every": 2, "warmup": 1, "keep": 1}
+_TOKENS, _PIECES, _LINES, _RATIO = 256, 800, 60, 0.01
+
+
+def train(recipe: Recipe, run: str | Path) -> Trained:
+    """Train by a recipe into a run folder, or go on with what is there."""
+    return training.train(recipe if measuring.TINY is None else shortened(recipe), run)
+
+
+def shortened(recipe: Recipe) -> Recipe:
+    """The recipe with two small updates, short outputs, and as many pieces as few lines have."""
+    kept = {name: value for name, value in recipe.training.items() if name not in _ENDS}
+    tokens = min(_TOKENS, kept.get("batch_tokens", _TOKENS))
+    pieces = getattr(recipe.tokenizer, "vocab_size", None)
+    tokenizer = recipe.tokenizer
+    if pieces is not None:
+        tokenizer = replace(tokenizer, vocab_size=min(_PIECES, pieces))
+    data = recipe.data
+    if recipe.uses_phrasebook:
+        data = replace(data, train=(str(_phrases()),), valid=())
+    decoding = recipe.decoding
+    if decoding is not None:  # what has learned nothing hardly ever ends an output
+        decoding = replace(decoding, max_ratio=_RATIO)
+    settings = {**kept, **_SHORT, "batch_tokens": tokens}
+    return replace(recipe, data=data, tokenizer=tokenizer, training=settings, decoding=decoding)
+
+
+def _phrases() -> Path:
+    """A file of a few phrases, as all of them take seconds to read."""
+    from regard.text.phrasebook import phrases
+
+    assert measuring.TINY is not None
+    path = measuring.TINY / "phrases.tsv"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pairs = phrases("train")[:_LINES]
+        path.write_text("".join(f"{each.source}\t{each.target}\n" for each in pairs), "utf-8")
+    return path

@@ -1,0 +1,141 @@
+"""Every benchmark runs: each script once, in a process of its own, on sizes that mean nothing."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks import measuring
+from tests.unit.benchmarks.tiny_corpora import cut
+
+ROOT = measuring.ROOT
+BENCHMARKS = ROOT / "benchmarks"
+SCRIPTS = sorted(
+    path.relative_to(BENCHMARKS).with_suffix("").as_posix().replace("/", ".")
+    for path in BENCHMARKS.rglob("*.py")
+    if '__name__ == "__main__"' in path.read_text("utf-8")
+)
+ONE = ("--rounds", "1")
+ALONE = ("--threads", "1")
+
+# What each is told; WORK is a folder of its own. Scripts on one line need the work of the one
+# before. Sides that are not installed are left out by the script, which says so.
+SMOKE: dict[str, tuple[str, ...]] = {
+    "additive_attention": (*ONE,),
+    "alignment": ("--work", "WORK", "--translators", "WORK/../chinese_english"),
+    "attention": (*ONE,),
+    "attention_growth": (*ONE,),
+    "attention_mechanisms": ("--work", "WORK"),
+    "bertviz_side_by_side": ("--dry",),
+    "chinese_english": ("--work", "WORK"),
+    "classical_chinese": ("--work", "WORK"),
+    "classification": ("--work", "WORK"),
+    "comparison": (),
+    "documents": ("--work", "WORK"),
+    "gpu_attention": (*ONE,),
+    "inspection": (*ONE,),
+    "joey_side_by_side": ("--work", "WORK", "--updates", "2", *ONE, *ALONE),
+    "kernel_regression": (*ONE, *ALONE),
+    "language_modelling": ("--work", "WORK", *ALONE),
+    "long_sentences": ("--work", "WORK"),
+    "multi30k": ("--run", "WORK", *ALONE),
+    "peers.nn_transformer": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
+    "peers.prepare_multi30k": ("WORK",),
+    "peers.regard_characters": (
+        "language-model-characters",
+        *("--text", "TEXT", "--run", "WORK", "--updates", "2"),
+        *("--set", "model.model_dim=16", *ALONE),
+    ),
+    "peers.regard_quality": ("train", "BATCHES", "WORK", *ALONE),
+    "peers.regard_speed": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
+    "peers.setup_joey": ("WORK", "--dry"),
+    "pretraining": ("--work", "WORK"),
+    "question_answering": (
+        *("--work", "WORK", "--only"),
+        *("spans-chinese", "choices", "pairs-esim", "sentences"),
+    ),
+    "server_load": (),
+    "tables": ("--readme", "README"),
+    "tagging": ("--work", "WORK", *ALONE),
+    "training_speed": ("--work", "WORK", "--updates", "2", "--warmup", "1", *ONE, *ALONE),
+    "trained_scores": ("--work", "WORK", "--updates", "2"),
+    "translating_with_alignments": (*ONE,),
+}
+# Those that read what another one trains.
+BEFORE = {"alignment": "chinese_english"}
+# Those whose peer is not part of the tests; of nanoGPT, what is read is what its script writes.
+ELSEWHERE = {"peers.nanogpt": "reads a checkpoint of nanoGPT"}
+# Those that write no record of their own, or none without their peer.
+UNRECORDED = {
+    "bertviz_side_by_side",
+    "joey_side_by_side",
+    "kernel_regression",
+    "language_modelling",
+    "server_load",
+    "tables",
+}
+
+
+def test_every_script_has_a_run() -> None:
+    assert set(SCRIPTS) == SMOKE.keys() | ELSEWHERE.keys()
+
+
+@pytest.fixture
+def beginnings(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpora in small, made once."""
+    folder = tmp_path_factory.getbasetemp() / "corpora"
+    return folder if folder.exists() else cut(corpora, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize("script", sorted(SMOKE))
+def test_a_script_runs(script: str, beginnings: Path, tmp_path: Path) -> None:
+    kept = _kept()
+    if script in BEFORE:
+        _run(BEFORE[script], beginnings, tmp_path)
+    _run(script, beginnings, tmp_path)
+    if script not in UNRECORDED and not script.startswith("peers."):
+        record = json.loads((tmp_path / "tiny" / "records" / f"{script}.json").read_text("utf-8"))
+        assert record["script"] == f"python -m benchmarks.{script}"
+    assert _kept() == kept, "a tiny run must leave records, figures and README alone"
+
+
+def _run(script: str, corpora: Path, folder: Path) -> None:
+    work = folder / script
+    (folder / "text").mkdir(exist_ok=True)
+    for name in ("train.txt", "valid.txt"):
+        (folder / "text" / name).write_text("To be, or not to be.\nThat is it.\n" * 40, "utf-8")
+    batches = folder / "batches.jsonl"
+    batches.write_text(json.dumps({"source": [[5, 6, 7], [8]], "target": [[9, 5], [6]]}) + "\n")
+    shutil.copy(ROOT / "README.md", folder / "README.md")
+    places = {
+        "BATCHES": str(batches),
+        "README": str(folder / "README.md"),
+        "TEXT": str(folder / "text"),
+    }
+    told = [places.get(word, word.replace("WORK", str(work))) for word in SMOKE[script]]
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{script}", *told],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "REGARD_DATA": str(corpora),
+            "REGARD_TINY": str(folder / "tiny"),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def _kept() -> dict[str, float]:
+    """When what the repository keeps of measurements was last written."""
+    files = [*measuring.RECORDS.glob("*"), *(ROOT / "docs" / "figures").glob("*")]
+    return {str(path): path.stat().st_mtime for path in [*files, ROOT / "README.md"]}
