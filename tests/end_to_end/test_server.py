@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -340,3 +341,76 @@ def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, m
     monkeypatch.setattr("regard.cli.serve.find_spec", lambda name: None)
     said = regard.refused("serve", run)
     assert said.endswith("Install them: pip install 'regard[serve]'.")
+
+
+def test_a_long_text_leaves_room_for_short_ones(server: Server):
+    async def scene() -> tuple[Reply, list[float], float]:
+        other, client, waits = Client(server.port), Client(server.port), []
+        began = time.perf_counter()
+        asked = request("/predict", {"text": "我爱中国。他昨天去北京了。" * 769})
+        long = asyncio.create_task(other.ask(asked))
+        await asyncio.sleep(0.3)
+        while not long.done():
+            asked_at = time.perf_counter()
+            await client.ask(request("/predict", {"text": "我爱中国"}))
+            waits.append(time.perf_counter() - asked_at)
+        client.close()
+        other.close()
+        return await long, waits, time.perf_counter() - began
+
+    reply, waits, whole = asyncio.run(scene())
+    assert reply.json()["translations"][0]["parts"] > 300
+    assert len(waits) > 2
+    assert max(waits) < max(2.0, whole / 2)
+
+
+def test_a_request_without_a_host_is_told_what_is_missing(impatient: Server):
+    def said(sent: bytes) -> tuple[bytes, str]:
+        head, _, body = raw_answer(impatient.port, sent).partition(b"\r\n\r\n")
+        return head.split()[1], json.loads(body)["error"]["message"]
+
+    status, message = said(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+    assert status == b"400"
+    assert message.startswith("Host must be given once in a request; got none.")
+    status, message = said(b"GET /health HTTP/1.0\r\n\r\n")
+    assert status == b"421"
+    assert "such as localhost; got none." in message
+    status, message = said(b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
+    assert (status, message.split(".")[0].split()[-1]) == (b"400", "several")
+
+
+def test_no_connection_breaks_when_the_server_is_told_to_stop(run: Path):
+    """Sixty clients, a new connection for each request, in the moment of SIGTERM."""
+    raw = request("/predict", {"text": "我爱中国"}, Connection="close")
+    outcomes: Counter[str] = Counter()
+
+    async def once(port: int) -> str:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionRefusedError:
+            return "refused"
+        try:
+            writer.write(raw)
+            return (await reader.read())[9:12].decode() or "nothing"
+        except ConnectionResetError:
+            return "reset"
+        finally:
+            writer.close()
+
+    async def client(port: int) -> None:
+        last = ""
+        while last != "refused":
+            last = await once(port)
+            outcomes[last] += 1
+
+    with serving(run) as server:
+
+        async def scene() -> None:
+            clients = [asyncio.create_task(client(server.port)) for _ in range(60)]
+            await asyncio.sleep(1.0)
+            server.process.send_signal(signal.SIGTERM)
+            await asyncio.gather(*clients)
+
+        asyncio.run(scene())
+        assert server.process.wait(20) == 0
+    assert set(outcomes) == {"200", "503", "refused"}, outcomes

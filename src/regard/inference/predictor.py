@@ -110,22 +110,63 @@ class Predictor:
                 than beam_size; a word cannot be spelled; or the attention is wanted of a model
                 that has none to the source, or not in these layers.
         """
+        sources = [normalize(text) for text in texts]
+        parts = [self.parts(source) for source in sources]
+        found = iter(
+            self.translate_parts(
+                [part for cut in parts for part in cut],
+                [place == 0 for cut in parts for place in range(len(cut))],
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                n_best=n_best,
+                decoding=decoding,
+                attention=attention,
+                layers=layers,
+                progress=progress,
+            )
+        )
+        return [
+            self.joined(source, [next(found) for _ in cut])
+            for source, cut in zip(sources, parts, strict=True)
+        ]
+
+    def translate_parts(
+        self,
+        parts: Sequence[str],
+        is_first: Sequence[bool],
+        *,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
+        n_best: int | None = None,
+        decoding: DecodingConfig | None = None,
+        attention: bool = False,
+        layers: Sequence[int] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[list[Translation]]:
+        """Translations of parts of texts, as ``parts`` cuts them: what ``translate`` does of each.
+
+        Args:
+            parts: What to translate.
+            is_first: Which of them begin a text: a prefix and required words are for those.
+            beam_size: As ``translate`` has it, and so are the others.
+            length_penalty: See there.
+            n_best: See there.
+            decoding: See there.
+            attention: See there.
+            layers: See there.
+            progress: See there.
+
+        Raises:
+            SettingError: As of ``translate``.
+        """
         given: dict[str, Any] = {"length_penalty": length_penalty, "n_best": n_best}
         if beam_size is not None:
             given |= {"method": "beam", "beam_size": beam_size}
         decoding = self.recipe.decoding if decoding is None else decoding
         decoding = decoding.changed(**{k: v for k, v in given.items() if v is not None})
-        sources = [normalize(text) for text in texts]
-        parts = [self.parts(source) for source in sources]
-        flat = [part for cut in parts for part in cut]
-        first = [place == 0 for cut in parts for place in range(len(cut))]
         search = AskedSearch(decoding, self.tokenizer.target)
         wanted = _Wanted(search, attention, layers)
-        found = iter(self._search(flat, first, wanted, progress))
-        return [
-            self._joined(source, [next(found) for _ in cut])
-            for source, cut in zip(sources, parts, strict=True)
-        ]
+        return self._search(list(parts), list(is_first), wanted, progress)
 
     @torch.no_grad()
     def look(self, source: str, output: Sequence[int] | str) -> Look:
@@ -319,7 +360,8 @@ class Predictor:
             if part:
                 yield part
 
-    def _joined(self, source: str, parts: list[list[Translation]]) -> list[Translation]:
+    def joined(self, source: str, parts: Sequence[list[Translation]]) -> list[Translation]:
+        """The translations of a text from those of its parts: of several, the best of each."""
         if len(parts) == 1:
             return parts[0]
         best = [translations[0] for translations in parts]

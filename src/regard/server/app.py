@@ -1,7 +1,8 @@
 """The routes."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -10,6 +11,18 @@ from starlette.types import ASGIApp
 
 from regard import __version__
 from regard.errors import RegardError
+from regard.server.answers import (
+    AttentionDocument,
+    Continuations,
+    Explained,
+    Health,
+    JobAnswers,
+    Live,
+    Refusal,
+    Rows,
+    Runs,
+    Translations,
+)
 from regard.server.files import page_files
 from regard.server.guard import GONE, Guard, problem_of
 from regard.server.problems import Problem, of_status
@@ -31,15 +44,26 @@ _ABOUT = (
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 _REFUSALS = {
-    400: "The body is no JSON object.",
+    400: "What came is no request of HTTP, or its body no JSON object whose members differ.",
     401: "The token is missing or wrong.",
     404: "There is no such run.",
     408: "The request came too slowly.",
     413: "The body or the list is too large.",
     415: "The body is not called application/json, or is compressed.",
+    421: "A server on loopback was asked by another name.",
     422: "A member is wrong; the message names it and says how it must be.",
+    500: "The server met a bug, whose number its log has too.",
     503: "Too much waits, or the server is stopping; Retry-After says when to come again.",
     504: "It took too long and was given up.",
+    505: "The request is not HTTP/1.1.",
+}
+# What any route may answer instead, and what those with a body may besides.
+_ANYWHERE = (400, 408, 413, 421, 500, 503, 505)
+_OF_A_BODY = (401, 404, 415, 422, 504)
+_HEADERS = {
+    401: {"WWW-Authenticate": "Bearer."},
+    503: {"Retry-After": "Seconds after which to come again."},
+    504: {"Retry-After": "Seconds after which to come again."},
 }
 
 
@@ -64,45 +88,47 @@ def make_app(
     )
     _add_work(app, service)
     _add_state(app, service)
-    pages = _add_pages(app)
+    open_paths = {"/docs", "/openapi.json", "/health", "/health/live", "/health/ready"}
+    schema = _described(app, service, open_paths, has_token=token is not None)
+    pages = _add_pages(app, schema)
     app.add_exception_handler(HTTPException, _say_status)
     app.add_exception_handler(ClientGoneError, _say_nothing)
     for kind in (Problem, RegardError, Exception):
         app.add_exception_handler(kind, _say_problem)
     routes = {route.path for route in app.routes if hasattr(route, "path")}
-    open_paths = {*pages, "/docs", "/openapi.json", "/health", "/health/live", "/health/ready"}
+    open_paths |= set(pages)
     return Guard(app, service, routes=routes, open_paths=open_paths, token=token, hosts=hosts)
 
 
 def _add_work(app: FastAPI, service: Service) -> None:
     """What needs a model."""
 
-    @app.post("/predict", **_takes(PredictRequest))
+    @app.post("/predict", **_takes(PredictRequest, Translations | JobAnswers))
     async def predict(request: Request) -> Response:
         """Translate texts, or label and tag them; like requests share a batch."""
         asked = read_request(PredictRequest, await request.body())
         return _json(await service.predict(asked, _gone(request)))
 
-    @app.post("/continue", **_takes(ContinueRequest))
+    @app.post("/continue", **_takes(ContinueRequest, Continuations))
     async def go_on(request: Request) -> Response:
         """What a language model writes after texts."""
         asked = read_request(ContinueRequest, await request.body())
         return _json(await service.go_on(asked, _gone(request)))
 
-    @app.post("/attention", **_takes(AttentionRequest))
+    @app.post("/attention", **_takes(AttentionRequest, AttentionDocument))
     async def attention(request: Request) -> Response:
         """What the model says of a text, and what it looks at: the viewer's document."""
         asked = read_request(AttentionRequest, await request.body())
         found = await service.document(asked, _gone(request))
         return Response(found, media_type="application/json")
 
-    @app.post("/attention/rows", **_takes(RowsRequest))
+    @app.post("/attention/rows", **_takes(RowsRequest, Rows))
     async def rows(request: Request) -> Response:
         """Exact weights of one head: whole rows, or a tile of them."""
         asked = read_request(RowsRequest, await request.body())
         return _json(await service.rows(asked, _gone(request)))
 
-    @app.post("/explain", **_takes(ExplainRequest))
+    @app.post("/explain", **_takes(ExplainRequest, Explained))
     async def explain(request: Request) -> Response:
         """The drawing of a mask, and how the engine would serve a call with it."""
         asked = read_request(ExplainRequest, await request.body())
@@ -112,30 +138,42 @@ def _add_work(app: FastAPI, service: Service) -> None:
 def _add_state(app: FastAPI, service: Service) -> None:
     """What the server says of itself."""
 
-    @app.get("/runs", responses=_refusals(401))
+    @app.get("/runs", response_model=Runs, responses=_refusals(401))
     async def runs() -> Response:
         """The runs that are served; the first is asked where a request names none."""
         return _json({"runs": service.runs()})
 
-    @app.get("/health", responses=_refusals(503))
+    unready: dict[int | str, dict[str, Any]] = {
+        503: {"model": Health, "description": "The server stops; ready is false."}
+    }
+
+    @app.get("/health", response_model=Health, responses=_refusals() | unready)
     async def health() -> Response:
         """Whether requests are taken: 503 while the server stops."""
         return _json(service.health(), status=200 if service.health()["ready"] else 503)
 
-    app.get("/health/ready", responses=_refusals(503))(health)
+    app.get("/health/ready", response_model=Health, responses=_refusals() | unready)(health)
 
-    @app.get("/health/live")
+    @app.get("/health/live", response_model=Live, responses=_refusals(but=503))
     async def live() -> Response:
         """That the process runs."""
         return _json({"live": True})
 
-    @app.get("/metrics", responses=_refusals(401))
+    text: dict[int | str, dict[str, Any]] = {
+        200: {
+            "description": "In the text format of Prometheus.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        }
+    }
+
+    # A plain Response: its refusals are JSON, as all are.
+    @app.get("/metrics", response_class=Response, responses=text | _refusals(401))
     async def metrics() -> Response:
         """Counts of requests, their times, sizes of batches, who waits, memory: for Prometheus."""
         return Response(service.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _add_pages(app: FastAPI) -> Collection[str]:
+def _add_pages(app: FastAPI, schema: Callable[[], Mapping[str, Any]]) -> Collection[str]:
     """The inspector and the OpenAPI page; gives the paths of the inspector's files."""
     pages = page_files()
 
@@ -148,29 +186,70 @@ def _add_pages(app: FastAPI) -> Collection[str]:
         app.add_api_route(path, file, include_in_schema=False)
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return Response(reference_page(app.openapi()), media_type="text/html; charset=utf-8")
+    async def docs(request: Request) -> Response:
+        page = reference_page(schema(), str(request.base_url).rstrip("/"))
+        return Response(page, media_type="text/html; charset=utf-8")
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:
-        return _json(app.openapi())
+        return _json(schema())
 
     return pages
 
 
-def _takes(model: Any) -> dict[str, Any]:
-    """What the OpenAPI page says of a route that takes such a body."""
+def _described(
+    app: FastAPI, service: Service, open_paths: Collection[str], *, has_token: bool
+) -> Callable[[], dict[str, Any]]:
+    """The OpenAPI schema of this very server: what asks for its token, and requests to try."""
+
+    @cache
+    def schema() -> dict[str, Any]:
+        found = app.openapi()
+        found["components"]["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": _token_note(has_token)}
+        }
+        examples = service.examples()
+        for path, methods in found["paths"].items():
+            for said in methods.values():
+                if has_token and path not in open_paths:
+                    said["security"] = [{"token": []}]
+                if path in examples:
+                    content = said["requestBody"]["content"]["application/json"]
+                    content["example"] = examples[path]
+        return found
+
+    return schema
+
+
+def _token_note(has_token: bool) -> str:
+    return "What regard serve --token said." if has_token else "This server asks nobody for one."
+
+
+def _takes(model: Any, answer: Any) -> dict[str, Any]:
+    """What the OpenAPI page says of a route that takes such a body and gives such an answer."""
     schema = model.model_json_schema()
     return {
-        "responses": _refusals(400, 401, 404, 408, 413, 415, 422, 503, 504),
+        "response_model": answer,
+        "responses": _refusals(*_OF_A_BODY),
         "openapi_extra": {
             "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
         },
     }
 
 
-def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"description": _REFUSALS[status]} for status in statuses}
+def _refusals(*statuses: int, but: int | None = None) -> dict[int | str, dict[str, Any]]:
+    """What else a route may answer, besides what any may."""
+    return {
+        status: {
+            "description": _REFUSALS[status],
+            "model": Refusal,
+            "headers": {
+                name: {"description": says, "schema": {"type": "string"}}
+                for name, says in _HEADERS.get(status, {}).items()
+            },
+        }
+        for status in sorted({*_ANYWHERE, *statuses} - {but})
+    }
 
 
 def _json(members: object, *, status: int = 200) -> Response:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
 
-from regard.checks import check_at_least
+from regard.checks import check_at_least, check_positive
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -27,6 +27,8 @@ Work = Callable[[K, Sequence[T], Callable[[], bool]], Sequence[R]]
 
 # How much of the speed is that of the last batch.
 _RECENT = 0.2
+# Weight of a request's first part, before it is known how long its parts take.
+_FIRST_TURN = 8.0
 
 
 class QueueFullError(Exception):
@@ -51,6 +53,7 @@ class _Job(Generic[K, T, R]):
     items: Sequence[T]
     weights: Sequence[int]
     future: "asyncio.Future[list[R]]"
+    turn: float  # most weight of it that a batch takes
     begun: int = 0  # items the worker has been given
     results: list[R] = field(default_factory=list)
 
@@ -72,6 +75,8 @@ class Batcher(Generic[K, T, R]):
         max_wait: Longest time in seconds that a batch is held for requests of those who have just
             been answered. It is only held for as many as those.
         capacity: Most that waits, by weight; a heavier request is taken if nobody waits.
+        turn: Seconds for which the parts of one request may fill a batch, so that others come
+            between them; a part that takes longer goes alone.
         on_batch: Told how many items each batch had.
     """
 
@@ -83,17 +88,20 @@ class Batcher(Generic[K, T, R]):
         max_batch: int = 64,
         max_wait: float = 0.005,
         capacity: int = 2000,
+        turn: float = math.inf,
         on_batch: Callable[[int], None] = lambda size: None,
     ) -> None:
         check_at_least("max_batch", max_batch, 1)
         check_at_least("max_wait", max_wait, 0)
         check_at_least("capacity", capacity, 1)
+        check_positive("turn", turn)
         self.waiting = 0
         self._work = work
         self._weigh = weigh or (lambda item: 1)
         self._max_batch = max_batch
         self._max_wait = max_wait
         self._capacity = capacity
+        self._turn = turn
         self._on_batch = on_batch
         self._jobs: dict[_Job[K, T, R], None] = {}
         self._arrived = asyncio.Event()
@@ -119,9 +127,9 @@ class Batcher(Generic[K, T, R]):
         if self._is_closed:
             raise QueueClosedError
         weights = [self._weigh(item) for item in items]
-        if self.waiting and self.waiting + sum(weights) > self._capacity:
-            raise QueueFullError(self.retry_after())
-        job = _Job(key, items, weights, asyncio.get_running_loop().create_future())
+        self.check_room(sum(weights))
+        first = _FIRST_TURN if math.isfinite(self._turn) else math.inf
+        job = _Job(key, items, weights, asyncio.get_running_loop().create_future(), first)
         if not items:
             job.future.set_result([])
             return job.future
@@ -132,6 +140,11 @@ class Batcher(Generic[K, T, R]):
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         return job.future
+
+    def check_room(self, weight: int) -> None:
+        """Raise QueueFullError if so much may not stand in line now."""
+        if self.waiting and self.waiting + weight > self._capacity:
+            raise QueueFullError(self.retry_after())
 
     def retry_after(self) -> int:
         """Whole seconds after which those who wait now have been answered; at least 1."""
@@ -221,7 +234,11 @@ class Batcher(Generic[K, T, R]):
                 if not job.future.done():
                     job.future.set_exception(error)
             return
-        self._note_speed(sum(map(self._weigh, items)), time.monotonic() - began)
+        self._note_speed(batch, sum(map(self._weigh, items)) / max(time.monotonic() - began, 1e-6))
+        self._hand_out(batch, found)
+
+    def _hand_out(self, batch: dict[_Job[K, T, R], list[T]], found: Sequence[R]) -> None:
+        """Give each request its results, and whoever has all of them the answer."""
         results = iter(found)
         for job, part in batch.items():
             job.results.extend(islice(results, len(part)))
@@ -232,8 +249,10 @@ class Batcher(Generic[K, T, R]):
         self._expected = min(self._max_batch, len(self._jobs) + answered)
         self._ended = time.monotonic()
 
-    def _note_speed(self, weight: int, seconds: float) -> None:
-        speed = weight / max(seconds, 1e-6)
+    def _note_speed(self, batch: Iterable[_Job[K, T, R]], speed: float) -> None:
+        """Of the last batch, by weight: how much of its requests the next ones may take."""
+        for job in batch:
+            job.turn = self._turn * speed
         self._speed += (_RECENT if self._speed else 1.0) * (speed - self._speed)
 
 
@@ -249,13 +268,18 @@ def _in_turn(jobs: Sequence[_Job[K, T, R]], half: float) -> Iterator[_Job[K, T, 
     if not jobs:
         return
     oldest, *others = jobs
-    taken = 0
-    while oldest.begun < len(oldest.items) and taken < half:
-        taken += oldest.weights[oldest.begun]
+    taken = dict.fromkeys(jobs, 0)
+
+    def goes_on(job: _Job[K, T, R]) -> bool:
+        return job.begun < len(job.items) and taken[job] < job.turn
+
+    while goes_on(oldest) and taken[oldest] < half:
+        taken[oldest] += oldest.weights[oldest.begun]
         yield oldest
     turns = deque([*others, oldest])
     while turns:
         job = turns.popleft()
-        if job.begun < len(job.items):
+        if goes_on(job):
+            taken[job] += job.weights[job.begun]
             yield job
             turns.append(job)

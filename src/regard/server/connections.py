@@ -1,7 +1,12 @@
 """Connections: what is no HTTP, and clients that open one and send nothing."""
 
 import asyncio
+import ctypes
+import socket
+import struct
+import sys
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import h11
@@ -13,22 +18,63 @@ from regard.server.problems import Problem
 _SLOWEST = 1024
 
 
+# Linux's name for a filter of packets, and the one instruction of one that drops them all.
+_ATTACH_FILTER = 26
+_RETURN, _NOTHING = 0x06, 0
+
+
 class Protocol(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it; what is none is refused in the form of all refusals."""
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read, and close."""
+        """Refuse what cannot be read, saying why, and close."""
+        problem = unreadable(sys.exception())
         if self.transport.is_closing():
             return
         if self.conn.our_state is h11.SEND_RESPONSE or self.conn.our_state is h11.IDLE:
-            body = Problem(400, "request must be HTTP/1.1; got something else.").body()
+            body = problem.body()
             head = {"content-type": "application/json", "content-length": str(len(body))}
             response = h11.Response(
-                status_code=400, headers=[*head.items(), ("connection", "close")], reason=b""
+                status_code=problem.status,
+                headers=[*head.items(), ("connection", "close")],
+                reason=b"",
             )
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+
+def unreadable(error: BaseException | None) -> Problem:
+    """What to say of bytes that are no request.
+
+    Example:
+        >>> unreadable(h11.RemoteProtocolError("Missing mandatory Host: header")).message
+        'Host must be given once in a request; got none. Send Host: and the name of the server.'
+    """
+    said = str(error or "")
+    if "Host:" in said:
+        got = "none" if said.startswith("Missing") else "several"
+        return Problem(
+            400,
+            f"Host must be given once in a request; got {got}. "
+            "Send Host: and the name of the server.",
+        )
+    reason = f"{said[0].lower()}{said[1:]}" if said else "something else"
+    return Problem(400, f"request must be HTTP/1.1; got {reason}.")
+
+
+def hold_shut(listener: socket.socket) -> None:
+    """Let no new connection come to a listening socket; those that stand before it can come in.
+
+    Clients try again for a second and are refused once it is closed. Where the system is not Linux,
+    nothing happens.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    drop = ctypes.create_string_buffer(struct.pack("HBBI", _RETURN, 0, 0, _NOTHING))
+    program = struct.pack("HP", 1, ctypes.addressof(drop))
+    with suppress(OSError):  # a container may forbid it: then the door is closed at once
+        listener.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
 
 
 async def close_idle(connections: Collection[Any], patience: float) -> None:

@@ -120,11 +120,12 @@ class Guard:
             raise Problem(
                 400, "body must have one length; got both Content-Length and Transfer-Encoding."
             )
-        if self._hosts is not None and _name(exchange.header(b"host")) not in self._hosts:
+        host = exchange.header(b"host").decode("latin-1")
+        if self._hosts is not None and _name(host) not in self._hosts:
             raise Problem(
                 421,
                 "Host must be a name of this machine's loopback, such as localhost; got "
-                f"{shown(exchange.header(b'host').decode('latin-1'))}. "
+                f"{shown(host) if host else 'none'}. "
                 "To serve others, start with --host and --token.",
             )
         if self._service.is_stopping and not path.startswith("/health"):
@@ -283,14 +284,14 @@ def _too_large(most: int, got: str) -> Problem:
     )
 
 
-def _name(host: bytes) -> str:
+def _name(host: str) -> str:
     """The host of a ``Host`` header, without its port.
 
     Example:
-        >>> _name(b"localhost:8000"), _name(b"[::1]:8000"), _name(b"::1")
+        >>> _name("localhost:8000"), _name("[::1]:8000"), _name("::1")
         ('localhost', '[::1]', '::1')
     """
-    text = host.decode("latin-1").lower()
+    text = host.lower()
     if text.startswith("["):
         return text.partition("]")[0] + "]"
     return text.partition(":")[0] if text.count(":") == 1 else text

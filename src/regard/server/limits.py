@@ -19,6 +19,8 @@ class Limits:
         max_batch: Sentences translated at once; a long text counts as several.
         max_wait: Longest time in seconds that a batch is held for those who were answered just
             before and are likely to ask again.
+        turn: Seconds of work on one request after which others have their turn, such as between
+            the parts of a long text.
         queue: Sentences that may wait; beyond that, requests are refused with 503.
         timeout: Seconds within which a request is answered, or given up with 504.
         max_length: Characters of one text.
@@ -30,6 +32,7 @@ class Limits:
 
     max_batch: Annotated[int, at_least(1, cure="Use 1 for no batches.")] = 64
     max_wait: Weight = 0.005
+    turn: Positive = 0.5
     queue: Count = 2000
     timeout: Positive = 30.0
     max_length: Count = 10_000

@@ -8,13 +8,14 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import cast
 
 import torch
 import uvicorn
 
 from regard.errors import SettingError
 from regard.server.app import make_app
-from regard.server.connections import Protocol, close_idle
+from regard.server.connections import Protocol, close_idle, hold_shut
 from regard.server.guard import loopback_hosts
 from regard.server.limits import Limits
 from regard.server.service import Service
@@ -25,6 +26,9 @@ log = logging.getLogger("regard.server")
 _BACKLOG = 2048
 # Seconds for which those who come while the server stops are told so, once it has no more to do.
 _FAREWELL = 0.3
+# Seconds in which those who stand before the closed door come in; and after which someone who came
+# in and has asked nothing is no longer waited for.
+_ENTERING, _UNHEARD = 0.05, 2.0
 # Seconds after its own limits at which a stop no longer waits.
 _GRACE = 5.0
 
@@ -98,10 +102,7 @@ async def _serve(
     ready()
     await asyncio.wait({serving, asyncio.ensure_future(stop.wait())}, return_when="FIRST_COMPLETED")
     await _wind_up(service, limits)
-    for door in server.servers:
-        door.close()
-    # uvicorn drops who has come in and was not heard yet: time to hear that the server stops.
-    await asyncio.sleep(_FAREWELL)
+    await _close_door(server, listener)
     server.should_exit = True
     await serving
     sweeping.cancel()
@@ -133,6 +134,25 @@ async def _wind_up(service: Service, limits: Limits) -> None:
         await asyncio.sleep(0.02)
     await asyncio.sleep(_FAREWELL)
     await service.close()
+
+
+async def _close_door(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Let nobody in any more, and hear everyone who has come in.
+
+    To close a listening socket breaks the connections that stand before it, and uvicorn drops
+    those that are in and were not heard yet.
+    """
+    hold_shut(listener)
+    await asyncio.sleep(_ENTERING)
+    for door in server.servers:
+        door.close()
+    loop = asyncio.get_running_loop()
+    closed, connections = loop.time(), cast("set[Protocol]", server.server_state.connections)
+    while (waited := loop.time() - closed) < _UNHEARD:
+        is_unheard = any(each.cycle is None for each in connections)
+        if waited >= _FAREWELL and not is_unheard:
+            return
+        await asyncio.sleep(0.02)
 
 
 def _listener(host: str, port: int) -> socket.socket:

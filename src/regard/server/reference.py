@@ -2,19 +2,21 @@
 
 import html
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def reference_page(schema: Mapping[str, Any]) -> str:
+def reference_page(schema: Mapping[str, Any], address: str) -> str:
     """Every route of an OpenAPI schema as one HTML page.
 
     Args:
-        schema: As ``FastAPI.openapi`` gives it.
+        schema: As ``FastAPI.openapi`` gives it, with an example of each request.
+        address: Where the server is, for commands to try.
     """
     title = html.escape(schema["info"]["title"])
     routes = "".join(
-        _route(path, method, said)
+        _route(address, path, method, said)
         for path, methods in schema["paths"].items()
         for method, said in methods.items()
     )
@@ -30,17 +32,21 @@ def reference_page(schema: Mapping[str, Any]) -> str:
     )
 
 
-def _route(path: str, method: str, said: Mapping[str, Any]) -> str:
+def _route(address: str, path: str, method: str, said: Mapping[str, Any]) -> str:
     parts = [f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>"]
     parts.append(f"<p>{html.escape(said.get('description') or said.get('summary', ''))}</p>")
-    body = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    if body is not None:
+    content = said.get("requestBody", {}).get("content", {}).get("application/json", {})
+    if (body := content.get("schema")) is not None:
         rows = "".join(_member(name, body) for name in body["properties"])
         parts.append(
             "<table><thead><tr><th>member</th><th>is</th><th>by default</th><th></th></tr></thead>"
             f"<tbody>{rows}</tbody></table>"
         )
-        parts.append(f"<pre>{html.escape(_example(path, body))}</pre>")
+        if "example" in content:
+            command = _command(address + path, content["example"], has_token="security" in said)
+            parts.append(f"<pre>{html.escape(command)}</pre>")
+        else:
+            parts.append("<p>No run that is served here answers this.</p>")
     answers = (
         f"<dt>{status}</dt><dd>{html.escape(answer['description'])}</dd>"
         for status, answer in said.get("responses", {}).items()
@@ -74,11 +80,13 @@ def _kinds(said: Mapping[str, Any]) -> Iterator[str]:
             yield f"{one.get('type', 'anything')}{least}{most}"
 
 
-def _example(path: str, body: Mapping[str, Any]) -> str:
-    given = {
-        name: said["examples"][0]
-        for name, said in body["properties"].items()
-        if said.get("examples")
-    }
-    text = json.dumps(given, ensure_ascii=False)
-    return f"curl -H 'Content-Type: application/json' -d '{text}' ADDRESS{path}"
+def _command(url: str, members: Mapping[str, Any], *, has_token: bool) -> str:
+    r"""A request that the server answers, for a shell.
+
+    Example:
+        >>> print(_command("http://a/predict", {"text": "I'm"}, has_token=False))
+        curl -s http://a/predict -H 'Content-Type: application/json' -d '{"text": "I'"'"'m"}'
+    """
+    token = " -H 'Authorization: Bearer TOKEN'" if has_token else ""
+    body = shlex.quote(json.dumps(members, ensure_ascii=False))
+    return f"curl -s {shlex.quote(url)} -H 'Content-Type: application/json'{token} -d {body}"

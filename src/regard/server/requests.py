@@ -343,9 +343,19 @@ def _said(error: ValueError) -> str:
     return "a number with too many digits" if "digits" in str(error) else str(error)
 
 
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, each of whose members has its own name."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise Problem(400, f"members must have different names; got {shown(name)} twice.")
+        found[name] = value
+    return found
+
+
 def _no_constant(name: str) -> Any:
     raise DataError(f"{name}, which is no number in JSON")
 
 
 # Made once: json.loads makes one for each call that has options.
-_JSON = json.JSONDecoder(parse_constant=_no_constant)
+_JSON = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_members)

@@ -10,6 +10,7 @@ from regard.inference.job_looking import job_document
 from regard.inference.labeller import Labeller
 from regard.inference.looking import document, looked_parts
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
+from regard.server.examples import example_requests
 from regard.server.limits import Limits, sentences
 from regard.server.meters import Meters
 from regard.server.problems import Problem, shown
@@ -30,6 +31,7 @@ from regard.server.work import (
     Continuing,
     Item,
     Looking,
+    Part,
     Planning,
     Prompt,
     Reading,
@@ -39,10 +41,14 @@ from regard.server.work import (
     Tile,
     Translating,
     Worker,
+    members,
 )
+from regard.text import normalize
 
 # Sentences that are translated while a text is looked into: a short one, and any at most.
 _SHORT_LOOK, _LONGEST_LOOK = 8, 64
+# Characters that are cut into parts, and joined, without a thread of their own.
+_AT_ONCE = 2000
 # Tokens that a language model writes while a sentence is translated.
 _WRITTEN = 32
 
@@ -74,6 +80,7 @@ class Service:
             max_batch=limits.max_batch,
             max_wait=limits.max_wait,
             capacity=limits.queue,
+            turn=limits.turn,
             on_batch=self.meters.batches.add,
         )
 
@@ -107,8 +114,8 @@ class Service:
             length_penalty=decoding.length_penalty if penalty is None else penalty,
             alignments=request.alignments,
         )
-        found = await self._answers(task, texts_of(request, self.limits), gone)
-        return {"run": run, "translations": found}
+        texts = texts_of(request, self.limits)
+        return {"run": run, "translations": await self._translated(predictor, task, texts, gone)}
 
     async def go_on(self, request: ContinueRequest, gone: Gone) -> dict[str, Any]:
         """What a language model writes after the texts of a request.
@@ -211,6 +218,10 @@ class Service:
         """What is served."""
         return [_about(name, served) for name, served in self._predictors.items()]
 
+    def examples(self) -> dict[str, dict[str, Any]]:
+        """A request that is answered, for each route that some run answers."""
+        return example_requests(self._predictors)
+
     def health(self) -> dict[str, Any]:
         """Whether requests are taken."""
         return {
@@ -228,6 +239,29 @@ class Service:
         """Finish what was taken, and end the working thread."""
         self.is_stopping = True
         await self._batcher.close()
+
+    async def _translated(
+        self, predictor: Predictor, task: Translating, texts: Sequence[str], gone: Gone
+    ) -> list[dict[str, Any]]:
+        """The translations of texts; parts of a long one stand in line by themselves."""
+        is_much = sum(map(len, texts)) > _AT_ONCE
+        self._check_room(sum(map(sentences, texts)))
+
+        def cut() -> list[tuple[str, list[str]]]:
+            sources = map(normalize, texts)
+            return [(source, predictor.parts(source)) for source in sources]
+
+        cuts = await asyncio.to_thread(cut) if is_much else cut()
+        parts = [Part(part, place == 0) for _, cut in cuts for place, part in enumerate(cut)]
+        found = iter(await self._answers(task, parts, gone))
+
+        def join() -> list[dict[str, Any]]:
+            return [
+                members(predictor.joined(source, [next(found) for _ in parts]))
+                for source, parts in cuts
+            ]
+
+        return await asyncio.to_thread(join) if is_much or task.alignments else join()
 
     def _run(self, name: str | None) -> tuple[str, Served]:
         if name is None:
@@ -258,12 +292,7 @@ class Service:
         try:
             answers = self._batcher.submit(task, items)
         except QueueFullError as error:
-            raise Problem(
-                503,
-                f"server must have room for a request; {self._batcher.waiting:,} sentences wait. "
-                f"Try again in {error.retry_after} s.",
-                headers={"Retry-After": str(error.retry_after)},
-            ) from None
+            raise self._full(error) from None
         except QueueClosedError:
             raise stopping() from None
         leaving: asyncio.Future[Any] = asyncio.ensure_future(gone())
@@ -285,6 +314,21 @@ class Service:
             if isinstance(answer, RegardError):
                 raise answer
         return found
+
+    def _check_room(self, weight: int) -> None:
+        """Refuse what there is no room for, before any work is done for it."""
+        try:
+            self._batcher.check_room(weight)
+        except QueueFullError as error:
+            raise self._full(error) from None
+
+    def _full(self, error: QueueFullError) -> Problem:
+        return Problem(
+            503,
+            f"server must have room for a request; {self._batcher.waiting:,} sentences wait. "
+            f"Try again in {error.retry_after} s.",
+            headers={"Retry-After": str(error.retry_after)},
+        )
 
     def _too_late(self) -> Problem:
         again = str(self._batcher.retry_after())
@@ -325,8 +369,8 @@ def _about(name: str, served: Served) -> dict[str, Any]:
 def _weigh(item: Item) -> int:
     """What an item counts for: weights to be shown grow with the square of a text."""
     match item:
-        case str():
-            return sentences(item)
+        case Part():
+            return sentences(item.text)
         case Asked():
             return sentences(str(item.record))
         case Prompt():

@@ -86,6 +86,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A text to translate, or a part of one that is too long to be translated at once."""
+
+    text: str
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """A text to go on with, and how many tokens may be written for it in all."""
 
@@ -134,7 +142,7 @@ class Call:
 
 
 Task = Translating | Answering | Continuing | Looking | Reading | Planning
-Item = str | Asked | Prompt | Subject | Tile | Call
+Item = Part | Asked | Prompt | Subject | Tile | Call
 # What is served: translators, and the models of jobs.
 Served = Predictor | Labeller
 
@@ -162,7 +170,7 @@ class Worker:
 
         Args:
             task: What is to be done with all of them.
-            items: Texts for ``Translating``, records for ``Answering``, prompts for
+            items: Parts of texts for ``Translating``, records for ``Answering``, prompts for
                 ``Continuing``, subjects for ``Looking``, tiles for ``Reading``, calls for
                 ``Planning``.
             is_wanted: Whether anybody still waits.
@@ -187,17 +195,17 @@ class Worker:
                 return _each(plan, items, is_wanted)
 
     def _translate(
-        self, task: Translating, texts: Sequence[str], is_wanted: Callable[[], bool]
-    ) -> list[dict[str, Any]]:
-        found = self._translator(task.run).translate(
-            texts,
+        self, task: Translating, parts: Sequence[Part], is_wanted: Callable[[], bool]
+    ) -> list[list[Translation]]:
+        return self._translator(task.run).translate_parts(
+            [part.text for part in parts],
+            [part.is_first for part in parts],
             beam_size=task.beam_size,
             n_best=task.n_best,
             length_penalty=task.length_penalty,
             attention=task.alignments,
             progress=lambda _: _check_wanted(is_wanted),
         )
-        return [_members(translations) for translations in found]
 
     def _answer(
         self, task: Answering, items: Sequence[Asked], is_wanted: Callable[[], bool]
@@ -338,7 +346,7 @@ def plan(call: Call) -> dict[str, Any]:
     }
 
 
-def _members(translations: Sequence[Translation]) -> dict[str, Any]:
+def members(translations: Sequence[Translation]) -> dict[str, Any]:
     """The translations of one text as plain data."""
     best = translations[0]
     members: dict[str, Any] = {

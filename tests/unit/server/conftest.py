@@ -29,10 +29,21 @@ class Turner:
         self.opened = threading.Event()
         self.opened.set()
         self.batches: list[list[str]] = []
+        self.longest = 64
 
-    def translate(
+    def parts(self, text: str) -> list[str]:
+        return [part for part in text.split("。") if part] if len(text) > self.longest else [text]
+
+    def joined(self, source: str, parts: Sequence[list[Translation]]) -> list[Translation]:
+        if len(parts) == 1:
+            return parts[0]
+        text = " ".join(found[0].text for found in parts)
+        return [Translation(source, text, -0.5, -1.0, (1,), True, parts=len(parts))]
+
+    def translate_parts(
         self,
         texts: Sequence[str],
+        is_first: Sequence[bool],
         *,
         beam_size: int,
         n_best: int,

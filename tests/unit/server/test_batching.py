@@ -306,3 +306,38 @@ def test_time_to_come_again_is_what_waits_over_the_speed():
 def test_a_line_without_room_is_refused(name: str):
     with pytest.raises(SettingError, match=f"{name} must be at least 1; got 0"):
         Batcher(Gate(), **{name: 0})
+
+
+def test_a_long_request_fills_batches_no_longer_than_its_turn_and_others_come_between():
+    async def scene() -> None:
+        batches: list[list[int]] = []
+
+        def work(key: str, items: Sequence[int], is_wanted: Callable[[], bool]) -> list[int]:
+            batches.append(list(items))
+            time.sleep(0.02 * len(items))
+            return list(items)
+
+        batcher = Batcher(work, max_batch=64, max_wait=0.0, turn=0.1)
+        long = batcher.submit("", range(60))
+        await asyncio.sleep(0.05)
+        began = time.monotonic()
+        assert await batcher.submit("", [-1]) == [-1]
+        assert time.monotonic() - began < 0.6
+        assert await long == list(range(60))
+        assert len(batches[0]) == 8  # how long an item takes is not known yet
+        assert max(map(len, batches[1:])) <= 6
+        assert -1 in batches[1]
+        await batcher.close()
+
+    run(scene())
+
+
+def test_a_turn_grows_with_the_speed_to_whole_batches():
+    async def scene() -> None:
+        gate = Gate()
+        batcher = Batcher(gate, max_batch=64, turn=0.5)
+        await batcher.submit("", range(200))
+        assert gate.sizes == [8, 64, 64, 64]
+        await batcher.close()
+
+    run(scene())

@@ -1,9 +1,13 @@
 """Connections that cost their clients nothing are closed; those that get on are not."""
 
 import asyncio
+import re
 from types import SimpleNamespace
 
-from regard.server.connections import close_idle
+import h11
+import pytest
+
+from regard.server.connections import close_idle, unreadable
 
 
 class Connection:
@@ -42,3 +46,23 @@ def test_only_those_that_wait_for_nothing_are_closed():
     assert trickling.is_closed
     assert not computing.is_closed  # its answer is not there yet
     assert not reading.is_closed
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "Host must be given once in a request; got none."),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "Host must .* got several."),
+        (b"\x16\x03\x01\r\n\r\n", "request must be HTTP/1.1; got illegal request line."),
+        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", "HTTP/1.1; got illegal header line."),
+        (b"GET" * 40_000, "request must be HTTP/1.1; got receive buffer too long."),
+    ],
+)
+def test_what_cannot_be_read_is_told_why(sent: bytes, said: str):
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=65536)
+    connection.receive_data(sent)
+    with pytest.raises(h11.RemoteProtocolError) as error:
+        connection.next_event()
+    problem = unreadable(error.value)
+    assert problem.status == 400
+    assert re.match(said, problem.message) or re.search(said, problem.message)

@@ -55,8 +55,16 @@ def test_a_whole_request_is_read():
         (b'{"text": NaN}', "body must be JSON; got NaN, which is no number in JSON."),
         (b'{"a": -Infinity}', "body must be JSON; got -Infinity, which is no number in JSON."),
         (b'{"a": 1' + b"0" * 5000 + b"}", "body must be JSON; got a number with too many digits."),
+        (
+            b'{"text": "a", "n_best": 1, "text": "b"}',
+            "members must have different names; got 'text' twice.",
+        ),
+        (
+            b'{"records": [{"text": "a", "aspect": "b", "\\u0061spect": "c"}]}',
+            "members must have different names; got 'aspect' twice.",
+        ),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_what_is_no_json_object_is_refused(body: bytes, said: str):
     with pytest.raises(Problem) as refused:

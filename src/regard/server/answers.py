@@ -1,0 +1,150 @@
+"""What the server answers, as the schema of its OpenAPI page says it; what requests are, likewise.
+
+Answers are made as plain data; a test holds them to these models.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Refusal(_Answer):
+    """Why there is no answer; every refusal has this form."""
+
+    class Error(_Answer):
+        """What is wrong."""
+
+        code: str = Field(description="For programs, such as bad_input.")
+        message: str = Field(description="For people: what must be, what came, and the cure.")
+        id: str | None = Field(None, description="Of a bug, which the server's log has too.")
+
+    error: Error
+
+
+class Ranked(_Answer):
+    """One of several translations of a text."""
+
+    translation: str
+    score: float
+
+
+class Translated(_Answer):
+    """The translation of one text."""
+
+    source: str = Field(description="The text as it was read.")
+    translation: str
+    score: float = Field(description="Higher is better; of one run and length they compare.")
+    parts: int | None = Field(None, description="How many parts a long text was cut into.")
+    n_best: list[Ranked] | None = Field(None, description="All that were asked for, best first.")
+    source_tokens: list[str] | None = Field(None, description="With alignments.")
+    output_tokens: list[str] | None = Field(None, description="With alignments.")
+    attention: list[list[float]] | None = Field(
+        None, description="With alignments: a row of weights over the source for each output token."
+    )
+    links: list[tuple[int, int]] | None = Field(
+        None, description="With alignments: places of source and output tokens that go together."
+    )
+
+
+class Translations(_Answer):
+    """What a run of translation or summarising says of texts, in their order."""
+
+    run: str
+    translations: list[Translated]
+
+
+class JobAnswers(_Answer):
+    """What a run of another job says: labels, tags, spans, numbers, as its task has them."""
+
+    run: str
+    answers: list[dict[str, Any]]
+
+
+class Continued(_Answer):
+    """What follows a text."""
+
+    prompt: str
+    continuations: list[str]
+
+
+class Continuations(_Answer):
+    """What a language model writes after texts, in their order."""
+
+    run: str
+    answers: list[Continued]
+
+
+class AttentionDocument(BaseModel):
+    """The viewer's document; it may have more members than these."""
+
+    model_config = ConfigDict(extra="allow")
+
+    format: Literal["regard.attention"]
+    version: int
+    title: str
+    task: str
+    model: str
+    examples: list[dict[str, Any]]
+
+
+class Rows(_Answer):
+    """Exact weights, a row for each query."""
+
+    weights: list[list[float]]
+
+
+class Plan(_Answer):
+    """How the engine would serve a call."""
+
+    backend: str
+    reason: str
+    notes: list[str]
+    bytes: int
+    operations: int
+
+
+class Explained(_Answer):
+    """A mask, and a call with it."""
+
+    mask: str
+    drawing: str | None = Field(description="A line for each query; null of a large one.")
+    plan: Plan
+    matrix_bytes: int = Field(description="What the whole matrix of weights would take.")
+
+
+class About(_Answer):
+    """One run that is served."""
+
+    name: str
+    task: str
+    model: str
+    parameters: int
+    source_language: str | None
+    target_language: str | None
+    beam_size: int | None
+    max_tokens: int | None
+
+
+class Runs(_Answer):
+    """All runs that are served; the first is asked where a request names none."""
+
+    runs: list[About]
+
+
+class Health(_Answer):
+    """Whether requests are taken."""
+
+    live: bool
+    ready: bool
+    runs: int
+    waiting: int = Field(description="Sentences in line.")
+
+
+class Live(_Answer):
+    """That the process runs."""
+
+    live: bool

@@ -1,0 +1,71 @@
+"""Requests that the runs which are served do answer, for whoever reads the OpenAPI page."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from regard.errors import RegardError
+from regard.inference.labeller import Labeller
+from regard.server.work import Served
+
+_TEXT = "我爱中国"
+_MASK = "causal() & window(before=2)"
+
+# What jobs are asked; the first that a job takes is shown.
+_ASKED: tuple[dict[str, Any], ...] = (
+    {"text": _TEXT},
+    {"text": "我爱[MASK]国"},
+    {"text": "0.5"},
+    {"records": [{"text": _TEXT, "aspect": "taste"}]},
+    {"records": [{"first": _TEXT, "second": "我爱北京"}]},
+    {"records": [{"question": "谁爱中国?", "context": "我爱中国。他爱北京。"}]},
+    {
+        "records": [
+            {"question": "谁爱中国?", "context": "我爱中国。他爱北京。", "choices": ["我", "他"]}
+        ]
+    },
+)
+
+
+def example_requests(predictors: Mapping[str, Served]) -> dict[str, dict[str, Any]]:
+    """A request for each route that some run answers, by the route's path.
+
+    Args:
+        predictors: The models by name.
+    """
+    asked = {name: _asked(served) for name, served in predictors.items()}
+    found: dict[str, dict[str, Any]] = {"/explain": {"mask": _MASK}}
+
+    def show(path: str, names: list[str], members: dict[str, Any] | None = None) -> None:
+        if names:
+            run = {} if names[0] == next(iter(predictors)) else {"run": names[0]}
+            found[path] = {**(members or asked[names[0]] or {}), **run}
+
+    translators = [name for name, each in predictors.items() if not isinstance(each, Labeller)]
+    writers = [name for name, each in predictors.items() if _task(each) == "language_modelling"]
+    read = [name for name, each in asked.items() if each is not None and "text" in each]
+    show("/predict", [name for name, each in asked.items() if each is not None])
+    show("/continue", writers, {"text": _TEXT, "max_tokens": 20})
+    show("/attention", [name for name in read if _task(predictors[name]) != "regression"])
+    show("/attention/rows", translators, {"text": _TEXT, "layer": 0, "head": 0})
+    return found
+
+
+def _task(served: Served) -> str:
+    recipe = served.job.recipe if isinstance(served, Labeller) else served.recipe
+    return str(recipe.task)
+
+
+def _asked(served: Served) -> dict[str, Any] | None:
+    """What is put to a run, or None if nothing that is known here is."""
+    if not isinstance(served, Labeller):
+        return {"text": _TEXT}
+    return next((asked for asked in _ASKED if _is_taken(served, asked)), None)
+
+
+def _is_taken(served: Labeller, asked: Mapping[str, Any]) -> bool:
+    record = asked["text"] if "text" in asked else asked["records"][0]
+    try:
+        served.answers([served.job.request(record, "")])
+    except RegardError:
+        return False
+    return True
