@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from regard.attention import Seen, observe, summarize_seen, weights_seen
 from regard.errors import DataError, SettingError
@@ -308,7 +308,7 @@ _SHOWN: dict[str, Callable[[Labeller, Any, Any, Any, Any], _Shown]] = {
 
 
 def _between_0_and_1(
-    pixels: np.ndarray[Any, Any], darkest: float
+    pixels: NDArray[Any], darkest: float
 ) -> tuple[tuple[tuple[float, ...], ...], ...]:
     """Pixels as grey, or as red, green and blue; of other channels, their mean."""
     low, high = min(darkest, pixels.min()), pixels.max()
