@@ -11,6 +11,9 @@ WORKERS ?= 2
 # Where benchmarks prepare their text.
 WORK ?= /tmp/regard-bench
 
+# Tests see the buffers that people have in their shells.
+unexport PYTHONUNBUFFERED
+
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-tools

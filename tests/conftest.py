@@ -10,6 +10,9 @@ import jaxtyping
 import pytest
 import torch
 
+# Processes that tests start write as those of a shell do: a buffer, and a last flush of it.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 CORPORA = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 # Largest error of a result of order one, by dtype: a few roundings of a sum of some ten terms.

@@ -5,6 +5,7 @@ checked by being annotated, and nobody has to think of it.
 """
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Callable
@@ -31,6 +32,8 @@ Weight = Annotated[float, at_least(0), check_finite]
 
 # Beyond what torch, NumPy and TOML's other readers take.
 _TOO_LARGE = 2**63
+# The end of a text to the system, and bytes of a file's name that are not UTF-8.
+_ODD = re.compile("[\0\ud800-\udfff]")
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
@@ -130,4 +133,6 @@ def _of_type(name: str, value: Any, kind: type[Any]) -> Any:
         return float(value)
     if not isinstance(value, kind) or (is_flag and kind is not bool):
         raise SettingError(f"{name} must be {_TYPE_NAMES.get(kind, kind)}; got {value!r}.")
+    if isinstance(value, str) and _ODD.search(value):
+        raise SettingError(f"{name} must be text in UTF-8, without NUL; got {value!r}.")
     return value

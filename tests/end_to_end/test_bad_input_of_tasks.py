@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.tiny_tasks import TINY, TRAINING
+from tests.end_to_end.tiny_tasks import TINY, TRAINING, asked, listed
 
 from regard.config import write_toml
 from regard.inference.files import checksum, seal, unseal
@@ -443,3 +443,37 @@ def test_lines_that_cannot_be_answered(regard, trained, tmp_path: Path, task: st
     skipped = regard("predict", run, file, "--on-bad-line", "skip")
     assert (skipped.code, skipped.out.strip()) == (0, "")
     assert re.search(f"warning: {wanted}", skipped.err)
+
+
+GOOD = {
+    "classification": b'{"text": "Anna sat"}\n',
+    "generation": b'{"document": "Anna sat ."}\n',
+    "language_modelling": b'{"text": "Anna sat"}\n',
+    "multiple_choice": listed([asked(1)]).encode() + b"\n",
+    "pair_matching": b"Anna sat\tBert sat\n",
+    "question_answering": b"Where did Anna sit ?\tAnna sat in the garden .\n",
+    "regression": b"1,2\n",
+    "sentence_selection": listed([asked(1)]).encode() + b"\n",
+    "tagging": b"Anna sat\n",
+    "translation": b"Anna sat\n",
+    "word_answering": listed([asked(1)]).encode() + b"\n",
+}
+
+
+@pytest.mark.parametrize("task", GOOD)
+def test_lines_before_a_bad_one_are_answered(regard, trained, tmp_path: Path, task: str) -> None:
+    is_json = GOOD[task].startswith(b"{")
+    content = 3 * GOOD[task] + b"\xff\n" + 2 * GOOD[task]
+    file = tmp_path / f"asked.{'jsonl' if is_json else 'txt'}"
+    file.write_bytes(content)
+    run = trained(task) / "run"
+    lines = ("--output-format", "jsonl")
+    for arguments, stdin, name in (((file,), b"", str(file)), ((), content, "stdin")):
+        stopped = regard("predict", run, *arguments, *lines, stdin=stdin)
+        assert stopped.code == 2
+        assert len(stopped.out.splitlines()) == 3, stopped
+        assert re.search(rf"^error: {re.escape(name)}:4: not UTF-8", stopped.err, re.MULTILINE)
+        skipped = regard("predict", run, *arguments, *lines, "--on-bad-line", "skip", stdin=stdin)
+        assert skipped.code == 0
+        assert len(skipped.out.splitlines()) == 6
+        assert "warning: 1 of 6 lines could not be read.\n" in skipped.err

@@ -89,8 +89,25 @@ def test_a_recipe_that_says_something_else(
     regard, writes: Writes, corpus: Path, text: str, message: str
 ) -> None:
     data = f'[data]\ntrain = "{corpus / "train.tsv"}"\n'
-    content = f"{text}\n{data}" if text.startswith("task") else f"{data}{text}\n"
+    task = 'task = "translation"\n'
+    content = f"{text}\n{data}" if text.startswith("task") else f"{task}{data}{text}\n"
     assert message in regard.refused("train", writes("recipe.toml", content))
+
+
+def test_a_recipe_without_a_task(regard, writes: Writes, corpus: Path) -> None:
+    recipe = writes("recipe.toml", f'[data]\ntrain = "{corpus / "train.tsv"}"\n')
+    message = regard.refused("train", recipe)
+    assert "task must be one of classification, generation, language_modelling, " in message
+    assert f'got none in {recipe}. Write it at the top: task = "translation".' in message
+
+
+@pytest.mark.parametrize("recipe", ["classification-pretrained", "question-answering-pretrained"])
+def test_nothing_to_begin_with(regard, tmp_path: Path, recipe: str) -> None:
+    message = regard.refused("train", recipe, "texts.tsv", "--run", tmp_path / "run")
+    assert "training.pretrained must name what training begins with; got nothing. Name a" in message
+    assert "--set training.pretrained=FOLDER" in message
+    anew = ("train", recipe, "texts.tsv", "--set", "training.pretrained=none")
+    assert "texts.tsv must" in regard.refused(*anew) or "the ending of" in regard.refused(*anew)
 
 
 def test_a_setting_that_is_none(regard, corpus: Path) -> None:
@@ -174,6 +191,64 @@ def test_a_disk_without_room(
     assert "Free some space" in message
 
 
+LONG = "n" * 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", LONG),
+        ("train", f"{LONG}.toml"),
+        ("train", f"{LONG}.tsv"),
+        ("train", "CORPUS/tiny.toml", "--run", LONG),
+        ("train", "--resume", "--run", LONG),
+        ("predict", LONG),
+        ("predict", "RUN", LONG),
+        ("evaluate", LONG),
+        ("evaluate", "RUN", "--compare", LONG),
+        ("evaluate", "RUN", "--source", f"{LONG}.tsv"),
+        ("look", LONG, "text"),
+        ("look", "RUN", "--file", LONG),
+        ("look", "RUN", "text", "--out", f"{LONG}.html"),
+        ("look", "--model", LONG, "CORPUS/tiny.toml"),
+        ("serve", LONG),
+        ("demo", "--run", LONG),
+        ("data", "check", f"{LONG}.tsv"),
+        ("data", "check", "CORPUS/train.tsv", "--run", LONG),
+    ],
+)
+def test_a_path_that_is_none(regard, corpus: Path, run: Path, arguments: tuple[str, ...]) -> None:
+    known = [each.replace("CORPUS", str(corpus)).replace("RUN", str(run)) for each in arguments]
+    assert "File name too long" in regard.refused(*known)
+    odd = [each.replace(LONG, "a\0b") for each in known]
+    assert "an argument must hold no NUL character; got 'a\\x00b" in regard.refused(*odd)
+    under_a_file = [each.replace(LONG, str(corpus / "train.tsv" / "x")) for each in known]
+    assert "x" in regard.refused(*under_a_file)
+
+
+def test_a_path_that_is_not_ours(regard, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, **options: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    message = regard.refused("predict", "theirs")
+    assert message == (
+        "error: theirs must be a path that can be looked at; got 'Permission denied'. "
+        "Choose another."
+    )
+    assert "theirs must be a path that can be" in regard.refused("train", "demo", "--run", "theirs")
+    monkeypatch.setattr(Path, "is_file", refuse)
+    message = regard.refused("train", "theirs")
+    assert message == "error: theirs must be one that you may use; got: Permission denied."
+
+
+def test_names_that_no_recipe_can_keep(regard, corpus: Path) -> None:
+    for name in ("a\\u0000b", "caf\udce9"):
+        message = regard.refused("train", corpus / "tiny.toml", "--set", f'data.train=["{name}"]')
+        assert "data.train[0] must be text in UTF-8, without NUL; got" in message
+
+
 def test_nothing_to_resume(regard, tmp_path: Path) -> None:
     message = regard.refused("train", "--resume", "--run", tmp_path)
     assert "--resume must go with the folder of a run; run.json is missing in" in message
@@ -197,6 +272,8 @@ def test_nothing_to_evaluate_on(regard, corpus: Path, run: Path) -> None:
     ("arguments", "message"),
     [
         (("--beam-size", 0), "beam_size must be at least 1; got 0. Use 1 for greedy search."),
+        (("--beam-size", 10**9), "beam_size must be at most 1000; got 1000000000. Each one takes"),
+        (("--method", "sample", "--n-best", 10**9), "n_best must be at most 1000; got 1000000000."),
         (("--n-best", 0), "n_best must be at least 1; got 0."),
         (("--beam-size", 2, "--n-best", 3), "n_best must be at most beam_size; got n_best=3"),
         (("--length-penalty", -1), "length_penalty must be at least 0; got -1"),

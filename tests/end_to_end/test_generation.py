@@ -79,6 +79,24 @@ def test_questions_are_answered_from_files_and_lines(regard, asked: Path, storie
     assert "parts" not in long.err
 
 
+def test_a_json_line_is_a_record_wherever_it_is_read(regard, asked: Path, tmp_path: Path) -> None:
+    record = records(1)[0]
+    line = f"{record['question']}\t{record['context']}"
+    typed, as_json = (
+        regard("predict", asked, "--beam-size", 1, stdin=text.encode()).out
+        for text in (line, json.dumps(record))
+    )
+    assert typed == as_json
+    for text in (line, json.dumps(record)):
+        looked = regard("look", asked, text, "--out", tmp_path / "page.html")
+        assert looked.out.startswith("Who slept beside Anna? ‖ The cat of Anna slept."), looked
+    message = regard.refused("predict", asked, stdin=b'{"text": "A cat."}\n')
+    assert "stdin:1: expected the key 'document' or 'context'; found 'text'" in message
+    scored = regard("predict", asked, "--score", stdin=json.dumps(record).encode())
+    assert scored.code == 0, scored
+    assert scored.out.endswith("\tthe cat\n")
+
+
 def test_a_document_without_an_answer_is_an_error_before_training(regard, stories: Path) -> None:
     bad = stories / "bad.jsonl"
     bad.write_text(json.dumps(records(1)[0]) + '\n{"context": "A cat."}\n', "utf-8")

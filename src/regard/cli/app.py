@@ -1,7 +1,6 @@
 """The command ``regard``: its subcommands, and what becomes of errors."""
 
 import errno
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -19,10 +18,22 @@ from regard.cli.output import note
 from regard.cli.predict import predict
 from regard.cli.serve import serve
 from regard.cli.settings import settings
+from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
-from regard.errors import Interrupted, RegardError
+from regard.errors import Interrupted, RegardError, SettingError
 
 BAD_INPUT = 2
+# What a file must be that the system refuses, by the number of its reason; and how to mend it.
+_NO_ROOM = ("have room on its disk", " Free some space.")
+_RULES = {
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.EFBIG: _NO_ROOM,
+    errno.EBADF: ("be open", ""),
+    errno.ENAMETOOLONG: ("have a shorter name", ""),
+    errno.EACCES: ("be one that you may use", ""),
+    errno.EPERM: ("be one that you may use", ""),
+}
 
 app = App(
     name="regard",
@@ -44,19 +55,13 @@ app.command(compare)
 
 def main() -> None:
     """Run the command line of this process, and end it."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8")
+    hold_streams()
     code = run_command(sys.argv[1:])
     try:
         sys.stdout.flush()
     except OSError as error:
-        code = code or _refused(error)
-    try:
-        if sys.stderr is not None:
-            sys.stderr.flush()
-    except OSError:
-        _let_go(2)
+        drop_output()
+        code = code if code >= BAD_INPUT else _refused(error)
     sys.exit(code)
 
 
@@ -69,6 +74,7 @@ def run_command(arguments: Sequence[str]) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
+            _check_arguments(arguments)
             command, bound, _ = app.parse_args(
                 list(arguments), exit_on_error=False, print_error=False
             )
@@ -86,21 +92,21 @@ def run_command(arguments: Sequence[str]) -> int:
     return BAD_INPUT
 
 
+def _check_arguments(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        if "\0" in argument:
+            raise SettingError(f"an argument must hold no NUL character; got {argument!r}.")
+
+
 def _refused(error: OSError) -> int:
-    """The status of what the system refuses to write; other refusals are raised again."""
+    """The status of what the system refuses; an error without its reason is no refusal."""
     if isinstance(error, BrokenPipeError):
-        _let_go(1)
-        return 141
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return 141  # whoever read our output has gone, and misses nothing
+    if error.errno is None:
         raise error
-    where = error.filename or "the output"
-    note(f"error: {where} must have room on its disk; got: {error.strerror}. Free some space.")
+    rule, cure = _RULES.get(error.errno, ("be usable", ""))
+    note(f"error: {error.filename or 'the output'} must {rule}; got: {error.strerror}.{cure}")
     return BAD_INPUT
-
-
-def _let_go(descriptor: int) -> None:
-    """Whoever read this stream has gone; let the last flush of this process go nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:

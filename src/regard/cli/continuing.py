@@ -2,12 +2,14 @@
 
 import json
 import sys
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli.decoding_options import DecodingOptions
-from regard.cli.output import note, say
+from regard.cli.oddities import Oddities
+from regard.cli.output import say
 from regard.errors import DataError
 
 if TYPE_CHECKING:
@@ -41,21 +43,20 @@ def continue_lines(
         on_bad_line: Whether a line that cannot be read stops, or is left without a continuation.
     """
     from regard.inference.continuing import Continuer
-    from regard.inference.filtering import groups_of, numbered
+    from regard.inference.filtering import asked, groups_of
 
     continuer = Continuer.load(run)
-    asked = options.given() | ({} if n_best is None else {"n_best": n_best})
-    decoding = continuer.recipe.decoding.changed(**asked)
+    changes = options.given() | ({} if n_best is None else {"n_best": n_best})
+    decoding = continuer.recipe.decoding.changed(**changes)
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None
     is_streamed = is_one and decoding.method != "beam" and output_format == "text"
     groups, name, ending = groups_of(file)
-    for line in chain.from_iterable(numbered(groups, name)):
-        try:
-            prompt = _prompt(line, is_json=ending == ".jsonl")
-        except DataError as error:
-            if on_bad_line == "error":
-                raise
-            note(f"warning: {error} Nothing follows it.")
+    read = partial(_prompt, is_json=ending == ".jsonl")
+    lines = asked(groups, read, name=name, skip_bad_lines=on_bad_line == "skip")
+    oddities = Oddities("Nothing follows it.")
+    for line in chain.from_iterable(lines):
+        oddities.see(line.problem)
+        if (prompt := line.content) is None:
             say("{}" if output_format == "jsonl" else "\n")
             continue
         if is_streamed:
@@ -72,6 +73,7 @@ def continue_lines(
             for text in found:
                 say(f"{prompt}{text}\n")
         sys.stdout.flush()
+    oddities.end()
 
 
 def _prompt(line: "Line", *, is_json: bool) -> str:

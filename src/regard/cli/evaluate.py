@@ -140,7 +140,7 @@ def _pairs(
     target: Path | None,
     references: Sequence[Path],
 ) -> "list[Pair]":
-    from regard.tasks.translation import read_split, read_training
+    from regard.tasks.translation import read_held_out, read_split, read_training
     from regard.text import PairLayout, read_pairs
 
     if source is not None:
@@ -152,7 +152,8 @@ def _pairs(
     choose("split", split, dict.fromkeys(splits))
     if split == "valid" and not recipe.uses_phrasebook and not recipe.files("valid"):
         return read_training(recipe)[1]
-    pairs = read_split(recipe, split, merge=True)
+    is_held_out = split == "test" and recipe.holds_out_test
+    pairs = read_held_out(recipe) if is_held_out else read_split(recipe, split, merge=True)
     if not pairs:
         raise DataError(
             f"data.{split} must name the text to evaluate on; the recipe names none. "
@@ -163,12 +164,20 @@ def _pairs(
 
 def _trivial_answers(recipe: "Recipe", split: str) -> dict[str, list[str]] | None:
     """Sentences of the documents, where there are documents."""
-    from regard.tasks.documents import DocumentData, baselines, hold_out, read_documents
+    from regard.tasks.documents import (
+        DocumentData,
+        baselines,
+        hold_out,
+        read_documents,
+        train_and_test,
+    )
 
     if not isinstance(recipe.data, DocumentData):
         return None
     if split == "valid" and not recipe.files("valid"):
-        documents = hold_out(read_documents(recipe.files("train"), recipe.data))[1]
+        documents = hold_out(train_and_test(recipe)[0])[1]
+    elif split == "test" and recipe.holds_out_test:
+        documents = train_and_test(recipe)[1]
     else:
         documents = read_documents(recipe.files(split), recipe.data)
     return baselines(documents)

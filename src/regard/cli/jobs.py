@@ -5,14 +5,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.oddities import Oddities
 from regard.cli.output import note, progress_bar, refuse, say
 from regard.errors import DataError
 
 if TYPE_CHECKING:
     from regard.inference.ensemble import Answering
+    from regard.tasks import Job
+    from regard.text import Line
     from regard.viewer import Document
 
 _SPLITS = ("train", "valid", "test")
@@ -107,42 +111,41 @@ def predict_run_of_job(
         on_bad_line: Whether a line that cannot be answered stops, or leaves its answer empty.
         given: Options that only translators have, by name; none may be set.
     """
-    from regard.inference.filtering import groups_of, numbered
+    from regard.inference.filtering import asked, groups_of
     from regard.inference.labeller import Labeller
-    from regard.text.lines import readable
-    from regard.text.records import object_of
 
     labeller = Labeller.load(run)
     _refuse(given, labeller)
     groups, name, ending = groups_of(file)
-    for group in numbered(groups, name):
-        examples: list[Any] = []
-        problems: list[str | None] = []
-        for line in group:
-            problem = "" if not line.text.strip() else None  # an empty line stays one
-            try:
-                if problem is None:
-                    text = readable(line)
-                    record = object_of(text, line.where) if ending == ".jsonl" else text
-                    example = labeller.job.request(record, line.where)
-                    if on_bad_line == "skip":
-                        labeller.job.encode([example])  # which may be too long
-                    examples.append(example)
-            except DataError as error:
-                if on_bad_line == "error":
-                    raise
-                problem = str(error)
-                note(f"warning: {problem} Its answer is left empty.")
-            problems.append(problem)
+    read = partial(_example, job=labeller.job, is_json=ending == ".jsonl")
+    oddities = Oddities()
+    for lines in asked(groups, read, name=name, skip_bad_lines=on_bad_line == "skip"):
+        examples = [line.content for line in lines if line.content is not None]
         answers = iter(labeller.answers(examples))
-        for problem in problems:
-            answer = None if problem is not None else next(answers)
+        for line in lines:
+            oddities.see(line.problem)
+            answer = None if line.content is None else next(answers)
             if output_format == "jsonl":
                 members = {} if answer is None else answer.to_dict()
                 say(json.dumps(members, ensure_ascii=False))
             else:
                 say("" if answer is None else answer.text())
         sys.stdout.flush()
+    oddities.end()
+
+
+def _example(line: "Line", job: "Job[Any, Any, Any]", *, is_json: bool) -> object | None:
+    """What a line asks of a job, which can be answered; None of an empty line."""
+    from regard.text.lines import readable
+    from regard.text.records import object_of, record_in
+
+    text = readable(line)
+    if not text.strip():
+        return None
+    record = object_of(text, line.where) if is_json else record_in(text)
+    example: object = job.request(record, line.where)
+    job.encode([example])  # it may be too long
+    return example
 
 
 def _refuse(given: Mapping[str, Any], labeller: "Answering") -> None:
@@ -164,7 +167,8 @@ def _examples(
         data = replace(recipe.data, test=(str(source.resolve()),))
         return job.read(replace(recipe, data=data), "test"), parts.train
     choose("split", split, dict.fromkeys(_SPLITS))
-    if split == "train" or (split == "valid" and not recipe.files(split)):
+    is_part = {"train": True, "valid": not recipe.files("valid"), "test": bool(parts.test)}
+    if is_part[split]:
         parts = read_parts(recipe)  # whose error says what is wrong with the text
         return getattr(parts, split), parts.train
     examples = job.read(recipe, split)

@@ -122,6 +122,7 @@ def _look_into_run(
     from regard.checks import check_at_least
     from regard.cli.jobs import is_run_of_job, look_into_run_of_job
     from regard.inference import Predictor
+    from regard.inference.filtering import source_in
     from regard.inference.live_rows import rows_of
     from regard.inference.looking import look_into
     from regard.viewer import show
@@ -139,8 +140,12 @@ def _look_into_run(
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     predictor = Predictor.load(run)
+    sources = [
+        source_in(text, f"text {number}", predictor.recipe.data)
+        for number, text in enumerate(given, 1)
+    ]
     document = look_into(
-        predictor, given, target=target, layers=layers, heads=heads, beam_size=beam_size
+        predictor, sources, target=target, layers=layers, heads=heads, beam_size=beam_size
     )
     return show(document, rows=rows_of(predictor, document) if serve else None)
 

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
-from regard.cli.output import note, progress_bar, refuse, say
+from regard.cli.oddities import Oddities
+from regard.cli.output import progress_bar, refuse, say
 from regard.cli.scoring import score_lines
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
     from regard.inference.filtering import Answer
-
-
-# Lines named on stderr, before they are only counted.
-_MOST_NOTES = 10
 
 
 def predict(
@@ -111,7 +108,7 @@ def predict(
         "decoding": search,
     }
     groups, name, ending = groups_of(file)
-    oddities = _Oddities(predictor.recipe.data.max_length)
+    oddities = Oddities()
     done = 0
     bar = (
         nullcontext(lambda count: None)
@@ -121,7 +118,7 @@ def predict(
     with bar as advance:
         for group in answers(predictor, groups, name=name, ending=ending, **options):
             for number, answer in enumerate(group, done + 1):
-                oddities.note(answer)
+                _remark(answer, oddities, predictor.recipe.data.max_length)
                 for line in _lines(answer, number, output_format, search.n_best):
                     say(line)
             sys.stdout.flush()
@@ -141,32 +138,14 @@ def _lines(answer: "Answer", number: int, output_format: str, n_best: int) -> It
         yield answer.text()
 
 
-class _Oddities:
-    """What people should know of some lines: the first ones each, then a count."""
-
-    def __init__(self, longest: int) -> None:
-        self.longest = longest
-        self.count = 0
-
-    def note(self, answer: "Answer") -> None:
-        """Say what is odd about a line, if anything."""
-        if answer.problem is not None:
-            text = f"{answer.problem} Its answer is left empty."
-        elif answer.best.parts > 1:
-            text = (
-                f"{answer.where}: longer than the {self.longest} tokens that the model was "
-                f"trained on; translated in {answer.best.parts} parts."
-            )
-        else:
-            return
-        self.count += 1
-        if self.count <= _MOST_NOTES:
-            note(f"warning: {text}")
-
-    def end(self) -> None:
-        """Say how many lines were not named."""
-        if self.count > _MOST_NOTES:
-            note(f"warning: {self.count - _MOST_NOTES:,} more lines like these.")
+def _remark(answer: "Answer", oddities: Oddities, longest: int) -> None:
+    """Say what is odd about a line, if anything."""
+    oddities.see(answer.problem)
+    if answer.best.parts > 1:
+        oddities.say(
+            f"{answer.where}: longer than the {longest} tokens that the model was trained on; "
+            f"translated in {answer.best.parts} parts."
+        )
 
 
 def _count_lines(file: Path) -> int:

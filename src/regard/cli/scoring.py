@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.output import note, say
+from regard.cli.oddities import Oddities
+from regard.cli.output import say
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
@@ -33,6 +34,7 @@ def score_lines(
     from regard.inference.pair_scoring import scored_lines
 
     groups, name, ending = groups_of(file)
+    oddities = Oddities("Its score is left empty.")
     scored = scored_lines(
         predictor,
         groups,
@@ -43,11 +45,11 @@ def score_lines(
     )
     for group in scored:
         for pair in group:
-            if pair.problem is not None:
-                note(f"warning: {pair.problem} Its score is left empty.")
+            oddities.see(pair.problem)
             say(
                 json.dumps(pair.to_dict(), ensure_ascii=False)
                 if output_format == "jsonl"
                 else pair.text()
             )
         sys.stdout.flush()
+    oddities.end()

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from regard.choices import choose
 from regard.cli.output import note
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
+from regard.config import read_toml
 from regard.errors import Interrupted, RunError, SettingError
 
 if TYPE_CHECKING:
@@ -68,10 +69,9 @@ def _train(
     minutes: float | None,
     resume: bool,
 ) -> None:
-    from regard import training
-    from regard.inference import is_run
-
     if resume:
+        from regard.inference import is_run
+
         folder = run or (default_run(what) if what else None)
         if folder is not None and folder.is_dir() and not is_run(folder):
             raise RunError(
@@ -83,11 +83,29 @@ def _train(
                 "Name it: --run FOLDER."
             )
         if not what:
+            from regard import training
+
             training.resume(folder, settings=settings)
             return
     recipe = find_recipe(what, settings, minutes=minutes)
-    trained = training.train(recipe, run or default_run(what), may_change=resume)
-    note(f"next: regard predict {trained.path}, evaluate, or look {trained.path} TEXT")
+    from regard import training
+
+    folder = run or default_run(what)
+    recipe = training.with_test(recipe, folder)
+    training.train(recipe, folder, may_change=resume)
+    note(f"next: {_next(recipe, folder)}")
+
+
+def _next(recipe: "Recipe", run: Path) -> str:
+    """The commands that can do something with a new run."""
+    from regard.inference.job_looking import LOOKED_INTO
+    from regard.tasks import TASKS
+
+    has_test = recipe.uses_phrasebook or bool(recipe.data.test)
+    commands = [f"predict {run}", f"evaluate {run}{'' if has_test else ' --split valid'}"]
+    if TASKS[recipe.task].job is None or recipe.task in LOOKED_INTO:
+        commands.append(f"look {run} TEXT")
+    return ", ".join(f"regard {command}" for command in commands)
 
 
 def _settings(settings: Sequence[str], minutes: float | None, on_bad_line: str | None) -> list[str]:
@@ -119,9 +137,6 @@ def find_recipe(
         SettingError: Nothing is named, no recipe has that name, or a setting is not known.
         DataError: No recipe is named, and the files cannot be used.
     """
-    from regard.tasks import read_recipe
-    from regard.training.automatic import choose_recipe
-
     if not what:
         raise SettingError(
             "what to train must be a recipe or files of sentence pairs; got nothing. "
@@ -129,6 +144,8 @@ def find_recipe(
         )
     first, *files = what
     if _is_data(first, files):
+        from regard.training.automatic import choose_recipe
+
         chosen = choose_recipe([Path(name) for name in what], minutes=minutes, settings=settings)
         for reason in chosen.reasons:
             note(reason)
@@ -138,9 +155,14 @@ def find_recipe(
         path = Path(first)
         if not path.is_file():
             raise SettingError(f"{path} must be a recipe file; there is none.{_offer(path)}")
-        return read_recipe(path, [*data, *settings])
-    choose("recipe", first, packaged_recipes())
-    return replace(read_recipe(packaged_recipe(first), [*data, *settings]), folder=Path())
+    else:
+        choose("recipe", first, packaged_recipes())
+        path = packaged_recipe(first)
+    read_toml(path)  # what can be wrong with a name or a file is said before torch is loaded
+    from regard.tasks import read_recipe
+
+    recipe = read_recipe(path, [*data, *settings])
+    return recipe if first.endswith(".toml") else replace(recipe, folder=Path())
 
 
 def default_run(what: Sequence[str]) -> Path:

@@ -8,7 +8,7 @@ import torch
 
 from regard import __version__
 from regard.errors import RunError
-from regard.inference.files import read_file, unseal
+from regard.inference.files import explain_path, read_file, unseal
 
 CARD_FILE = "run.json"
 FORMAT = 1
@@ -43,8 +43,9 @@ def read_card(path: Path) -> dict[str, Any]:
     Raises:
         RunError: There is no run, a newer version of regard made it, or the file is damaged.
     """
-    if not path.is_dir():
-        found = "a file" if path.exists() else "nothing there"
+    with explain_path(path):
+        found = "a folder" if path.is_dir() else "a file" if path.exists() else "nothing there"
+    if found != "a folder":
         raise RunError(f"{path} must be a run folder; got {found}. Make one with `regard train`.")
     card = path / CARD_FILE
     if not card.exists():

@@ -63,7 +63,9 @@ def fill_file(path: Path, content: bytes) -> None:
 
 def make_folder(path: Path) -> None:
     """Make an empty folder and those above it, so that they outlive a power cut."""
-    if path.exists() and not path.is_dir():
+    with explain_path(path):
+        is_file = path.exists() and not path.is_dir()
+    if is_file:
         raise RunError(f"{path} must be a folder; it is a file. Choose another: --run FOLDER.")
     with explain_refusal(path):
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
@@ -256,6 +258,18 @@ def explain_refusal(path: Path) -> Iterator[None]:
                 " What was saved before is kept. Free some space and run the same command again."
             ) from error
         raise RunError(f"{path} must be writable; got {refused!r}.") from error
+
+
+@contextmanager
+def explain_path(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to look at ``path`` into a RunError."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # of a NUL character it is a ValueError
+        got = getattr(error, "strerror", None) or str(error)
+        raise RunError(
+            f"{path} must be a path that can be looked at; got {got!r}. Choose another."
+        ) from error
 
 
 def _dump(table: Mapping[str, Any]) -> bytes:

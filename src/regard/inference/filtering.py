@@ -1,20 +1,26 @@
 """Lines in, translations out: one answer a line, in order, as soon as there is one."""
 
+import errno
 import json
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from regard.errors import DataError
 from regard.inference.predictor import Predictor
 from regard.inference.translations import Alignment, Translation
+from regard.tasks import DataConfig
 from regard.tasks.documents import DocumentData, parse_document, source_of
 from regard.text import Line, PairLayout, decode_lines, open_text
 from regard.text.lines import readable, text_suffix
+
+ReadT = TypeVar("ReadT")
 
 # Lines translated at once, and bytes read at once where they are there.
 _LINES = 256
@@ -70,6 +76,21 @@ class Answer:
         return members
 
 
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[ReadT]):
+    """What a line asks.
+
+    Attributes:
+        where: The line, as ``file:line``.
+        content: What was read of it; None where it could not be.
+        problem: Why not; None if it could.
+    """
+
+    where: str
+    content: ReadT | None
+    problem: str | None = None
+
+
 def arriving(read: Callable[[int], bytes]) -> Iterator[list[bytes]]:
     r"""Lines as they come: all that are there, and a wait only where none is.
 
@@ -101,8 +122,17 @@ def of_file(path: Path) -> Iterator[list[bytes]]:
         DataError: The file is missing, unreadable or damaged.
     """
     with open_text(path) as lines:
-        iterator = iter(lines)
-        while group := list(islice(iterator, _LINES)):
+        group: list[bytes] = []
+        try:
+            for line in lines:
+                group.append(line)
+                if len(group) == _LINES:
+                    yield group
+                    group = []
+        except Exception:
+            yield group  # what came before the damage
+            raise
+        if group:
             yield group
 
 
@@ -110,8 +140,20 @@ def groups_of(file: Path | None) -> tuple[Iterator[list[bytes]], str, str]:
     """The raw lines of a file or of stdin in groups, what they are called, and their ending."""
     if file is not None:
         return of_file(file), str(file), text_suffix(file)
-    stdin = sys.stdin.buffer
-    return arriving(getattr(stdin, "read1", stdin.read)), "stdin", ""
+    return arriving(_read_stdin), "stdin", ""
+
+
+def _read_stdin(count: int) -> bytes:
+    """At most so many bytes of stdin, as soon as there are any."""
+    try:
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        stdin = sys.stdin.buffer
+        return getattr(stdin, "read1", stdin.read)(count)
+    except OSError as error:
+        raise DataError(
+            f"stdin must be open to be read; got: {error.strerror}. Pipe text in, or name a file."
+        ) from error
 
 
 def numbered(groups: Iterable[Sequence[bytes]], name: str) -> Iterator[list[Line]]:
@@ -130,6 +172,48 @@ def numbered(groups: Iterable[Sequence[bytes]], name: str) -> Iterator[list[Line
     for group in groups:
         waiting.extend(group)
         yield [next(decoded) for _ in group]
+
+
+def asked(
+    groups: Iterable[Sequence[bytes]],
+    read: Callable[[Line], ReadT],
+    *,
+    name: str,
+    skip_bad_lines: bool = False,
+) -> Iterator[list[Asked[ReadT]]]:
+    r"""What is read of each line of each group.
+
+    The lines before one that cannot be read come first, so that they can be answered, and then its
+    error.
+
+    Args:
+        groups: Raw lines, as files give them.
+        read: What is asked by a line.
+        name: What the lines are called in messages, such as the file's name.
+        skip_bad_lines: Whether a line that cannot be read asks nothing, and is no error.
+
+    Raises:
+        DataError: A line cannot be read.
+
+    Example:
+        >>> groups = asked([[b"a\n", b"\xff\n", b"b\n"]], readable, name="x")
+        >>> next(groups)
+        [Asked(where='x:1', content='a', problem=None)]
+        >>> next(groups)
+        Traceback (most recent call last):
+        regard.errors.DataError: x:2: not UTF-8 (byte 0xFF at place 1). Convert the file: ...
+    """
+    for lines in numbered(groups, name):
+        found: list[Asked[ReadT]] = []
+        for line in lines:
+            try:
+                found.append(Asked(line.where, read(line)))
+            except DataError as error:
+                if not skip_bad_lines:
+                    yield found
+                    raise
+                found.append(Asked(line.where, None, str(error)))
+        yield found
 
 
 def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:
@@ -164,6 +248,17 @@ def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> s
     return text
 
 
+def source_in(text: str, where: str, data: DataConfig | DocumentData) -> str:
+    """What a model reads of a text that is typed in; of documents it may be a JSON record.
+
+    Raises:
+        DataError: It asks nothing.
+    """
+    if isinstance(data, DocumentData):
+        return source_of(parse_document(Line(text, where), data, ""), data)
+    return text
+
+
 def answers(
     predictor: Predictor,
     groups: Iterable[Sequence[bytes]],
@@ -192,15 +287,12 @@ def answers(
         layout: PairLayout | DocumentData = data
     else:
         layout = PairLayout(columns=data.columns)
-    for lines in numbered(groups, name):
-        read = [_read(line, layout, ending) for line in lines]
-        for _, _, problem in read:
-            if problem is not None and not skip_bad_lines:
-                raise DataError(problem)
-        found = predictor.translate([text for text, _, _ in read], **search)
+    read = partial(_read, layout=layout, ending=ending)
+    for lines in asked(groups, read, name=name, skip_bad_lines=skip_bad_lines):
+        found = predictor.translate([line.content or "" for line in lines], **search)
         yield [
-            Answer(where, tuple(translations), problem)
-            for (_, where, problem), translations in zip(read, found, strict=True)
+            Answer(line.where, tuple(translations), line.problem)
+            for line, translations in zip(lines, found, strict=True)
         ]
 
 
@@ -218,18 +310,9 @@ def _members(translation: Translation) -> dict[str, Any]:
     return members
 
 
-def _read(
-    line: Line, layout: PairLayout | DocumentData, ending: str
-) -> tuple[str, str, str | None]:
-    """The text of a line, where it is, and what is wrong with it."""
-    try:
-        text = readable(line)
-        if isinstance(layout, PairLayout):
-            text = text_of(text, line.where, layout=layout, ending=ending)
-        elif not text.strip():
-            text = ""
-        else:
-            text = source_of(parse_document(line, layout, ending), layout)
-        return text, line.where, None
-    except DataError as error:
-        return "", line.where, str(error)
+def _read(line: Line, layout: PairLayout | DocumentData, ending: str) -> str:
+    """The source that a line asks about."""
+    text = readable(line)
+    if isinstance(layout, PairLayout):
+        return text_of(text, line.where, layout=layout, ending=ending)
+    return source_of(parse_document(line, layout, ending), layout) if text.strip() else ""

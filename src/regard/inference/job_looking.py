@@ -1,6 +1,5 @@
 """What a job's model says of a text and what it looks at meanwhile: plain data for a page."""
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from regard.inference.pair_looking import PAIRS, looks_between
 from regard.inference.searching import END
 from regard.tasks.classification import EncodedText
 from regard.text import BOS_ID, Piece
+from regard.text.records import record_in
 from regard.viewer import (
     Answer,
     AttentionMap,
@@ -133,7 +133,7 @@ def _looks(
             f"{job.recipe.task}. See regard evaluate --plot."
         )
     labeller.model.eval()
-    example = job.request(_record(text), where)
+    example = job.request(record_in(text), where)
     (encoded,) = job.encode([example])
     calls: list[Seen] = []
     with observe(calls.append):
@@ -305,6 +305,8 @@ _SHOWN: dict[str, Callable[[Labeller, Any, Any, Any, Any], _Shown]] = {
     "question_answering": _shown_span,
     "tagging": _shown_tags,
 }
+# Tasks whose runs can be looked into.
+LOOKED_INTO = frozenset(_SHOWN)
 
 
 def _between_0_and_1(
@@ -417,16 +419,6 @@ def _spaced(words: Sequence[str], space: str) -> Text:
         tokens.append(Token(text=word, start=place, end=place + len(word)))
         place += len(word) + len(space)
     return Text(text=space.join(words), tokens=tuple(tokens))
-
-
-def _record(text: str) -> Any:
-    """A text, or the JSON record that one in braces is."""
-    if not text.lstrip().startswith("{"):
-        return text
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text  # which may begin with a brace
 
 
 def _rounded(share: float) -> float:

@@ -2,18 +2,21 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from regard.decoding import Scored, score_answers
 from regard.errors import DataError
-from regard.inference.filtering import numbered
+from regard.inference.filtering import asked
 from regard.inference.predictor import Predictor
+from regard.tasks.documents import DocumentData, parse_document, source_of
 from regard.tasks.translation import batched
 from regard.text import BOS_ID, EOS_ID, Line, PairLayout, normalize
 from regard.text.lines import readable
+from regard.text.records import record_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,38 +120,40 @@ def scored_lines(
     Raises:
         DataError: A line cannot be scored.
     """
-    layout = PairLayout(columns=predictor.recipe.data.columns)
-    for lines in numbered(groups, name):
-        read = [_read(predictor, line, layout, ending) for line in lines]
-        for pair in read:
-            if pair.problem is not None and not skip_bad_lines:
-                raise DataError(pair.problem)
-        usable = [place for place, one in enumerate(read) if one.source and one.problem is None]
+    read = partial(_read, predictor=predictor, ending=ending)
+    for lines in asked(groups, read, name=name, skip_bad_lines=skip_bad_lines):
+        pairs = [line.content or ("", "") for line in lines]
+        usable = [place for place, (source, _) in enumerate(pairs) if source]
         scored = score_pairs(
-            predictor,
-            [(read[place].source, read[place].target) for place in usable],
-            length_penalty=length_penalty,
+            predictor, [pairs[place] for place in usable], length_penalty=length_penalty
         )
+        found = [
+            ScoredPair(line.where, *pair, problem=line.problem)
+            for line, pair in zip(lines, pairs, strict=True)
+        ]
         for place, one in zip(usable, scored, strict=True):
-            pair = read[place]
-            pieces = [piece.text for piece in predictor.tokenizer.target.pieces(pair.target)]
+            pieces = [piece.text for piece in predictor.tokenizer.target.pieces(pairs[place][1])]
             tokens = (*pieces, "⟨end⟩")
-            read[place] = ScoredPair(pair.where, pair.source, pair.target, one, tokens)
-        yield read
+            found[place] = replace(found[place], scored=one, tokens=tokens)
+        yield found
 
 
-def _read(predictor: Predictor, line: Line, layout: PairLayout, ending: str) -> ScoredPair:
-    source = target = ""
-    try:
-        if readable(line).strip():
-            parts = _members if ending == ".jsonl" else _columns
-            source, target = map(normalize, parts(line, layout))
-            read = len(predictor.tokenizer.source.encode(source))
-            written = len(predictor.tokenizer.target.encode(target))
-            _check_lengths(predictor, read, written, where=f"{line.where}: ")
-    except DataError as error:
-        return ScoredPair(line.where, source, target, problem=str(error))
-    return ScoredPair(line.where, source, target)
+def _read(line: Line, predictor: Predictor, ending: str) -> tuple[str, str]:
+    """The source and the output of a line; of an empty one, empty ones."""
+    if not readable(line).strip():
+        return "", ""
+    data = predictor.recipe.data
+    if isinstance(data, DocumentData):
+        typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
+        document = parse_document(line, data, ending or typed, with_answers=True)
+        source, target = source_of(document, data), document.answers[0]
+    else:
+        parts = _members if ending == ".jsonl" else _columns
+        source, target = map(normalize, parts(line, PairLayout(columns=data.columns)))
+    read = len(predictor.tokenizer.source.encode(source))
+    written = len(predictor.tokenizer.target.encode(target))
+    _check_lengths(predictor, read, written, where=f"{line.where}: ")
+    return source, target
 
 
 def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:

@@ -41,6 +41,7 @@ from regard.inference.files import (
     RunWarning,
     checksum,
     checksums,
+    explain_path,
     fill_file,
     make_folder,
     new_folder,
@@ -69,8 +70,13 @@ _BEFORE_CARD = {"lock", _RECIPE}
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a run has been made at ``path``, of whatever version and however damaged."""
-    return (Path(path) / CARD_FILE).exists()
+    """Whether a run has been made at ``path``, of whatever version and however damaged.
+
+    Raises:
+        RunError: The system does not say, since the path is too long, or is not ours to look into.
+    """
+    with explain_path(Path(path)):
+        return (Path(path) / CARD_FILE).exists()
 
 
 class Run:

@@ -56,7 +56,7 @@ class ClassificationData:
     Attributes:
         train: TSV or JSONL files.
         valid: The same, for validation; empty takes a few examples from the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         text: The text's column of a TSV file, from 1; of JSONL, the key is "text".
         label: The label's column; of JSONL, the key is "label".
         aspect: The column of what of the text is asked about, such as the kind of goods a review is

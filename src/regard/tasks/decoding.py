@@ -15,6 +15,9 @@ _Temperature = Annotated[
 ]
 _Penalty = Annotated[float, partial(check_positive, cure="Use 1 to switch off."), check_finite]
 
+# Outputs of one input that are kept side by side.
+_MOST_OUTPUTS = 1000
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodingConfig:
@@ -88,6 +91,7 @@ class DecodingConfig:
             raise SettingError("require and avoid must name words; got an empty one.")
         self._check_method()
         self._check_counts()
+        self._check_most()
 
     def changed(self, **given: Any) -> "DecodingConfig":
         """The settings with some of them given anew.
@@ -124,6 +128,14 @@ class DecodingConfig:
                 raise SettingError(
                     f"{name} must go with method {cure}; got {name}={_shown(value)} with method "
                     f"{self.method}."
+                )
+
+    def _check_most(self) -> None:
+        for name in ("beam_size", "n_best", "minimum_bayes_risk"):
+            if (getattr(self, name) or 0) > _MOST_OUTPUTS:
+                raise SettingError(
+                    f"{name} must be at most {_MOST_OUTPUTS}; got {getattr(self, name)}. Each one "
+                    "takes memory and time of its own."
                 )
 
     def _check_counts(self) -> None:

@@ -18,11 +18,11 @@ from typing import Any, ClassVar, Literal
 from regard.errors import DataError, SettingError
 from regard.fields import Count, Natural, check_fields
 from regard.metrics.rouge import words
-from regard.tasks.held_out import hold_out_texts
+from regard.tasks.held_out import hold_out_by_hash, hold_out_texts
 from regard.tasks.recipe import Recipe, check_different_columns
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
-from regard.text.records import object_of, usable
+from regard.text.records import object_of, record_in, usable
 
 # Between the question and the document.
 SEPARATOR = "‖"
@@ -40,7 +40,7 @@ class DocumentData:
         train: TSV files, or JSONL with "document" (or "context"), perhaps "question", and "answers"
             (a text or a list; or "answer", or "summary").
         valid: The same, for validation; empty takes a few examples from the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         source_language: Code of the documents' language, for metrics; None guesses it.
         target_language: Code of the answers' language; None guesses it.
         document: TSV: column of the document, from 1.
@@ -144,7 +144,9 @@ def read_documents(
 def parse_document(
     line: Line, data: DocumentData, ending: str, *, with_answers: bool = False
 ) -> Document:
-    """What a line of a file says, or a line typed in: the question, a tab and the document.
+    """What a line of a file says, or a line typed in.
+
+    That is a document; or a question, a tab and its document; or an object, as in JSONL.
 
     Args:
         line: The line.
@@ -156,10 +158,10 @@ def parse_document(
         DataError: Something is missing.
     """
     text = readable(line)
-    if ending == ".jsonl":
-        found = _of_record(text, line.where, with_answers=with_answers)
-    elif ending == ".tsv":
+    if ending == ".tsv":
         found = _of_columns(text, line.where, data, with_answers=with_answers)
+    elif ending == ".jsonl" or isinstance(record_in(text), dict):
+        found = _of_record(text, line.where, with_answers=with_answers)
     else:
         question, tab, document = text.partition("\t")
         found = (document, question, ()) if tab else (text, "", ())
@@ -299,6 +301,16 @@ def cut_to(text: str, tokenizer: Tokenizer, longest: int) -> str:
         return text
     pieces = tokenizer.pieces(text)
     return text if len(pieces) <= longest else text[: pieces[longest - 1].end]
+
+
+def train_and_test(
+    recipe: Recipe, *, bad_lines: BadLines | None = None
+) -> tuple[list[Document], list[Document]]:
+    """The documents of the training text, and those of them that the test holds out."""
+    documents = read_documents(recipe.files("train"), recipe.data, bad_lines=bad_lines)
+    if not recipe.holds_out_test:
+        return documents, []
+    return hold_out_by_hash(documents, attrgetter("text"))
 
 
 def hold_out(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:

@@ -1,5 +1,6 @@
-"""Validation examples from the training text, where a recipe names none."""
+"""Validation and test examples from the training text, where a recipe names none."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +12,8 @@ T = TypeVar("T")
 # What validation takes from the training text where the recipe names no validation file.
 _SHARE, _MOST = 0.02, 1000
 _LEAST = 10
+# What the test takes, where there are so many texts.
+_TEST_SHARE, LEAST_FOR_TEST = 0.05, 20
 
 
 def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:
@@ -66,5 +69,32 @@ def hold_out_texts(
         (27, [0, 10, 20])
     """
     held = set(evenly(list(dict.fromkeys(map(text_of, examples))), unit=unit))
+    rest = [example for example in examples if text_of(example) not in held]
+    return rest, [example for example in examples if text_of(example) in held]
+
+
+def hold_out_by_hash(
+    examples: Sequence[T], text_of: Callable[[T], str], *, least: int = LEAST_FOR_TEST
+) -> tuple[list[T], list[T]]:
+    """The examples to train on, and one in twenty to test on: no text is among both.
+
+    Those are the texts with the smallest hashes, so that a longer file holds out nearly the same
+    ones, whatever their order.
+
+    Args:
+        examples: All of them.
+        text_of: The text that an example is about.
+        least: Fewer different texts than these are all trained on.
+
+    Example:
+        >>> rest, test = hold_out_by_hash(range(80), lambda number: str(number % 40))
+        >>> len(rest), test
+        (76, [19, 35, 59, 75])
+    """
+    texts = dict.fromkeys(map(text_of, examples))
+    if len(texts) < least:
+        return list(examples), []
+    wanted = min(_MOST, max(1, round(len(texts) * _TEST_SHARE)))
+    held = set(sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())[:wanted])
     rest = [example for example in examples if text_of(example) not in held]
     return rest, [example for example in examples if text_of(example) in held]

@@ -41,7 +41,7 @@ class TextData:
     Attributes:
         train: Text files, which may end in .gz or .zst.
         valid: The same, for validation; empty takes the end of the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         valid_share: How much of the training text its end is, where ``valid`` is empty.
         context: Tokens that a training window holds.
         overlap: Tokens of a window that evaluation has read before: each is scored once, with at

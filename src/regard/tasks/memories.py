@@ -26,7 +26,7 @@ class SentencesData:
     Attributes:
         train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
         valid: The same, for validation; empty takes a few questions from the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         min_count: How often a word must occur to get an id; words are read in lower case.
         max_words: Most words of a sentence; what is beyond is cut off.
         oov_buckets: Ids that all other words share by their spelling, so that a name that stands in

@@ -49,7 +49,7 @@ class ChoicesData:
             answers to other questions about the same story. Or .json as SQuAD's, whose articles are
             the stories.
         valid: The same, for validation; empty takes a few questions from the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         num_wrong: Wrong answers drawn for a question without choices.
         max_length: Most tokens of a text that are read; what is beyond is cut off.
         max_answer: Most tokens of question and answer together.

@@ -67,7 +67,7 @@ class PairsData:
             question: with its own passage ("match"), and with another of the same article
             ("other").
         valid: The same, for validation; empty takes a few pairs from the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         first: The first text's column of a TSV file, from 1; of JSONL, the key is "first".
         second: The second text's; of JSONL, the key is "second".
         label: The label's; of JSONL, the key is "label".

@@ -45,7 +45,7 @@ class QuestionsData:
     Attributes:
         train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
         valid: The same, for validation; empty takes a few questions from the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         max_length: Most tokens of a text that are read at once; a longer one is read in windows,
             and the best answer of all windows is taken.
         stride: Tokens from the beginning of one window to that of the next.

@@ -27,6 +27,11 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     except OSError as error:
         raise SettingError(f"{path} must be a recipe; got {error.strerror!r}.") from error
     assign(table, settings)
+    if "task" not in table:
+        raise SettingError(
+            f"task must be one of {', '.join(TASKS)}; got none in {path}. Write it at the top: "
+            'task = "translation".'
+        )
     return recipe_from_table(table, folder=path.parent)
 
 

@@ -13,6 +13,8 @@ from regard.text import TokenizerConfig
 from regard.text.records import OnBadLine
 
 PHRASEBOOK = "phrasebook"
+# What ``data.test`` says where it is a part of the training text.
+HELD_OUT = "held out"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,7 +24,7 @@ class DataConfig:
     Attributes:
         train: One TSV or JSONL file, or two files of lines (source, target), or ``phrasebook``.
         valid: The same, for validation; empty takes a few pairs from the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         source_language: Code of the source's language (``zh``), for metrics and pages.
         target_language: Code of the target's language (``en``).
         columns: TSV only: columns of source, target and further references, from 1.
@@ -81,6 +83,8 @@ class Recipe:
     def files(self, split: str) -> list[Path]:
         """The files of ``train``, ``valid`` or ``test``, in the recipe's folder; none if unset."""
         names = getattr(self.data, split)
+        if names == HELD_OUT:
+            return []
         listed = [names] if isinstance(names, str) else names
         return [self.folder / name for name in listed if name]
 
@@ -89,12 +93,18 @@ class Recipe:
         """Whether the text is the built-in phrasebook."""
         return self.data.train in (PHRASEBOOK, (PHRASEBOOK,))
 
+    @property
+    def holds_out_test(self) -> bool:
+        """Whether what ``evaluate`` asks about is a part of the training text."""
+        return bool(self.data.test == HELD_OUT)
+
     def table(self) -> dict[str, Any]:
         """The recipe as a nested table, ready for TOML; file names made absolute."""
         data = as_table(self.data)
         if not self.uses_phrasebook:
             for split in ("train", "valid", "test"):
-                data[split] = [str(path.resolve()) for path in self.files(split)]
+                if getattr(self.data, split) != HELD_OUT:
+                    data[split] = [str(path.resolve()) for path in self.files(split)]
         table = {
             "task": self.task,
             "data": data,

@@ -36,7 +36,7 @@ class RegressionData:
     Attributes:
         train: CSV or TSV files. What is guessed from, too: a kernel regression is its points.
         valid: The same, for validation; empty takes a few points from the training ones.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         inputs: Names of the input columns in the header, or their numbers from 1, as text; none
             means all but the target.
         target: Name or number of the target's column; empty is the last.

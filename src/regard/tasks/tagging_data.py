@@ -19,7 +19,7 @@ class TaggingData:
     Attributes:
         train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv), or .jsonl.
         valid: The same, for validation; empty takes a few sentences from the training text.
-        test: The same, for ``evaluate``.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
         word: The word's column, from 1; not of .conllu.
         tag: The tag's column.
         lowercase: Whether words are looked up in lower case; their characters are read as they are.

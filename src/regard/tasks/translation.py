@@ -1,6 +1,8 @@
 """Translation: what sentence pairs mean to a sequence-to-sequence model."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from jaxtyping import Float, Int
@@ -9,8 +11,14 @@ from torch import Tensor, nn
 from regard.errors import DataError, SettingError
 from regard.layers import Packing
 from regard.models import MODELS
-from regard.tasks.documents import DocumentData, hold_out, pairs_of, read_documents
-from regard.tasks.held_out import evenly
+from regard.tasks.documents import (
+    DocumentData,
+    hold_out,
+    pairs_of,
+    read_documents,
+    train_and_test,
+)
+from regard.tasks.held_out import evenly, hold_out_by_hash
 from regard.tasks.recipe import Recipe
 from regard.text import (
     BadLines,
@@ -76,22 +84,54 @@ def read_training(
 
     Held-out pairs are spread evenly over the text, and no training pair shares a side with them.
     """
-    train = read_split(recipe, "train", bad_lines=bad_lines)
+    train, _ = _train_and_test(recipe, bad_lines)
     if not train:
         raise DataError("data.train must name the training text; got nothing.")
     valid = read_split(recipe, "valid", bad_lines=bad_lines, merge=True)
     if valid:
         return train, valid
     if isinstance(recipe.data, DocumentData):
-        kept, held = hold_out(read_documents(recipe.files("train"), recipe.data))
+        kept, held = hold_out(train_and_test(recipe)[0])
         return pairs_of(kept, recipe.data), pairs_of(held, recipe.data, merge=True)
     held_out = list(evenly(train, unit="pairs"))
-    sources = {pair.source for pair in held_out}
-    targets = {pair.target for pair in held_out}
-    rest = [pair for pair in train if pair.source not in sources and pair.target not in targets]
+    rest = _apart(train, held_out)
     if not rest:
         raise DataError("data.train must hold different sentences; got the same ones throughout.")
     return rest, held_out
+
+
+def read_held_out(recipe: Recipe) -> list[Pair]:
+    """The pairs of the training text to test on; those with one source are one."""
+    if isinstance(recipe.data, DocumentData):
+        return pairs_of(train_and_test(recipe)[1], recipe.data, merge=True)
+    test: dict[str, Pair] = {}
+    for pair in _train_and_test(recipe)[1]:
+        known = test.get(pair.source, pair)
+        targets = dict.fromkeys([*known.references, *pair.references])
+        test[pair.source] = replace(known, references=tuple(targets))
+    return list(test.values())
+
+
+def _train_and_test(
+    recipe: Recipe, bad_lines: BadLines | None = None
+) -> tuple[list[Pair], list[Pair]]:
+    """The pairs of the training text, and those of them that the test holds out."""
+    if isinstance(recipe.data, DocumentData):
+        found = train_and_test(recipe, bad_lines=bad_lines)
+        train, test = (pairs_of(documents, recipe.data) for documents in found)
+        return train, test
+    pairs = read_split(recipe, "train", bad_lines=bad_lines)
+    if not recipe.holds_out_test:
+        return pairs, []
+    rest, held = hold_out_by_hash(pairs, attrgetter("source"))
+    return _apart(rest, held), held
+
+
+def _apart(pairs: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
+    """The pairs that share no side with those held out."""
+    sources = {pair.source for pair in held}
+    targets = {pair.target for pair in held}
+    return [pair for pair in pairs if pair.source not in sources and pair.target not in targets]
 
 
 def learn_tokenizer(recipe: Recipe, pairs: Iterable[Pair]) -> PairTokenizer:

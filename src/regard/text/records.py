@@ -127,6 +127,21 @@ def object_of(text: str, where: str) -> dict[str, Any]:
     return record
 
 
+def record_in(text: str) -> str | dict[str, Any]:
+    """A text, or the JSON object that one in braces is.
+
+    Example:
+        >>> record_in('{"text": "So it is."}'), record_in("{so it is}")
+        ({'text': 'So it is.'}, '{so it is}')
+    """
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return dict(json.loads(text))
+    except (ValueError, RecursionError):
+        return text  # which may begin with a brace
+
+
 def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
     last = max(field.column for field in fields)
     expected: int | None = None

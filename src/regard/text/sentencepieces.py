@@ -205,6 +205,7 @@ def train_sentencepiece(
     *,
     kind: Kind,
     vocab_size: int | None,
+    may_shrink: bool = False,
     character_coverage: float = 1.0,
     noise: float = 0.0,
 ) -> SentencePieceTokenizer:
@@ -215,6 +216,7 @@ def train_sentencepiece(
         kind: The algorithm.
         vocab_size: Ids in all, of which 260 are reserved ids and bytes. None takes 8000, or as many
             as the corpus allows.
+        may_shrink: Whether a corpus that allows fewer ids gets those; else it is an error.
         character_coverage: Share of all characters that get ids of their own; the rarest rest is
             spelled in bytes.
         noise: See ``SentencePieceTokenizer``.
@@ -231,7 +233,7 @@ def train_sentencepiece(
     try:
         model = _train(texts, kind, size, character_coverage)
     except _WrongSizeError as bound:
-        if vocab_size is not None:
+        if vocab_size is not None and not (may_shrink and bound.is_largest):
             raise SettingError(bound.sentence(size)) from None
         model = _train(texts, kind, bound.size, character_coverage)
     return SentencePieceTokenizer(model, kind=kind, noise=noise)

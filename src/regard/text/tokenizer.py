@@ -79,6 +79,8 @@ class TokenizerConfig:
             Hugging Face's layout, whose folder ``folder`` is.
         vocab_size: Ids in all. None takes 8000 subwords, or as many as the corpus allows; or every
             word or character.
+        may_shrink: Whether a text that allows no vocabulary of that size gets as many ids as it
+            does allow; else that is an error.
         shared: One vocabulary for both languages, instead of one each.
         dropout: BPE only, in training only: the probability that a merge is left out, so that the
             model sees words cut in several ways. 0 always cuts the same way.
@@ -94,6 +96,7 @@ class TokenizerConfig:
 
     type: TokenizerType = "bpe"
     vocab_size: Annotated[int, at_least(5)] | None = None
+    may_shrink: bool = False
     shared: bool = True
     dropout: Share = 0.0
     alpha: Weight = 0.0
@@ -184,6 +187,7 @@ def _train_subwords(lines: Iterable[str], settings: TokenizerConfig) -> Tokenize
         lines,
         kind=kind,
         vocab_size=settings.vocab_size,
+        may_shrink=settings.may_shrink,
         character_coverage=settings.character_coverage,
         noise=settings.dropout if kind == "bpe" else settings.alpha,
     )
@@ -194,6 +198,7 @@ def _train_list(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:
         lines,
         kind="words" if settings.type == "words" else "characters",
         vocab_size=settings.vocab_size,
+        may_shrink=settings.may_shrink,
         min_count=settings.min_count,
     )
 

@@ -122,6 +122,7 @@ def train_list(
     *,
     kind: Literal["words", "characters"],
     vocab_size: int | None,
+    may_shrink: bool = False,
     min_count: int = 1,
 ) -> ListTokenizer:
     """A tokenizer of the most frequent words, or of the characters, of ``lines``.
@@ -131,6 +132,7 @@ def train_list(
         kind: What a piece is.
         vocab_size: Ids in all, four reserved ones included. None takes every piece. A words
             tokenizer holds the characters too, to spell the words it does not hold.
+        may_shrink: Whether a corpus that allows fewer ids gets those; else it is an error.
         min_count: How often a piece must occur to get an id.
 
     Raises:
@@ -146,7 +148,7 @@ def train_list(
     # A space is always there, to stand before a word known only at the start of a sentence.
     pieces = list(dict.fromkeys([" ", *characters, *words]))
     largest = len(pieces) + len(RESERVED)
-    if vocab_size is not None and vocab_size > largest:
+    if vocab_size is not None and vocab_size > largest and not may_shrink:
         raise SettingError(
             f"vocab_size must be at most {largest}; got {vocab_size}. The corpus allows no larger "
             f"vocabulary: set vocab_size = {largest} or less, or train on more text."

@@ -2,7 +2,16 @@
 
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
-from regard.training.start import Trained, resume, train
+from regard.training.start import Trained, resume, train, with_test
 from regard.training.trainer import Trainer
 
-__all__ = ["ConsoleReporter", "Reporter", "Trained", "Trainer", "TrainingConfig", "resume", "train"]
+__all__ = [
+    "ConsoleReporter",
+    "Reporter",
+    "Trained",
+    "Trainer",
+    "TrainingConfig",
+    "resume",
+    "train",
+    "with_test",
+]

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from regard.errors import DataError
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, Recipe
-from regard.tasks.parts import read_parts
 from regard.text import BadLines, Batches
 from regard.training.settings import TrainingConfig
 
@@ -57,12 +56,6 @@ class JobTraining:
     @staticmethod
     def _job(recipe: Recipe) -> Any:
         return TASKS[recipe.task].job
-
-    @classmethod
-    def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Any], list[Any]]:
-        """The examples to train on and those to validate on, which may be held out of the first."""
-        parts = read_parts(recipe, bad_lines=bad_lines)
-        return [*parts.train], [*parts.valid]
 
     @classmethod
     def fingerprint(cls, example: Any) -> str:

@@ -25,6 +25,8 @@ from regard.training.checkpoint import (
     is_checkpoint,
 )
 
+# What a recipe says that is of no use without it.
+_TO_BE_NAMED = "?"
 # What a run keeps of running text, and settings that may differ from those of pretraining.
 _TOKENIZER = "text"
 _FREE = {"dropout", "attention_dropout"}
@@ -213,6 +215,12 @@ def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | No
     name = recipe.training.get("pretrained")
     if name is None:
         return recipe, None
+    if name == _TO_BE_NAMED:
+        raise SettingError(
+            "training.pretrained must name what training begins with; got nothing. Name a run of "
+            "masked_language_modelling, or a folder with BERT or RoBERTa: "
+            "--set training.pretrained=FOLDER. With none instead, everything is learned anew."
+        )
     pretrained = Pretrained((recipe.folder / name).resolve())
     return pretrained.complete(recipe, run), pretrained
 

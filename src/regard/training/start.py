@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,8 +16,9 @@ from regard.errors import RunError
 from regard.inference import Run, is_run
 from regard.inference.history import told
 from regard.tasks import TASKS, Recipe, recipe_from_table
-from regard.tasks.recipe import with_training
-from regard.text import BadLines
+from regard.tasks.parts import Parts, read_parts
+from regard.tasks.recipe import HELD_OUT, with_training
+from regard.text import BadLines, Tokenizer
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.jobs import JobTraining
 from regard.training.listeners import Listeners
@@ -39,10 +40,6 @@ class Work(Task, Protocol):
     @property
     def num_examples(self) -> int:
         """Examples to learn from."""
-
-    @classmethod
-    def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Any], list[Any]]:
-        """The examples to train on and those to validate on."""
 
     @classmethod
     def fingerprint(cls, example: Any) -> str:
@@ -134,7 +131,8 @@ def train(
             recipe = work_of.settled(recipe, {"data": {}, **run.recipe}, ())
         recipe, pretrained = begin_with(recipe, run)
         changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
-        examples, valid = work_of.read(recipe, bad_lines)
+        parts = read_parts(recipe, bad_lines=bad_lines)
+        examples, valid = parts.train, parts.valid
         text = _fingerprint([*examples, *valid], work_of.fingerprint)
         if run is None:
             recipe = work_of.settled(recipe, None, examples)
@@ -161,12 +159,27 @@ def train(
             with run.new_tokenizer_folder() as folder:
                 learned.save(folder)
         note_changes(run, changes)
-        facts = [*_facts(recipe, work, model, bad_lines, too_long), *told(run.changes)]
+        facts = [*_facts(recipe, work, learned, model, bad_lines, too_long)]
+        facts += [*_told_test(recipe, parts, work.unit), *told(run.changes)]
         reporter.started(facts, counted=work.counted)
         summary = Trainer(run, model, work, config, reporter).fit()
         run.fill(model)
         model.eval()
     return Trained(path, work.predictor(model), summary)
+
+
+def with_test(recipe: Recipe, path: str | Path) -> Recipe:
+    """The recipe with a part of its training text held out to test on, where it names no test.
+
+    Args:
+        recipe: What is to be trained.
+        path: The run folder. A run that is there goes on with the text that it began with.
+    """
+    if recipe.uses_phrasebook or recipe.data.test or not recipe.files("train"):
+        return recipe
+    if is_run(path) and Run.open(path).recipe["data"].get("test") != HELD_OUT:
+        return recipe
+    return replace(recipe, data=replace(recipe.data, test=HELD_OUT))
 
 
 def resume(
@@ -186,13 +199,19 @@ def resume(
 
 
 def _facts(
-    recipe: Recipe, work: Work, model: nn.Module, bad_lines: BadLines, too_long: BadLines
+    recipe: Recipe,
+    work: Work,
+    learned: object,
+    model: nn.Module,
+    bad_lines: BadLines,
+    too_long: BadLines,
 ) -> list[str]:
     """What is about to be trained, in lines for people."""
     parameters = sum(p.numel() for p in model.parameters())
     facts = [
         f"{work.num_examples:,} {work.unit} to train on, {len(work.valid):,} to validate on",
         *work.facts(),
+        *_told_size(recipe, learned),
         f"{recipe.model_type} with {parameters:,} parameters",
     ]
     for counted, what in (
@@ -202,6 +221,28 @@ def _facts(
         if counted.total:
             facts.append(what.format(counted.total))
     return facts
+
+
+def _told_test(recipe: Recipe, parts: Parts, unit: str) -> list[str]:
+    """What is held out to test on."""
+    if not recipe.holds_out_test:
+        return []
+    if not parts.test:
+        return [f"no {unit} held out to test on: there are too few. data.test names some"]
+    return [
+        f"{len(parts.test):,} {unit} held out to test on, chosen by hash and not trained on; "
+        "data.test names others"
+    ]
+
+
+def _told_size(recipe: Recipe, learned: object) -> list[str]:
+    """Where the vocabulary is smaller than the recipe asks for."""
+    asked = getattr(recipe.tokenizer, "vocab_size", None)
+    sides = [getattr(learned, name, None) for name in ("tokenizer", "source", "target")]
+    sizes = [side.vocab_size for side in sides if isinstance(side, Tokenizer)]
+    if asked is None or not sizes or min(sizes) >= asked:
+        return []
+    return [f"tokenizer.vocab_size: {min(sizes):,}, not {asked:,}, since the text allows no more"]
 
 
 def _fingerprint(examples: Sequence[Any], of: Callable[[Any], str]) -> str:

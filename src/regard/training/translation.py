@@ -12,7 +12,7 @@ from regard.inference import Predictor
 from regard.metrics import bleu, rouge_l
 from regard.tasks import Recipe
 from regard.tasks.documents import DocumentData, cut_to, told_reading
-from regard.tasks.translation import build_model, learn_tokenizer, read_training, states_and_labels
+from regard.tasks.translation import build_model, learn_tokenizer, states_and_labels
 from regard.text import (
     BadLines,
     Batch,
@@ -48,11 +48,6 @@ class TranslationTraining:
 
     unit = "pairs"
     counted = "tokens"
-
-    @classmethod
-    def read(cls, recipe: Recipe, bad_lines: BadLines) -> tuple[list[Pair], list[Pair]]:
-        """The pairs to train on and those to validate on."""
-        return read_training(recipe, bad_lines=bad_lines)
 
     @classmethod
     def fingerprint(cls, pair: Pair) -> str:

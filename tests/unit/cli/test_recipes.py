@@ -92,7 +92,7 @@ def test_paths_set_for_a_packaged_recipe_start_here() -> None:
 
 
 def test_a_recipe_file_is_read_from_its_folder(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('[data]\ntrain = "a.tsv"\n', "utf-8")
+    (tmp_path / "mine.toml").write_text('task = "translation"\n[data]\ntrain = "a.tsv"\n', "utf-8")
     assert find_recipe([str(tmp_path / "mine.toml")]).files("train") == [tmp_path / "a.tsv"]
 
 

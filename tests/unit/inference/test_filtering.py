@@ -1,7 +1,9 @@
 import gzip
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -9,6 +11,8 @@ from regard.errors import DataError
 from regard.inference import Predictor
 from regard.inference.filtering import Answer, answers, arriving, of_file, text_of
 from regard.text import PairLayout
+
+T = TypeVar("T")
 
 
 def answered(predictor: Predictor, text: bytes, **options: object) -> list[Answer]:
@@ -99,3 +103,24 @@ def test_the_source_is_read_from_its_column_or_key() -> None:
 def test_a_line_without_a_source_is_named(line: str, ending: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         text_of(line, "in:3", layout=PairLayout(columns=(2, 1)), ending=ending)
+
+
+def until_refused(groups: Iterator[list[T]], message: str) -> list[T]:
+    """All that comes before an error."""
+    found: list[T] = []
+    with pytest.raises(DataError, match=message):
+        found.extend(each for group in groups for each in group)
+    return found
+
+
+def test_what_came_before_a_bad_line_is_answered_first(predictor: Predictor) -> None:
+    lines = ["我\n".encode()] * 599 + [b"\xff\n"]
+    groups = answers(predictor, [lines[:512], lines[512:]], name="in", beam_size=1)
+    found = until_refused(groups, "in:600: not UTF-8")
+    assert [answer.where for answer in found] == [f"in:{number}" for number in range(1, 600)]
+
+
+def test_what_came_before_the_end_of_a_damaged_file_is_answered_first(tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt.gz"
+    file.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(600)))[:-8])
+    assert len(until_refused(of_file(file), "must be a whole compressed file")) == 600

@@ -171,7 +171,6 @@ def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
         ("classification", "texts"),
         ("tagging", "words"),
         ("language_modelling", "tokens"),
-        ("masked_language_modelling", "masked tokens"),
     ],
 )
 def test_speed_is_told_in_what_the_loss_counts(toy, tmp_path, recipe, task, counted):

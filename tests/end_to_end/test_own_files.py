@@ -1,0 +1,109 @@
+"""A file of one's own, and the commands of the README one after the other."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.tiny_tasks import TINY, TRAINING
+
+from regard.config import write_toml
+from regard.inference import Run
+from regard.inference.job_looking import LOOKED_INTO
+from regard.tasks import TASKS, recipe_from_table
+from regard.tasks.parts import read_parts, subject
+
+pytestmark = pytest.mark.slow
+
+COUNT = 400
+
+
+def begin(regard, home: Path, task: str, *settings: str):
+    """Train on one file that has no part to test on, by the recipe of a task in small."""
+    (home / TINY[task].file).write_text(TINY[task].text(COUNT), "utf-8")
+    table = {name: dict(section) for name, section in TINY[task].table.items()}
+    table.setdefault("data", {})["train"] = TINY[task].file
+    if task == "pair_matching":
+        table["data"]["first"], table["data"]["second"] = 2, 1  # there are few questions
+    (home / "recipe.toml").write_text(
+        write_toml({"task": task, **table, "training": TRAINING}), "utf-8"
+    )
+    return regard("train", home / "recipe.toml", "--run", home / "run", *settings)
+
+
+def about(example: object) -> str:
+    return getattr(example, "source", None) or subject(example)
+
+
+@pytest.mark.parametrize("task", TINY)
+def test_a_part_of_it_is_held_out_to_test_on(regard, tmp_path: Path, task: str) -> None:
+    trained = begin(regard, tmp_path, task)
+    assert trained.code == 0, trained
+    assert re.search(r"\d+ \w+ held out to test on, chosen by hash and not trained", trained.err)
+    recipe = recipe_from_table(Run.open(tmp_path / "run").recipe)
+    parts = read_parts(recipe)
+    train, valid, test = (set(map(about, each)) for each in (parts.train, parts.valid, parts.test))
+    assert test
+    assert not test & train
+    assert not test & valid
+    evaluated = regard("evaluate", tmp_path / "run", "--json")
+    assert evaluated.code == 0, evaluated
+    assert json.loads(evaluated.out)["count"] == len(parts.test)
+    again = regard("train", tmp_path / "recipe.toml", "--run", tmp_path / "run")
+    assert again.code == 0, again
+    assert "going on from update 2" in again.err
+    next_line = trained.err.splitlines()[-1]
+    assert (
+        f"next: regard predict {tmp_path / 'run'}, regard evaluate {tmp_path / 'run'}" in next_line
+    )
+    assert ("look" in next_line) == (TASKS[task].job is None or task in LOOKED_INTO)
+
+
+def test_a_run_that_began_without_goes_on_without(regard, tmp_path: Path) -> None:
+    begin(regard, tmp_path, "classification", "--set", "training.updates=4")
+    run = tmp_path / "run"
+    table = Run.open(run).recipe
+    shutil.rmtree(run)
+    from regard.training import train
+
+    table["data"]["test"] = []
+    train(recipe_from_table({**table, "training": {**table["training"], "updates": 2}}), run)
+    more = ("--set", "training.updates=2")
+    again = regard("train", tmp_path / "recipe.toml", "--run", run, *more)
+    assert again.code == 0, again
+    assert "held out" not in again.err
+    message = regard.refused("evaluate", run)
+    assert "data.test must name the text to evaluate on; the recipe names none." in message
+
+
+def test_too_few_are_all_trained_on(regard, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.tsv"
+    texts.write_text("".join(f"word{n} and more\t{n % 2}\n" for n in range(15)), "utf-8")
+    settings = ("--set", "training.updates=1", "--set", "training.epochs=none")
+    trained = regard("train", "classification-bag", texts, "--run", tmp_path / "run", *settings)
+    assert "no texts held out to test on: there are too few. data.test names some" in trained.err
+
+
+@pytest.mark.parametrize("recipe", ["pair-matching", "generation-copy"])
+def test_vocabularies_of_recipes_fit_the_text(regard, tmp_path: Path, recipe: str) -> None:
+    task = {"pair-matching": "pair_matching", "generation-copy": "generation"}[recipe]
+    file = tmp_path / TINY[task].file
+    file.write_text(TINY[task].text(60), "utf-8")
+    small = ("hidden_dim=8", "embed_dim=8", *(["attention_dim=8"] if task == "generation" else []))
+    settings = [f"model.{each}" for each in small] + ["training.updates=1", "training.epochs=none"]
+    if task == "pair_matching":
+        settings += ["data.first=2", "data.second=1"]
+    given = [word for each in settings for word in ("--set", each)]
+    trained = regard("train", recipe, file, "--run", tmp_path / "run", *given)
+    assert trained.code == 0, trained
+    assert re.search(
+        r"^tokenizer.vocab_size: [\d,]+, not (8|10),000, since the text allows no more$",
+        trained.err,
+        re.MULTILINE,
+    ), trained
+    refused = regard.refused(
+        *("train", recipe, file, "--run", tmp_path / "other", *given),
+        *("--set", "tokenizer.may_shrink=false"),
+    )
+    assert "vocab_size must be at most" in refused

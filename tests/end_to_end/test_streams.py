@@ -1,0 +1,80 @@
+"""Standard streams that are closed, full, or have lost their reader: nothing is lost in silence."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full"),
+]
+
+CLOSED = "error: the output must be open; got: Bad file descriptor.\n"
+FULL = (
+    "error: the output must have room on its disk; got: No space left on device. Free some space.\n"
+)
+NO_STDIN = "error: stdin must be open to be read; got: {}. Pipe text in, or name a file.\n"
+
+
+def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a line of a shell; REGARD is the command, and $1 and on are the arguments."""
+    line = line.replace("REGARD", f"{shlex.quote(sys.executable)} -m regard")
+    command = ["sh", "-c", line, "sh", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('REGARD predict "$1" <&-', NO_STDIN.format("Bad file descriptor")),
+        ('echo a | REGARD predict "$1" >&-', CLOSED),
+        ('echo a | REGARD predict "$1" >/dev/full', FULL),
+        ("REGARD --version >/dev/full", FULL),
+        ("REGARD settings decoding >&-", CLOSED),
+        ('REGARD predict "$1" <&- 2>&-', ""),
+        ('REGARD predict "$1" <&- 2>/dev/full', ""),
+        ("REGARD trian 2>&-", ""),
+    ],
+)
+def test_what_would_be_lost_is_an_error(run: Path, line: str, said: str) -> None:
+    done = shell(line, run)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'echo a | REGARD predict "$1" --beam-size 1 2>&-',
+        'echo a | REGARD predict "$1" --beam-size 1 2>/dev/full',
+        'REGARD predict "$1" "$2" --beam-size 1 <&-',
+    ],
+)
+def test_what_is_not_asked_for_may_be_closed(run: Path, tmp_path: Path, line: str) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    done = shell(line, run, tmp_path / "a.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-", ">/dev/full"])
+def test_a_training_goes_on(corpus: Path, tmp_path: Path, streams: str) -> None:
+    done = shell(f'REGARD train "$1" --run "$2" {streams}', corpus / "tiny.toml", tmp_path / "run")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert ("done: 2 updates" in done.stderr) == ("2>" not in streams)
+    # No file of the run got what was meant for a stream.
+    again = shell('REGARD evaluate "$1" --beam-size 1', tmp_path / "run")
+    assert again.returncode == 0, again
+    assert not any(
+        b"validation at" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
+
+
+def test_a_training_outlives_the_reader_of_its_report(corpus: Path, tmp_path: Path) -> None:
+    line = '{ REGARD train "$1" --run "$2" 2>&1; echo $? >"$3"; } | head -1'
+    done = shell(line, corpus / "tiny.toml", tmp_path / "run", tmp_path / "status")
+    assert len(done.stdout.splitlines()) == 1
+    assert (tmp_path / "status").read_text() == "0\n"
+    assert (tmp_path / "run" / "model.safetensors").exists()
