@@ -12,7 +12,7 @@ from regard.attention.observing import Seen, announce, is_edited
 from regard.attention.plan import Plan, make_plan, serve
 from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.tracing import attend_in_graph, leave_graph, refuse_graph
+from regard.attention.tracing import attend_in_graph, leave_graph, refuse_graph, refuse_tracer
 from regard.attention.weighting import Softmax, Weighting, drained
 from regard.errors import SettingError
 
@@ -104,7 +104,8 @@ def attend(
 
     Raises:
         ShapeError: Shapes, dtypes or devices do not fit together.
-        SettingError: An option is unknown or out of range, or the pinned backend cannot serve.
+        SettingError: An option is unknown or out of range, or the pinned backend cannot serve; or
+            ``torch.jit.trace`` asks, or an ONNX graph is to hold what ONNX cannot.
 
     Example:
         >>> keys = torch.tensor([[10.0, 0.0], [0.0, 10.0]])
@@ -132,6 +133,7 @@ def attend(
             backend=backend,
             return_lse=return_lse,
         )
+    refuse_tracer()
     if return_lse and not isinstance(weighting, Softmax):
         raise SettingError(f"return_lse must go with Softmax(); got {weighting!r}.")
     edit = announce(query, key, score, mask, bias, weighting)

@@ -27,6 +27,7 @@ from regard.attention.gradients import (
 from regard.attention.mask import as_mask
 from regard.attention.observing import Seen, current_observer
 from regard.attention.plan import serve
+from regard.errors import SettingError
 
 
 @torch.library.custom_op("regard::attend", mutates_args=())
@@ -93,6 +94,12 @@ def _fake(
     floats: Sequence[float],
     learned: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
+    if torch.onnx.is_in_onnx_export():
+        raise SettingError(
+            "attend must be a dot product, without a mask or by causal() over as many keys as "
+            "queries, to be part of an ONNX graph; got other options. Use torch.export.export, "
+            "whose programs run wherever regard is."
+        )
     rows, wide = (*_leading(query, key, value), query.shape[-2]), _wide(query)
     out = query.new_empty(*rows, value.shape[-1])
     return out, query.new_empty(rows, dtype=wide), query.new_empty(*rows, 2, dtype=wide)

@@ -32,6 +32,20 @@ def refuse_graph(**given: Any) -> str | None:
     return None
 
 
+def refuse_tracer() -> None:
+    """Raise SettingError where ``torch.jit.trace`` asks, which keeps one example's choices."""
+    if torch.jit.is_tracing():
+        cure = (
+            "torch.onnx.export(..., dynamo=True)"
+            if torch.onnx.is_in_onnx_export()
+            else "torch.export.export(model, inputs), or torch.compile(model)"
+        )
+        raise SettingError(
+            "attend must be exported or compiled where sizes may change; got torch.jit.trace, "
+            f"whose graph is right for one example. Use {cure}."
+        )
+
+
 def leave_graph(refusal: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as something that ``torch.compile`` leaves alone, between two graphs.
 
@@ -97,8 +111,10 @@ def _as_dot_product(request: Request, mask: Mask | Tensor | None) -> Tensor | No
     if type(request.score) not in _DOTS or type(request.weighting) is not Softmax:
         return None
     kind = request.query.device.type
-    # On a CPU the engine keeps NaN from queries that do not see it, which a mask does not.
-    if mask is not None and (kind == "cpu" or not _is_flag(mask, request)):
+    # On a CPU the engine keeps NaN from queries that do not see it, which a mask does not; an ONNX
+    # graph cannot hold the engine.
+    is_ours = kind == "cpu" and not torch.onnx.is_in_onnx_export()
+    if mask is not None and (is_ours or not _is_flag(mask, request)):
         return None
     form = request.dot()
     # With other widths torch would hold the whole N×M matrix.

@@ -9,6 +9,7 @@ from torch.export import Dim
 
 from regard.attention import Additive, Custom, Softmax, alibi, attend, causal, lengths, window
 from regard.errors import SettingError, ShapeError
+from regard.layers import MultiHeadAttention
 
 H, D = 3, 4
 
@@ -83,6 +84,51 @@ def test_what_is_wrong_is_said_when_the_program_runs():
     query, key, _ = inputs(2, 5, 7)
     with pytest.raises(ShapeError, match=r"lengths must be at most M = 7; got 9\."):
         program(query, key, torch.tensor([3, 9]))
+
+
+class CausalHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = MultiHeadAttention(2 * D, 2)
+
+    def forward(self, states):
+        return self.heads(states, mask=causal())[0]
+
+
+def test_an_onnx_graph_of_causal_attention_holds_torchs_operators_alone(monkeypatch):
+    """The exporter itself is not at hand; what it is given is torch's program while it works."""
+    layer, states = CausalHeads().eval(), torch.randn(2, 5, 2 * D)
+    monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+    sizes = ({0: Dim("B"), 1: Dim("N")},)
+    program = torch.export.export(layer, (states,), dynamic_shapes=sizes)
+    names = [str(node.target) for node in program.graph.nodes]
+    assert any("scaled_dot_product_attention" in name for name in names)
+    assert not any("regard" in name for name in names)
+    monkeypatch.undo()
+    for given in (states, torch.randn(3, 11, 2 * D)):
+        torch.testing.assert_close(program.module()(given), layer(given))
+
+
+def test_what_onnx_cannot_hold_is_refused_with_what_to_use_instead(monkeypatch):
+    layer = Layer(CASES["window"])
+    monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+    message = r"attend must be a dot product, .* ONNX graph; got other options\. Use torch\.export"
+    with pytest.raises(SettingError, match=message):
+        torch.export.export(layer, inputs(2, 5, 7))
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*:DeprecationWarning")
+def test_a_tracer_that_keeps_one_examples_sizes_is_refused(monkeypatch):
+    layer, states = MultiHeadAttention(2 * D, 2).eval(), torch.randn(2, 5, 2 * D)
+    message = (
+        r"got torch\.jit\.trace, whose graph is right for one example\. Use torch\.export\.expor"
+    )
+    with pytest.raises(SettingError, match=message):
+        torch.jit.trace(layer, (states,))
+    monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)  # its older exporter traces
+    with pytest.raises(SettingError, match=r"Use torch\.onnx\.export\(\.\.\., dynamo=True\)\."):
+        torch.jit.trace(layer, (states,))
 
 
 def test_what_a_user_wrote_cannot_be_exported():
