@@ -52,7 +52,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "peers.regard_quality": ("train", "BATCHES", "WORK", *ALONE),
     "peers.regard_speed": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.setup_joey": ("WORK", "--dry"),
-    "pretraining": ("--work", "WORK"),
+    "pretraining": ("hotel", "--work", "WORK"),
     "question_answering": (
         *("--work", "WORK", "--only"),
         *("spans-chinese", "choices", "pairs-esim", "sentences"),
