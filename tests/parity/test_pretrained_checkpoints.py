@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
 from regard.errors import DataError, RunError, SettingError
+from regard.inference import Predictor
 from regard.inference.continuing import Continuer
 from regard.inference.labeller import Labeller
 from regard.tasks import recipe_from_table
@@ -106,6 +107,8 @@ def home(tmp_path_factory):
     text = lines(60, 2)
     labelled = [f"{line}\t{'cat' in line}" for line in text]
     (folder / "labels.tsv").write_text("\n".join(labelled), encoding="utf-8")
+    documents = [f"{line}\t{line.split()[2]}" for line in text]
+    (folder / "documents.tsv").write_text("\n".join(documents), encoding="utf-8")
     tagged = ["".join(f"{word}\t{word == 'cat'}\n" for word in line.split()) for line in text]
     (folder / "tagged.conll").write_text("\n".join(tagged), encoding="utf-8")
     pairs = [f"{a}\t{b}\t{a[:3] == b[:3]}" for a, b in zip(text, lines(60, 3), strict=True)]
@@ -123,6 +126,7 @@ DATA = {
     "classification": {"train": "labels.tsv", "max_length": 40},
     "language_modelling": {"train": "text.txt", "context": 16},
     "pair_matching": {"train": "pairs.tsv", "max_length": 30},
+    "generation": {"train": "documents.tsv", "max_length": 40},
     "tagging": {"train": "tagged.conll", "max_length": 40},
     "question_answering": {
         "train": "asked.jsonl",
@@ -181,6 +185,27 @@ def test_a_tagger_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_
     firsts = [at - (read.tokens()[at - 1] == "Ġ") for at in firsts]  # a space may be a piece
     theirs = states_of_theirs(home / name, text)[firsts]
     torch.testing.assert_close(seen[0], theirs, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_a_writer_begins_with_the_states_of_its_checkpoint(home, recipe_of, tmp_path, name):
+    made = recipe_of("generation", name, model={"type": "transformer", "num_decoder_layers": 1})
+    with torch.enable_grad():
+        predictor = train(made, tmp_path / "run").predictor
+    text, model = "the cat ran on 中国 very, xyz.", predictor.model.eval()
+    ids = torch.tensor([[*predictor.tokenizer.source.encode(text), EOS_ID]])
+    memory, _ = model._encode(ids, torch.tensor([ids.shape[1]]), None)
+    theirs = states_of_theirs(home / name, text)[1:]  # the begin is read, not looked at
+    torch.testing.assert_close(memory[0], theirs, atol=1e-5, rtol=1e-5)
+    # Padding, and the end of the source in a batch, change nothing.
+    padded = torch.cat([ids, torch.zeros(1, 9, dtype=torch.long)], 1)
+    both = torch.cat([padded, padded.flip(1)])
+    memory, _ = model._encode(both, torch.tensor([ids.shape[1], padded.shape[1]]), None)
+    torch.testing.assert_close(memory[0, : ids.shape[1]], theirs, atol=1e-5, rtol=1e-5)
+    assert Predictor.load(tmp_path / "run").translate([text]) == predictor.translate([text])
+    look = predictor.look(text, "the cat")
+    assert {each.kind for each in look.maps} == {"cross", "decoder"}
 
 
 @torch.no_grad()

@@ -222,7 +222,11 @@ class Predictor:
         self.model.eval()
         with observe(calls.append):
             self.model(batch, lengths, torch.tensor([[BOS_ID, *output]]))
-        return joined(calls)
+        seen = joined(calls)
+        if getattr(self.model.config, "source_begin", False):
+            # What an encoder reads besides, no token of the source stands for.
+            return {place: each for place, each in seen.items() if place[0] != "encoder"}
+        return seen
 
     def _check_length(self, name: str, length: int, signs: int) -> None:
         most = self.model.max_length

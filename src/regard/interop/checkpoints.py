@@ -396,6 +396,8 @@ def _describe_bart(model: Any, *, is_marian: bool) -> dict[str, Any]:
         "score": "scaled_dot",
         "window": None,
         "copy": False,
+        "norm_eps": None,
+        "source_begin": False,
         "values": "states",
         "tie_embeddings": "all",
         "embedding_norm": not is_marian,

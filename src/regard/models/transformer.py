@@ -8,6 +8,7 @@ from typing import Literal, cast
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from regard.attention import (
     Additive,
@@ -24,7 +25,7 @@ from regard.attention import (
 )
 from regard.checks import check_divides
 from regard.errors import SettingError
-from regard.fields import Count, Share, check_fields
+from regard.fields import Count, Positive, Share, check_fields
 from regard.layers import (
     CopyAttention,
     Dropout,
@@ -83,6 +84,9 @@ class TransformerConfig:
         scale_embeddings: Whether embeddings are multiplied by √C as in the paper; BART's are not.
         embedding_norm: Whether the sum of embeddings and positions is normed, as BART's is.
         own_positions: Whether learned positions are two tables, one a side, as BART's are.
+        norm_eps: What the norms add to a variance; None is each kind's own.
+        source_begin: Whether the encoder reads the begin before each source, as BERT its
+            ``[CLS]``; the decoder does not look at it.
         output_bias: Whether the logits have a bias, as Marian's have.
         values: What cross-attention mixes: the encoder's ``states`` as in the paper, or the source
             ``embeddings``. With embeddings, a word's meaning reaches the output only through the
@@ -113,6 +117,8 @@ class TransformerConfig:
     scale_embeddings: bool = True
     embedding_norm: bool = False
     own_positions: bool = False
+    norm_eps: Positive | None = None
+    source_begin: bool = False
     output_bias: bool = False
     values: Literal["states", "embeddings"] = "states"
     copy: bool = False
@@ -166,6 +172,7 @@ class Transformer(nn.Module):
         target_vocab: Number of target ids, V.
         shared_vocab: Whether both sides number the same tokens; without it, tying ``all`` tables
             falls back to the target's two.
+        begin_id: What begins a text; of every tokenizer here it is 2.
 
     Raises:
         SettingError: Words are to be copied between two vocabularies, or heads cannot be turned.
@@ -178,10 +185,13 @@ class Transformer(nn.Module):
         source_vocab: int,
         target_vocab: int,
         shared_vocab: bool = False,
+        begin_id: int = 2,
     ) -> None:
         super().__init__()
         self.config = config
-        self.max_length = config.max_length if config.positions == "learned" else None
+        self.begin_id = begin_id
+        longest = config.max_length - config.source_begin
+        self.max_length = longest if config.positions == "learned" else None
         width = config.model_dim
         scaled = config.scale_embeddings
         self.target_embedding = TokenEmbedding(target_vocab, width, scaled=scaled)
@@ -219,6 +229,10 @@ class Transformer(nn.Module):
             check_shared("model.copy", shared_vocab)
             self.copying = CopyAttention(width)
             self.pointer = Pointer(2 * width)
+        if config.norm_eps is not None:
+            for norm in self.modules():
+                if hasattr(norm, "eps"):
+                    norm.eps = config.norm_eps  # type: ignore[assignment]
 
     def forward(
         self,
@@ -241,7 +255,7 @@ class Transformer(nn.Module):
         """
         source_mask = lengths(source_lengths)
         source_packing = self._packing(source_lengths, source.shape[1])
-        memory, values = self._encode(source, source_mask, source_packing)
+        memory, values = self._encode(source, source_lengths, source_packing)
         packing = self._packing(target_lengths, target.shape[1])
         states = self._embed(target, first=0)
         if packing is not None:
@@ -271,7 +285,7 @@ class Transformer(nn.Module):
     ) -> TransformerState:
         """The state before the first token: the source read, and projected for every layer."""
         packing = self._packing(source_lengths, source.shape[1])
-        memory, values = self._encode(source, lengths(source_lengths), packing)
+        memory, values = self._encode(source, source_lengths, packing)
         layers = self._decoder_layers
         return TransformerState(
             past=tuple(block.attend.empty_cache(len(source)) for block in layers),
@@ -307,9 +321,26 @@ class Transformer(nn.Module):
         return torch.log_softmax(logits.float(), dim=-1), replace(state, past=tuple(past))
 
     def _encode(
-        self, source: Int[Tensor, "B S"], mask: Mask, packing: Packing | None
+        self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"], packing: Packing | None
     ) -> tuple[Float[Tensor, "*positions C"], Float[Tensor, "*positions C"] | None]:
         """The encoder's states, and what cross-attention mixes if it is something else."""
+        if self.config.source_begin:
+            begun = F.pad(source, (1, 0), value=self.begin_id)
+            inside = self._packing(source_lengths + 1, begun.shape[1])
+            states = self._read(begun, lengths(source_lengths + 1), inside)
+            states = (states if inside is None else inside.pad(states))[:, 1:]
+            states = states if packing is None else packing.pack(states)
+        else:
+            states = self._read(source, lengths(source_lengths), packing)
+        if self.config.values == "embeddings":
+            values = self.source_embedding(source)
+            return states, values if packing is None else packing.pack(values)
+        return states, None
+
+    def _read(
+        self, source: Int[Tensor, "B S"], mask: Mask, packing: Packing | None
+    ) -> Float[Tensor, "*positions C"]:
+        """The states of all that is read."""
         states = self._embed(source, first=0, is_source=True)
         if packing is not None:
             states = packing.pack(states)
@@ -318,11 +349,8 @@ class Transformer(nn.Module):
         bias = self._bias(is_encoder=True)
         for layer, block in enumerate(self.encoder):
             states = block(states, near, bias, layer, packing)
-        states = self.encoder_norm(states)
-        if self.config.values == "embeddings":
-            values = self.source_embedding(source)
-            return states, values if packing is None else packing.pack(values)
-        return states, None
+        normed: Tensor = self.encoder_norm(states)
+        return normed
 
     def _embed(self, ids: Tensor, *, first: int, is_source: bool = False) -> Tensor:
         table, positions, norm = (

@@ -15,6 +15,7 @@ from regard.config import as_table, build
 from regard.errors import RunError, SettingError
 from regard.inference import Run, is_run
 from regard.inference.labeller import Labeller
+from regard.models import READERS, Encoder
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import with_training
 from regard.text.checkpoint_pieces import borrow_pieces
@@ -24,9 +25,12 @@ from regard.training.checkpoint import (
     checkpoint_recipe,
     is_checkpoint,
 )
+from regard.training.pretrained_encoder import as_encoder, as_writer
 
 # What a recipe says that is of no use without it.
 _TO_BE_NAMED = "?"
+# The task whose outputs are written by a decoder of its own, on an encoder that has read.
+_WRITING, _ENCODER = "generation", READERS["transformer"]
 # What a run keeps of running text, and settings that may differ from those of pretraining.
 _TOKENIZER = "text"
 _FREE = {"dropout", "attention_dropout"}
@@ -58,11 +62,11 @@ class Pretrained:
             SettingError: The recipe says otherwise than that run, or their models have nothing in
                 common.
         """
-        if TASKS[recipe.task].job is None:
+        if recipe.task != _WRITING and TASKS[recipe.task].job is None:
             raise SettingError(
                 f"training.pretrained must be left out for {recipe.task}; got {str(self.path)!r}."
             )
-        before = self._recipe() if run is None else run.recipe
+        before = run.recipe if run is not None else self._reader_of(recipe.task)
         kind, there = TASKS[recipe.task], TASKS[before["task"]]
         said = _said(recipe)
         type_before = before["model"]["type"]
@@ -106,9 +110,12 @@ class Pretrained:
         if run is not None and run.newest_checkpoint() is not None:
             return
         _, reader = TASKS[recipe.task].models[recipe.model_type]
-        known, size = self._weights(reader)
+        writes = recipe.task == _WRITING
+        known, size = self._weights(Encoder if writes else reader)
+        if writes:
+            known = as_encoder(known)
         for name, tensor in _only(model, reader).state_dict().items():
-            if name == _FEATURES and name not in known:
+            if name not in known and (writes or name == _FEATURES):
                 continue
             found, wanted = known[name], tensor
             if name.endswith("embedding.weight") and len(found) != len(wanted):
@@ -118,6 +125,14 @@ class Pretrained:
         pooler = _pooler(model)
         if pooler is not None and (learned := self._pooler()):
             pooler.load_state_dict(learned)
+
+    def _reader_of(self, task: str) -> dict[str, Any]:
+        """The recipe of what to begin with, as one of a task; a writer's encoder is a reader."""
+        before = self._recipe()
+        type_before = before["model"]["type"]
+        if task != _WRITING or TASKS[before["task"]].models.get(type_before) != _ENCODER:
+            return before
+        return as_writer(before)
 
     def _pooler(self) -> dict[str, Tensor]:
         """The weights of the pooler, if it has one that learned."""

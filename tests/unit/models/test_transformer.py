@@ -41,6 +41,8 @@ OPTIONS = {
     "scale_embeddings": ({}, {"scale_embeddings": False}),
     "embedding_norm": ({}, {"embedding_norm": True}),
     "own_positions": ({"positions": "learned"}, {"positions": "learned", "own_positions": True}),
+    "norm_eps": ({}, {"norm_eps": 0.3}),
+    "source_begin": ({}, {"source_begin": True}),
     "output_bias": ({}, {"output_bias": True}),
 }
 
