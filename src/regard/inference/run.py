@@ -9,6 +9,7 @@
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
     run/metrics.jsonl        one line a record
+    run/encoded.*            the text as ids, see ``training.encoded``; may be deleted
     run/tensorboard/         the same figures for TensorBoard, where that is installed
     run/lock                 held by the process that trains, as is the folder itself
 """
@@ -272,6 +273,12 @@ class Run:
                 read_checked(folder / name, expected)
             self._tokenizer_checked = True
         return folder
+
+    @property
+    def tokenizer_checksum(self) -> str | None:
+        """What tells the saved tokenizer from others; None before it is saved."""
+        found = self._card.get("tokenizer")
+        return None if found is None else str(found)
 
     @contextmanager
     def new_tokenizer_folder(self) -> Iterator[Path]:

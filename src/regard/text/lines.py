@@ -16,6 +16,8 @@ from regard.errors import DataError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
+# Messages kept of each reason why lines are left out.
+_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,15 @@ class BadLines:
         """Count one more line; its message is kept if it is among the first three."""
         self.counts[reason] += 1
         kept = self.examples.setdefault(reason, [])
-        if len(kept) < 3:
+        if len(kept) < _EXAMPLES:
             kept.append(message)
+
+    def merge(self, others: "BadLines") -> None:
+        """Count those of ``others`` too."""
+        for reason, count in others.counts.items():
+            self.counts[reason] += count
+            kept = self.examples.setdefault(reason, [])
+            kept += others.examples[reason][: _EXAMPLES - len(kept)]
 
     @property
     def total(self) -> int:

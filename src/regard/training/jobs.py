@@ -12,6 +12,7 @@ from regard.errors import DataError
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, Recipe
 from regard.text import BadLines, Batches
+from regard.training.encoded import EncodedText
 from regard.training.settings import TrainingConfig
 
 # Outputs shown at each validation.
@@ -28,6 +29,7 @@ class JobTraining:
         valid: Examples to validate on.
         config: The training settings.
         too_long: Where examples beyond the maximum length are counted.
+        encoded: Not used: what a job encodes is kept nowhere.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class JobTraining:
         valid: Sequence[Any],
         config: TrainingConfig,
         too_long: BadLines | None = None,
+        encoded: EncodedText | None = None,
     ) -> None:
         self.recipe, self.job, self.config = recipe, job, config
         self.unit, self.counted = job.unit, job.counted

@@ -20,6 +20,7 @@ from regard.tasks.parts import Parts, read_parts
 from regard.tasks.recipe import HELD_OUT, with_training
 from regard.text import BadLines, Tokenizer
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
+from regard.training.encoded import EncodedText
 from regard.training.jobs import JobTraining
 from regard.training.listeners import Listeners
 from regard.training.pretrained import begin_with
@@ -70,7 +71,8 @@ class Work(Task, Protocol):
 
 
 # The work of each task, made from recipe, vocabularies, training and validation examples, the
-# settings of training, and where examples that are too long are counted.
+# settings of training, where examples that are too long are counted, and what the run keeps of the
+# text as ids.
 WORKS: dict[str, Any] = {
     name: TranslationTraining if kind.job is None else JobTraining for name, kind in TASKS.items()
 }
@@ -146,7 +148,8 @@ def train(
         if kept is None and pretrained is not None:
             kept = pretrained.vocabularies(recipe)
         learned = work_of.learn(recipe, examples) if kept is None else work_of.load(recipe, kept)
-        work: Work = work_of(recipe, learned, examples, valid, config, too_long)
+        encoded = EncodedText(run if is_learned else None)
+        work: Work = work_of(recipe, learned, examples, valid, config, too_long, encoded)
         choose("training.metric", config.metric, dict(work.metrics))
         torch.manual_seed(config.seed)
         model = work.build_model()
@@ -158,6 +161,7 @@ def train(
         if not is_learned:
             with run.new_tokenizer_folder() as folder:
                 learned.save(folder)
+        encoded.save(run)
         note_changes(run, changes)
         facts = [*_facts(recipe, work, learned, model, bad_lines, too_long)]
         facts += [*_told_test(recipe, parts, work.unit), *told(run.changes)]

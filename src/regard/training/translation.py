@@ -1,5 +1,6 @@
 """Training a translator: what the loop needs of sentence pairs."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from regard.text import (
     resample,
 )
 from regard.text.guessing import guess_language
+from regard.training.encoded import Corpora, EncodedText
 from regard.training.loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
 from regard.training.settings import TrainingConfig
 
@@ -44,6 +46,7 @@ class TranslationTraining:
         valid: Pairs to validate on.
         config: The training settings.
         too_long: Where pairs beyond the maximum length are counted.
+        encoded: Encodes the pairs, or has them from the run; None encodes.
     """
 
     unit = "pairs"
@@ -82,12 +85,13 @@ class TranslationTraining:
         valid: Sequence[Pair],
         config: TrainingConfig,
         too_long: BadLines | None = None,
+        encoded: EncodedText | None = None,
     ) -> None:
         self.recipe, self.tokenizer, self.config = recipe, tokenizer, config
-        self.corpus = self._encode(train, too_long)
+        corpora = self._corpora(train, valid, too_long, encoded or EncodedText())
+        self.corpus, self.valid = corpora["train"], corpora["valid"]
         self.epoch_corpus = self.corpus
         self.valid_pairs = list(valid)
-        self.valid = self._encode(valid, too_long)
         self.valid_batches = self._plan(self.valid, seed=0)
 
     @property
@@ -174,6 +178,31 @@ class TranslationTraining:
         found = predictor.translate(sources, decoding=self.recipe.decoding.plain())
         return [translations[0].text for translations in found]
 
+    def _corpora(
+        self,
+        train: Sequence[Pair],
+        valid: Sequence[Pair],
+        too_long: BadLines | None,
+        encoded: EncodedText,
+    ) -> Corpora:
+        def encode(too_long: BadLines | None) -> Corpora:
+            return {
+                "train": self._encode(train, too_long),
+                "valid": self._encode(valid, too_long),
+            }
+
+        if self.tokenizer.is_sampling:  # each epoch is encoded anew, from text
+            return encode(too_long)
+        data = self.recipe.data
+        made_of = {
+            "train": _checksum(train),
+            "valid": _checksum(valid),
+            "max_length": data.max_length,
+            "on_long": data.on_long,
+            "documents": isinstance(data, DocumentData),
+        }
+        return encoded.corpora(made_of, encode, too_long)
+
     def _encode(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         data = self.recipe.data
         if isinstance(data, DocumentData):
@@ -227,6 +256,15 @@ class TranslationTraining:
         if isinstance(self.recipe.data, DocumentData):
             facts.append(told_reading(self.recipe.data))
         return facts
+
+
+def _checksum(pairs: Sequence[Pair]) -> str:
+    """What tells these sources and targets from others; references are not encoded."""
+    digest = hashlib.sha256()
+    for pair in pairs:
+        lengths = f"{len(pair.source)} {len(pair.target)} "
+        digest.update((lengths + pair.source + pair.target).encode())
+    return digest.hexdigest()
 
 
 def _guessed_languages(pairs: Sequence[Pair]) -> dict[str, str | None]:
