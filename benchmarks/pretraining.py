@@ -15,6 +15,8 @@ Sides:
   hotels' dev or test part, as many of the shops' do.
 
 Each training leaves its run in ``--work``, each side its figures; run again, the script goes on.
+With ``--keep-scratch`` the runs from scratch, which pretraining does not touch, are those of the
+record there is; what it says of them, and of when they were measured, goes into the new one.
 """
 
 import argparse
@@ -120,6 +122,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
     parser.add_argument("--updates", type=int, default=5600, help="updates of pretraining")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--keep-scratch", action="store_true", help="take runs from scratch from the record"
+    )
     parser.add_argument("--dry", action="store_true", help="write no record")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
@@ -127,7 +132,8 @@ def main() -> None:
     for name in given.sides:
         path = work / f"{name}.json"
         if not path.exists():
-            found = measure(name, work, given.updates)
+            kept = recorded(name) if given.keep_scratch else {}
+            found = measure(name, work, given.updates, kept)
             found["measured"] = measuring.occasion(before)
             path.write_text(json.dumps(found, indent=1), "utf-8")
     done = {
@@ -139,8 +145,22 @@ def main() -> None:
         write(done, before)
 
 
-def measure(name: str, work: Path, updates: int) -> dict[str, Any]:
-    """Pretrain once, then classify with each number of examples, both ways."""
+def recorded(name: str) -> dict[str, Any]:
+    """What the record says of a side."""
+    record = json.loads((measuring.RECORDS / "pretraining.json").read_text("utf-8"))
+    found: dict[str, Any] = record["details"][name]
+    return found
+
+
+def measure(name: str, work: Path, updates: int, kept: dict[str, Any]) -> dict[str, Any]:
+    """Pretrain once, then classify with each number of examples, both ways.
+
+    Args:
+        name: The side.
+        work: Folder of texts and runs.
+        updates: Of pretraining.
+        kept: A record of this side whose runs from scratch are taken; empty trains them.
+    """
     side, masked = SIDES[name], work / SIDES[name].language
     bench = Bench(work / name, measuring.corpora())
     texts = LANGUAGES[side.language](masked / "text", bench)
@@ -150,13 +170,18 @@ def measure(name: str, work: Path, updates: int) -> dict[str, Any]:
         "pretraining recipe": pretraining_table([], updates, side),
         "epochs": {str(size): count for size, count in side.epochs.items()},
     }
+    if kept:
+        found["from scratch measured"] = kept.get("from scratch measured", kept["measured"])
     every = bench.examples(name, "train")
     for size in side.epochs:
         known = _spread(every, size)
         write_examples(bench.work / f"{size}.jsonl", known)
         found[str(size)] = {}
         for way in WAYS:
-            scores = [accuracy(bench, name, size, way, seed) for seed in side.seeds]
+            if kept and way == WAYS[1]:
+                scores = kept[str(size)][way]
+            else:
+                scores = [accuracy(bench, name, size, way, seed) for seed in side.seeds]
             found[str(size)][way] = scores
             print(name, size, way, scores, flush=True)
         found[str(size)]["naive Bayes"] = [naive_bayes(bench, name, known)]
