@@ -1,6 +1,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
@@ -14,6 +15,7 @@ from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.running_text import Passage
 from regard.tasks.translation import build_model
 from regard.text import train_pair_tokenizer
+from regard.text.pictures import Picture
 from regard.text.points import Point
 from regard.text.questions import Answer, Question
 from regard.text.tagged import TaggedWords
@@ -27,6 +29,10 @@ JOB_EXAMPLES = {
     "masked_language_modelling": [Passage(("ab", "c"), "a:1")],
     "multiple_choice": [Choices("ab", "c d", ("c", "d"), 0, "a:1")],
     "pair_matching": [LabelledPair("ab", "c", label, "a:1") for label in ("match", "other")],
+    "image_classification": [
+        Picture(np.full((8, 8, 1), value, dtype=np.float32), label, "a:1")
+        for value, label in ((0, "dark"), (1, "light"))
+    ],
     "question_answering": [Question("ab", "c d", (Answer("c", 0),))],
     "regression": [Point((x,), x, ("x",), "a:1") for x in (0.0, 1.0, 2.0)],
     "sentence_selection": [Question("ab", "c. d.", (Answer("c", 0),))],
