@@ -15,7 +15,7 @@ from regard.inference.ensemble import Ensemble
 from regard.inference.job_evaluation import evaluate_job
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
-from regard.text import BadLines
+from regard.tasks.parts import read_parts
 from regard.training import TrainingConfig, train
 from regard.training.jobs import JobTraining
 
@@ -118,11 +118,10 @@ def recipe(tmp_path):
 @pytest.mark.parametrize("task", sorted(CASES))
 def test_a_validation_asks_the_model_once_a_batch(recipe, task):
     given = recipe(task)
-    work_of = JobTraining
-    examples, valid = work_of.read(given, BadLines())
-    work = work_of(
-        given, work_of.learn(given, examples), examples, valid, TrainingConfig(**TRAINING)
-    )
+    parts = read_parts(given)
+    valid = parts.valid
+    learned = JobTraining.learn(given, parts.train)
+    work = JobTraining(given, learned, parts.train, valid, TrainingConfig(**TRAINING))
     torch.manual_seed(1)
     model = work.build_model().eval()
     labeller, asked = Labeller(model, work.job), []
@@ -133,8 +132,8 @@ def test_a_validation_asks_the_model_once_a_batch(recipe, task):
         assert answers == labeller.answers(valid)
         assert len(asked) == 2 * batches
         encoded = work.job.encode(valid)
-        parts = [work.job.loss(model, work.job.collate([each])) for each in encoded]
-    mean = sum(float(part) for part, _ in parts) / sum(terms for _, terms in parts)
+        losses = [work.job.loss(model, work.job.collate([each])) for each in encoded]
+    mean = sum(float(part) for part, _ in losses) / sum(terms for _, terms in losses)
     assert loss == pytest.approx(mean, rel=1e-4)
 
 
@@ -254,7 +253,7 @@ def test_settings_that_make_no_sense_are_named(toy, tmp_path, recipe):
     with pytest.raises(SettingError, match=r"training.metric must be one of accuracy, f1, loss"):
         train(recipe("tagging", training={"metric": "bleu"}), tmp_path / "run")
     with pytest.raises(SettingError, match="tokenizer is not a section of a recipe"):
-        recipe_from_table({"task": "tagging", "tokenizer": {}})
+        recipe_from_table({"task": "regression", "tokenizer": {}})
     with pytest.raises(SettingError, match=r"head.pooling must be one of"):
         recipe("classification", head={"pooling": "median"})
     with pytest.raises(SettingError, match="text, label and aspect must be different columns"):
