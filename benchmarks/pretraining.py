@@ -273,6 +273,7 @@ def classifying_table(bench: Bench, name: str, size: int, way: str, seed: int) -
     side, corpus = SIDES[name], CORPORA[name]
     masked = bench.work.parent / side.language / "run"
     beginning = {"pretrained": str(masked)} if way == "pretrained" else {}
+    training = {name: each for name, each in shipped["training"].items() if name != "pretrained"}
     tokenizer = {
         "type": TOKENIZERS[side.language]["type"],
         "folder": str(masked / "tokenizer" / "text"),
@@ -289,7 +290,7 @@ def classifying_table(bench: Bench, name: str, size: int, way: str, seed: int) -
         "model": {**MODEL, **shipped["model"]},
         "head": shipped["head"],
         "training": {
-            **shipped["training"],
+            **training,
             "epochs": side.epochs[size],
             "batch_tokens": side.batch_tokens,
             "validate_every": 100_000,

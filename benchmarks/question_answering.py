@@ -43,6 +43,7 @@ FILES = {
 PRETRAINED = "spans-pretrained"
 # The recipe takes both from the run it begins with; without one they are said.
 _AS_PRETRAINED = (
+    "training.pretrained=none",
     "model.model_dim=128",
     "model.num_heads=4",
     "model.num_layers=3",

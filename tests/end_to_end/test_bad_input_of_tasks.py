@@ -245,6 +245,10 @@ NOT_LONG_ENOUGH: dict[str, tuple[dict[str, dict[str, Any]], str]] = {
         {"data": {"max_length": 4, "on_long": "error"}},
         "FILE:1: the source must be at most 4 tokens long; got 9. Raise max_length, split",
     ),
+    "word_answering": (
+        {"model": {"max_sentences": 2}},
+        r"FILE:1: the text must have 1 to 2 sentences, .*; got 3. Raise it, or cut",
+    ),
 }
 
 

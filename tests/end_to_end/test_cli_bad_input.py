@@ -81,7 +81,10 @@ def test_a_sentence_beyond_the_maximum_length(regard, writes: Writes, tmp_path: 
         ("[model]\nnum_heads = 7", "model_dim must be divisible by num_heads"),
         ('[training]\nupdates = "many"', "training.updates must be a whole number; got 'many'."),
         ("[training]", "one of updates, epochs, minutes must be set; got none."),
-        ('task = "translaton"', "translation; got 'translaton'. Did you mean 'translation'?"),
+        (
+            'task = "translaton"',
+            "translation, word_answering; got 'translaton'. Did you mean 'translation'?",
+        ),
         ("[model", "must be a TOML file"),
     ],
 )
@@ -97,7 +100,7 @@ def test_a_recipe_that_says_something_else(
 def test_a_recipe_without_a_task(regard, writes: Writes, corpus: Path) -> None:
     recipe = writes("recipe.toml", f'[data]\ntrain = "{corpus / "train.tsv"}"\n')
     message = regard.refused("train", recipe)
-    assert "task must be one of classification, generation, language_modelling, " in message
+    assert "task must be one of classification, generation, image_classification, " in message
     assert f'got none in {recipe}. Write it at the top: task = "translation".' in message
 
 

@@ -41,6 +41,13 @@ class Picture:
                 f"{self.where}: pixels must be {want} (rows, columns, channels), {why}; got {got}."
             )
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same picture under the same label, wherever it stands."""
+        return isinstance(other, Picture) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
     def __repr__(self) -> str:
         """Whole, where an array's own leaves out the middle: it tells pictures apart."""
         digest = hashlib.sha256(self.pixels.tobytes()).hexdigest()

@@ -15,6 +15,7 @@ _LIVE_ENTRY = "live.js"  # asks an address for exact rows
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
+_CSS_COMMENT = re.compile(r"^\s*/\*.*?\*/\s*?\n", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(
     r"^[ \t]*(?://.*|/\*[\s\S]*?\*/[ \t]*)\n", re.MULTILINE
 )  # on lines of its own
@@ -75,10 +76,10 @@ def page(document: Document, *, rows: str | None = None) -> str:
 
 
 def styles() -> str:
-    """All style sheets in ``static/`` as one, ``style.css`` with the colours first."""
+    """All style sheets in ``static/`` as one, ``style.css`` with the colours first; no comments."""
     names = sorted(file.name for file in _STATIC.iterdir() if file.name.endswith(".css"))
     names.sort(key="style.css".__ne__)
-    return "\n".join(_read(name) for name in names)
+    return _CSS_COMMENT.sub("", "\n".join(_read(name) for name in names))
 
 
 def bundle(entry: str) -> str:

@@ -34,7 +34,14 @@ SHORT = replace(
 )
 
 MODELS = {
-    "rnn_seq2seq": {"embed_dim": 6, "hidden_dim": 5, "attention_dim": 7},
+    # Of random weights, a bias of the logits would end every output at once.
+    "rnn_seq2seq": {
+        "embed_dim": 6,
+        "hidden_dim": 5,
+        "attention_dim": 7,
+        "output_bias": False,
+        "beginning": "both",
+    },
     "transformer": {
         "model_dim": 8,
         "num_heads": 2,

@@ -27,6 +27,7 @@ MODELS = {
         "embed_dim": 6,
         "hidden_dim": 10,
         "attention_dim": 7,
+        "output_bias": False,  # of random weights, one that ends every output
     },
     "rnn fixed": {
         "type": "rnn_seq2seq",

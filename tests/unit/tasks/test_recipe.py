@@ -114,7 +114,10 @@ def test_resolved_training_settings_take_the_place_of_the_table():
         (["modle.cell=gru"], "modle is not a section of a recipe. Did you mean model"),
         (["zzz.cell=gru"], "zzz is not a section of a recipe. There are: task, data, tokenizer"),
         (["data=3"], r"data must be a table: \[data\]; got 3"),
-        (["task=translaton"], "task must be one of .*translation; got 'translaton'. Did you mean"),
+        (
+            ["task=translaton"],
+            "task must be one of .*translation, .*; got 'translaton'. Did you",
+        ),
         (["model.type=trans"], "model.type must be one of .*rnn_seq2seq, transformer; got 'trans'"),
         (["model.hiden_dim=3"], "model.hiden_dim is not a setting. Did you mean model.hidden_dim"),
         (["data.trian=x"], "data.trian is not a setting. Did you mean data.train"),
