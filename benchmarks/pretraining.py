@@ -340,7 +340,9 @@ def write(done: dict[str, Any], started_on: dict[str, Any]) -> None:
                 f"naive Bayes: {_shown(side, found, 'naive Bayes')}",
                 note=f"seeds: {len(side.seeds)}; {summary['updates']:,} updates of masked "
                 f"words before, masked accuracy "
-                f"{summary['validation']['masked accuracy']:.1f} %",
+                f"{summary['validation']['masked accuracy']:.1f} %"
+                # What a part of an older record is not, where it was kept in this one.
+                + (f"; {found['remark']}" if "remark" in found else ""),
             )
         )
     measuring.write_record(
