@@ -18,8 +18,8 @@ class Muon(Optimizer):
 
     The rule of ``torch.optim.Muon`` with Nesterov's momentum and steps as large as Adam's (Liu et
     al., 2025, https://arxiv.org/abs/2502.16982), state and settings by the same names. Torch's
-    multiplies in bfloat16 always, which processors without AVX-512 BF16 or AMX do 60 times as
-    slowly as float32.
+    multiplies in bfloat16 always, in which processors without AVX-512 BF16 or AMX are many times
+    slower than in float32.
 
     Args:
         parameters: Weight matrices.
