@@ -21,8 +21,9 @@ import torch
 
 from benchmarks import measuring
 from benchmarks.training import train
-from regard.inference import Predictor, Run
+from regard.inference import Predictor
 from regard.metrics import bleu, chrf
+from regard.runs import Run
 from regard.tasks import recipe_from_table
 from regard.text import Pair, read_pairs
 

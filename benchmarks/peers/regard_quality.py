@@ -26,8 +26,8 @@ from torch.nn.utils.rnn import pad_sequence
 from benchmarks.peers import batches
 from benchmarks.peers.regard_speed import MODEL, VOCAB_SIZE, fit, summary, swapped
 from regard.decoding import greedy
-from regard.inference import Run
 from regard.models import Transformer
+from regard.runs import Run
 from regard.tasks.translation import batched
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalize
 

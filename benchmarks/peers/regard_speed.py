@@ -31,8 +31,8 @@ from torch import nn
 
 from benchmarks import measuring
 from benchmarks.peers import batches
-from regard.inference import Run
 from regard.models import Transformer, TransformerConfig
+from regard.runs import Run
 from regard.text import Batch, Corpus, Sequences, collate
 from regard.training import Trainer, TrainingConfig
 from regard.training.translation import TranslationTraining

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from regard.inference import Run, is_run
+from regard.runs import Run, is_run
 from regard.tasks import Recipe, recipe_from_table
 from regard.training import ConsoleReporter, train
 

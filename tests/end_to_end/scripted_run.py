@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from regard.errors import RunError
-from regard.inference import Run, average, is_run
+from regard.runs import Run, average, is_run
 
 STEPS, SAVE_EVERY, KEEP = 4, 2, 1
 

@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end.tiny_tasks import TINY, TRAINING, asked, listed
 
 from regard.config import write_toml
-from regard.inference.files import checksum, seal, unseal
+from regard.runs.files import checksum, seal, unseal
 from regard.tasks import TASKS
 
 pytestmark = pytest.mark.slow
@@ -367,7 +367,7 @@ def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path, task
 
 
 # The other run's checkpoints also tell of another number of figures.
-@pytest.mark.filterwarnings("ignore:.*must hold the figures:regard.inference.files.RunWarning")
+@pytest.mark.filterwarnings("ignore:.*must hold the figures:regard.runs.files.RunWarning")
 @pytest.mark.parametrize("task", ALL)
 def test_weights_of_another_architecture(regard, trained, tmp_path: Path, task: str) -> None:
     run = Path(shutil.copytree(trained(task) / "run", tmp_path / "run"))

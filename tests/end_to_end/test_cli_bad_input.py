@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.inference.lock import Lock
+from regard.runs.lock import Lock
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 from tests.end_to_end.tiny_tasks import TINY, TRAINING
 
 from regard.config import write_toml
-from regard.inference import Run
 from regard.inference.job_looking import LOOKED_INTO
+from regard.runs import Run
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.parts import read_parts, subject
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def is_run_of_language_model(run: Path) -> bool:
     """Whether a run is one that continues texts."""
-    from regard.inference import Run
+    from regard.runs import Run
 
     return Run.open(run).task == "language_modelling"
 

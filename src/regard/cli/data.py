@@ -62,7 +62,7 @@ def check(
         as_json: Print one JSON object instead.
     """
     from regard.checks import check_at_least
-    from regard.inference import Run
+    from regard.runs import Run
     from regard.tasks.checking import check_examples
     from regard.tasks.translation import read_split
     from regard.text import BadLines, check_pairs, load_pair_tokenizer

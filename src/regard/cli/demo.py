@@ -66,7 +66,8 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
 def _predictor(run: Path) -> "Predictor":
     """The translator of a finished run, or a new one."""
     from regard.cli.recipes import packaged_recipe
-    from regard.inference import Predictor, Run, is_run
+    from regard.inference import Predictor
+    from regard.runs import Run, is_run
     from regard.tasks import read_recipe
     from regard.training import ConsoleReporter, train
 

@@ -24,7 +24,7 @@ _SPLITS = ("train", "valid", "test")
 
 def is_run_of_job(run: Path) -> bool:
     """Whether a run's task is answered in one pass, not by a search."""
-    from regard.inference import Run
+    from regard.runs import Run
     from regard.tasks import TASKS
 
     kind = TASKS.get(Run.open(run).task)
@@ -51,10 +51,10 @@ def evaluate_run_of_job(
         given: Options that only translators have, by name; none may be set.
     """
     from regard import __version__
-    from regard.inference import Run
     from regard.inference.ensemble import Answering, Ensemble
     from regard.inference.job_evaluation import evaluate_job
     from regard.inference.labeller import Labeller
+    from regard.runs import Run
 
     run = runs[0]
     labeller: Answering = Labeller.load(run) if len(runs) == 1 else Ensemble.load(*runs)

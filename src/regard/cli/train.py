@@ -70,7 +70,7 @@ def _train(
     resume: bool,
 ) -> None:
     if resume:
-        from regard.inference import is_run
+        from regard.runs import is_run
 
         folder = run or (default_run(what) if what else None)
         if folder is not None and folder.is_dir() and not is_run(folder):

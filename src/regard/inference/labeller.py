@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.errors import RunError
 from regard.inference.once import Once
-from regard.inference.run import Run
+from regard.runs.run import Run
 from regard.tasks import TASKS, Job, recipe_from_table
 from regard.tasks.translation import batched
 

@@ -22,9 +22,9 @@ from regard.inference.look import (
     attention_summaries,
 )
 from regard.inference.maps import joined
-from regard.inference.run import Run
 from regard.inference.trail import Trail
 from regard.inference.translations import Alignment, Translation, pieces_of
+from regard.runs.run import Run
 from regard.tasks import TASKS, DecodingConfig, Recipe, recipe_from_table
 from regard.tasks.documents import DocumentData, cut_to
 from regard.tasks.translation import batched, build_model, longest_output

@@ -9,7 +9,7 @@ import torch
 
 from regard.config import as_saved, as_table, build
 from regard.errors import RunError
-from regard.inference import Run, RunWarning
+from regard.runs import Run, RunWarning
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.recipe import with_training
 from regard.training.settings import TrainingConfig

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from regard import __version__
 from regard.errors import RunError
-from regard.inference import Run, RunWarning
-from regard.inference.files import checksum, read_checked, read_file, seal, unseal, write_file
-from regard.inference.state import pack_tensors, unpack_tensors
+from regard.runs import Run, RunWarning
+from regard.runs.files import checksum, read_checked, read_file, seal, unseal, write_file
+from regard.runs.state import pack_tensors, unpack_tensors
 from regard.text import BadLines, Corpus
 from regard.text.corpus import Sequences
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from regard.inference import RunWarning
+from regard.runs import RunWarning
 from regard.training.progress import Reporter
 
 

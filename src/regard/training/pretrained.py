@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from regard.config import as_table, build
 from regard.errors import RunError, SettingError
-from regard.inference import Run, is_run
 from regard.inference.labeller import Labeller
 from regard.models import READERS, Encoder
+from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import with_training
 from regard.text.checkpoint_pieces import borrow_pieces

@@ -13,8 +13,8 @@ from torch import nn
 from regard.choices import choose
 from regard.config import as_table, assign, build
 from regard.errors import RunError
-from regard.inference import Run, is_run
-from regard.inference.history import told
+from regard.runs import Run, is_run
+from regard.runs.history import told
 from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.parts import Parts, read_parts
 from regard.tasks.recipe import HELD_OUT, with_training

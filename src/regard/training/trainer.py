@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import Interrupted, TrainingError
-from regard.inference import Checkpoint, DamageError, Run, average
-from regard.inference.checkpoints import fill_model
+from regard.runs import Checkpoint, DamageError, Run, average
+from regard.runs.checkpoints import fill_model
 from regard.text.batches import WINDOW
 from regard.training.averaging import MovingAverage
 from regard.training.continuing import resume_command

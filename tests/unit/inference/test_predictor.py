@@ -6,8 +6,9 @@ import torch
 
 from regard.attention import observe
 from regard.errors import DataError, SettingError
-from regard.inference import Predictor, Run
+from regard.inference import Predictor
 from regard.inference.look import Look
+from regard.runs import Run
 from regard.tasks import recipe_from_table
 from regard.tasks.translation import build_model
 from regard.text import UNK_ID, train_pair_tokenizer

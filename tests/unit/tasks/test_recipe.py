@@ -5,8 +5,8 @@ import pytest
 
 from regard.config import write_toml
 from regard.errors import SettingError
-from regard.inference.run import Run
 from regard.models import RnnSeq2SeqConfig, TransformerConfig
+from regard.runs.run import Run
 from regard.tasks import (
     DataConfig,
     DecodingConfig,

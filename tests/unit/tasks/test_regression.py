@@ -9,11 +9,11 @@ import torch
 
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
-from regard.inference import Run
 from regard.inference.job_evaluation import evaluate_job
 from regard.inference.labeller import Labeller
 from regard.inference.report_plot import plot_report
 from regard.models.kernel_regression import SineExample, three_fits
+from regard.runs import Run
 from regard.tasks import read_recipe, recipe_from_table
 from regard.tasks.regression import Guess, Regression
 from regard.training import ConsoleReporter, train

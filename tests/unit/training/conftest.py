@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from regard.inference import Run, is_run
 from regard.layers import Dropout
+from regard.runs import Run, is_run
 from regard.training import Trainer, TrainingConfig
 from regard.training.loss import backward_in_chunks
 

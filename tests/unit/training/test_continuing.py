@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from regard.errors import RunError, TrainingError
-from regard.inference import Run, RunWarning
-from regard.inference.files import checksum, seal, unseal
+from regard.runs import Run, RunWarning
+from regard.runs.files import checksum, seal, unseal
 from regard.tasks import recipe_from_table
 from regard.training import resume, train
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from regard.errors import Interrupted, RunError
-from regard.inference import Run, RunWarning, files
-from regard.inference.files import seal
+from regard.runs import Run, RunWarning, files
+from regard.runs.files import seal
 from regard.tasks import recipe_from_table
 from regard.training import train, translation
 

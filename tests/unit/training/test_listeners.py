@@ -1,6 +1,6 @@
 import pytest
 
-from regard.inference import Run, RunWarning
+from regard.runs import Run, RunWarning
 from regard.training import train
 from regard.training.listeners import Listeners
 from regard.training.tensorboard import TensorBoardReporter

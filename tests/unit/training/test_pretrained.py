@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from regard.errors import DataError, Interrupted, RunError, SettingError
-from regard.inference import Predictor, Run
+from regard.inference import Predictor
 from regard.inference.labeller import Labeller
 from regard.models import Encoder
+from regard.runs import Run
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID
 from regard.training import train

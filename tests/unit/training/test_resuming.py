@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.errors import Interrupted
-from regard.inference import Run
+from regard.runs import Run
 
 UPDATES = 12
 # Whatever carries something from one update to the next.

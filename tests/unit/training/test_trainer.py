@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from regard.errors import TrainingError
-from regard.inference import Run
+from regard.runs import Run
 from regard.training import TrainingConfig
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from regard.config import build
 from regard.errors import DataError, Interrupted, RunError, SettingError
-from regard.inference import Predictor, Run
+from regard.inference import Predictor
+from regard.runs import Run
 from regard.tasks import recipe_from_table
 from regard.tasks.translation import learn_tokenizer, read_training
 from regard.text import BadLines, read_lines

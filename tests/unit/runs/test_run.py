@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from regard.errors import RunError
-from regard.inference import Checkpoint, DamageError, Run, RunWarning, is_run
-from regard.inference.files import fill_file, seal
+from regard.runs import Checkpoint, DamageError, Run, RunWarning, is_run
+from regard.runs.files import fill_file, seal
 
 WEIGHTS = {"w": torch.tensor([1.0, 2.0])}
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import RunError
-from regard.inference.state import join_state, pack_tensors, split_state, unpack_tensors
+from regard.runs.state import join_state, pack_tensors, split_state, unpack_tensors
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32]
 DTYPES += [torch.int16, torch.int8, torch.uint8, torch.bool]

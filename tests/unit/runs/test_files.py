@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RunError
-from regard.inference import DamageError
-from regard.inference.files import (
+from regard.runs import DamageError
+from regard.runs.files import (
     append,
     checksum,
     cut,
@@ -180,7 +180,7 @@ subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", home], check
 print("mounted")
 import torch
 from regard.errors import RunError
-from regard.inference import Run
+from regard.runs import Run
 warnings.simplefilter("error")
 
 def refused(work):

@@ -8,7 +8,7 @@ import torch
 
 from regard import __version__
 from regard.errors import RunError
-from regard.inference.files import explain_path, read_file, unseal
+from regard.runs.files import explain_path, read_file, unseal
 
 CARD_FILE = "run.json"
 FORMAT = 1

@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 
 from regard.errors import RunError
-from regard.inference.files import RunWarning, explain_refusal
+from regard.runs.files import RunWarning, explain_refusal
 
 if sys.platform == "win32":
     import msvcrt

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from regard.errors import RunError
-from regard.inference import Checkpoint, DamageError, RunWarning, average
-from regard.inference.checkpoints import checkpoints, newest_checkpoints, prune, save_checkpoint
+from regard.runs import Checkpoint, DamageError, RunWarning, average
+from regard.runs.checkpoints import checkpoints, newest_checkpoints, prune, save_checkpoint
 
 
 def save(home: Path, step: int, value: float = 1.0) -> Checkpoint:

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RunError
-from regard.inference import RunWarning
-from regard.inference import lock as lock_module
-from regard.inference.lock import Lock
+from regard.runs import RunWarning
+from regard.runs import lock as lock_module
+from regard.runs.lock import Lock
 
 # Holds the lock, and has a forked child that outlives it.
 _HOLDER = """
 import os, sys, time
 from pathlib import Path
-from regard.inference.lock import Lock
+from regard.runs.lock import Lock
 lock = Lock(Path(sys.argv[1]))
 child = os.fork()
 if child == 0:

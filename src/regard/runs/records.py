@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RunError
-from regard.inference.files import RunWarning, append, cut, read_file
+from regard.runs.files import RunWarning, append, cut, read_file
 
 
 def append_record(path: Path, record: Mapping[str, Any]) -> None:

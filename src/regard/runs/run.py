@@ -26,8 +26,8 @@ from torch import Tensor, nn
 
 from regard.config import read_toml, write_toml
 from regard.errors import RunError, SettingError
-from regard.inference.card import CARD_FILE, new_card, read_card
-from regard.inference.checkpoints import (
+from regard.runs.card import CARD_FILE, new_card, read_card
+from regard.runs.checkpoints import (
     MODEL_FILE,
     Checkpoint,
     checkpoints,
@@ -37,7 +37,7 @@ from regard.inference.checkpoints import (
     prune,
     save_checkpoint,
 )
-from regard.inference.files import (
+from regard.runs.files import (
     DamageError,
     RunWarning,
     checksum,
@@ -55,10 +55,10 @@ from regard.inference.files import (
     unseal,
     write_file,
 )
-from regard.inference.history import changed, entry
-from regard.inference.lock import Lock
-from regard.inference.records import append_record, cut_records, finite, read_records
-from regard.inference.state import pack_tensors, unpack_tensors
+from regard.runs.history import changed, entry
+from regard.runs.lock import Lock
+from regard.runs.records import append_record, cut_records, finite, read_records
+from regard.runs.state import pack_tensors, unpack_tensors
 from regard.tasks import saved_recipe
 
 _RECIPE = "recipe.toml"

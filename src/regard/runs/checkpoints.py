@@ -15,7 +15,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from regard.errors import RunError
-from regard.inference.files import (
+from regard.runs.files import (
     DamageError,
     RunWarning,
     checksum,
@@ -28,7 +28,7 @@ from regard.inference.files import (
     seal,
     unseal,
 )
-from regard.inference.state import join_state, pack_tensors, split_state, unpack_tensors
+from regard.runs.state import join_state, pack_tensors, split_state, unpack_tensors
 
 MODEL_FILE = "model.safetensors"
 _TENSORS_FILE = "state.safetensors"
