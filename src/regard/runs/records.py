@@ -35,10 +35,9 @@ def cut_records(path: Path, length: int, *, step: int = 0) -> None:
     whole = content.rfind(b"\n") + 1
     cut(path, whole)
     if whole < length:
-        found = _end(content[:whole])
         warnings.warn(
-            f"{path} must hold the figures up to update {step}; {found}. Those in between are lost,"
-            " and training goes on.",
+            f"{path} must hold {length:,} bytes of figures, written up to update {step}; it holds "
+            f"{whole:,}{_end(content[:whole])}. The others are lost, and training goes on.",
             RunWarning,
             stacklevel=4,
         )
@@ -46,11 +45,9 @@ def cut_records(path: Path, length: int, *, step: int = 0) -> None:
 
 def _end(content: bytes) -> str:
     try:
-        return f"they end at update {json.loads(content.splitlines()[-1])['update']}"
-    except IndexError:
-        return "there are none"
-    except (ValueError, KeyError, TypeError):
-        return "they are cut off"
+        return f", up to update {json.loads(content.splitlines()[-1])['update']}"
+    except (IndexError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

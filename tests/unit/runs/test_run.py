@@ -225,9 +225,9 @@ def test_resume_brings_the_folder_back_to_the_checkpoint(trained: Path) -> None:
 @pytest.mark.parametrize(
     ("left", "said", "rest"),
     [
-        (None, "there are none", ""),
-        ('{"update": 1}\n{"upd', "they end at update 1", '{"update": 1}\n'),
-        ("", "there are none", ""),
+        (None, "holds 0", ""),
+        ('{"update": 1}\n{"upd', "holds 14, up to update 1", '{"update": 1}\n'),
+        ("", "holds 0", ""),
     ],
 )
 def test_figures_that_are_gone_are_missed(home: Path, left: Any, said: str, rest: str) -> None:
@@ -237,7 +237,9 @@ def test_figures_that_are_gone_are_missed(home: Path, left: Any, said: str, rest
             run.append_metrics({"update": step})
         run.save_checkpoint(2, WEIGHTS, None)
         path.unlink() if left is None else path.write_text(left)
-        expected = rf"metrics.jsonl must hold the figures up to update 2; {said}. Those in between"
+        expected = (
+            rf"metrics.jsonl must hold 28 bytes of figures, written up to update 2; it {said}\. The"
+        )
         with pytest.warns(RunWarning, match=expected):
             run.resume()
         run.append_metrics({"update": 3})
