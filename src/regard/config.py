@@ -7,7 +7,7 @@ import dataclasses
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import tomli_w
 
@@ -17,6 +17,14 @@ from regard.fields import checked, hints_of
 
 ConfigT = TypeVar("ConfigT")
 ValueT = TypeVar("ValueT")
+
+if TYPE_CHECKING:
+    # What JSON and TOML hold, and what their writers take: a tuple is a list there.
+    JsonValue: TypeAlias = (
+        "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+    )
+else:  # one level deep: what looks at annotations as a program runs cannot follow itself
+    JsonValue = bool | int | float | str | Sequence | Mapping | None
 
 _BEFORE = "before"
 
