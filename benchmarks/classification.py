@@ -26,9 +26,9 @@ from regard.inference.ensemble import Ensemble
 from regard.inference.job_evaluation import evaluate_job
 from regard.inference.labeller import Labeller
 from regard.tasks import read_recipe
+from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.classification import Classification, LabelledText
 from regard.tasks.labels import Verdict
-from regard.tasks.naive_bayes import NaiveBayes
 from regard.text.records import Field, read_records
 
 SEEDS = sized((1, 2, 3), (1,))

@@ -38,8 +38,8 @@ from benchmarks.measuring import Figure
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.tasks import recipe_from_table
+from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.classification import LabelledText
-from regard.tasks.naive_bayes import NaiveBayes
 
 T = TypeVar("T")
 WAYS = ("pretrained", "from scratch")

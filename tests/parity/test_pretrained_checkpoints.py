@@ -16,7 +16,7 @@ from regard.inference import Predictor
 from regard.inference.continuing import Continuer
 from regard.inference.labeller import Labeller
 from regard.tasks import recipe_from_table
-from regard.tasks.word_pieces import joined_words
+from regard.tasks.tagging.word_pieces import joined_words
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
 from regard.text.checkpoint_pieces import borrow_pieces
 from regard.training import train

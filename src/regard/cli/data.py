@@ -110,7 +110,8 @@ def _recipe_of_job(
     """The recipe, and the class of its task, where one of such a task is named."""
     from regard.cli.train import find_recipe
     from regard.tasks import TASKS
-    from regard.tasks.documents import DocumentData, Documents
+    from regard.tasks.generation import DocumentData
+    from regard.tasks.generation.documents import Documents
 
     if not files or not _is_recipe(files[0]) or files[0] == "phrasebook":
         return None

@@ -164,8 +164,8 @@ def _pairs(
 
 def _trivial_answers(recipe: "Recipe", split: str) -> dict[str, list[str]] | None:
     """Sentences of the documents, where there are documents."""
-    from regard.tasks.documents import (
-        DocumentData,
+    from regard.tasks.generation import DocumentData
+    from regard.tasks.generation.documents import (
         baselines,
         hold_out,
         read_documents,

@@ -16,7 +16,8 @@ from regard.errors import DataError
 from regard.inference.predictor import Predictor
 from regard.inference.translations import Alignment, Translation
 from regard.tasks import DataConfig
-from regard.tasks.documents import DocumentData, parse_document, source_of
+from regard.tasks.generation import DocumentData
+from regard.tasks.generation.documents import parse_document, source_of
 from regard.text import Line, PairLayout, decode_lines, open_text
 from regard.text.lines import readable, text_suffix
 

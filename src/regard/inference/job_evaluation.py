@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.inference.ensemble import Answering
-from regard.tasks.job import Table
+from regard.tasks.task import Table
 
 # Examples shown of each kind, and resamples that the intervals are drawn from.
 _SHOWN, _RESAMPLES = {"worst": 4, "best": 2, "random": 4}, 200

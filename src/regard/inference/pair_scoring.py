@@ -12,7 +12,8 @@ from regard.decoding import Scored, score_answers
 from regard.errors import DataError
 from regard.inference.filtering import asked
 from regard.inference.predictor import Predictor
-from regard.tasks.documents import DocumentData, parse_document, source_of
+from regard.tasks.generation import DocumentData
+from regard.tasks.generation.documents import parse_document, source_of
 from regard.tasks.translation import batched
 from regard.text import BOS_ID, EOS_ID, Line, PairLayout, normalize
 from regard.text.lines import readable

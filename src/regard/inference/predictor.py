@@ -26,7 +26,8 @@ from regard.inference.trail import Trail
 from regard.inference.translations import Alignment, Translation, pieces_of
 from regard.runs.run import Run
 from regard.tasks import TASKS, DecodingConfig, Recipe, recipe_from_table
-from regard.tasks.documents import DocumentData, cut_to
+from regard.tasks.generation import DocumentData
+from regard.tasks.generation.documents import cut_to
 from regard.tasks.translation import batched, build_model, longest_output
 from regard.text import (
     BOS_ID,

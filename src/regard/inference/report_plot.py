@@ -8,7 +8,7 @@ from regard.errors import RunError, SettingError
 from regard.inference.ensemble import Answering
 from regard.inference.job_evaluation import JobReport
 from regard.inference.labeller import Labeller
-from regard.tasks.job import Table
+from regard.tasks.task import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

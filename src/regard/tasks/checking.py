@@ -7,11 +7,11 @@ from typing import Any
 
 from regard.errors import DataError
 from regard.tasks.classification import LabelledText
-from regard.tasks.documents import Document
-from regard.tasks.drawn_choices import Choices
+from regard.tasks.generation import Document
+from regard.tasks.language_modelling import Passage
+from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.recipe import Recipe
-from regard.tasks.running_text import Passage
 from regard.text import BadLines, Finding
 from regard.text.checking import Lengths, described_lengths, lengths_of
 from regard.text.findings import SPOILT, described_findings

@@ -1,11 +1,14 @@
-"""Validation and test examples from the training text, where a recipe names none."""
+"""Examples for validation and test: from files, or from the training text where none is named."""
 
 import hashlib
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from regard.errors import DataError
 from regard.tasks.recipe import Recipe
+from regard.text import BadLines
+from regard.text.questions import Question, read_questions
 
 T = TypeVar("T")
 
@@ -98,3 +101,27 @@ def hold_out_by_hash(
     held = set(sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())[:wanted])
     rest = [example for example in examples if text_of(example) not in held]
     return rest, [example for example in examples if text_of(example) in held]
+
+
+def read_asked(
+    recipe: Recipe, split: str, *, spans: bool = True, bad_lines: BadLines | None = None
+) -> list[Question]:
+    """The questions of a split; none if the recipe names no file.
+
+    Args:
+        recipe: Whose ``[data]`` says where they are.
+        split: ``train``, ``valid`` or ``test``.
+        spans: Whether an answer must stand in its text.
+        bad_lines: Where questions left out are counted.
+    """
+    handling = recipe.data.on_bad_line
+    return [
+        question
+        for file in recipe.files(split)
+        for question in read_questions(file, spans=spans, on_bad_line=handling, bad_lines=bad_lines)
+    ]
+
+
+def hold_out_contexts(recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
+    """The questions to train on and those to validate on, which are about other texts."""
+    return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from regard.errors import DataError
 from regard.tasks.classification import LabelledText
-from regard.tasks.drawn_choices import Choices
 from regard.tasks.held_out import LEAST_FOR_TEST, hold_out_by_hash
-from regard.tasks.kinds import TASKS
+from regard.tasks.language_modelling import Passage
+from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.tasks.recipe import Recipe
-from regard.tasks.running_text import Passage
+from regard.tasks.registry import TASKS
 from regard.tasks.translation import read_held_out, read_training
 from regard.text import BadLines
 from regard.text.points import Point

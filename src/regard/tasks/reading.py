@@ -8,8 +8,8 @@ from typing import Any
 from regard.choices import choose, nearest
 from regard.config import as_saved, assign, build, read_toml
 from regard.errors import SettingError
-from regard.tasks.kinds import TASKS
 from regard.tasks.recipe import Recipe
+from regard.tasks.registry import TASKS
 
 
 def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:

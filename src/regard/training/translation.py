@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from regard.inference import Predictor
 from regard.metrics import bleu, rouge_l
 from regard.tasks import Recipe
-from regard.tasks.documents import DocumentData, cut_to, told_reading
+from regard.tasks.generation import DocumentData
+from regard.tasks.generation.documents import cut_to, told_reading
 from regard.tasks.translation import build_model, learn_tokenizer, states_and_labels
 from regard.text import (
     BadLines,

@@ -10,9 +10,9 @@ from regard.config import build
 from regard.errors import SettingError
 from regard.tasks import TASKS, read_recipe
 from regard.tasks.classification import LabelledText
-from regard.tasks.drawn_choices import Choices
+from regard.tasks.language_modelling import Passage
+from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
-from regard.tasks.running_text import Passage
 from regard.tasks.translation import build_model
 from regard.text import train_pair_tokenizer
 from regard.text.pictures import Picture

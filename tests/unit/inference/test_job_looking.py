@@ -10,8 +10,8 @@ from regard.inference.job_looking import look_into_job
 from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
+from regard.tasks.language_modelling import Passage
 from regard.tasks.pair_matching import LabelledPair
-from regard.tasks.running_text import Passage
 from regard.text.questions import Answer as SpanText
 from regard.text.questions import Question
 from regard.text.tagged import TaggedWords

@@ -12,7 +12,7 @@ from regard.inference.labeller import Labeller
 from regard.server import Limits, Service, make_app
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
-from regard.tasks.running_text import Passage
+from regard.tasks.language_modelling import Passage
 from regard.text.tagged import TaggedWords
 from regard.viewer import Document
 

@@ -1,0 +1,405 @@
+"""Classification: one label for a text, such as its polarity; or for a text and an aspect of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int32, Int64
+from torch import Tensor, nn
+
+from regard.errors import DataError, SettingError
+from regard.fields import Count, Natural, Share, check_fields
+from regard.metrics.labels import accuracy, macro_f1
+from regard.models import READERS, Classifier
+from regard.tasks.baselines.naive_bayes import NaiveBayes
+from regard.tasks.classification.speller import Speller, boxed
+from regard.tasks.held_out import hold_out
+from regard.tasks.labels import (
+    Verdict,
+    certain,
+    label_loss,
+    learn_labels,
+    most_frequent,
+    number_of,
+    tell_labels,
+    verdicts,
+)
+from regard.tasks.recipe import Recipe, check_different_columns, check_framed_positions
+from regard.tasks.tables import confusion_table, label_table, length_table
+from regard.tasks.task import Table
+from regard.tasks.word_parts import WordPartsName, reads_parts
+from regard.text import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    UNK_ID,
+    BadLines,
+    Tokenizer,
+    load_tokenizer,
+    normalize,
+    train_tokenizer,
+)
+from regard.text.files import read_table, write_plain
+from regard.text.records import Field, OnBadLine, read_records
+from regard.text.words import SPLITTERS
+
+_LABELS_FILE = "labels.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassificationData:
+    """Where the labelled texts are.
+
+    Attributes:
+        train: TSV or JSONL files.
+        valid: The same, for validation; empty takes a few examples from the training text.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
+        text: The text's column of a TSV file, from 1; of JSONL, the key is "text".
+        label: The label's column; of JSONL, the key is "label".
+        aspect: The column of what of the text is asked about, such as the kind of goods a review is
+            of; of JSONL, the key is "aspect". 0: there is none.
+        parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
+            ``characters`` or ``ngrams`` of them; or its pairs with its ``neighbours``, which suit
+            text cut into characters.
+        drop_words: Share of the words that are read as unknown in training, so that a text is
+            judged by all of them (Iyyer et al., 2015, https://aclanthology.org/P15-1162). Their
+            parts stay.
+        max_length: Longest text, in tokens; what is beyond is cut off.
+        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    text: Count = 1
+    label: Count = 2
+    aspect: Natural = 0
+    parts: WordPartsName = "ngrams"
+    drop_words: Share = 0.0
+    max_length: Count = 256
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_different_columns(text=self.text, label=self.label, aspect=self.aspect)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledText:
+    """A text and its label.
+
+    Attributes:
+        text: Normalised.
+        label: None where it is asked for.
+        aspect: What of the text is asked about; None where nothing is.
+        where: ``file:line`` it was read at.
+    """
+
+    text: str
+    label: str | None
+    aspect: str | None
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedText:
+    """A text as ids.
+
+    Attributes:
+        ids: Of its tokens; of pieces, the end last, and the begin first if they have one.
+        parts: Of each word's parts; None where words are not read from them.
+        label: The label's number; -1 where it is not known.
+        aspect: The aspect's number; 0 is that of aspects not met in training.
+    """
+
+    ids: list[int]
+    parts: Int32[Tensor, "N L"] | None
+    label: int
+    aspect: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextBatch:
+    """Padded texts, batch first.
+
+    Attributes:
+        ids: Of their tokens.
+        lengths: How many of each row are real.
+        parts: Ids of the words' parts; None where words are not read from them.
+        aspects: The aspects' numbers.
+        labels: The labels' numbers; -1 where not known.
+    """
+
+    ids: Int[Tensor, "B S"]
+    lengths: Int[Tensor, " B"]
+    parts: Int[Tensor, "B S L"] | None
+    aspects: Int[Tensor, " B"]
+    labels: Int[Tensor, " B"]
+
+
+class Classification:
+    """Texts to labels.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training texts; a ``Speller`` where words are read from parts.
+        labels: In order of their numbers.
+        aspects: In order of their numbers, from 1.
+    """
+
+    unit: ClassVar[str] = "texts"
+    counted: ClassVar[str] = "texts"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
+    hold_out = classmethod(hold_out)
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        tokenizer: Tokenizer | Speller,
+        labels: Sequence[str],
+        aspects: Sequence[str],
+    ) -> None:
+        self.recipe, self.tokenizer = recipe, tokenizer
+        self.labels, self.aspects = list(labels), list(aspects)
+        self._begin = [BOS_ID] if recipe.tokenizer.begins else []
+        self._aspect_ids = {aspect: place for place, aspect in enumerate(aspects, 1)}
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[LabelledText]:
+        """The examples of a split; none if the recipe names no file."""
+        data = recipe.data
+        fields = [Field("text", data.text), Field("label", data.label)]
+        if data.aspect:
+            fields.append(Field("aspect", data.aspect))
+        return [
+            LabelledText(
+                normalize(found["text"]), found["label"].strip(), found.get("aspect"), where
+            )
+            for file in recipe.files(split)
+            for found, where in read_records(
+                file, fields, on_bad_line=data.on_bad_line, bad_lines=bad_lines
+            )
+        ]
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[LabelledText]) -> "Classification":
+        """The job with the tokenizer, labels and aspects of the training examples.
+
+        Raises:
+            DataError: There are fewer than two labels.
+            SettingError: Words are to be read from their parts, and text is not cut into words.
+        """
+        labels = learn_labels(example.label for example in examples)
+        if len(labels) > max(100, len(examples) // 4):
+            raise DataError(
+                f"data.train must hold few different labels; got {len(labels):,} in "
+                f"{len(examples):,} examples, such as {labels[0]!r}. "
+                "Is data.label the label's column?"
+            )
+        aspects = sorted({example.aspect for example in examples if example.aspect is not None})
+        texts = [example.text for example in examples]
+        if not reads_parts(recipe.model):
+            return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels, aspects)
+        if recipe.tokenizer.type not in SPLITTERS:
+            raise SettingError(
+                f"tokenizer.type must be {' or '.join(SPLITTERS)} where model.parts is set; "
+                f"got {recipe.tokenizer.type!r}."
+            )
+        if recipe.tokenizer.begins:
+            raise SettingError(
+                "tokenizer.begin must be left out where model.parts is set; got true. "
+                "A begin has no parts."
+            )
+        return cls(
+            recipe, Speller.learn(texts, recipe.tokenizer, recipe.data.parts), labels, aspects
+        )
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "Classification":
+        """The job with what ``save`` wrote."""
+        table = read_table(folder, _LABELS_FILE)
+        load = Speller.load if reads_parts(recipe.model) else load_tokenizer
+        return cls(recipe, load(folder / "text"), table["labels"], table["aspects"])
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, the labels and the aspects."""
+        self.tokenizer.save(folder / "text")
+        write_plain(folder, {"labels": self.labels, "aspects": self.aspects}, _LABELS_FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's classifier with new weights."""
+        _, read = READERS[self.recipe.model_type]
+        reader = read(self.recipe.model, **self._sizes())
+        check_framed_positions(reader, self.recipe)
+        return Classifier(
+            self.recipe.head,
+            reader,
+            num_classes=len(self.labels),
+            num_aspects=len(self.aspects) + 1,
+        )
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        facts = [
+            f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces",
+            tell_labels(self.labels),
+        ]
+        if self.aspects:
+            facts.append(f"{len(self.aspects)} aspects: {', '.join(self.aspects[:10])}")
+        return facts
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> LabelledText:
+        """The text that a line or a JSON record asks about.
+
+        Raises:
+            DataError: It holds no text.
+        """
+        found = {"text": record} if isinstance(record, str) else dict(record)
+        text, aspect = found.get("text"), found.get("aspect")
+        if not isinstance(text, str) or not normalize(text):
+            raise DataError(f"{where}: text must hold something to classify; got {text!r}.")
+        if aspect is not None and not isinstance(aspect, str):
+            raise DataError(f"{where}: aspect must be text; got {aspect!r}.")
+        return LabelledText(normalize(text), None, aspect, where)
+
+    def encode(
+        self,
+        examples: Iterable[LabelledText],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[EncodedText]:
+        """Ids of each text, cut to ``data.max_length``.
+
+        Raises:
+            DataError: A label was not met in training.
+        """
+        examples = list(examples)
+        longest = self.recipe.data.max_length
+        found = []
+        for example, (ids, parts) in zip(examples, self._cut(examples), strict=True):
+            if len(ids) > longest and too_long is not None:
+                too_long.add("text cut", f"{example.where}: cut to {longest} of {len(ids)} tokens.")
+            label = number_of(example.label, self.labels, example.where)
+            aspect = self._aspect_ids.get(example.aspect or "", 0)
+            end = [EOS_ID] if parts is None else []
+            kept = None if parts is None else parts[:longest]
+            found.append(EncodedText([*self._begin, *ids[:longest], *end], kept, label, aspect))
+        return found
+
+    def lengths(self, encoded: Sequence[EncodedText]) -> Int64[np.ndarray, " n"]:
+        """Tokens of each text, its begin and end among them."""
+        return np.array([len(each.ids) for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[EncodedText], *, generator: torch.Generator | None = None
+    ) -> TextBatch:
+        """A padded batch; with a generator, some words become unknown."""
+        rows = [torch.tensor(each.ids) for each in encoded]
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
+        if generator is not None and self.recipe.data.drop_words:
+            drawn = torch.rand(ids.shape, generator=generator) < self.recipe.data.drop_words
+            ids = ids.masked_fill(drawn & (ids != PAD_ID), UNK_ID)
+        spelled = [each.parts for each in encoded if each.parts is not None]
+        return TextBatch(
+            ids=ids,
+            lengths=torch.tensor([len(row) for row in rows]),
+            parts=boxed(spelled) if spelled else None,
+            aspects=torch.tensor([each.aspect for each in encoded]),
+            labels=torch.tensor([each.label for each in encoded]),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: TextBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy with the head's penalty, and how many labels are known."""
+        logits, penalty = self._logits(model, batch)
+        return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
+
+    def answers(self, model: nn.Module, batch: TextBatch) -> list[Verdict]:
+        """The label of each text."""
+        return verdicts(self._logits(model, batch)[0], self.labels)
+
+    def joined(self, answers: Sequence[Verdict]) -> Verdict:
+        """One answer of several to the same text: the mean of their probabilities."""
+        shares = {
+            label: sum(answer.probabilities[label] for answer in answers) / len(answers)
+            for label in self.labels
+        }
+        return Verdict(max(self.labels, key=shares.__getitem__), shares)
+
+    def score(
+        self, answers: Sequence[Verdict], examples: Sequence[LabelledText]
+    ) -> dict[str, float]:
+        """Accuracy, and F1 averaged over labels, in percent."""
+        given = [answer.label for answer in answers]
+        right = [example.label or "" for example in examples]
+        return {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
+
+    def goodness(self, answer: Verdict, example: LabelledText) -> float:
+        """The probability of the right label."""
+        return answer.probabilities.get(example.label or "", 0.0)
+
+    def baselines(
+        self, train: Sequence[LabelledText], examples: Sequence[LabelledText]
+    ) -> dict[str, list[Verdict]]:
+        """The most frequent label of training, and naive Bayes on the model's own tokens."""
+        most = most_frequent(example.label for example in train)
+        bayes = NaiveBayes([(example.text, example.label or "") for example in train])
+        return {
+            f"always {most}": [certain(most)] * len(examples),
+            "naive Bayes": [certain(bayes.label(example.text)) for example in examples],
+        }
+
+    def tables(self, answers: Sequence[Verdict], examples: Sequence[LabelledText]) -> list[Table]:
+        """By label, by length, and what was taken for what."""
+        given = [answer.label for answer in answers]
+        right = [example.label or "" for example in examples]
+        return [
+            label_table(given, right),
+            length_table([len(example.text) for example in examples], given, right),
+            confusion_table(given, right),
+        ]
+
+    def fingerprint(self, example: LabelledText) -> str:
+        """Its text, label and aspect."""
+        return "\0".join((example.text, example.label or "", example.aspect or "", ""))
+
+    def show(self, example: LabelledText, answer: Verdict) -> str:
+        """The text, its label by the model and by people."""
+        text = example.text if len(example.text) <= 60 else f"{example.text[:57]}…"
+        share = answer.probabilities[answer.label]
+        return f"{text} → {answer.label} ({share:.2f}; right: {example.label})"
+
+    def _logits(
+        self, model: nn.Module, batch: TextBatch
+    ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
+        """The logits, and what the head adds to the loss."""
+        aspects = batch.aspects if self.recipe.head.pooling == "aspect" else None
+        reading = {} if batch.parts is None else {"parts": batch.parts}
+        logits, penalty = model(
+            batch.ids, batch.lengths, aspects=aspects, return_penalty=True, **reading
+        )
+        return logits.float(), penalty
+
+    def _sizes(self) -> dict[str, int]:
+        """How many ids there are, as a reader asks for them."""
+        sizes = {"vocab_size": self.tokenizer.vocab_size}
+        if isinstance(self.tokenizer, Speller):
+            sizes["parts_vocab"] = len(self.tokenizer.grams)
+        return sizes
+
+    def _cut(
+        self, examples: Sequence[LabelledText]
+    ) -> list[tuple[list[int], Int32[Tensor, "N L"] | None]]:
+        """Ids of each text's tokens and, where words are read from them, of their parts."""
+        texts = [example.text for example in examples]
+        if not isinstance(self.tokenizer, Speller):
+            return [(ids, None) for ids in self.tokenizer.encode_all(texts)]
+        every = map(self.tokenizer.encode, texts)
+        return [(spelled.words, spelled.parts) for spelled in every]

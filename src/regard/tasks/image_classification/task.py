@@ -1,0 +1,367 @@
+"""Image classification: one label for a picture, such as the digit that it shows."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.errors import DataError, SettingError
+from regard.fields import Natural, check_fields
+from regard.metrics.labels import accuracy, macro_f1
+from regard.models import VisionTransformer
+from regard.tasks.held_out import hold_out
+from regard.tasks.labels import (
+    Verdict,
+    certain,
+    label_loss,
+    learn_labels,
+    most_frequent,
+    number_of,
+    tell_labels,
+    verdicts,
+)
+from regard.tasks.recipe import Recipe
+from regard.tasks.tables import confusion_table, label_table
+from regard.tasks.task import Table
+from regard.text import BadLines
+from regard.text.files import read_table, write_plain
+from regard.text.pictures import Picture, picture_of, read_pictures
+from regard.text.records import OnBadLine, object_of
+
+_FILE = "pictures.json"
+_BRIGHTNESS = ("mean", "deviation", "darkest")
+# Of scikit-learn's 1,797 digits, in the order they come in, where a hand's digits stand together:
+# where training ends, and validation.
+_DIGITS = (1197, 1497)
+_OF_SPLIT = re.compile(r"(train|valid|test):(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PicturesData:
+    """Where the pictures are.
+
+    Attributes:
+        train: JSONL files, each line an object with "pixels", rows of numbers (or of lists of
+            numbers, such as red, green, blue), and "label". All pictures are of one size.
+        valid: The same, for validation; empty takes a few pictures from the training ones.
+        test: The same, for ``evaluate``.
+        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+        shift: Pixels that a picture is moved by at most in training, to each side at random; what
+            comes in at the edges is as dark as can be.
+        example: What there is without files: ``digits``, the 1,797 handwritten ones of 8 × 8 pixels
+            that scikit-learn has, or ``none``.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    on_bad_line: OnBadLine = "error"
+    shift: Natural = 0
+    example: Literal["none", "digits"] = "none"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedPicture:
+    """A picture as a model sees it.
+
+    Attributes:
+        pixels: Channels first, in deviations from the mean pixel of training.
+        label: The label's number; -1 where it is not known.
+    """
+
+    pixels: Float32[Tensor, "P Y X"]
+    label: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PictureBatch:
+    """Pictures side by side.
+
+    Attributes:
+        pixels: Channels, rows, columns.
+        labels: The labels' numbers; -1 where not known.
+    """
+
+    pixels: Float[Tensor, "B P Y X"]
+    labels: Int[Tensor, " B"]
+
+
+class ImageClassification:
+    """Pictures to labels.
+
+    Args:
+        recipe: Whose settings hold.
+        labels: In order of their numbers.
+        shape: Rows, columns and channels of every picture.
+        mean: The mean pixel of training.
+        deviation: How far its pixels are from that; their root mean square.
+        darkest: The smallest number among them.
+    """
+
+    unit: ClassVar[str] = "pictures"
+    counted: ClassVar[str] = "pictures"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
+    hold_out = classmethod(hold_out)
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        labels: Sequence[str],
+        *,
+        shape: tuple[int, int, int],
+        mean: float,
+        deviation: float,
+        darkest: float,
+    ) -> None:
+        self.recipe, self.labels, self.shape = recipe, list(labels), shape
+        self.mean, self.deviation, self.darkest = mean, deviation, darkest
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Picture]:
+        """The pictures of a split; none if the recipe names no file and no example."""
+        data, files = recipe.data, recipe.files(split)
+        if not files and not recipe.files("train") and data.example == "digits":
+            return digits(split)
+        return [
+            picture
+            for file in files
+            for picture in read_pictures(file, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
+        ]
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Picture]) -> "ImageClassification":
+        """The job with the labels, the size and the brightness of the training pictures.
+
+        Raises:
+            DataError: Pictures differ in size, are all of one colour, or have fewer than two
+                labels.
+        """
+        shape = examples[0].pixels.shape
+        for example in examples:
+            example.check(shape, "as the first picture's")
+        pixels = np.stack([example.pixels for example in examples]).astype(np.float64)
+        deviation = float(pixels.std())
+        if not deviation:
+            raise DataError(
+                f"data.train must hold pictures that show something; every pixel is "
+                f"{pixels.flat[0]:g}."
+            )
+        return cls(
+            recipe,
+            learn_labels(example.label for example in examples),
+            shape=shape,
+            mean=float(pixels.mean()),
+            deviation=deviation,
+            darkest=float(pixels.min()),
+        )
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "ImageClassification":
+        """The job with what ``save`` wrote."""
+        table = read_table(folder, _FILE)
+        rows, columns, channels = table["shape"]
+        brightness = {name: table[name] for name in _BRIGHTNESS}
+        return cls(recipe, table["labels"], shape=(rows, columns, channels), **brightness)
+
+    def save(self, folder: Path) -> None:
+        """Write the labels, the size and the brightness."""
+        kept = ("labels", "shape", *_BRIGHTNESS)
+        write_plain(folder, {name: getattr(self, name) for name in kept}, _FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's Vision Transformer with new weights."""
+        *size, channels = self.shape
+        return VisionTransformer(
+            self.recipe.model,
+            size=(size[0], size[1]),
+            channels=channels,
+            num_classes=len(self.labels),
+        )
+
+    def facts(self) -> list[str]:
+        """What was learned from the pictures, in lines for people."""
+        rows, columns, channels = self.shape
+        patch = self.recipe.model.patch
+        return [
+            f"{rows} × {columns} pixels of {channels} channels, read in patches of {patch} × "
+            f"{patch}: {rows * columns // patch**2} of a picture",
+            tell_labels(self.labels),
+        ]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Picture:
+        """The picture that a JSON record holds, or ``test:3``: the third of a split, from 1.
+
+        Raises:
+            DataError: There is no such picture, or it is of another size than those of training.
+        """
+        if isinstance(record, str) and (found := _OF_SPLIT.fullmatch(record.strip())):
+            split, place = found[1], int(found[2])
+            pictures = self.read(self.recipe, split)
+            if not 1 <= place <= len(pictures):
+                raise DataError(
+                    f"{where}: {record.strip()} must be one of the {len(pictures)} pictures of "
+                    f"{split}, counted from 1."
+                )
+            return pictures[place - 1]
+        if isinstance(record, str):
+            if not record.lstrip().startswith("{"):
+                raise DataError(
+                    f'{where}: expected a picture, as {{"pixels": [[0, 1], [1, 0]]}} or as test:1'
+                    f", the first of the run's test part; found {record[:60]!r}."
+                )
+            record = object_of(record, where)
+        picture = picture_of(record, where)
+        picture.check(self.shape, "as in training")
+        return picture
+
+    def encode(
+        self,
+        examples: Iterable[Picture],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[EncodedPicture]:
+        """The pixels of each picture, scaled, and its label's number.
+
+        Raises:
+            DataError: It is of another size, or its label was not met in training.
+        """
+        found = []
+        for example in examples:
+            example.check(self.shape, "as in training")
+            scaled = torch.from_numpy((example.pixels - self.mean) / self.deviation)
+            label = number_of(example.label, self.labels, example.where)
+            found.append(EncodedPicture(scaled.float().movedim(-1, 0), label))
+        return found
+
+    def lengths(self, encoded: Sequence[EncodedPicture]) -> Int64[np.ndarray, " n"]:
+        """Patches of each picture."""
+        rows, columns, _ = self.shape
+        patches = rows * columns // self.recipe.model.patch**2
+        return np.full(len(encoded), patches, dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[EncodedPicture], *, generator: torch.Generator | None = None
+    ) -> PictureBatch:
+        """A batch; with a generator, pictures are moved by up to ``data.shift`` pixels."""
+        pixels = torch.stack([each.pixels for each in encoded])
+        if generator is not None and self.recipe.data.shift:
+            dark = (self.darkest - self.mean) / self.deviation
+            pixels = shifted(pixels, self.recipe.data.shift, fill=dark, generator=generator)
+        return PictureBatch(pixels, torch.tensor([each.label for each in encoded]))
+
+    def loss(
+        self, model: nn.Module, batch: PictureBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy, and how many labels are known."""
+        return label_loss(self._logits(model, batch), batch.labels, smoothing=smoothing)
+
+    def answers(self, model: nn.Module, batch: PictureBatch) -> list[Verdict]:
+        """The label of each picture."""
+        return verdicts(self._logits(model, batch), self.labels)
+
+    def score(self, answers: Sequence[Verdict], examples: Sequence[Picture]) -> dict[str, float]:
+        """Accuracy, and F1 averaged over labels, in percent."""
+        given = [answer.label for answer in answers]
+        right = [example.label or "" for example in examples]
+        return {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
+
+    def goodness(self, answer: Verdict, example: Picture) -> float:
+        """The probability of the right label."""
+        return answer.probabilities.get(example.label or "", 0.0)
+
+    def baselines(
+        self, train: Sequence[Picture], examples: Sequence[Picture]
+    ) -> dict[str, list[Verdict]]:
+        """The most frequent label, that of the nearest mean picture, and of the nearest picture."""
+        most = most_frequent(example.label for example in train)
+        places = torch.tensor(np.stack([example.pixels.ravel() for example in train]))
+        asked = torch.tensor(np.stack([example.pixels.ravel() for example in examples]))
+        seen = [example.label or "" for example in train]
+        names = sorted(set(seen))
+        rows = {name: [at for at, label in enumerate(seen) if label == name] for name in names}
+        means = torch.stack([places[rows[name]].mean(0) for name in names])
+        by_mean = torch.cdist(asked, means).argmin(-1).tolist()
+        by_picture = torch.cdist(asked, places).argmin(-1).tolist()
+        return {
+            f"always {most}": [certain(most)] * len(examples),
+            "nearest mean": [certain(names[at]) for at in by_mean],
+            "nearest picture": [certain(seen[at]) for at in by_picture],
+        }
+
+    def tables(self, answers: Sequence[Verdict], examples: Sequence[Picture]) -> list[Table]:
+        """By label, and what was taken for what."""
+        given = [answer.label for answer in answers]
+        right = [example.label or "" for example in examples]
+        return [label_table(given, right), confusion_table(given, right)]
+
+    def fingerprint(self, example: Picture) -> str:
+        """Its pixels and label."""
+        return repr(example)
+
+    def show(self, example: Picture, answer: Verdict) -> str:
+        """Where the picture stands, its label by the model and by people."""
+        share = answer.probabilities[answer.label]
+        return f"{example.where} → {answer.label} ({share:.2f}; right: {example.label})"
+
+    def _logits(self, model: nn.Module, batch: PictureBatch) -> Float[Tensor, "B K"]:
+        logits: Tensor = model(batch.pixels)
+        return logits.float()
+
+
+def digits(split: str) -> list[Picture]:
+    """A part of scikit-learn's handwritten digits; the test's hands are others than training's.
+
+    Raises:
+        SettingError: scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise SettingError(
+            'data.example = "digits" must have scikit-learn; it is not installed. Run: pip install '
+            '"regard[vision]". Or name files of pictures: data.train.'
+        ) from None
+    found = load_digits()
+    first, last = _DIGITS
+    part = {"train": slice(first), "valid": slice(first, last), "test": slice(last, None)}[split]
+    return [
+        Picture(pixels.astype(np.float32)[..., None], str(label), f"digits {split}:{place}")
+        for place, (pixels, label) in enumerate(
+            zip(found.images[part], found.target[part], strict=True), 1
+        )
+    ]
+
+
+def shifted(
+    pixels: Float[Tensor, "B P Y X"], most: int, *, fill: float, generator: torch.Generator
+) -> Float[Tensor, "B P Y X"]:
+    """Each picture moved by up to ``most`` pixels down or up and to a side, drawn at random.
+
+    Args:
+        pixels: The pictures.
+        most: The farthest, in pixels.
+        fill: What comes in at the edges.
+        generator: Draws how far.
+    """
+    rows, columns = pixels.shape[-2:]
+    wide = F.pad(pixels, (most,) * 4, value=fill)
+    moves = torch.randint(0, 2 * most + 1, (len(pixels), 2), generator=generator).tolist()
+    return torch.stack(
+        [
+            picture[:, down : down + rows, right : right + columns]
+            for picture, (down, right) in zip(wide, moves, strict=True)
+        ]
+    )

@@ -1,0 +1,312 @@
+"""Language modelling: every token of a running text, predicted from those before it."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.errors import DataError, SettingError
+from regard.fields import Share, at_least, check_fields
+from regard.models import LANGUAGE_MODELS
+from regard.tasks.baselines.kneser_ney import KneserNey
+from regard.tasks.language_modelling.running_text import (
+    Passage,
+    hold_out_end,
+    perplexity,
+    read_passages,
+)
+from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.task import Table
+from regard.text import (
+    EOS_ID,
+    BadLines,
+    Tokenizer,
+    load_tokenizer,
+    normalize,
+    train_tokenizer,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextData:
+    """Where the running text is.
+
+    Attributes:
+        train: Text files, which may end in .gz or .zst.
+        valid: The same, for validation; empty takes the end of the training text.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
+        valid_share: How much of the training text its end is, where ``valid`` is empty.
+        context: Tokens that a training window holds.
+        overlap: Tokens of a window that evaluation has read before: each is scored once, with at
+            least so many before it, but for the first of a passage.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    valid_share: Share = 0.05
+    context: Annotated[int, at_least(2)] = 256
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not 0 <= self.overlap < self.context:
+            raise SettingError(
+                f"overlap must be at least 0 and below context = {self.context}; "
+                f"got {self.overlap}."
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Ids to be predicted.
+
+    Attributes:
+        ids: All ids of the text it is part of, or its own.
+        first: Where in them it begins.
+        length: How many are predicted.
+    """
+
+    ids: Int64[np.ndarray, " ids"]
+    first: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowBatch:
+    """Windows of text, batch first.
+
+    Attributes:
+        ids: What is read.
+        labels: What comes next; -1 where that is not to be counted.
+        owners: Which of the stretches each row is part of.
+        count: How many stretches there are.
+    """
+
+    ids: Int[Tensor, "B N"]
+    labels: Int[Tensor, "B N"]
+    owners: Int[Tensor, " B"]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """How unexpected a passage was.
+
+    Attributes:
+        nats: −log p of all its tokens.
+        tokens: How many they are, line ends included.
+    """
+
+    nats: float
+    tokens: int
+
+    def text(self) -> str:
+        """Nats a token."""
+        return f"{self.nats / self.tokens:.4f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {"nats": round(self.nats, 4), "tokens": self.tokens}
+
+
+class LanguageModelling:
+    """Running text to predictions.
+
+    A line's end is the end token, so that a line break is one more thing to predict.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training text.
+    """
+
+    unit: ClassVar[str] = "passages"
+    counted: ClassVar[str] = "tokens"
+    metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
+    read = staticmethod(read_passages)
+    hold_out = staticmethod(hold_out_end)
+    fingerprint = staticmethod(Passage.text)
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
+        self.recipe, self.tokenizer = recipe, tokenizer
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "LanguageModelling":
+        """The job with a tokenizer learned from the training text."""
+        lines = (line for passage in examples for line in passage.lines)
+        return cls(recipe, train_tokenizer(lines, recipe.tokenizer))
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "LanguageModelling":
+        """The job with the tokenizer that ``save`` wrote."""
+        return cls(recipe, load_tokenizer(folder / "text"))
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer."""
+        self.tokenizer.save(folder / "text")
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights.
+
+        Raises:
+            SettingError: It cannot take a window of ``data.context`` tokens.
+        """
+        _, architecture = LANGUAGE_MODELS[self.recipe.model_type]
+        model: Any = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
+        check_positions(model, "data.context", self.recipe.data.context)
+        built: nn.Module = model
+        return built
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        kind, size = self.recipe.tokenizer.type, self.tokenizer.vocab_size
+        return [f"{kind} tokenizer: {size:,} pieces; windows of {self.recipe.data.context} tokens"]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Passage:
+        """The text whose surprise a line or a JSON record asks for.
+
+        Raises:
+            DataError: It holds no text.
+        """
+        text = record if isinstance(record, str) else record.get("text")
+        if not isinstance(text, str) or not normalize(text):
+            raise DataError(f"{where}: text must hold something to read; got {text!r}.")
+        return Passage((normalize(text),), where)
+
+    def encode(
+        self,
+        examples: Iterable[Passage],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[Stretch]:
+        """In training, windows of the whole text; else each passage, the line end before it known.
+
+        A training window begins anywhere: ``collate`` shifts it by less than its length.
+        """
+        passages = [self._ids(passage) for passage in examples]
+        if not training:
+            return [Stretch(ids, 0, len(ids) - 1) for ids in passages]
+        text = np.concatenate([passages[0][:1], *(ids[1:] for ids in passages)])
+        context = min(self.recipe.data.context, len(text) - 1)
+        return [Stretch(text, first, context) for first in range(0, len(text) - context, context)]
+
+    def lengths(self, encoded: Sequence[Stretch]) -> Int64[np.ndarray, " n"]:
+        """Tokens predicted of each."""
+        return np.array([each.length for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[Stretch], *, generator: torch.Generator | None = None
+    ) -> WindowBatch:
+        """Windows of ``data.context`` tokens; shifted at random if a generator is given."""
+        data = self.recipe.data
+        rows: list[tuple[Tensor, Tensor, int]] = []
+        for owner, each in enumerate(encoded):
+            first = each.first
+            if generator is not None:
+                last = len(each.ids) - 1 - each.length
+                shift = int(torch.randint(each.length, (), generator=generator))
+                first = min(last, first + shift)
+            ids = torch.from_numpy(each.ids[first : first + each.length + 1])
+            rows += [(*window, owner) for window in _windows(ids, data.context, data.overlap)]
+        reads, labels, owners = (list(part) for part in zip(*rows, strict=True))
+        return WindowBatch(
+            ids=nn.utils.rnn.pad_sequence(reads, batch_first=True, padding_value=EOS_ID),
+            labels=nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=-1),
+            owners=torch.tensor(owners),
+            count=len(encoded),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: WindowBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy in nats, and the tokens it is over."""
+        logits = model.project(model(batch.ids))  # type: ignore[operator]
+        loss = F.cross_entropy(
+            logits.float().flatten(0, 1),
+            batch.labels.flatten(),
+            ignore_index=-1,
+            reduction="sum",
+            label_smoothing=smoothing,
+        )
+        return loss, int((batch.labels >= 0).sum())
+
+    def answers(self, model: nn.Module, batch: WindowBatch) -> list[Surprise]:
+        """How unexpected each stretch was."""
+        logits = model.project(model(batch.ids)).float()  # type: ignore[operator]
+        each = F.cross_entropy(
+            logits.flatten(0, 1), batch.labels.flatten(), ignore_index=-1, reduction="none"
+        ).view_as(batch.labels)
+        nats = torch.zeros(batch.count).index_add(0, batch.owners, each.sum(1))
+        tokens = torch.zeros(batch.count).index_add(
+            0, batch.owners, (batch.labels >= 0).sum(1).float()
+        )
+        return [Surprise(n, int(t)) for n, t in zip(nats.tolist(), tokens.tolist(), strict=True)]
+
+    def score(self, answers: Sequence[Surprise], examples: Sequence[Passage]) -> dict[str, float]:
+        """Perplexity of a token, and bits for a byte of the text."""
+        nats = sum(answer.nats for answer in answers)
+        tokens = sum(answer.tokens for answer in answers)
+        size = sum(example.size for example in examples)
+        return {
+            "perplexity": perplexity(nats, tokens),
+            "bits per byte": nats / math.log(2) / size,
+        }
+
+    def goodness(self, answer: Surprise, example: Passage) -> float:
+        """The mean probability of a token, geometrically."""
+        return math.exp(-answer.nats / answer.tokens)
+
+    def baselines(
+        self, train: Sequence[Passage], examples: Sequence[Passage]
+    ) -> dict[str, list[Surprise]]:
+        """Every token by its frequency in training, and after the few before it, by Kneser-Ney."""
+        size = self.tokenizer.vocab_size
+        known = np.concatenate([self._ids(passage)[1:] for passage in train])
+        counts = 1 + np.bincount(known, minlength=size)
+        cost = -np.log(counts / counts.sum())
+        longer = KneserNey(known, vocab_size=size)
+        every = [self._ids(example) for example in examples]
+        return {
+            "frequencies of single tokens": [
+                Surprise(float(cost[ids[1:]].sum()), len(ids) - 1) for ids in every
+            ],
+            f"Kneser-Ney, {longer.order} tokens": [
+                Surprise(-float(longer.log_probs(ids).sum()), len(ids) - 1) for ids in every
+            ],
+        }
+
+    def tables(self, answers: Sequence[Surprise], examples: Sequence[Passage]) -> list[Table]:
+        """None: the figures are means over one running text."""
+        return []
+
+    def show(self, example: Passage, answer: Surprise) -> str:
+        """How a passage begins, and its perplexity."""
+        return f"{example.beginning} (perplexity {math.exp(answer.nats / answer.tokens):.2f})"
+
+    def _ids(self, passage: Passage) -> Int64[np.ndarray, " ids"]:
+        """Its tokens and line ends, and the line end before it."""
+        ids = [EOS_ID]
+        for line in self.tokenizer.encode_all(list(passage.lines)):
+            ids += [*line, EOS_ID]
+        return np.array(ids, dtype=np.int64)
+
+
+def _windows(
+    ids: Int[Tensor, " n"], context: int, overlap: int
+) -> Iterable[tuple[Int[Tensor, " N"], Int[Tensor, " N"]]]:
+    """What is read and what comes next, in windows; what a window before has scored is -1."""
+    step = context - overlap
+    for first in range(0, max(1, len(ids) - 1 - overlap), step):
+        reads, labels = ids[first : first + context], ids[first + 1 : first + context + 1]
+        if first:
+            labels = labels.clone()
+            labels[:overlap] = -1
+        yield reads[: len(labels)], labels

@@ -1,0 +1,417 @@
+"""Masked language modelling: words left out of a text, guessed from those on both sides."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.checks import check_fraction, check_positive
+from regard.errors import DataError, SettingError
+from regard.fields import Share, at_least, check_fields
+from regard.models import MaskedLanguageModel
+from regard.tasks.language_modelling import Passage
+from regard.tasks.language_modelling.running_text import hold_out_end, perplexity, read_passages
+from regard.tasks.masked_language_modelling.windows import (
+    FIRST_ID,
+    MaskedStretch,
+    Window,
+    cut_into_stretches,
+    mask_windows,
+    padded,
+    windows_of,
+)
+from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.task import Table
+from regard.text import (
+    EOS_ID,
+    PAD_ID,
+    BadLines,
+    Tokenizer,
+    load_tokenizer,
+    normalize,
+    train_tokenizer,
+    words_of_spans,
+)
+from regard.text.masking import NO_WORD
+from regard.text.whole_words import WholeWords
+
+# What a line to be filled in has in place of a token, and how many guesses it gets.
+_BLANK = re.compile(r"\[MASK\]|<mask>")
+_GUESSES = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MaskedTextData:
+    """Where the running text is, and what of it is guessed.
+
+    Attributes:
+        train: Text files, which may end in .gz or .zst.
+        valid: The same, for validation; empty takes the end of the training text.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
+        valid_share: How much of the training text its end is, where ``valid`` is empty.
+        context: Tokens that a window holds, begin and ends included; windows are full, whatever
+            the lines in them.
+        rate: The share of words, or pieces, to guess.
+        masking: ``words`` masks whole words, Chinese ones too; ``pieces`` single tokens.
+        next_sentence: Whether the model is also asked if the second half of a window follows the
+            first; in half of them it comes from elsewhere.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    valid_share: Share = 0.05
+    context: Annotated[int, at_least(8)] = 128
+    rate: Annotated[float, check_positive, check_fraction] = 0.15
+    masking: Literal["words", "pieces"] = "words"
+    next_sentence: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedBatch:
+    """Windows of text, batch first.
+
+    Attributes:
+        ids: What is read.
+        lengths: How many of each row are real.
+        segments: Which half of the window each belongs to.
+        chosen: Which are to be guessed.
+        answers: What they were, in the order of ``ids[chosen]``.
+        follows: For each row, whether its second half follows the first; empty if not asked.
+        owners: Which of the stretches each row is part of.
+        count: How many stretches there are.
+    """
+
+    ids: Int[Tensor, "B N"]
+    lengths: Int[Tensor, " B"]
+    segments: Int[Tensor, "B N"]
+    chosen: Bool[Tensor, "B N"]
+    answers: Int[Tensor, " guessed"]
+    follows: Int[Tensor, " pairs"]
+    owners: Int[Tensor, " B"]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """What a model guessed of one passage.
+
+    Attributes:
+        nats: −log p of all that was masked.
+        right: How many guesses were right.
+        count: How many there were.
+        pairs: How many halves were told apart rightly, and of how many.
+        likeliest: For each masked token, in order: the likeliest tokens, with their probabilities.
+        answers: What each was; of a blank to fill in, the mask's own id.
+    """
+
+    nats: float
+    right: int
+    count: int
+    pairs: tuple[int, int]
+    likeliest: tuple[tuple[tuple[str, float], ...], ...]
+    answers: tuple[str, ...]
+
+    def text(self) -> str:
+        """The likeliest token for each blank, with its probability."""
+        return "\t".join(
+            " ".join(f"{piece}/{share:.3f}" for piece, share in each) for each in self.likeliest
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "blanks": [
+                [{"piece": piece, "probability": round(share, 6)} for piece, share in each]
+                for each in self.likeliest
+            ]
+        }
+
+
+class MaskedLanguageModelling:
+    """Running text to guesses of its words.
+
+    ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the
+    mask is one id more than the tokenizer has, so that a reader without it has the same ids.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training text.
+        words: Where its words are.
+    """
+
+    unit: ClassVar[str] = "passages"
+    counted: ClassVar[str] = "masked tokens"
+    metrics: ClassVar[Mapping[str, int]] = {"masked accuracy": 1, "perplexity": -1}
+    read = staticmethod(read_passages)
+    hold_out = staticmethod(hold_out_end)
+    fingerprint = staticmethod(Passage.text)
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, words: WholeWords) -> None:
+        self.recipe, self.tokenizer, self.words = recipe, tokenizer, words
+        self.mask_id = tokenizer.vocab_size
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "MaskedLanguageModelling":
+        """The job with a tokenizer, and Chinese words, learned from the training text."""
+        lines = [line for passage in examples for line in passage.lines]
+        is_whole = recipe.data.masking == "words"
+        words = WholeWords.learn(lines) if is_whole else WholeWords(None)
+        return cls(recipe, train_tokenizer(lines, recipe.tokenizer), words)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "MaskedLanguageModelling":
+        """The job with what ``save`` wrote."""
+        return cls(recipe, load_tokenizer(folder / "text"), WholeWords.load(folder / "words"))
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, and what cuts Chinese into words."""
+        self.tokenizer.save(folder / "text")
+        self.words.save(folder / "words")
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights.
+
+        Raises:
+            SettingError: It cannot take a window, or tell the halves of one apart.
+        """
+        data, config = self.recipe.data, self.recipe.model
+        model = MaskedLanguageModel(config, vocab_size=self.mask_id + 1)
+        check_positions(model, "data.context", data.context)
+        if data.next_sentence and config.num_segments < 2:
+            raise SettingError(
+                "model.num_segments must be at least 2 with data.next_sentence; "
+                f"got {config.num_segments}."
+            )
+        return model
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        kind, data = self.recipe.tokenizer.type, self.recipe.data
+        return [
+            f"{kind} tokenizer: {self.tokenizer.vocab_size:,} pieces; windows of {data.context} "
+            f"tokens, {data.rate:.0%} of {data.masking} masked"
+        ]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Passage:
+        """The text whose blanks a line or a JSON record asks for.
+
+        Raises:
+            DataError: It has no blank.
+        """
+        text = record if isinstance(record, str) else record.get("text")
+        if not isinstance(text, str) or not _BLANK.search(text):
+            raise DataError(f"{where}: text must have a blank to fill in, [MASK]; got {text!r}.")
+        return Passage((normalize(text),), where)
+
+    def encode(
+        self,
+        examples: Iterable[Passage],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[MaskedStretch]:
+        """In training, windows of the whole text; else each passage."""
+        if not training:
+            return [self._encoded(passage) for passage in examples]
+        return cut_into_stretches([self._encoded(passage) for passage in examples], self._inside)
+
+    def lengths(self, encoded: Sequence[MaskedStretch]) -> Int64[np.ndarray, " n"]:
+        """Tokens of each."""
+        return np.array([each.length for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[MaskedStretch], *, generator: torch.Generator | None = None
+    ) -> MaskedBatch:
+        """Windows of ``data.context`` tokens, some of their words masked.
+
+        A generator shifts and masks them anew each time; without one a window is always masked
+        alike.
+        """
+        data = self.recipe.data
+        rows: list[tuple[int, Window]] = []
+        for owner, each in enumerate(encoded):
+            found = windows_of(
+                each, length=self._inside, halves=data.next_sentence, generator=generator
+            )
+            rows += [(owner, window) for window in found]
+        owners, windows = zip(*rows, strict=True)
+        masked = mask_windows(windows, mask_id=self.mask_id, rate=data.rate, generator=generator)
+        follows = [each.follows for each in windows if each.follows is not None]
+        return MaskedBatch(
+            ids=masked.ids,
+            lengths=torch.tensor([len(each.ids) for each in windows]),
+            segments=padded([each.segments for each in windows], 0),
+            chosen=masked.chosen,
+            answers=padded([each.ids for each in windows], PAD_ID)[masked.chosen],
+            follows=torch.tensor(follows, dtype=torch.int64),
+            owners=torch.tensor(owners),
+            count=len(encoded),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: MaskedBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy of what is masked, and how much that is.
+
+        The question whether a half follows weighs as much as all masked words, as in the paper.
+        """
+        states, logits = self._logits(model, batch)
+        loss = F.cross_entropy(logits, batch.answers, reduction="sum", label_smoothing=smoothing)
+        if len(batch.follows):
+            follows = model.follows(states).float()  # type: ignore[operator]
+            loss = loss + len(batch.answers) * F.cross_entropy(follows, 1 - batch.follows)
+        return loss, len(batch.answers)
+
+    def answers(self, model: nn.Module, batch: MaskedBatch) -> list[Guesses]:
+        """What is guessed of each stretch."""
+        states, logits = self._logits(model, batch)
+        nats = F.cross_entropy(logits, batch.answers, reduction="none").tolist()
+        shares, ids = logits.softmax(-1).topk(min(_GUESSES, self.mask_id), dim=-1)
+        is_right = (ids[:, 0] == batch.answers).tolist()
+        likeliest = [
+            tuple((self._shown(token), share) for token, share in zip(*row, strict=True))
+            for row in zip(ids.tolist(), shares.tolist(), strict=True)
+        ]
+        wanted = [self._shown(token) for token in batch.answers.tolist()]
+        places: list[list[int]] = [[] for _ in range(batch.count)]
+        for place, owner in enumerate(batch.owners[batch.chosen.nonzero()[:, 0]].tolist()):
+            places[owner].append(place)
+        return [
+            Guesses(
+                nats=math.fsum(nats[place] for place in own),
+                right=sum(is_right[place] for place in own),
+                count=len(own),
+                pairs=pairs,
+                likeliest=tuple(likeliest[place] for place in own),
+                answers=tuple(wanted[place] for place in own),
+            )
+            for own, pairs in zip(places, self._told_apart(model, states, batch), strict=True)
+        ]
+
+    def score(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> dict[str, float]:
+        """How many guesses are right, in percent, and the perplexity of what is masked."""
+        count = max(1, sum(answer.count for answer in answers))
+        nats = sum(answer.nats for answer in answers)
+        figures = {
+            "masked accuracy": 100 * sum(answer.right for answer in answers) / count,
+            "perplexity": perplexity(nats, count),
+        }
+        if pairs := sum(answer.pairs[1] for answer in answers):
+            right = sum(answer.pairs[0] for answer in answers)
+            figures["next sentence accuracy"] = 100 * right / pairs
+        return figures
+
+    def goodness(self, answer: Guesses, example: Passage) -> float:
+        """The share of right guesses."""
+        return answer.right / max(1, answer.count)
+
+    def baselines(
+        self, train: Sequence[Passage], examples: Sequence[Passage]
+    ) -> dict[str, list[Guesses]]:
+        """Every token by its frequency in training, one count added; always the same guess."""
+        size = self.mask_id
+        counts = np.ones(size)
+        for passage in train:
+            counts += np.bincount(self._encoded(passage).ids, minlength=size)
+        counts[:FIRST_ID] = 1
+        cost = -np.log(counts / counts.sum())
+        most = int(counts.argmax())
+        found = []
+        for encoded in self.encode(examples):
+            wanted = self.collate([encoded]).answers.numpy()
+            nats, right = float(cost[wanted].sum()), int((wanted == most).sum())
+            found.append(Guesses(nats, right, len(wanted), (0, 0), (), ()))
+        return {f"always {self._shown(most)}, by frequency": found}
+
+    def tables(self, answers: Sequence[Guesses], examples: Sequence[Passage]) -> list[Table]:
+        """What was taken for what, most often."""
+        taken = Counter(
+            (wanted, guesses[0][0])
+            for answer in answers
+            for wanted, guesses in zip(answer.answers, answer.likeliest, strict=True)
+            if guesses[0][0] != wanted
+        )
+        most = sorted(taken.items(), key=lambda item: (-item[1], item[0]))[:10]
+        rows = tuple((wanted, guess, count) for (wanted, guess), count in most)
+        return [Table("taken for another, most often", ("token", "guess", "times"), rows)]
+
+    def show(self, example: Passage, answer: Guesses) -> str:
+        """How a passage begins, and the first guesses of it."""
+        pairs = zip(answer.answers, answer.likeliest, strict=True)
+        shown = ", ".join(f"{wanted}→{guesses[0][0]}" for wanted, guesses in list(pairs)[:8])
+        return f"{example.beginning} ({answer.right} of {answer.count} right: {shown})"
+
+    @property
+    def _inside(self) -> int:
+        """Tokens of the text in a window, without begin and end."""
+        data: MaskedTextData = self.recipe.data
+        return data.context - 2 - data.next_sentence
+
+    def _logits(self, model: nn.Module, batch: MaskedBatch) -> tuple[Tensor, Tensor]:
+        """The states, and the logits of what is masked; the mask itself is no answer."""
+        asks = self.recipe.data.next_sentence
+        segments = batch.segments if asks else None
+        states = model(batch.ids, batch.lengths, segments=segments)
+        logits = model.project(states[batch.chosen]).float()  # type: ignore[operator]
+        return states, logits.index_fill(-1, torch.tensor([self.mask_id]), -1e4)
+
+    def _told_apart(
+        self, model: nn.Module, states: Tensor, batch: MaskedBatch
+    ) -> list[tuple[int, int]]:
+        """How many halves of each stretch were told apart rightly, and of how many."""
+        told = [(0, 0)] * batch.count
+        if len(batch.follows):
+            right = model.follows(states).argmax(-1) == 1 - batch.follows  # type: ignore[operator]
+            for owner, is_right in zip(batch.owners.tolist(), right.tolist(), strict=True):
+                told[owner] = (told[owner][0] + is_right, told[owner][1] + 1)
+        return told
+
+    def _encoded(self, passage: Passage) -> MaskedStretch:
+        """Its tokens and line ends; a blank is the mask."""
+        ids: list[int] = []
+        words: list[int] = []
+        is_whole, next_word = self.recipe.data.masking == "words", 0
+        blanks = any(_BLANK.search(line) for line in passage.lines)
+        for line in passage.lines:
+            if blanks:
+                pieces = self._with_blanks(line)
+                ids += [*pieces, EOS_ID]
+                words += [NO_WORD] * (len(pieces) + 1)
+                continue
+            found = self.tokenizer.pieces(line)
+            ids += [piece.id for piece in found] + [EOS_ID]
+            if is_whole:
+                spans = [(piece.start, piece.end) for piece in found]
+                numbers = words_of_spans(spans, self.words.spans(line))
+            else:
+                numbers = list(range(len(found)))
+            words += [NO_WORD if n == NO_WORD else n + next_word for n in numbers] + [NO_WORD]
+            next_word += max(numbers, default=-1) + 1
+        return MaskedStretch(
+            np.array(ids, dtype=np.int64), np.array(words, dtype=np.int64), 0, len(ids), blanks
+        )
+
+    def _with_blanks(self, line: str) -> list[int]:
+        ids: list[int] = []
+        for place, part in enumerate(_BLANK.split(line)):
+            ids += [self.mask_id] * (place > 0)
+            ids += self.tokenizer.encode(part)
+        return ids
+
+    def _shown(self, token: int) -> str:
+        if token == self.mask_id:
+            return "[MASK]"
+        return self.tokenizer.decode([token]).strip() or f"<{token}>"

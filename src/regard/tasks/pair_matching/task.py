@@ -1,0 +1,361 @@
+"""Pair matching: whether two texts belong together, such as a question and a passage."""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from torch import Tensor, nn
+
+from regard.errors import DataError
+from regard.fields import Count, check_fields
+from regard.metrics.labels import accuracy
+from regard.models import PAIR_READERS, Classifier, Esim, EsimConfig
+from regard.tasks.baselines.word_overlap import WordOverlap
+from regard.tasks.held_out import hold_out_texts
+from regard.tasks.labels import (
+    Verdict,
+    certain,
+    label_loss,
+    learn_labels,
+    most_frequent,
+    number_of,
+    tell_labels,
+    verdicts,
+)
+from regard.tasks.recipe import Recipe, check_different_columns
+from regard.tasks.tables import by_group, confusion_table, label_table, length_group, question_word
+from regard.tasks.task import Table
+from regard.tasks.text_pairs import (
+    EncodedPair,
+    PairBatch,
+    build_reader,
+    collate_pairs,
+    cut_text,
+    encode_pair,
+    pair_length,
+)
+from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_tokenizer
+from regard.text.files import read_table, write_plain
+from regard.text.lines import text_suffix
+from regard.text.questions import Question, read_questions
+from regard.text.records import Field, OnBadLine, read_records, usable
+
+# ``esim`` reads each text by itself and sets them side by side; the others are cross-encoders.
+PAIR_MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
+    "esim": (EsimConfig, Esim),
+    **PAIR_READERS,
+}
+MATCH, OTHER = "match", "other"
+_FILE = "labels.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairsData:
+    """Where the pairs are.
+
+    Attributes:
+        train: .tsv or .jsonl of pairs with a label; or .json as SQuAD's, which gives two pairs a
+            question: with its own passage ("match"), and with another of the same article
+            ("other").
+        valid: The same, for validation; empty takes a few pairs from the training text.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
+        first: The first text's column of a TSV file, from 1; of JSONL, the key is "first".
+        second: The second text's; of JSONL, the key is "second".
+        label: The label's; of JSONL, the key is "label".
+        max_length: Most tokens of each text; what is beyond is cut off.
+        on_bad_line: Whether a pair that cannot be used is an ``error``, or is left out (``skip``).
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    first: Count = 1
+    second: Count = 2
+    label: Count = 3
+    max_length: Count = 192
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_different_columns(first=self.first, second=self.second, label=self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPair:
+    """Two texts and how they stand to each other.
+
+    Attributes:
+        first: Normalised.
+        second: Normalised.
+        label: None where it is asked for.
+        where: Where it was read.
+    """
+
+    first: str
+    second: str
+    label: str | None
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledIds:
+    """A pair as ids.
+
+    Attributes:
+        pair: The second text beside the first.
+        label: The label's number; −1 where it is not known.
+    """
+
+    pair: EncodedPair
+    label: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledBatch:
+    """Padded pairs with their labels.
+
+    Attributes:
+        pairs: What the model reads.
+        labels: The labels' numbers; −1 where not known.
+    """
+
+    pairs: PairBatch
+    labels: Int[Tensor, " B"]
+
+
+class PairMatching:
+    """Pairs of texts to labels.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from the training texts.
+        labels: In order of their numbers.
+    """
+
+    unit: ClassVar[str] = "pairs"
+    counted: ClassVar[str] = "pairs"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, labels: Sequence[str]) -> None:
+        self.recipe, self.tokenizer, self.labels = recipe, tokenizer, list(labels)
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[LabelledPair]:
+        """The pairs of a split; none if the recipe names no file."""
+        return [
+            pair for file in recipe.files(split) for pair in _pairs(file, recipe.data, bad_lines)
+        ]
+
+    @classmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[LabelledPair]
+    ) -> tuple[list[LabelledPair], list[LabelledPair]]:
+        """The pairs to train on and those to validate on, with other first texts."""
+        return hold_out_texts(examples, attrgetter("first"), unit="first texts")
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[LabelledPair]) -> "PairMatching":
+        """The job with the tokenizer and labels of the training pairs.
+
+        Raises:
+            DataError: There are fewer than two labels.
+        """
+        labels = learn_labels(example.label for example in examples)
+        texts = dict.fromkeys(text for e in examples for text in (e.first, e.second))
+        return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "PairMatching":
+        """The job with what ``save`` wrote."""
+        labels = read_table(folder, _FILE)["labels"]
+        return cls(recipe, load_tokenizer(folder / "text"), labels)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer and the labels."""
+        self.tokenizer.save(folder / "text")
+        write_plain(folder, {"labels": self.labels}, _FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights."""
+        sizes = {"vocab_size": self.tokenizer.vocab_size}
+        if self.recipe.model_type == "esim":
+            return Esim(self.recipe.model, **sizes, num_classes=len(self.labels))
+        longest = 2 * self.recipe.data.max_length + 3
+        reader = build_reader(self.recipe, **sizes, longest=longest)
+        return Classifier(self.recipe.head, reader, num_classes=len(self.labels))
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        return [
+            f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces",
+            tell_labels(self.labels),
+        ]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> LabelledPair:
+        """The pair of a line, with a tab between its texts, or of a JSON record.
+
+        Raises:
+            DataError: A text is missing.
+        """
+        if isinstance(record, str):
+            first, _, second = record.partition("\t")
+            record = {"first": first, "second": second}
+        texts = []
+        for name in ("first", "second"):
+            text = record.get(name)
+            if not isinstance(text, str) or not normalize(text):
+                raise DataError(
+                    f"{where}: {name} must be text; got {text!r}. A line holds both texts and a "
+                    "tab between them, a JSON record first and second."
+                )
+            texts.append(normalize(text))
+        return LabelledPair(texts[0], texts[1], None, where)
+
+    def encode(
+        self,
+        examples: Iterable[LabelledPair],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[LabelledIds]:
+        """Ids of each pair, both texts cut to ``data.max_length``.
+
+        Raises:
+            DataError: A label was not met in training.
+        """
+        longest = self.recipe.data.max_length
+        cut = cache(partial(cut_text, tokenizer=self.tokenizer))
+        found = []
+        for example in examples:
+            first, second = cut(example.first), cut(example.second)
+            most = max(len(first.ids), len(second.ids))
+            if most > longest and too_long is not None:
+                too_long.add("text cut", f"{example.where}: cut to {longest} of {most} tokens.")
+            part = slice(longest)
+            pair = encode_pair(second, first, self.recipe, kept=part, other_kept=part)
+            number = number_of(example.label, self.labels, example.where)
+            found.append(LabelledIds(pair, number))
+        return found
+
+    def lengths(self, encoded: Sequence[LabelledIds]) -> Int64[np.ndarray, " n"]:
+        """Tokens of both texts."""
+        return np.array([pair_length(each.pair) for each in encoded], dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[LabelledIds], *, generator: torch.Generator | None = None
+    ) -> LabelledBatch:
+        """A padded batch; with a generator, nothing else."""
+        pairs = collate_pairs([each.pair for each in encoded], self.recipe)
+        return LabelledBatch(pairs, torch.tensor([each.label for each in encoded]))
+
+    def loss(
+        self, model: nn.Module, batch: LabelledBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy with the head's penalty, and how many labels are known."""
+        logits, penalty = self._logits(model, batch)
+        return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
+
+    def answers(self, model: nn.Module, batch: LabelledBatch) -> list[Verdict]:
+        """The label of each pair."""
+        return verdicts(self._logits(model, batch)[0], self.labels)
+
+    def score(
+        self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]
+    ) -> dict[str, float]:
+        """Accuracy in percent."""
+        right = [example.label or "" for example in examples]
+        return {"accuracy": accuracy([answer.label for answer in answers], right)}
+
+    def goodness(self, answer: Verdict, example: LabelledPair) -> float:
+        """The probability of the right label."""
+        return answer.probabilities.get(example.label or "", 0.0)
+
+    def baselines(
+        self, train: Sequence[LabelledPair], examples: Sequence[LabelledPair]
+    ) -> dict[str, list[Verdict]]:
+        """The most frequent label, and for two labels, how many of the first text's words recur."""
+        most = most_frequent(example.label for example in train)
+        found = {f"always {most}": [certain(most)] * len(examples)}
+        if len(self.labels) == 2:
+            overlap = WordOverlap([(e.first, e.second, e.label or "") for e in train])
+            found["word overlap"] = [certain(overlap.label(e.first, e.second)) for e in examples]
+        return found
+
+    def tables(self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]) -> list[Table]:
+        """By label, by question word, by the length of the second text, what was taken for what."""
+        given = [answer.label for answer in answers]
+        right = [example.label or "" for example in examples]
+        scores = {"accuracy": [float(a == b) for a, b in zip(given, right, strict=True)]}
+        lengths = [length_group(len(example.second)) for example in examples]
+        return [
+            label_table(given, right),
+            by_group("question word", [question_word(e.first) for e in examples], scores),
+            by_group("characters of the second text", lengths, scores, ordered=True),
+            confusion_table(given, right),
+        ]
+
+    def fingerprint(self, example: LabelledPair) -> str:
+        """Its texts and label."""
+        return "\0".join((example.first, example.second, example.label or "", ""))
+
+    def show(self, example: LabelledPair, answer: Verdict) -> str:
+        """Both texts, their label by the model and the right one."""
+        second = example.second if len(example.second) <= 80 else f"{example.second[:77]}…"
+        share = answer.probabilities[answer.label]
+        return f"{example.first} / {second} → {answer.label} ({share:.2f}; right: {example.label})"
+
+    def _logits(
+        self, model: nn.Module, batch: LabelledBatch
+    ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]:
+        """The logits, and what the head adds to the loss, where there is a head."""
+        pairs = batch.pairs
+        if self.recipe.model_type == "esim":
+            other, lengths = pairs.reading["other"], pairs.reading["other_lengths"]
+            return model(other, lengths, pairs.ids, pairs.lengths).float(), None
+        logits, penalty = model(pairs.ids, pairs.lengths, return_penalty=True, **pairs.reading)
+        return logits.float(), penalty
+
+
+def _pairs(file: Path, data: PairsData, bad_lines: BadLines | None) -> Iterator[LabelledPair]:
+    handling: Any = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
+    if text_suffix(file) != ".json":
+        names = ("first", "second", "label")
+        fields = [Field(name, getattr(data, name)) for name in names]
+        for found, where in read_records(file, fields, **handling):
+            texts = normalize(found["first"]), normalize(found["second"])
+            yield LabelledPair(*texts, found["label"].strip(), where)
+        return
+    questions = list(read_questions(file, spans=False, **handling))
+    passages: dict[str, dict[str, None]] = {}
+    for question in questions:
+        passages.setdefault(question.article, {})[question.context] = None
+
+    def make(question: Question) -> list[LabelledPair]:
+        return _with_another(question, list(passages[question.article]))
+
+    yield from chain.from_iterable(usable(questions, make, "pairs", **handling))
+
+
+def _with_another(question: Question, passages: Sequence[str]) -> list[LabelledPair]:
+    """The question with its own passage and with another of the article, always the same one."""
+    others = [passage for passage in passages if passage != question.context]
+    if not others:
+        raise DataError(
+            f"{question.where}: its article must have another passage; got none. Leave it out: "
+            "on_bad_line = skip."
+        )
+    other = random.Random(f"{question.text}\0{question.context}").choice(others)
+    return [
+        LabelledPair(question.text, normalize(passage), label, question.where)
+        for passage, label in ((question.context, MATCH), (other, OTHER))
+    ]

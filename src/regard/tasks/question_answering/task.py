@@ -1,0 +1,401 @@
+"""Extractive question answering: the stretch of a text that answers a question, if one does."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Int64
+from torch import Tensor, nn
+
+from regard.errors import SettingError
+from regard.fields import Count, check_fields
+from regard.metrics.question_answering import exact_match, f1
+from regard.models import SpanFinder, best_spans
+from regard.models.span_finder import NO_ANSWER
+from regard.tasks.baselines.sliding_window import SlidingWindow
+from regard.tasks.held_out import hold_out_contexts, read_asked
+from regard.tasks.recipe import Recipe, check_not_smoothed
+from regard.tasks.tables import (
+    by_group,
+    confusion_table,
+    kind_of_answer,
+    length_group,
+    question_word,
+)
+from regard.tasks.task import Table
+from regard.tasks.text_pairs import (
+    EncodedPair,
+    PairBatch,
+    build_reader,
+    collate_pairs,
+    cut_text,
+    encode_pair,
+)
+from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
+from regard.text.files import read_table, write_plain
+from regard.text.questions import Question, asked_question
+from regard.text.records import OnBadLine
+
+_FILE = "answering.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuestionsData:
+    """Where the questions are.
+
+    Attributes:
+        train: .json files as SQuAD's, or .jsonl with "question", "context" and "answers".
+        valid: The same, for validation; empty takes a few questions from the training text.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
+        max_length: Most tokens of a text that are read at once; a longer one is read in windows,
+            and the best answer of all windows is taken.
+        stride: Tokens from the beginning of one window to that of the next.
+        max_question: Longest question, in tokens; what is beyond is cut off.
+        max_answer: Longest answer that is given, in tokens.
+        on_bad_line: Whether a question that cannot be used, such as one whose answer is not in its
+            text, is an ``error``, or is left out (``skip``).
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    max_length: Count = 384
+    stride: Count = 192
+    max_question: Count = 64
+    max_answer: Count = 30
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.stride > self.max_length:
+            raise SettingError(
+                f"stride must be at most max_length, or text between two windows is never read; "
+                f"got stride={self.stride}, max_length={self.max_length}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedQuestion:
+    """A question and its text as ids.
+
+    Attributes:
+        pair: The text beside the question.
+        spans: Start and end of each token in the text.
+        answers: First and last token of each right answer.
+        context: The text.
+    """
+
+    pair: EncodedPair
+    spans: list[tuple[int, int]]
+    answers: list[tuple[int, int]]
+    context: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuestionBatch:
+    """Padded windows of texts beside their questions; a long text takes several rows.
+
+    Attributes:
+        pairs: What the model reads.
+        allowed: Where an answer may stand.
+        starts: The place of an answer's first token in each row; ``NO_ANSWER`` where it has none.
+        ends: The place of its last.
+        owners: Which question each row is of.
+        places: The number of its text's token at which each row's window begins.
+        questions: The questions.
+    """
+
+    pairs: PairBatch
+    allowed: Bool[Tensor, "R N"]
+    starts: Int[Tensor, " R"]
+    ends: Int[Tensor, " R"]
+    owners: list[int]
+    places: list[int]
+    questions: list[EncodedQuestion]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanAnswer:
+    """The answer to one question.
+
+    Attributes:
+        answer: As the text has it; empty if the text does not answer.
+        start: Its place in the text, in characters; −1 if there is none.
+        end: One past its last character.
+        probability: Of its two ends in the window it was found in.
+    """
+
+    answer: str
+    start: int
+    end: int
+    probability: float
+
+    def text(self) -> str:
+        """The answer in one line."""
+        return " ".join(self.answer.split())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        found = {"answer": self.answer, "start": self.start, "end": self.end}
+        return {**found, "probability": round(self.probability, 6)}
+
+
+class QuestionAnswering:
+    """Questions to stretches of their texts.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Learned from questions and texts of training.
+        may_have_none: Whether training had questions that their texts do not answer, so that "no
+            answer" is one.
+    """
+
+    unit: ClassVar[str] = "questions"
+    counted: ClassVar[str] = "windows"
+    metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
+    read = staticmethod(read_asked)
+    hold_out = staticmethod(hold_out_contexts)
+    request = staticmethod(asked_question)
+    fingerprint = staticmethod(Question.fingerprint)
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, *, may_have_none: bool) -> None:
+        self.recipe, self.tokenizer, self.may_have_none = recipe, tokenizer, may_have_none
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":
+        """The job with the tokenizer of the training questions and texts."""
+        texts = dict.fromkeys(example.context for example in examples)
+        lines = [*texts, *(example.text for example in examples)]
+        tokenizer = train_tokenizer(lines, recipe.tokenizer)
+        return cls(recipe, tokenizer, may_have_none=any(not e.answers for e in examples))
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "QuestionAnswering":
+        """The job with what ``save`` wrote."""
+        table = read_table(folder, _FILE)
+        tokenizer = load_tokenizer(folder / "text")
+        return cls(recipe, tokenizer, may_have_none=table["may_have_none"])
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, and whether texts may not answer."""
+        self.tokenizer.save(folder / "text")
+        write_plain(folder, {"may_have_none": self.may_have_none}, _FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's reader with new weights, and what finds spans on it."""
+        data = self.recipe.data
+        longest = data.max_length + data.max_question + 3
+        reader = build_reader(self.recipe, vocab_size=self.tokenizer.vocab_size, longest=longest)
+        return SpanFinder(self.recipe.head, reader)
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        facts = [f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces"]
+        if self.may_have_none:
+            facts.append("some questions have no answer in their text")
+        return facts
+
+    def encode(
+        self,
+        examples: Iterable[Question],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[EncodedQuestion]:
+        """Ids of each question and its text."""
+        most = self.recipe.data.max_question
+        cut = cache(partial(cut_text, tokenizer=self.tokenizer))  # a text has several questions
+        found = []
+        for example in examples:
+            text, asked = cut(example.context), cut(example.text)
+            if len(asked.ids) > most and too_long is not None:
+                message = f"{example.where}: cut to {most} of {len(asked.ids)} tokens."
+                too_long.add("question cut", message)
+            answers = [_tokens_of(text.spans, a.start, a.end) for a in example.answers]
+            pair = encode_pair(text, asked, self.recipe, other_kept=slice(most))
+            found.append(EncodedQuestion(pair, text.spans, answers, example.context))
+        return found
+
+    def lengths(self, encoded: Sequence[EncodedQuestion]) -> Int64[np.ndarray, " n"]:
+        """Tokens of all windows of each text, and of its question beside each."""
+        return np.array(
+            [
+                sum(len(window) + len(each.pair.other) + 3 for window in self._windows(each))
+                for each in encoded
+            ],
+            dtype=np.int64,
+        )
+
+    def collate(
+        self, encoded: Sequence[EncodedQuestion], *, generator: torch.Generator | None = None
+    ) -> QuestionBatch:
+        """A padded batch; with a generator, one of several right answers is drawn."""
+        rows = [
+            (owner, window) for owner, each in enumerate(encoded) for window in self._windows(each)
+        ]
+        cut = [_part(encoded[owner].pair, window) for owner, window in rows]
+        pairs = collate_pairs(cut, self.recipe)
+        places = torch.arange(pairs.ids.shape[1])
+        firsts = torch.tensor(pairs.firsts)[:, None]
+        inside = torch.tensor([len(window) for _, window in rows])[:, None]
+        ends = [
+            _drawn_answer(encoded[owner].answers, window, first, generator)
+            for (owner, window), first in zip(rows, pairs.firsts, strict=True)
+        ]
+        return QuestionBatch(
+            pairs=pairs,
+            allowed=(places >= firsts) & (places < firsts + inside),
+            starts=torch.tensor([start for start, _ in ends]),
+            ends=torch.tensor([end for _, end in ends]),
+            owners=[owner for owner, _ in rows],
+            places=[window.start for _, window in rows],
+            questions=list(encoded),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: QuestionBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """Minus the log-probability of the answers' ends, and how many windows there are.
+
+        Raises:
+            SettingError: Labels are to be smoothed, over places that can be no answer.
+        """
+        check_not_smoothed(self.recipe, smoothing)
+        start, end = self._logits(model, batch)
+        return SpanFinder.loss(start, end, batch.starts, batch.ends), len(batch.owners)
+
+    def answers(self, model: nn.Module, batch: QuestionBatch) -> list[SpanAnswer]:
+        """The answer to each question: the best of its windows.
+
+        Windows are compared by how much better their answer is than none.
+        """
+        start, end = self._logits(model, batch)
+        longest = self.recipe.data.max_answer
+        found = best_spans(start, end, batch.allowed, max_length=longest)
+        total = (start.logsumexp(-1) + end.logsumexp(-1)).tolist()
+        best: list[tuple[float, SpanAnswer] | None] = [None] * len(batch.questions)
+        rows = zip(
+            batch.owners,
+            batch.places,
+            batch.pairs.firsts,
+            found.start.tolist(),
+            found.end.tolist(),
+            found.score.tolist(),
+            found.none.tolist(),
+            total,
+            strict=True,
+        )
+        for owner, place, before, first, last, score, none, norm in rows:
+            kept = best[owner]
+            if kept is not None and kept[0] >= score - none:
+                continue
+            question = batch.questions[owner]
+            begin = question.spans[place + first - before][0]
+            finish = question.spans[place + last - before][1]
+            text = question.context[begin:finish]
+            answer = SpanAnswer(text, begin, finish, float(np.exp(score - norm)))
+            best[owner] = (score - none, answer)
+        return [self._unless_none(each) for each in best]
+
+    def score(
+        self, answers: Sequence[SpanAnswer], examples: Sequence[Question]
+    ) -> dict[str, float]:
+        """Exact match and F1 of words, the nearest of the right answers counting, in percent."""
+        count = max(1, len(examples))
+        pairs = list(zip(answers, examples, strict=True))
+        return {
+            "exact_match": 100 * sum(exact_match(a.answer, _right(e)) for a, e in pairs) / count,
+            "f1": 100 * sum(f1(a.answer, _right(e)) for a, e in pairs) / count,
+        }
+
+    def goodness(self, answer: SpanAnswer, example: Question) -> float:
+        """The F1 of its words."""
+        return f1(answer.answer, _right(example))
+
+    def baselines(
+        self, train: Sequence[Question], examples: Sequence[Question]
+    ) -> dict[str, list[SpanAnswer]]:
+        """The sliding window of Richardson et al. (2013)."""
+        find = SlidingWindow.learn(list(dict.fromkeys(example.context for example in train)))
+        spans = [find.answer(example.text, example.context) for example in examples]
+        return {
+            "sliding window": [
+                SpanAnswer(example.context[start:end], start, end, 0.0)
+                for example, (start, end) in zip(examples, spans, strict=True)
+            ]
+        }
+
+    def tables(self, answers: Sequence[SpanAnswer], examples: Sequence[Question]) -> list[Table]:
+        """By question word, by length, by kind of answer, and which kind was given for which."""
+        right = [_right(example) for example in examples]
+        given = [answer.answer for answer in answers]
+        exact = [exact_match(a, r) for a, r in zip(given, right, strict=True)]
+        near = [f1(a, r) for a, r in zip(given, right, strict=True)]
+        scores = {"exact match": exact, "F1": near}
+        firsts = [each[0] if each else "" for each in right]
+        texts = [length_group(len(example.context)) for example in examples]
+        return [
+            by_group("question word", [question_word(e.text) for e in examples], scores),
+            by_group("characters of the text", texts, scores, ordered=True),
+            by_group("kind of answer", [kind_of_answer(each) for each in firsts], scores),
+            confusion_table(
+                [kind_of_answer(each) for each in given], [kind_of_answer(each) for each in firsts]
+            ),
+        ]
+
+    def show(self, example: Question, answer: SpanAnswer) -> str:
+        """The question, the model's answer and those of people."""
+        right = " | ".join(dict.fromkeys(_right(example))) or "none"
+        given = answer.text() or "none"
+        return f"{example.text} → {given} ({answer.probability:.2f}; right: {right})"
+
+    def _logits(self, model: nn.Module, batch: QuestionBatch) -> tuple[Tensor, Tensor]:
+        pairs = batch.pairs
+        start, end = model(pairs.ids, pairs.lengths, **pairs.reading)
+        return start.float(), end.float()
+
+    def _unless_none(self, found: tuple[float, SpanAnswer] | None) -> SpanAnswer:
+        if found is None or (self.may_have_none and found[0] < 0):
+            return SpanAnswer("", -1, -1, 0.0)
+        return found[1]
+
+    def _windows(self, question: EncodedQuestion) -> list[range]:
+        """The tokens of the text that are read at once, several times for a long one."""
+        data, count = self.recipe.data, len(question.pair.ids)
+        last = max(0, count - data.max_length)
+        starts = [*range(0, last, data.stride), last]
+        return [range(start, min(count, start + data.max_length)) for start in starts]
+
+
+def _part(pair: EncodedPair, window: range) -> EncodedPair:
+    part = slice(window.start, window.stop)
+    return replace(pair, ids=pair.ids[part], features=pair.features[part])
+
+
+def _tokens_of(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
+    """The first and the last token of a stretch of text."""
+    inside = [place for place, (first, last) in enumerate(spans) if first < end and last > start]
+    return (inside[0], inside[-1]) if inside else (0, 0)
+
+
+def _drawn_answer(
+    answers: Sequence[tuple[int, int]],
+    window: range,
+    first: int,
+    generator: torch.Generator | None,
+) -> tuple[int, int]:
+    """The places of one of the answers that stand in a window."""
+    inside = [answer for answer in answers if answer[0] in window and answer[1] in window]
+    if not inside:
+        return NO_ANSWER, NO_ANSWER
+    drawn = 0 if generator is None else int(torch.randint(len(inside), (), generator=generator))
+    start, end = inside[drawn]
+    return start - window.start + first, end - window.start + first
+
+
+def _right(example: Question) -> tuple[str, ...]:
+    return tuple(answer.text for answer in example.answers)

@@ -1,0 +1,141 @@
+"""Which tasks there are: what a recipe of each may say, and who does it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from regard.models import (
+    LANGUAGE_MODELS,
+    MODELS,
+    PAIR_READERS,
+    READERS,
+    ClassifierConfig,
+    KernelRegression,
+    KernelRegressionConfig,
+    MemoryNetwork,
+    MemoryNetworkConfig,
+    SpanFinderConfig,
+    TaggerConfig,
+    VisionTransformer,
+    VisionTransformerConfig,
+)
+from regard.tasks.classification import Classification, ClassificationData
+from regard.tasks.decoding import DecodingConfig
+from regard.tasks.generation import DocumentData
+from regard.tasks.image_classification import ImageClassification, PicturesData
+from regard.tasks.language_modelling import LanguageModelling, TextData
+from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
+from regard.tasks.multiple_choice import ChoicesData, MultipleChoiceAnswering
+from regard.tasks.pair_matching import PAIR_MODELS, PairMatching, PairsData
+from regard.tasks.question_answering import QuestionAnswering, QuestionsData
+from regard.tasks.recipe import DataConfig
+from regard.tasks.regression import Regression, RegressionConfig, RegressionData
+from regard.tasks.sentence_selection import SentencesData, SentenceSelection
+from regard.tasks.tagging import Tagging, TaggingData
+from regard.tasks.word_answering import WordAnswering
+from regard.text import TokenizerConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """What a task is made of.
+
+    Attributes:
+        data: The class of its ``[data]``.
+        tokenizer: The class of its ``[tokenizer]``; None if it cuts no text.
+        cuts: Whether it always cuts text; else only where a recipe has ``[tokenizer]``.
+        models: Its architectures by ``model.type``: settings and class; the first is the default.
+        head: The class of its ``[head]``; None if the model needs none.
+        decoding: The class of its ``[decoding]``; None if it searches for nothing.
+        begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
+        beside: Whether it reads texts beside each other, which a model may tell apart.
+        job: The class (a ``Job``) that turns text into tensors and back; None where outputs are
+            searched for.
+    """
+
+    data: type[Any]
+    tokenizer: type[Any] | None = TokenizerConfig
+    cuts: bool = True
+    models: Mapping[str, tuple[type[Any], Any]]
+    head: type[Any] | None = None
+    decoding: type[Any] | None = None
+    begins: bool = False
+    beside: bool = False
+    job: Any = None
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The tables that a recipe may have."""
+        optional = {"tokenizer": self.tokenizer, "head": self.head, "decoding": self.decoding}
+        names = ("data", "tokenizer", "model", "head", "training", "decoding")
+        return tuple(name for name in names if optional.get(name, self.data) is not None)
+
+
+_SEQ2SEQ = {"transformer": MODELS["transformer"], **MODELS}
+
+TASKS: dict[str, Kind] = {
+    "classification": Kind(
+        data=ClassificationData, models=READERS, head=ClassifierConfig, job=Classification
+    ),
+    "generation": Kind(data=DocumentData, models=_SEQ2SEQ, decoding=DecodingConfig),
+    "image_classification": Kind(
+        data=PicturesData,
+        tokenizer=None,
+        models={"vision_transformer": (VisionTransformerConfig, VisionTransformer)},
+        job=ImageClassification,
+    ),
+    "language_modelling": Kind(
+        data=TextData, models=LANGUAGE_MODELS, decoding=DecodingConfig, job=LanguageModelling
+    ),
+    "masked_language_modelling": Kind(
+        data=MaskedTextData,
+        models={"transformer": READERS["transformer"]},
+        begins=True,
+        job=MaskedLanguageModelling,
+    ),
+    "multiple_choice": Kind(
+        data=ChoicesData,
+        models=PAIR_READERS,
+        head=ClassifierConfig,
+        begins=True,
+        beside=True,
+        job=MultipleChoiceAnswering,
+    ),
+    "pair_matching": Kind(
+        data=PairsData,
+        models=PAIR_MODELS,
+        head=ClassifierConfig,
+        begins=True,
+        beside=True,
+        job=PairMatching,
+    ),
+    "question_answering": Kind(
+        data=QuestionsData,
+        models=PAIR_READERS,
+        head=SpanFinderConfig,
+        begins=True,
+        beside=True,
+        job=QuestionAnswering,
+    ),
+    "regression": Kind(
+        data=RegressionData,
+        tokenizer=None,
+        models={"kernel_regression": (KernelRegressionConfig, KernelRegression)},
+        head=RegressionConfig,
+        job=Regression,
+    ),
+    "sentence_selection": Kind(
+        data=SentencesData,
+        tokenizer=None,
+        models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
+        job=SentenceSelection,
+    ),
+    "tagging": Kind(data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, job=Tagging),
+    "translation": Kind(data=DataConfig, models=_SEQ2SEQ, decoding=DecodingConfig),
+    "word_answering": Kind(
+        data=SentencesData,
+        tokenizer=None,
+        models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
+        job=WordAnswering,
+    ),
+}

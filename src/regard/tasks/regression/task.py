@@ -1,0 +1,415 @@
+"""Regression: a number guessed from numbers, by those seen nearby."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from regard.attention import documents
+from regard.errors import DataError, SettingError
+from regard.fields import Natural, Weight, at_least, check_fields
+from regard.models import KernelRegression, KernelRegressionConfig
+from regard.models.kernel_regression import SineExample
+from regard.tasks.held_out import hold_out
+from regard.tasks.recipe import Recipe, check_not_smoothed
+from regard.tasks.task import Table
+from regard.text import BadLines, Line
+from regard.text.files import read_table, write_plain
+from regard.text.points import Point, cells_of, number_of, read_points
+from regard.text.records import OnBadLine
+
+_NAMES_FILE, _POINTS_FILE = "columns.json", "points.safetensors"
+# Parts of equal size that errors are listed by.
+_PARTS = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegressionData:
+    """Where the points are.
+
+    Attributes:
+        train: CSV or TSV files. What is guessed from, too: a kernel regression is its points.
+        valid: The same, for validation; empty takes a few points from the training ones.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
+        inputs: Names of the input columns in the header, or their numbers from 1, as text; none
+            means all but the target.
+        target: Name or number of the target's column; empty is the last.
+        scale: Whether inputs are taken as they are (``none``), or from their mean and in standard
+            deviations (``deviation``), so that one bandwidth suits them all.
+        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+        example: What there is without files: ``sine``, y = 2 sin x + x^0.8, or ``none``.
+        points: How many points of the example are drawn.
+        noise: Deviation of the noise in their targets.
+        seed: Another one draws others.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    inputs: tuple[str, ...] = ()
+    target: str = ""
+    scale: Literal["none", "deviation"] = "none"
+    on_bad_line: OnBadLine = "error"
+    example: Literal["none", "sine"] = "none"
+    points: Annotated[int, at_least(2)] = 50
+    noise: Weight = 0.5
+    seed: Natural = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegressionConfig:
+    """What is made small.
+
+    Attributes:
+        loss: The ``mean`` of a batch's squared errors, or their ``sum``.
+    """
+
+    loss: Literal["mean", "sum"] = "mean"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPoint:
+    """A point as numbers.
+
+    Attributes:
+        inputs: As they are.
+        target: NaN where it is asked for.
+        own: Its place among the training points; -1 if it is none, or may look at itself.
+    """
+
+    inputs: tuple[float, ...]
+    target: float
+    own: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointBatch:
+    """Points side by side.
+
+    Attributes:
+        asked: Where to guess, scaled.
+        targets: What is right.
+        own: Places among the training points; -1 for those that are none.
+    """
+
+    asked: Float[Tensor, "B D"]
+    targets: Float[Tensor, "B 1"]
+    own: Int[Tensor, " B"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A number."""
+
+    value: float
+
+    def text(self) -> str:
+        """Six digits of it."""
+        return f"{self.value:.6g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {"value": self.value}
+
+
+class Regression:
+    """Points to guesses.
+
+    Args:
+        recipe: Whose settings hold.
+        names: What the inputs are called.
+        origin: What is taken from each input.
+        step: What it is divided by then.
+        places: Inputs of the training points, scaled: the keys.
+        seen: Their targets: the values.
+    """
+
+    unit: ClassVar[str] = "points"
+    metrics: ClassVar[Mapping[str, int]] = {"rmse": -1, "r2": 1}
+    hold_out = classmethod(hold_out)
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        names: Sequence[str],
+        origin: Float[Tensor, " D"],
+        step: Float[Tensor, " D"],
+        places: Float[Tensor, "M D"],
+        seen: Float[Tensor, "M 1"],
+    ) -> None:
+        self.recipe, self.names = recipe, tuple(names)
+        self.origin, self.step = origin, step
+        self.places, self.seen = places, seen
+
+    @classmethod
+    def read(cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None) -> list[Point]:
+        """The points of a split; none if the recipe names no file and no example."""
+        data = recipe.data
+        files = recipe.files(split)
+        if not recipe.files("train") and not files and data.example == "sine":
+            return _sine(data, split)
+        return [
+            point
+            for file in files
+            for point in read_points(
+                file,
+                inputs=data.inputs,
+                target=data.target,
+                on_bad_line=data.on_bad_line,
+                bad_lines=bad_lines,
+            )
+        ]
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Point]) -> "Regression":
+        """The job with the training points.
+
+        Raises:
+            DataError: There are fewer than two, an input is the same in all, or files differ in
+                their columns.
+        """
+        if len(examples) < 2:
+            raise DataError(
+                f"data.train must hold at least two points; got {len(examples)}. Each is guessed "
+                "from the others."
+            )
+        names = examples[0].names
+        for example in examples:
+            _check_names(example, names)
+        places = torch.tensor([example.inputs for example in examples], dtype=torch.float64)
+        for name, column in zip(names, places.T, strict=True):
+            if column.eq(column[0]).all():
+                raise DataError(
+                    f"{name} must vary to guess from it; it is {column[0].item():g} in all points. "
+                    "Leave it out of data.inputs."
+                )
+        origin, step = torch.zeros(len(names)).double(), torch.ones(len(names)).double()
+        if recipe.data.scale == "deviation":
+            origin, step = places.mean(0), places.std(0)
+        targets = torch.tensor([[_target(example)] for example in examples])
+        return cls(recipe, names, origin, step, ((places - origin) / step).float(), targets)
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "Regression":
+        """The job with the points that ``save`` wrote."""
+        names = read_table(folder, _NAMES_FILE)["inputs"]
+        return cls(recipe, names, **load_file(folder / _POINTS_FILE))
+
+    def save(self, folder: Path) -> None:
+        """Write the points and the names of their inputs."""
+        write_plain(folder, {"inputs": list(self.names)}, _NAMES_FILE)
+        scale = {"origin": self.origin, "step": self.step}
+        save_file({**scale, "places": self.places, "seen": self.seen}, folder / _POINTS_FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's kernel regression, its bandwidth as it begins.
+
+        Raises:
+            SettingError: There is nothing to train.
+        """
+        config: KernelRegressionConfig = self.recipe.model
+        if not config.is_learned or config.kernel == "box" or config.bandwidth == float("inf"):
+            raise SettingError(
+                "model must have a bandwidth to learn: is_learned, finite, of another kernel than "
+                f"box, which has no gradient; got is_learned={config.is_learned}, kernel="
+                f"{config.kernel!r}, bandwidth={config.bandwidth:g}. A fixed one needs no "
+                "training: regard.models.KernelRegression."
+            )
+        return KernelRegression(config, dim=len(self.names))
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        return [f"guessed from {', '.join(self.names[:10])}{' …' if len(self.names) > 10 else ''}"]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Point:
+        """The place that a line of numbers or a JSON record asks about.
+
+        Numbers of a line are parted by tabs or commas, in the order of the inputs.
+
+        Raises:
+            DataError: A number is missing, or something else is there.
+        """
+        names = ", ".join(self.names)
+        if isinstance(record, str):
+            cells = cells_of(Line(record, where), "\t" if "\t" in record else ",")
+            if tuple(cells) == self.names:
+                raise DataError(f"{where}: expected numbers, found the header. Leave it out.")
+            if len(cells) != len(self.names):
+                raise DataError(
+                    f"{where}: expected {len(self.names)} numbers ({names}), found {len(cells)}."
+                )
+            found = dict(zip(self.names, cells, strict=True))
+        else:
+            missing = [name for name in self.names if name not in record]
+            if missing:
+                raise DataError(
+                    f"{where}: {missing[0]} must be given; got {', '.join(record) or 'nothing'}."
+                )
+            found = {name: _written(record[name], name, where) for name in self.names}
+        inputs = tuple(number_of(found[name], name, where) for name in self.names)
+        return Point(inputs, None, self.names, where)
+
+    def encode(
+        self,
+        examples: Iterable[Point],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[EncodedPoint]:
+        """Numbers of each point; in training they are the points learned, in order.
+
+        Raises:
+            DataError: It has other inputs than the training points.
+        """
+        found = []
+        for place, example in enumerate(examples):
+            _check_names(example, self.names)
+            target = float("nan") if example.target is None else example.target
+            found.append(EncodedPoint(example.inputs, target, place if training else -1))
+        return found
+
+    def lengths(self, encoded: Sequence[EncodedPoint]) -> Int64[np.ndarray, " n"]:
+        """One for each: ``training.batch_tokens`` counts points."""
+        return np.ones(len(encoded), dtype=np.int64)
+
+    def collate(
+        self, encoded: Sequence[EncodedPoint], *, generator: torch.Generator | None = None
+    ) -> PointBatch:
+        """Points side by side."""
+        inputs = torch.tensor([each.inputs for each in encoded], dtype=torch.float64)
+        return PointBatch(
+            asked=((inputs - self.origin) / self.step).float(),
+            targets=torch.tensor([[each.target] for each in encoded]),
+            own=torch.tensor([each.own for each in encoded]),
+        )
+
+    @property
+    def counted(self) -> str:
+        """What ``loss`` counts: points, or batches where it is summed over theirs."""
+        return "points" if self.recipe.head.loss == "mean" else "batches"
+
+    def loss(
+        self, model: nn.Module, batch: PointBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed squared error, and what it is divided by: the points, or one.
+
+        Raises:
+            SettingError: Labels are to be smoothed; there are none.
+        """
+        check_not_smoothed(self.recipe, smoothing)
+        loss = (self.guesses(model, batch) - batch.targets).square().sum()
+        return loss, len(batch.own) if self.recipe.head.loss == "mean" else 1
+
+    def guesses(self, model: nn.Module, batch: PointBatch) -> Float[Tensor, "B 1"]:
+        """The guess at each point: a training point's is made from the others."""
+        others = None
+        if batch.own.ge(0).any():
+            others = ~documents(batch.own, torch.arange(len(self.places)))
+        found: Tensor = model(batch.asked, self.places, self.seen, mask=others)
+        return found
+
+    def answers(self, model: nn.Module, batch: PointBatch) -> list[Guess]:
+        """The guess at each point."""
+        return [Guess(value) for value in self.guesses(model, batch)[:, 0].tolist()]
+
+    def score(self, answers: Sequence[Guess], examples: Sequence[Point]) -> dict[str, float]:
+        """Root of the mean squared error; share of the variance that is explained."""
+        guessed, right = _columns(answers, examples)
+        errors = (guessed - right) ** 2
+        spread = ((right - right.mean()) ** 2).sum()
+        r2 = 1 - errors.sum() / spread if spread else 0.0
+        return {"rmse": float(errors.mean() ** 0.5), "r2": float(r2)}
+
+    def goodness(self, answer: Guess, example: Point) -> float:
+        """1 without error, less the larger it is."""
+        return 1 / (1 + abs(answer.value - _target(example)))
+
+    @torch.no_grad()
+    def baselines(
+        self, train: Sequence[Point], examples: Sequence[Point]
+    ) -> dict[str, list[Guess]]:
+        """The mean, which is average pooling; and the bandwidth as it was before training."""
+        mean = float(np.mean([_target(point) for point in train]))
+        begun = KernelRegression(replace(self.recipe.model, is_learned=False), dim=len(self.names))
+        batch = self.collate(self.encode(examples))
+        return {
+            "the mean of the training points": [Guess(mean)] * len(examples),
+            f"bandwidth {self.recipe.model.bandwidth:g}": self.answers(begun, batch),
+        }
+
+    def tables(self, answers: Sequence[Guess], examples: Sequence[Point]) -> list[Table]:
+        """Errors by the size of what is right."""
+        guessed, right = _columns(answers, examples)
+        rows = []
+        for part in np.array_split(np.argsort(right, kind="stable"), _PARTS):
+            if len(part):
+                errors = guessed[part] - right[part]
+                figures = (right[part[0]], right[part[-1]], errors.mean(), _root_mean(errors))
+                low, high, bias, root = (f"{figure:.4g}" for figure in figures)
+                rows.append((f"{low} to {high}", bias, root, len(part)))
+        columns = ("right", "mean error", "rmse", "count")
+        return [Table("by what is right", columns, tuple(rows))]
+
+    def fingerprint(self, example: Point) -> str:
+        """Its numbers."""
+        return repr((example.inputs, example.target))
+
+    def show(self, example: Point, answer: Guess) -> str:
+        """The inputs, the guess and what is right."""
+        shown = ", ".join(
+            f"{name} {value:.4g}" for name, value in zip(self.names, example.inputs, strict=True)
+        )
+        return f"{shown} → {answer.value:.4g} (right: {_target(example):.4g})"
+
+
+def _sine(data: RegressionData, split: str) -> list[Point]:
+    """The example: drawn points to train on, the curve itself to validate and test on."""
+    drawn = SineExample.draw(data.seed, count=data.points, noise=data.noise)
+    x, y = (drawn.places, drawn.seen) if split == "train" else (drawn.asked, drawn.truth)
+    return [
+        Point((place,), target, ("x",), f"the example's point {number}")
+        for number, (place, target) in enumerate(
+            zip(x[:, 0].tolist(), y[:, 0].tolist(), strict=True), 1
+        )
+    ]
+
+
+def _check_names(example: Point, names: tuple[str, ...]) -> None:
+    if example.names != names:
+        raise DataError(
+            f"{example.where}: inputs must be those of training ({', '.join(names)}); got "
+            f"{', '.join(example.names)}. Set data.inputs and data.target."
+        )
+
+
+def _target(example: Point) -> float:
+    return float("nan") if example.target is None else example.target
+
+
+def _written(value: object, name: str, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise DataError(f"{where}: {name} must be a number; got {value!r}.")
+    return str(value)
+
+
+def _columns(
+    answers: Sequence[Guess], examples: Sequence[Point]
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    guessed = np.array([answer.value for answer in answers])
+    return guessed, np.array([_target(example) for example in examples])
+
+
+def _root_mean(errors: Float[np.ndarray, " n"]) -> float:
+    return float(np.sqrt(np.mean(errors**2)))

@@ -1,0 +1,240 @@
+"""Word answering: a word answers a question about a story, by a memory network, as on bAbI."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from torch import Tensor, nn
+
+from regard.models import MemoryNetwork
+from regard.tasks.baselines.sliding_window import sentences_of, words_of
+from regard.tasks.held_out import hold_out_contexts, read_asked
+from regard.tasks.labels import label_loss, most_frequent
+from regard.tasks.recipe import Recipe
+from regard.tasks.sentence_selection.memories import (
+    Memory,
+    MemoryBatch,
+    collate_memories,
+    learn_words,
+    memories,
+    memory_lengths,
+)
+from regard.tasks.tables import by_group, question_word
+from regard.tasks.task import Table
+from regard.text import BadLines
+from regard.text.files import read_table, write_plain
+from regard.text.questions import Question, asked_question
+from regard.text.vocabulary import Vocabulary
+
+_FILE = "words.json"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedStory:
+    """A story and a question, as ids of words.
+
+    Attributes:
+        memory: Both.
+        number: Of the answer among ``WordAnswering.answers``; −1 where it is not known.
+    """
+
+    memory: Memory
+    number: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoryBatch:
+    """Padded stories, batch first.
+
+    Attributes:
+        memories: What the network takes.
+        numbers: Of the answers; −1 where not known.
+    """
+
+    memories: MemoryBatch
+    numbers: Int[Tensor, " B"]
+
+
+@dataclass(frozen=True, slots=True)
+class WordAnswer:
+    """The word that answers one question.
+
+    Attributes:
+        word: In lower case.
+        probability: Of the word.
+    """
+
+    word: str
+    probability: float
+
+    def text(self) -> str:
+        """The word and its probability."""
+        return f"{self.word}\t{self.probability:.4f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {"answer": self.word, "probability": round(self.probability, 6)}
+
+
+class WordAnswering:
+    """Questions about stories to words.
+
+    The answer need not stand in the story: it is a softmax over all words of training (Sukhbaatar
+    et al., 2015, section 2.1). An answer of several words counts as one.
+
+    Args:
+        recipe: Whose settings hold.
+        words: Of questions and stories of training.
+        answers: What may be answered, in order of their numbers.
+    """
+
+    unit: ClassVar[str] = "questions"
+    counted: ClassVar[str] = "questions"
+    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
+    hold_out = staticmethod(hold_out_contexts)
+    request = staticmethod(asked_question)
+    fingerprint = staticmethod(Question.fingerprint)
+
+    def __init__(self, recipe: Recipe, words: Vocabulary, answers: Sequence[str]) -> None:
+        self.recipe, self.words, self.answers_known = recipe, words, list(answers)
+        self._numbers = {answer: number for number, answer in enumerate(answers)}
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Question]:
+        """The questions of a split that have an answer; none if the recipe names no file."""
+        asked = read_asked(recipe, split, spans=False, bad_lines=bad_lines)
+        return [question for question in asked if question.answers]
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "WordAnswering":
+        """The job with the words of the training questions, stories and answers."""
+        words = learn_words(recipe, examples)
+        answers = (answer for example in examples for answer in _right(example))
+        return cls(recipe, words, list(dict.fromkeys([*words.units, *answers])))
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "WordAnswering":
+        """The job with what ``save`` wrote."""
+        table = read_table(folder, _FILE)
+        words = Vocabulary(table["words"], buckets=recipe.data.oov_buckets)
+        return cls(recipe, words, table["answers"])
+
+    def save(self, folder: Path) -> None:
+        """Write the words and the answers."""
+        write_plain(folder, {"words": self.words.units, "answers": self.answers_known}, _FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's memory network with new weights."""
+        sizes = {"vocab_size": len(self.words), "num_answers": len(self.answers_known)}
+        return MemoryNetwork(self.recipe.model, **sizes)
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        count, answers = len(self.words.units), len(self.answers_known)
+        return [f"{count:,} words, {answers:,} answers, {self.recipe.model.num_hops} hops"]
+
+    def encode(
+        self,
+        examples: Iterable[Question],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> list[EncodedStory]:
+        """Ids of the words of each question and of its story's sentences.
+
+        Raises:
+            DataError: A story has more sentences than the memory has room for, and it is not to
+                learn from; or it has none.
+        """
+        found = []
+        for example, memory in memories(
+            examples, self.words, self.recipe, training=training, too_long=too_long
+        ):
+            known = [self._numbers[each] for each in _right(example) if each in self._numbers]
+            found.append(EncodedStory(memory, known[0] if known else -1))
+        return found
+
+    def lengths(self, encoded: Sequence[EncodedStory]) -> Int64[np.ndarray, " n"]:
+        """Words of each story, padded, and of its question."""
+        return memory_lengths(each.memory for each in encoded)
+
+    def collate(
+        self, encoded: Sequence[EncodedStory], *, generator: torch.Generator | None = None
+    ) -> StoryBatch:
+        """A padded batch."""
+        return StoryBatch(
+            memories=collate_memories([each.memory for each in encoded]),
+            numbers=torch.tensor([each.number for each in encoded]),
+        )
+
+    def loss(
+        self, model: nn.Module, batch: StoryBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The summed cross-entropy, and how many answers are known."""
+        return label_loss(self._logits(model, batch), batch.numbers, smoothing=smoothing)
+
+    def answers(self, model: nn.Module, batch: StoryBatch) -> list[WordAnswer]:
+        """The most probable word for each question."""
+        share, place = self._logits(model, batch).softmax(-1).max(-1)
+        pairs = zip(place.tolist(), share.tolist(), strict=True)
+        return [WordAnswer(self.answers_known[number], each) for number, each in pairs]
+
+    def score(
+        self, answers: Sequence[WordAnswer], examples: Sequence[Question]
+    ) -> dict[str, float]:
+        """The share of questions that are answered with a right word, in percent."""
+        return {"accuracy": 100 * sum(_hits(answers, examples)) / max(1, len(examples))}
+
+    def goodness(self, answer: WordAnswer, example: Question) -> float:
+        """Its probability if it is right, else 0."""
+        return answer.probability if answer.word in _right(example) else 0.0
+
+    def baselines(
+        self, train: Sequence[Question], examples: Sequence[Question]
+    ) -> dict[str, list[WordAnswer]]:
+        """The answer that most training questions have, and the last word of the last sentence."""
+        most = most_frequent(_right(example)[0] for example in train if example.answers)
+        last = [_last_word(example) for example in examples]
+        return {
+            f"always {most}": [WordAnswer(most, 1.0)] * len(examples),
+            "last word": [WordAnswer(word, 1.0) for word in last],
+        }
+
+    def tables(self, answers: Sequence[WordAnswer], examples: Sequence[Question]) -> list[Table]:
+        """By question word, and by how many sentences there are."""
+        scores = {"accuracy": _hits(answers, examples)}
+        counts = [str(len(sentences_of(example.context))) for example in examples]
+        return [
+            by_group("question word", [question_word(each.text) for each in examples], scores),
+            by_group("number of sentences", counts, scores, ordered=True),
+        ]
+
+    def show(self, example: Question, answer: WordAnswer) -> str:
+        """The question, the word and the right one."""
+        right = " | ".join(_right(example)) or "?"
+        return f"{example.text} → {answer.word} ({answer.probability:.2f}; right: {right})"
+
+    def _logits(self, model: nn.Module, batch: StoryBatch) -> Float[Tensor, "B Y"]:
+        given = batch.memories
+        logits: Tensor = model(given.sentences, given.counts, given.question)
+        return logits.float()
+
+
+def _right(example: Question) -> list[str]:
+    """The right answers, in lower case."""
+    return [" ".join(answer.text.lower().split()) for answer in example.answers]
+
+
+def _hits(answers: Sequence[WordAnswer], examples: Sequence[Question]) -> list[float]:
+    return [float(a.word in _right(e)) for a, e in zip(answers, examples, strict=True)]
+
+
+def _last_word(example: Question) -> str:
+    words = [word.text for word in words_of(example.context) if not word.is_mark]
+    return words[-1] if words else ""

@@ -1,0 +1,66 @@
+"""Naive Bayes beside its formula, written out over n-grams."""
+
+import math
+import random
+from itertools import pairwise
+
+import pytest
+
+from regard.tasks.baselines.naive_bayes import NaiveBayes
+
+WORDS = ["good", "bad", "so", "a", "film"]
+
+
+def grams(text):
+    words = text.split()
+    return {(w,) for w in words} | set(pairwise(words))
+
+
+def log_probability(text, label, examples):
+    """``log p(label) + Σ log p(gram | label)`` over known grams, each counted once more."""
+    known = set().union(*(grams(t) for t, _ in examples))
+    ours = [grams(t) for t, each in examples if each == label]
+    total = sum(len(each) for each in ours) + len(known)
+    found = math.log(len(ours) / len(examples))
+    for gram in grams(text) & known:
+        found += math.log((1 + sum(gram in each for each in ours)) / total)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_label_is_the_most_probable_by_the_formula(seed):
+    dice = random.Random(seed)
+    texts = [" ".join(dice.choices(WORDS, k=dice.randint(1, 6))) for _ in range(40)]
+    examples = [(text, dice.choice("xyz")) for text in texts[:30]]
+    bayes = NaiveBayes(examples)
+    for text in (*texts[30:], "never seen words", "so never seen"):
+        by_formula = {label: log_probability(text, label, examples) for label in "xyz"}
+        best = max(by_formula.values())
+        assert by_formula[bayes.label(text)] == pytest.approx(best)
+        shares = {label: math.exp(found) for label, found in by_formula.items()}
+        wanted = {label: share / sum(shares.values()) for label, share in shares.items()}
+        assert bayes.probabilities(text) == pytest.approx(wanted)
+
+
+def test_probabilities_of_long_texts_are_numbers():
+    bayes = NaiveBayes([("好" * 9, "1"), ("坏" * 9, "0"), ("好坏" * 9, "0")])
+    assert bayes.probabilities("好" * 5000)["1"] > 0.5
+    texts = {label: " ".join(f"{label}{n}" for n in range(9999)) for label in "yn"}
+    bayes = NaiveBayes([(text, label) for label, text in texts.items()])
+    assert bayes.probabilities(texts["y"]) == {"y": 1.0, "n": 0.0}
+
+
+def test_what_is_known_of_a_text_is_its_grams_not_how_often():
+    examples = [("bad bad bad bad film", "no"), ("a bad film", "yes"), ("so bad", "yes")]
+    assert NaiveBayes(examples).label("bad") == "yes"
+
+
+def test_text_without_spaces_is_read_by_characters_and_threes_of_them():
+    # One by one the characters of both labels are the same; their order tells.
+    bayes = NaiveBayes([("甲乙丙丁", "no"), ("丁丙乙甲", "yes")])
+    assert [bayes.label(text) for text in ("甲乙丙", "丙乙甲", "丙丁", "丁丙")] == [
+        "no",
+        "yes",
+        "no",
+        "yes",
+    ]

@@ -1,0 +1,168 @@
+"""Documents, questions about them and answers: how they are read, and what of them."""
+
+import gzip
+import json
+
+import pytest
+import torch
+
+from regard.cli.recipes import packaged_recipe
+from regard.errors import DataError, SettingError
+from regard.tasks import read_recipe, recipe_from_table
+from regard.tasks.generation import Document, DocumentData
+from regard.tasks.generation.documents import (
+    baselines,
+    by_overlap,
+    cut_to,
+    hold_out,
+    pairs_of,
+    read_documents,
+    sentences,
+    source_of,
+    told_reading,
+)
+from regard.tasks.translation import longest_output, read_split, read_training
+from regard.text import BadLines, TokenizerConfig, train_tokenizer
+
+TALE = "A king was old. He had a son. The son was called Hans. Hans ran away."
+RECORD = {"context": TALE, "question": "How was the son called?", "answers": ["Hans", "Hans", "H."]}
+
+
+def written(path, *records):
+    path.write_text("".join(f"{one}\n" for one in records), "utf-8")
+    return path
+
+
+def test_records_and_columns_say_the_same(tmp_path) -> None:
+    jsonl = tmp_path / "tales.jsonl.gz"
+    jsonl.write_bytes(gzip.compress(json.dumps(RECORD).encode()))
+    (one,) = read_documents([jsonl], DocumentData())
+    assert (one.text, one.question, one.answers) == (TALE, RECORD["question"], ("Hans", "H."))
+    tsv = written(tmp_path / "tales.tsv", f"{RECORD['question']}\tHans\t{TALE}")
+    (other,) = read_documents([tsv], DocumentData(document=3, question=1, answer=2))
+    assert (other.text, other.question, other.answers) == (one.text, one.question, ("Hans",))
+    for key in ("answer", "summary"):
+        line = json.dumps({"document": TALE, key: "A son ran away."})
+        (summed,) = read_documents([written(tmp_path / "s.jsonl", line)], DocumentData())
+        assert (summed.question, summed.answers) == ("", ("A son ran away.",))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("a.jsonl", "{", "a.jsonl:2: not JSON"),
+        ("a.jsonl", "[]", r"a\.jsonl:2: expected a JSON object, found \[\]"),
+        ("a.jsonl", '{"text": "a"}', "a.jsonl:2: expected the key 'document' or 'context'; found"),
+        ("a.jsonl", '{"document": "a"}', "a.jsonl:2: expected the key 'answers' or 'answer' or 's"),
+        ("a.jsonl", '{"document": "a", "answers": [3]}', "a.jsonl:2: answers must be a text or a"),
+        ("a.jsonl", '{"document": 3, "answer": "a"}', "a.jsonl:2: document must be text; got 3"),
+        ("a.jsonl", '{"document": " ", "answer": "a"}', "a.jsonl:2: the document is empty"),
+        ("a.jsonl", '{"document": "a", "answers": [" "]}', "a.jsonl:2: the answer is empty"),
+        (
+            "a.tsv",
+            "only one",
+            "a.tsv:2: expected at least 2 columns, found 1. The document is in c",
+        ),
+    ],
+)
+def test_lines_that_cannot_be_used(tmp_path, name, line, message) -> None:
+    good = "a text\tan answer" if name.endswith("tsv") else json.dumps(RECORD)
+    path = written(tmp_path / name, good, line)
+    with pytest.raises(DataError, match=message):
+        read_documents([path], DocumentData())
+    bad = BadLines()
+    assert len(read_documents([path], DocumentData(on_bad_line="skip"), bad_lines=bad)) == 1
+    assert bad.total == 1
+
+
+def test_files_that_cannot_be_used(tmp_path) -> None:
+    with pytest.raises(SettingError, match=r"the ending of .*a\.csv must be \.jsonl or \.tsv"):
+        read_documents([written(tmp_path / "a.csv", "a")], DocumentData())
+    with pytest.raises(SettingError, match="document, question and answer must be different colu"):
+        DocumentData(question=2)
+    with pytest.raises(SettingError, match="sentences must be at least 1; got 0"):
+        recipe_from_table({"task": "generation", "data": {"sentences": 0}})
+
+
+def test_the_sentences_that_share_rare_words_come_first() -> None:
+    parts = sentences(TALE)
+    assert parts == [
+        "A king was old.",
+        "He had a son.",
+        "The son was called Hans.",
+        "Hans ran away.",
+    ]
+    assert by_overlap(parts, "Who ran?")[0] == "Hans ran away."
+    assert by_overlap(parts, "nothing of it") == parts  # as they stand
+    one = Document(TALE, "Who ran?", (), "")
+    assert source_of(one, DocumentData(sentences=1)) == "Who ran? ‖ Hans ran away."
+    assert source_of(one, DocumentData()) == f"Who ran? ‖ {TALE}"
+    summary = Document(TALE, "", (), "")
+    assert source_of(summary, DocumentData(sentences=2)) == "A king was old. He had a son."
+    chinese = Document("国王很老。他有个儿子。儿子走了。", "谁走了？", (), "")
+    assert source_of(chinese, DocumentData(sentences=2)) == "谁走了？ ‖ 儿子走了。国王很老。"
+
+
+@pytest.mark.parametrize("name", ["generation-copy", "generation-transformer"])
+def test_what_a_summary_is_wanted_of_is_read_whole_by_the_recipes(name) -> None:
+    data = read_recipe(packaged_recipe(name)).data
+    assert source_of(Document(TALE, "", (), ""), data) == TALE
+    asked = source_of(Document(TALE, "Who ran?", (), ""), data)
+    assert asked == "Who ran? ‖ Hans ran away. A king was old."
+
+
+def test_the_recipe_that_copies_covers_and_lets_a_summary_be_as_long_as_its_document() -> None:
+    recipe = read_recipe(packaged_recipe("generation-copy"))
+    assert (recipe.model.copy, recipe.model.coverage) == (True, True)
+    limit = longest_output(torch.tensor([40]), recipe.decoding.max_ratio)
+    assert limit.tolist() == [50]
+
+
+def test_which_documents_are_shortened_is_said_and_checked() -> None:
+    assert told_reading(DocumentData()) == "documents are read whole, up to 2,048 tokens"
+    cut = "3 sentences of a document are read: nearest to its question; without one, the first"
+    assert told_reading(DocumentData(sentences=3)) == cut
+    asked = "with a question, 1 sentence of a document are read, nearest to it; others are read"
+    assert told_reading(DocumentData(sentences=1, shortened="asked")).startswith(asked)
+    with pytest.raises(SettingError, match="shortened must be one of all, asked; got 'none'"):
+        recipe_from_table({"task": "generation", "data": {"shortened": "none"}})
+
+
+def test_each_answer_is_learned_from_and_all_are_right() -> None:
+    one = Document(TALE, "Who ran?", ("Hans", "the son"), "a:1")
+    pairs = pairs_of([one], DocumentData(sentences=1))
+    assert [pair.target for pair in pairs] == ["Hans", "the son"]
+    (merged,) = pairs_of([one], DocumentData(sentences=1), merge=True)
+    assert (merged.target, merged.references) == ("Hans", ("Hans", "the son"))
+
+
+def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
+    lines = [
+        json.dumps({"document": f"Tale {i // 3}.", "question": f"{i}?", "answers": ["yes", "no"]})
+        for i in range(60)
+    ]
+    path = written(tmp_path / "tales.jsonl", *lines)
+    recipe = recipe_from_table({"task": "generation", "data": {"train": str(path)}})
+    train, valid = read_training(recipe)
+    assert len(train) + 2 * len(valid) == 120
+    held = {pair.source.partition("‖")[2] for pair in valid}
+    assert held
+    assert not held & {pair.source.partition("‖")[2] for pair in train}
+    assert all(pair.references == ("yes", "no") for pair in valid)
+    assert read_split(recipe, "test") == []
+    with pytest.raises(DataError, match="at least 10 documents where"):
+        hold_out([Document("a", "", ("b",), "")] * 30)
+
+
+def test_what_is_beyond_the_longest_source_is_cut() -> None:
+    tokenizer = train_tokenizer(["abc de"], TokenizerConfig(type="words"))
+    assert cut_to("abc de abc de", tokenizer, 3) == "abc de abc"
+    assert cut_to("abc de", tokenizer, 3) == "abc de"
+
+
+def test_baselines_are_sentences_of_the_documents() -> None:
+    one = Document(TALE, "Who ran away?", (), "")
+    found = baselines([one])
+    assert found["the first sentence"] == ["A king was old."]
+    assert list(found.values())[1] == ["Hans ran away."]
+    assert list(baselines([Document(TALE, "", (), "")])) == ["the first sentence"]
