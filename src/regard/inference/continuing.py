@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from regard.errors import RunError, SettingError
 from regard.inference.asked_search import AskedSearch
 from regard.inference.labeller import Labeller
+from regard.models import LanguageModel
 from regard.tasks import DecodingConfig, Recipe
 from regard.text import EOS_ID, PAD_ID, Tokenizer, normalize
 
@@ -29,10 +29,10 @@ class Continuer:
         recipe: Whose ``[decoding]`` holds where nothing else is asked for.
     """
 
-    def __init__(self, model: nn.Module, tokenizer: Tokenizer, recipe: Recipe) -> None:
-        self.model: Any = model
+    def __init__(self, model: LanguageModel, tokenizer: Tokenizer, recipe: Recipe) -> None:
+        self.model = model
         self.tokenizer, self.recipe = tokenizer, recipe
-        self._context: int | None = recipe.data.context if recipe.model_type == "decoder" else None
+        self._context: int | None = None if model.is_recurrent else recipe.data.context
 
     @classmethod
     def load(cls, path: str | Path) -> "Continuer":
@@ -47,6 +47,7 @@ class Continuer:
             raise RunError(
                 f"{path} must be a run of a language model; it is one of {job.recipe.task}."
             )
+        assert isinstance(labeller.model, LanguageModel)
         return cls(labeller.model, job.tokenizer, job.recipe)
 
     def continuations(self, prompt: str, decoding: DecodingConfig | None = None) -> list[str]:

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from regard.attention import Seen, weights_seen
 from regard.inference.searching import END
+from regard.models import PairClassifier
+from regard.tasks.text_pairs import pair_model
 from regard.text import Piece
 from regard.viewer import Answer, AttentionMap, Example, Text, Token
 
@@ -180,11 +182,12 @@ PAIRS = frozenset(_SIDES)
 def _beside(job: Any, text: tuple[str, Text, range], other: tuple[str, Text], row: int) -> Beside:
     name, read_text, read = text
     count = len(other[1].tokens)
-    is_one_row = job.recipe.model_type not in ("match", "esim")
+    model = pair_model(job.recipe)
+    is_one_row = not model.reads_apart
     # begin other end text end; or begin text, and other end, each by itself.
     firsts = (count + 2, 1) if is_one_row else (1, 0)
     beside = Side(other[0], other[1], firsts[1], range(count))
-    looking = {0: beside} if job.recipe.model_type == "esim" else {}
+    looking = {0: beside} if issubclass(model, PairClassifier) else {}
     return Beside(Side(name, read_text, firsts[0], read), beside, row, is_one_row, looking)
 
 

@@ -10,6 +10,7 @@ from regard.checks import check_positive
 from regard.fields import Count, Share, Weight, check_fields
 from regard.layers import Dropout
 from regard.layers.pooling import Pooling, PoolingName
+from regard.models.interfaces import Reader
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +70,7 @@ class Classifier(nn.Module):
     def __init__(
         self,
         config: ClassifierConfig,
-        reader: nn.Module,
+        reader: Reader,
         *,
         num_classes: int,
         num_aspects: int = 0,
@@ -78,11 +79,10 @@ class Classifier(nn.Module):
         check_positive("num_classes", num_classes)
         self.config = config
         self.reader = reader
-        self.max_length: int | None = reader.max_length  # type: ignore[assignment]
-        width = int(reader.output_dim)  # type: ignore[arg-type]
+        self.max_length = reader.max_length
         self.pooling = Pooling(
             config.pooling,
-            width,
+            reader.output_dim,
             num_aspects=num_aspects,
             num_hops=config.num_hops,
             hidden_dim=config.attention_dim,
@@ -139,7 +139,7 @@ class MultipleChoice(nn.Module):
         0.0
     """
 
-    def __init__(self, config: ClassifierConfig, reader: nn.Module) -> None:
+    def __init__(self, config: ClassifierConfig, reader: Reader) -> None:
         super().__init__()
         self.score = Classifier(config, reader, num_classes=1)
         self.max_length = self.score.max_length

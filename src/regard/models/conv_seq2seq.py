@@ -12,6 +12,7 @@ from regard.attention import Dot, Mask, at, attend, lengths
 from regard.config import newer
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, GatedConvolution, LearnedPositions, TokenEmbedding
+from regard.models.interfaces import Seq2Seq
 
 # The sum of two numbers of one variance has twice that: halve it again (section 3.4).
 HALF = 0.5**0.5
@@ -99,7 +100,7 @@ class ConvState:
         )
 
 
-class ConvSeq2Seq(nn.Module):
+class ConvSeq2Seq(Seq2Seq[ConvState]):
     """Reads and writes by stacks of gated convolutions; every layer of the decoder attends.
 
     A layer of the encoder is ``(v(conv(h)) + h) √½``. A layer of the decoder attends in between:

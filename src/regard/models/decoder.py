@@ -20,6 +20,7 @@ from regard.layers import Dropout, Packing, RotaryPositions, TokenEmbedding
 from regard.layers.block import SelfAttentionBlock
 from regard.layers.norms import NORMS
 from regard.layers.positions import added_positions
+from regard.models.interfaces import LanguageModel
 from regard.models.prompt import Prompt
 
 
@@ -93,7 +94,7 @@ class DecoderState:
         )
 
 
-class Decoder(nn.Module):
+class Decoder(LanguageModel[DecoderState]):
     """Predicts each token from those before it.
 
     Args:

@@ -20,6 +20,7 @@ from regard.layers.block import SelfAttentionBlock
 from regard.layers.norms import NORMS
 from regard.layers.parts import PartsEmbedding, PartsName, check_given
 from regard.layers.positions import added_positions
+from regard.models.interfaces import TextReader
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +67,7 @@ class EncoderConfig:
         check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
 
 
-class Encoder(nn.Module):
+class Encoder(TextReader):
     """A state for each token that has seen all the others.
 
     Embeddings of token, parts, place and segment and what the features say are added and normed;
@@ -86,6 +87,8 @@ class Encoder(nn.Module):
         >>> Encoder(config, vocab_size=11)(torch.ones(2, 5, dtype=torch.long)).shape
         torch.Size([2, 5, 8])
     """
+
+    reads_features = True
 
     def __init__(
         self,

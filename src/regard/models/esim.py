@@ -12,6 +12,7 @@ from regard.checks import check_positive
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.pooling import Maximum, Mean
+from regard.models.interfaces import PairClassifier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +33,7 @@ class EsimConfig:
         check_fields(self)
 
 
-class Esim(nn.Module):
+class Esim(PairClassifier):
     """Logits of how two texts stand to each other.
 
     Both are read by one BiLSTM, ā and b̄. Each word is set beside what it finds in the other text,
@@ -55,7 +56,7 @@ class Esim(nn.Module):
         super().__init__()
         check_positive("num_classes", num_classes)
         self.config = config
-        self.max_length: int | None = None
+        self.max_length = None
         hidden = config.hidden_dim
         self.embedding = TokenEmbedding(vocab_size, config.embed_dim, scaled=False)
         # Drawn as the paper draws words without a pretrained vector. Smaller ones make states that

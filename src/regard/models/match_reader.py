@@ -19,6 +19,7 @@ from regard.errors import SettingError, ShapeError
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.pooling import LearnedQuery
+from regard.models.interfaces import PairReader
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +59,7 @@ class MatchReaderConfig:
             )
 
 
-class MatchReader(nn.Module):
+class MatchReader(PairReader):
     """A state for each token of a text that knows what in another text it matches.
 
     A BiLSTM reads the other text, and a learned query makes one vector of its states ``q_j``. A
@@ -87,7 +88,7 @@ class MatchReader(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.max_length: int | None = None
+        self.max_length = None
         width, hidden = config.embed_dim, config.hidden_dim
         read_dim = 2 * hidden * config.num_layers
         self.output_dim = 2 * hidden if config.compares else read_dim

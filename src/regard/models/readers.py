@@ -15,6 +15,7 @@ from regard.errors import SettingError
 from regard.fields import Count, Share, at_least, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.parts import PartsEmbedding, PartsName, check_given
+from regard.models.interfaces import TextReader
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +81,7 @@ class ConvReaderConfig(BagReaderConfig):
             raise SettingError("widths must hold at least one; got none.")
 
 
-class BagReader(nn.Module):
+class BagReader(TextReader):
     """The embeddings themselves: no word knows its neighbours.
 
     Args:
@@ -92,7 +93,7 @@ class BagReader(nn.Module):
     def __init__(self, config: BagReaderConfig, *, vocab_size: int, parts_vocab: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.max_length: int | None = None
+        self.max_length = None
         self.embedding = TokenEmbedding(vocab_size, config.embed_dim, scaled=False)
         self.output_dim = config.embed_dim
         self.parts: PartsEmbedding | None = None
@@ -131,7 +132,7 @@ class BagReader(nn.Module):
         return dropped
 
 
-class RecurrentReader(nn.Module):
+class RecurrentReader(TextReader):
     """A bidirectional recurrence: Schuster & Paliwal (1997), Graves & Schmidhuber (2005).
 
     Args:
@@ -145,7 +146,7 @@ class RecurrentReader(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.max_length: int | None = None
+        self.max_length = None
         self.words = BagReader(config, vocab_size=vocab_size, parts_vocab=parts_vocab)
         self.output_dim = 2 * config.hidden_dim
         self.recurrence = RecurrentEncoder(
@@ -170,7 +171,7 @@ class RecurrentReader(nn.Module):
         return states
 
 
-class ConvReader(nn.Module):
+class ConvReader(TextReader):
     """Filters of several widths over the words around each: Kim (2014), https://arxiv.org/abs/1408.5882.
 
     A head that takes the ``maximum`` over time makes it the paper's model, one that attends
@@ -186,7 +187,7 @@ class ConvReader(nn.Module):
     def __init__(self, config: ConvReaderConfig, *, vocab_size: int, parts_vocab: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.max_length: int | None = None
+        self.max_length = None
         self.words = BagReader(config, vocab_size=vocab_size, parts_vocab=parts_vocab)
         self.output_dim = config.channels * len(config.widths)
         self.filters = nn.ModuleList(

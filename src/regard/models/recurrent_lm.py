@@ -14,6 +14,7 @@ from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, TokenEmbedding
+from regard.models.interfaces import LanguageModel
 from regard.models.prompt import Prompt
 
 
@@ -71,7 +72,7 @@ class RecurrentLmState:
         )
 
 
-class RecurrentLm(nn.Module):
+class RecurrentLm(LanguageModel[RecurrentLmState]):
     """Predicts each token from a state that has read those before it.
 
     ``h_t = φ(x_t W + h_{t−1} U + b)``, and the logits are ``h_t E``; with ``gru`` (Cho et al.,
@@ -88,12 +89,14 @@ class RecurrentLm(nn.Module):
         torch.Size([2, 5, 11])
     """
 
+    is_recurrent = True
+
     def __init__(
         self, config: RecurrentLmConfig, *, vocab_size: int, pad_id: int | None = 0
     ) -> None:
         super().__init__()
         self.config = config
-        self.max_length: int | None = None
+        self.max_length = None
         embed, hidden = config.embed_dim, config.hidden_dim
         self.embedding = TokenEmbedding(vocab_size, embed, pad_id=pad_id)
         self.dropout = Dropout(config.dropout)

@@ -33,6 +33,7 @@ from regard.layers import (
     TokenEmbedding,
 )
 from regard.layers.pointer import check_shared
+from regard.models.interfaces import Seq2Seq
 from regard.models.recurrent_attention import (
     Covering,
     Focus,
@@ -169,7 +170,7 @@ class RnnState:
         )
 
 
-class RnnSeq2Seq(nn.Module):
+class RnnSeq2Seq(Seq2Seq[RnnState]):
     """Reads the source in both directions, writes the target word by word.
 
     The ``bahdanau`` decoder: the query that predicts token t is the top state after token t - 1;

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from regard.checks import check_at_least
 from regard.fields import Share, check_fields
 from regard.layers import Dropout
+from regard.models.interfaces import Reader
 
 NO_ANSWER = 0  # the place of the first token, which is no word of the passage
 
@@ -64,13 +65,13 @@ class SpanFinder(nn.Module):
         (torch.Size([2, 5]), [0.0, 0.0, 0.0])
     """
 
-    def __init__(self, config: SpanFinderConfig, reader: nn.Module) -> None:
+    def __init__(self, config: SpanFinderConfig, reader: Reader) -> None:
         super().__init__()
         self.config = config
         self.reader = reader
-        self.max_length: int | None = reader.max_length  # type: ignore[assignment]
+        self.max_length = reader.max_length
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(int(reader.output_dim), 2)  # type: ignore[arg-type]
+        self.output = nn.Linear(reader.output_dim, 2)
 
     def forward(
         self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"], **reading: Tensor

@@ -15,6 +15,7 @@ from regard.checks import check_positive
 from regard.fields import Share, check_fields
 from regard.layers import Dropout
 from regard.layers.crf import Crf
+from regard.models.interfaces import Reader
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +56,7 @@ class Tagger(nn.Module):
     def __init__(
         self,
         config: TaggerConfig,
-        reader: nn.Module,
+        reader: Reader,
         *,
         num_tags: int,
         allowed: Bool[Tensor, "rows K"] | None = None,
@@ -64,9 +65,9 @@ class Tagger(nn.Module):
         check_positive("num_tags", num_tags)
         self.config = config
         self.reader = reader
-        self.max_length: int | None = reader.max_length  # type: ignore[assignment]
+        self.max_length = reader.max_length
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(int(reader.output_dim), num_tags)  # type: ignore[arg-type]
+        self.output = nn.Linear(reader.output_dim, num_tags)
         self.crf = Crf(num_tags, allowed=allowed) if config.crf else None
 
     def forward(

@@ -42,6 +42,7 @@ from regard.layers import (
 from regard.layers.norms import NORMS, NormKind
 from regard.layers.pointer import check_shared
 from regard.layers.positions import added_positions
+from regard.models.interfaces import Seq2Seq
 
 # The largest distance told apart by Shaw et al. (2018), section 4.1: k.
 MAX_DISTANCE = 16
@@ -163,7 +164,7 @@ class TransformerState:
         )
 
 
-class Transformer(nn.Module):
+class Transformer(Seq2Seq[TransformerState]):
     """Reads a source sentence, writes a target sentence, attending to both.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 from regard.models import (
     LANGUAGE_MODELS,
     MODELS,
+    PAIR_MODELS,
     PAIR_READERS,
     READERS,
     ClassifierConfig,
@@ -26,7 +27,7 @@ from regard.tasks.image_classification import ImageClassification, PicturesData
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
 from regard.tasks.multiple_choice import ChoicesData, MultipleChoiceAnswering
-from regard.tasks.pair_matching import PAIR_MODELS, PairMatching, PairsData
+from regard.tasks.pair_matching import PairMatching, PairsData
 from regard.tasks.question_answering import QuestionAnswering, QuestionsData
 from regard.tasks.recipe import DataConfig
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
@@ -71,13 +72,11 @@ class Kind:
         return tuple(name for name in names if optional.get(name, self.data) is not None)
 
 
-_SEQ2SEQ = {"transformer": MODELS["transformer"], **MODELS}
-
 TASKS: dict[str, Kind] = {
     "classification": Kind(
         data=ClassificationData, models=READERS, head=ClassifierConfig, job=Classification
     ),
-    "generation": Kind(data=DocumentData, models=_SEQ2SEQ, decoding=DecodingConfig),
+    "generation": Kind(data=DocumentData, models=MODELS, decoding=DecodingConfig),
     "image_classification": Kind(
         data=PicturesData,
         tokenizer=None,
@@ -131,7 +130,7 @@ TASKS: dict[str, Kind] = {
         job=SentenceSelection,
     ),
     "tagging": Kind(data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, job=Tagging),
-    "translation": Kind(data=DataConfig, models=_SEQ2SEQ, decoding=DecodingConfig),
+    "translation": Kind(data=DataConfig, models=MODELS, decoding=DecodingConfig),
     "word_answering": Kind(
         data=SentencesData,
         tokenizer=None,

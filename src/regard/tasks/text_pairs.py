@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.choices import choose
 from regard.errors import SettingError
-from regard.models import PAIR_READERS
+from regard.models import PAIR_MODELS, PairClassifier, Reader
 from regard.tasks.recipe import Recipe
 from regard.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, words_of_spans
 from regard.text.normalization import normalize, split_words
@@ -20,10 +19,6 @@ from regard.text.questions import places_of_normalized
 
 # What is said of each token of a text that stands beside another.
 FEATURES = ("as written", "in any case", "same beginning", "with its neighbour", "rarity")
-# Models that get two texts apart, not in one row.
-_APART = ("match", "esim")
-# Models that are told what of each text stands in the other.
-_TOLD = ("match", "transformer")
 # Letters that words which begin alike share: "divide" and "divided" are not the same word.
 _BEGINNING = 5
 _ALL = slice(None)
@@ -159,7 +154,8 @@ def encode_pair(
         kept: Which tokens of the text stay; features are of all of it.
         other_kept: Which of the other.
     """
-    of_both = recipe.model_type in _TOLD and recipe.model_type not in _APART
+    model = pair_model(recipe)
+    of_both = model.reads_features and not model.reads_apart
     return EncodedPair(
         text.ids[kept],
         other.ids[other_kept],
@@ -196,7 +192,8 @@ def collate_pairs(pairs: Sequence[EncodedPair], recipe: Recipe, *, every: int = 
         recipe: Whose ``[model]`` says how.
         every: How many pairs in a row have the same other text, which may be read once for all.
     """
-    if recipe.model_type in _APART:
+    model = pair_model(recipe)
+    if model.reads_apart:
         rows = [[BOS_ID, *pair.ids] for pair in pairs]
         ids, lengths = _padded(rows)
         firsts = [1] * len(rows)
@@ -207,7 +204,7 @@ def collate_pairs(pairs: Sequence[EncodedPair], recipe: Recipe, *, every: int = 
         ids, lengths = _padded(rows)
         firsts = [len(pair.other) + 2 for pair in pairs]
         reading = {}
-    if recipe.model_type in _TOLD:
+    if model.reads_features:
         features = np.zeros((*ids.shape, len(FEATURES)), dtype=np.float32)
         for row, (pair, first) in enumerate(zip(pairs, firsts, strict=True)):
             features[row, first : first + len(pair.ids)] = pair.features
@@ -224,7 +221,12 @@ def pair_length(pair: EncodedPair) -> int:
     return len(pair.ids) + len(pair.other) + 3
 
 
-def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> nn.Module:
+def pair_model(recipe: Recipe) -> type[Reader | PairClassifier]:
+    """The class of the recipe's model, which says how it reads two texts."""
+    return choose("model.type", recipe.model_type, PAIR_MODELS)[1]
+
+
+def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> Reader:
     """The recipe's reader of pairs with new weights.
 
     Args:
@@ -235,13 +237,14 @@ def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> nn.Module:
     Raises:
         SettingError: The model has fewer positions than that.
     """
-    _, read = choose("model.type", recipe.model_type, PAIR_READERS)
-    sizes: dict[str, Any] = {"vocab_size": vocab_size}
-    if recipe.model_type in _TOLD:
+    read = pair_model(recipe)
+    assert issubclass(read, Reader)
+    sizes = {"vocab_size": vocab_size}
+    if read.reads_features:
         sizes["num_features"] = len(FEATURES)
-    reader: nn.Module = read(recipe.model, **sizes)
+    reader = read(recipe.model, **sizes)
     most = reader.max_length
-    if isinstance(most, int) and most < longest:
+    if most is not None and most < longest:
         raise SettingError(
             f"model.max_length must be at least {longest}, for the longest texts that data allows, "
             f"side by side; got {most}. Lower data.max_length, or raise model.max_length."

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from regard.errors import DataError, SettingError
 from regard.fields import Share, at_least, check_fields
-from regard.models import LANGUAGE_MODELS
+from regard.models import LANGUAGE_MODELS, LanguageModel
 from regard.tasks.baselines.kneser_ney import KneserNey
 from regard.tasks.language_modelling.running_text import (
     Passage,
@@ -152,17 +152,16 @@ class LanguageModelling:
         """Write the tokenizer."""
         self.tokenizer.save(folder / "text")
 
-    def build_model(self) -> nn.Module:
+    def build_model(self) -> LanguageModel:
         """The recipe's model with new weights.
 
         Raises:
             SettingError: It cannot take a window of ``data.context`` tokens.
         """
         _, architecture = LANGUAGE_MODELS[self.recipe.model_type]
-        model: Any = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
+        model = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
         check_positions(model, "data.context", self.recipe.data.context)
-        built: nn.Module = model
-        return built
+        return model
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""

@@ -33,6 +33,7 @@ from regard.tasks.text_pairs import (
     encode_pair,
     joined,
     pair_length,
+    pair_model,
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
 from regard.text.questions import question_of
@@ -232,7 +233,7 @@ class MultipleChoiceAnswering:
 
     def lengths(self, encoded: Sequence[EncodedChoices]) -> Int64[np.ndarray, " n"]:
         """Tokens of all answers, each beside the text; a text that is read once counts once."""
-        once = self.recipe.model_type == "match"
+        once = pair_model(self.recipe).reads_apart
         return np.array(
             [
                 sum(map(pair_length, each.pairs))

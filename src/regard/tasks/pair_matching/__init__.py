@@ -1,5 +1,5 @@
 """How two texts stand to each other."""
 
-from regard.tasks.pair_matching.task import PAIR_MODELS, LabelledPair, PairMatching, PairsData
+from regard.tasks.pair_matching.task import LabelledPair, PairMatching, PairsData
 
-__all__ = ["PAIR_MODELS", "LabelledPair", "PairMatching", "PairsData"]
+__all__ = ["LabelledPair", "PairMatching", "PairsData"]

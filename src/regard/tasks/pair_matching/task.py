@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from regard.errors import DataError
 from regard.fields import Count, check_fields
 from regard.metrics.labels import accuracy
-from regard.models import PAIR_READERS, Classifier, Esim, EsimConfig
+from regard.models import Classifier, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
 from regard.tasks.held_out import hold_out_texts
 from regard.tasks.labels import (
@@ -41,6 +41,7 @@ from regard.tasks.text_pairs import (
     cut_text,
     encode_pair,
     pair_length,
+    pair_model,
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_tokenizer
 from regard.text.files import read_table, write_plain
@@ -48,11 +49,6 @@ from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
 from regard.text.records import Field, OnBadLine, read_records, usable
 
-# ``esim`` reads each text by itself and sets them side by side; the others are cross-encoders.
-PAIR_MODELS: dict[str, tuple[type[Any], type[nn.Module]]] = {
-    "esim": (EsimConfig, Esim),
-    **PAIR_READERS,
-}
 MATCH, OTHER = "match", "other"
 _FILE = "labels.json"
 
@@ -188,8 +184,9 @@ class PairMatching:
     def build_model(self) -> nn.Module:
         """The recipe's model with new weights."""
         sizes = {"vocab_size": self.tokenizer.vocab_size}
-        if self.recipe.model_type == "esim":
-            return Esim(self.recipe.model, **sizes, num_classes=len(self.labels))
+        model = pair_model(self.recipe)
+        if issubclass(model, PairClassifier):
+            return model(self.recipe.model, **sizes, num_classes=len(self.labels))
         longest = 2 * self.recipe.data.max_length + 3
         reader = build_reader(self.recipe, **sizes, longest=longest)
         return Classifier(self.recipe.head, reader, num_classes=len(self.labels))
@@ -319,7 +316,7 @@ class PairMatching:
     ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]:
         """The logits, and what the head adds to the loss, where there is a head."""
         pairs = batch.pairs
-        if self.recipe.model_type == "esim":
+        if issubclass(pair_model(self.recipe), PairClassifier):
             other, lengths = pairs.reading["other"], pairs.reading["other_lengths"]
             return model(other, lengths, pairs.ids, pairs.lengths).float(), None
         logits, penalty = model(pairs.ids, pairs.lengths, return_penalty=True, **pairs.reading)

@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.errors import DataError, SettingError
 from regard.layers import Packing
-from regard.models import MODELS
+from regard.models import MODELS, Seq2Seq
 from regard.tasks.generation import DocumentData
 from regard.tasks.generation.documents import hold_out, pairs_of, read_documents, train_and_test
 from regard.tasks.held_out import evenly, hold_out_by_hash
@@ -137,7 +136,7 @@ def learn_tokenizer(recipe: Recipe, pairs: Iterable[Pair]) -> PairTokenizer:
     )
 
 
-def build_model(recipe: Recipe, tokenizer: PairTokenizer) -> Any:
+def build_model(recipe: Recipe, tokenizer: PairTokenizer) -> Seq2Seq:
     """The recipe's model with new weights, sized for the tokenizer.
 
     Raises:
@@ -151,7 +150,7 @@ def build_model(recipe: Recipe, tokenizer: PairTokenizer) -> Any:
         shared_vocab=tokenizer.is_shared,
     )
     limit, longest = model.max_length, recipe.data.max_length + 1  # the end is a token too
-    if isinstance(limit, int) and limit < longest:
+    if limit is not None and limit < longest:
         raise SettingError(
             f"model.max_length must be above data.max_length = {longest - 1}; got {limit}."
         )
