@@ -119,8 +119,8 @@ def figures_of(outputs: list[str], pairs: list[Pair]) -> dict[str, float]:
 
 def to_read(outputs: list[str], pairs: list[Pair]) -> list[dict[str, str]]:
     """Three best outputs, three worst and four at random."""
-    goodness = sentence_chrf(outputs, [pair.references for pair in pairs])
-    order = sorted(range(len(outputs)), key=lambda place: -goodness[place])
+    example_score = sentence_chrf(outputs, [pair.references for pair in pairs])
+    order = sorted(range(len(outputs)), key=lambda place: -example_score[place])
     rest = order[3:-3]
     drawn = random.Random(0).sample(rest, min(4, len(rest)))
     return [

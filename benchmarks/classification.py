@@ -28,7 +28,7 @@ from regard.inference.labeller import Labeller
 from regard.tasks import read_recipe
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.classification import Classification, LabelledText
-from regard.tasks.labels import Verdict
+from regard.tasks.labels import LabelPrediction
 from regard.text.records import Field, read_records
 
 SEEDS = sized((1, 2, 3), (1,))
@@ -98,13 +98,15 @@ HEADS = {
 class Bayes:
     """Naive Bayes that answers as a run does, to stand beside runs in an ensemble."""
 
-    job: Classification
+    task: Classification
     model: NaiveBayes
 
-    def answers(self, examples: Sequence[LabelledText], *, progress: Any = None) -> list[Verdict]:
+    def answers(
+        self, examples: Sequence[LabelledText], *, progress: Any = None
+    ) -> list[LabelPrediction]:
         """The label of each text."""
         every = [self.model.probabilities(example.text) for example in examples]
-        return [Verdict(max(shares, key=shares.__getitem__), shares) for shares in every]
+        return [LabelPrediction(max(shares, key=shares.__getitem__), shares) for shares in every]
 
 
 @dataclass
@@ -182,7 +184,7 @@ class Bench:
         found = {}
         for split in self.splits(corpus):
             examples = self.examples(corpus, split)
-            for metric, value in labeller.job.score(labeller.answers(examples), examples).items():
+            for metric, value in labeller.task.score(labeller.answers(examples), examples).items():
                 found[f"{split} {metric}"] = round(value, 2)
         return found
 
@@ -265,7 +267,7 @@ def _with_bayes(bench: Bench, corpus: str, names: Sequence[str]) -> dict[str, fl
     def measure() -> dict[str, float]:
         runs = bench.together(corpus, names)
         known = [(each.text, each.label or "") for each in bench.examples(corpus, "train")]
-        return bench.scores(Ensemble([runs, Bayes(runs.job, NaiveBayes(known))]), corpus)
+        return bench.scores(Ensemble([runs, Bayes(runs.task, NaiveBayes(known))]), corpus)
 
     found: dict[str, float] = bench.once(f"{_key(corpus, *names)}-bayes", measure)
     return found

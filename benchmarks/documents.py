@@ -72,8 +72,8 @@ def answer(predictor: Predictor, documents: list[Document]) -> list[str]:
 
 def to_read(answers: list[str], documents: list[Document]) -> list[dict[str, Any]]:
     """Ten answers: the best, the worst, and some at random."""
-    goodness = sentence_rouge_l(answers, [document.answers for document in documents])
-    order = sorted(range(len(answers)), key=lambda place: -goodness[place])
+    example_score = sentence_rouge_l(answers, [document.answers for document in documents])
+    order = sorted(range(len(answers)), key=lambda place: -example_score[place])
     best, worst = order[: _SHOWN["best"]], order[-_SHOWN["worst"] :]
     rest = sorted(set(order) - set(best) - set(worst))
     drawn = random.Random(0).sample(rest, min(_SHOWN["random"], len(rest)))
@@ -83,7 +83,7 @@ def to_read(answers: list[str], documents: list[Document]) -> list[dict[str, Any
             "question": documents[place].question,
             "answer": answers[place],
             "references": list(documents[place].answers),
-            "rouge_l": round(goodness[place], 1),
+            "rouge_l": round(example_score[place], 1),
         }
         for kind, places in (("best", best), ("worst", worst), ("random", drawn))
         for place in places

@@ -140,7 +140,7 @@ def words(given: argparse.Namespace) -> dict[str, Any]:
             table = word_table(measuring.corpora() / folder, model, given.minutes)
             with cpu_clock():
                 trained = train(recipe_from_table(table), given.work / f"{name}-{kind.lower()}")
-            job = trained.predictor.job
+            job = trained.predictor.task
             known, test = read_parts(job.recipe).train, job.read(job.recipe, "test")
             report = evaluate_job(trained.predictor, test, known if kind == "LSTM" else ())
             found[name][kind] = {figure.name: figure.value for figure in report.figures} | {

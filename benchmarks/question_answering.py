@@ -96,11 +96,11 @@ def trained_figures(name: str, work: Path, pretrained: Path | None) -> dict[str,
 
 
 def held_out(labeller: Labeller, known: list[Any], split: str) -> dict[str, Any]:
-    job = labeller.job
+    job = labeller.task
     examples = job.read(job.recipe, split)
     answers = labeller.answers(examples)
-    goodness = [job.goodness(a, e) for a, e in zip(answers, examples, strict=True)]
-    order = sorted(range(len(examples)), key=goodness.__getitem__)
+    example_score = [job.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
+    order = sorted(range(len(examples)), key=example_score.__getitem__)
     trivial = job.baselines(known, examples)
     found = {
         "count": len(examples),
@@ -124,7 +124,7 @@ def held_out(labeller: Labeller, known: list[Any], split: str) -> dict[str, Any]
 
 def _settings(trained: Any) -> dict[str, Any]:
     """The recipe without the machine's files."""
-    table = trained.predictor.job.recipe.table()
+    table = trained.predictor.task.recipe.table()
     data = {k: v for k, v in table["data"].items() if k not in ("train", "valid", "test")}
     training = {k: v for k, v in table["training"].items() if k != "pretrained"}
     tokenizer = {k: v for k, v in table.get("tokenizer", {}).items() if k != "folder"}

@@ -64,7 +64,7 @@ def trained_figures(name: str, work: Path) -> dict[str, Any]:
     began = time.perf_counter()
     trained = train(recipe, work / name)
     seconds = time.perf_counter() - began
-    job, known = trained.predictor.job, read_parts(recipe).train
+    job, known = trained.predictor.task, read_parts(recipe).train
     return {
         "recipe": {"name": RUNS[name][0], "set": list(RUNS[name][2]), **_settings(recipe)},
         "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
@@ -77,8 +77,8 @@ def trained_figures(name: str, work: Path) -> dict[str, Any]:
 def held_out(predictor: Any, job: Tagging, known: Any, split: str) -> dict[str, Any]:
     examples = job.read(job.recipe, split)
     answers = predictor.answers(examples)
-    goodness = [job.goodness(a, e) for a, e in zip(answers, examples, strict=True)]
-    worst = sorted(range(len(examples)), key=goodness.__getitem__)[:WORST]
+    example_score = [job.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
+    worst = sorted(range(len(examples)), key=example_score.__getitem__)[:WORST]
     trivial = job.baselines(known, examples)
     return {
         "sentences": len(examples),

@@ -69,7 +69,7 @@ def measure(
     made = read_recipe(packaged_recipe(recipe), [*files, *lengths, *settings])
     clock = Clock()
     trained = train(made, run, reporter=clock)
-    model, tokenizer = trained.predictor.model.eval(), trained.predictor.job.tokenizer
+    model, tokenizer = trained.predictor.model.eval(), trained.predictor.task.tokenizer
     letters = (text / "valid.txt").read_text("utf-8")
     known = {letter: tokenizer.encode(letter) for letter in set(letters) - {"\n", " "}}
     # A space alone is no text; between others it is a token.

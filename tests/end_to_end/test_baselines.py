@@ -32,7 +32,7 @@ def learned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_baselines_learn_from_what_the_model_learned_from(
     task: str, learned: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tiny, job = TINY[task], TASKS[task].job
+    tiny, job = TINY[task], TASKS[task].task
     (tmp_path / tiny.file).write_text(tiny.text(COUNT.get(task, 60)), "utf-8")
     table = {name: {**section} for name, section in tiny.table.items()}
     table["data"] = {"train": tiny.file, **table.get("data", {})}

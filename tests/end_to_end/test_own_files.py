@@ -57,7 +57,7 @@ def test_a_part_of_it_is_held_out_to_test_on(regard, tmp_path: Path, task: str) 
     assert (
         f"next: regard predict {tmp_path / 'run'}, regard evaluate {tmp_path / 'run'}" in next_line
     )
-    assert ("look" in next_line) == (TASKS[task].job is None or task in LOOKED_INTO)
+    assert ("look" in next_line) == (TASKS[task].task is None or task in LOOKED_INTO)
 
 
 def test_a_run_that_began_without_goes_on_without(regard, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
 from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
-from regard.inference.continuing import Continuer
+from regard.inference.generator import Generator
 from regard.inference.labeller import Labeller
 from regard.tasks import recipe_from_table
 from regard.tasks.tagging.word_pieces import joined_words
@@ -162,7 +162,7 @@ def test_a_classifier_begins_with_the_states_of_its_checkpoint(home, recipe_of, 
         with torch.enable_grad():
             trained = train(recipe_of("classification", name), tmp_path / name)
         labeller = trained.predictor
-        batch = labeller.job.collate(labeller.job.encode([labeller.job.request(text, "here")]))
+        batch = labeller.task.collate(labeller.task.encode([labeller.task.request(text, "here")]))
         ours = labeller.model.reader(batch.ids, batch.lengths)[0]
         torch.testing.assert_close(
             ours, states_of_theirs(home / name, text), atol=1e-5, rtol=1e-5, msg=name
@@ -238,7 +238,7 @@ def test_pairs_begin_with_the_states_of_a_checkpoint(home, recipe_of, tmp_path, 
     made = recipe_of(task, "bert", model={"type": "transformer"})
     with torch.enable_grad():
         labeller = train(made, tmp_path / "run").predictor
-    job = labeller.job
+    job = labeller.task
     batch = job.collate(job.encode([job.request(f"{first}\t{second}", "here")])).pairs
     ours = labeller.model.reader(batch.ids, batch.lengths, **batch.reading)[0]
     theirs = states_of_theirs(home / "bert", first, second)
@@ -249,13 +249,13 @@ def test_pairs_begin_with_the_states_of_a_checkpoint(home, recipe_of, tmp_path, 
 def test_a_language_model_begins_with_the_states_of_gpt2(home, recipe_of, tmp_path):
     with torch.enable_grad():
         labeller = train(recipe_of("language_modelling", "gpt2"), tmp_path / "run").predictor
-    ids = labeller.job.tokenizer.encode("the cat 我爱 very")
+    ids = labeller.task.tokenizer.encode("the cat 我爱 very")
     ours = labeller.model(torch.tensor([ids]))[0]
     theirs = states_of_theirs(home / "gpt2", "the cat 我爱 very")
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
     logits = labeller.model.project(ours)
     their_table = load_file(home / "gpt2" / "model.safetensors")["transformer.wte.weight"]
-    rows = list(labeller.job.tokenizer.theirs)
+    rows = list(labeller.task.tokenizer.theirs)
     torch.testing.assert_close(logits, theirs @ their_table[rows].T, atol=1e-4, rtol=1e-4)
 
 
@@ -275,8 +275,8 @@ def test_the_run_alone_is_enough_after_training(home, recipe_of, tmp_path):
         recipe_of("language_modelling", str(tmp_path / "language_modelling")),
         tmp_path / "after",
     )
-    assert after.predictor.job.recipe.tokenizer.type == "checkpoint"
-    assert Continuer.load(tmp_path / "after").continuations("the cat")
+    assert after.predictor.task.recipe.tokenizer.type == "checkpoint"
+    assert Generator.load(tmp_path / "after").continuations("the cat")
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS))

@@ -42,10 +42,10 @@ def continue_lines(
         output_format: ``text``, the prompt and its continuation; or ``jsonl``.
         on_bad_line: Whether a line that cannot be read stops, or is left without a continuation.
     """
-    from regard.inference.continuing import Continuer
     from regard.inference.filtering import asked, groups_of
+    from regard.inference.generator import Generator
 
-    continuer = Continuer.load(run)
+    continuer = Generator.load(run)
     changes = options.given() | ({} if n_best is None else {"n_best": n_best})
     decoding = continuer.recipe.decoding.changed(**changes)
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None

@@ -122,7 +122,7 @@ def _recipe_of_job(
         if given
     ]
     recipe = find_recipe(files, settings)
-    job = Documents if isinstance(recipe.data, DocumentData) else TASKS[recipe.task].job
+    job = Documents if isinstance(recipe.data, DocumentData) else TASKS[recipe.task].task
     if job is None:
         return None
     for option, value in {"--columns": columns, "--run": run}.items():

@@ -15,7 +15,7 @@ from regard.errors import DataError
 
 if TYPE_CHECKING:
     from regard.inference.ensemble import Answering
-    from regard.tasks import Job
+    from regard.tasks import Task
     from regard.text import Line
     from regard.viewer import Document
 
@@ -28,7 +28,7 @@ def is_run_of_job(run: Path) -> bool:
     from regard.tasks import TASKS
 
     kind = TASKS.get(Run.open(run).task)
-    return kind is not None and kind.job is not None
+    return kind is not None and kind.task is not None
 
 
 def evaluate_run_of_job(
@@ -117,7 +117,7 @@ def predict_run_of_job(
     labeller = Labeller.load(run)
     _refuse(given, labeller)
     groups, name, ending = groups_of(file)
-    read = partial(_example, job=labeller.job, is_json=ending == ".jsonl")
+    read = partial(_example, job=labeller.task, is_json=ending == ".jsonl")
     oddities = Oddities()
     for lines in asked(groups, read, name=name, skip_bad_lines=on_bad_line == "skip"):
         examples = [line.content for line in lines if line.content is not None]
@@ -134,7 +134,7 @@ def predict_run_of_job(
     oddities.end()
 
 
-def _example(line: "Line", job: "Job[Any, Any, Any]", *, is_json: bool) -> object | None:
+def _example(line: "Line", job: "Task[Any, Any, Any]", *, is_json: bool) -> object | None:
     """What a line asks of a job, which can be answered; None of an empty line."""
     from regard.text.lines import readable
     from regard.text.records import object_of, record_in
@@ -149,7 +149,7 @@ def _example(line: "Line", job: "Job[Any, Any, Any]", *, is_json: bool) -> objec
 
 
 def _refuse(given: Mapping[str, Any], labeller: "Answering") -> None:
-    refuse(given, f"for a run of {labeller.job.recipe.task}; it is for translators")
+    refuse(given, f"for a run of {labeller.task.recipe.task}; it is for translators")
 
 
 def _examples(
@@ -159,7 +159,7 @@ def _examples(
     from regard.choices import choose
     from regard.tasks.parts import Parts, read_parts
 
-    job, recipe = labeller.job, labeller.job.recipe
+    job, recipe = labeller.task, labeller.task.recipe
     parts = Parts((), ())
     with suppress(DataError):
         parts = read_parts(recipe)

@@ -10,7 +10,7 @@ from regard.choices import choose
 from regard.cli.output import say
 
 if TYPE_CHECKING:
-    from regard.tasks import Kind
+    from regard.tasks import TaskEntry
 
 # A setting in the "Attributes:" of a docstring: its name, and its meaning up to the next one.
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)
@@ -46,7 +46,7 @@ def settings(what: str | None = None, /) -> None:
             say()
 
 
-def _sections(kinds: Mapping[str, "Kind"]) -> dict[str, list[tuple[str, type[Any]]]]:
+def _sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type[Any]]]]:
     """For each table of recipes of these tasks, its headings and the classes that read it."""
     from regard.training import TrainingConfig
 

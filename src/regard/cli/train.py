@@ -103,7 +103,7 @@ def _next(recipe: "Recipe", run: Path) -> str:
 
     has_test = recipe.uses_phrasebook or bool(recipe.data.test)
     commands = [f"predict {run}", f"evaluate {run}{'' if has_test else ' --split valid'}"]
-    if TASKS[recipe.task].job is None or recipe.task in LOOKED_INTO:
+    if TASKS[recipe.task].task is None or recipe.task in LOOKED_INTO:
         commands.append(f"look {run} TEXT")
     return ", ".join(f"regard {command}" for command in commands)
 

@@ -1,4 +1,4 @@
-"""Several trained runs of one job that answer together."""
+"""Several trained runs of one task that answer together."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,10 +13,10 @@ class Member(Protocol):
     """What answers examples: a run, several of them, or what needs no training.
 
     Attributes:
-        job: Whose examples they are.
+        task: Whose examples they are.
     """
 
-    job: Any
+    task: Any
 
     def answers(
         self, examples: Sequence[Any], *, progress: Callable[[int], None] | None = None
@@ -25,7 +25,7 @@ class Member(Protocol):
 
 
 class Ensemble:
-    """Runs whose answers are joined by their job, as of classifiers the mean of probabilities.
+    """Runs whose answers are joined by their task, as of classifiers the mean of probabilities.
 
     Trainings that differ in their seed alone make different mistakes, and the mean makes fewer than
     each of them: Hansen & Salamon (1990). It is used as a ``Labeller`` is, and can be a member of
@@ -41,9 +41,9 @@ class Ensemble:
     def __init__(self, members: Sequence[Member]) -> None:
         if not members:
             raise RunError("An ensemble must have runs; got none.")
-        jobs: list[Any] = [member.job for member in members]
-        first = jobs[0]
-        for other in jobs:
+        tasks: list[Any] = [member.task for member in members]
+        first = tasks[0]
+        for other in tasks:
             task = other.recipe.task
             if not hasattr(other, "joined"):
                 raise RunError(
@@ -54,7 +54,7 @@ class Ensemble:
                     "An ensemble must be of runs with the same labels; got "
                     f"{', '.join(first.labels)} and {', '.join(other.labels)}."
                 )
-        self.members, self.job = list(members), first
+        self.members, self.task = list(members), first
 
     @classmethod
     def load(cls, *paths: str | Path) -> "Ensemble":
@@ -68,9 +68,9 @@ class Ensemble:
     def predict(
         self, records: Sequence[Any], *, progress: Callable[[int], None] | None = None
     ) -> list[Any]:
-        """The answer to each record, as ``Job.request`` takes them: a line of text, or a table."""
+        """The answer to each record, as ``Task.request`` takes them: a line of text, or a table."""
         examples = [
-            self.job.request(record, f"record {place}") for place, record in enumerate(records, 1)
+            self.task.request(record, f"record {place}") for place, record in enumerate(records, 1)
         ]
         return self.answers(examples, progress=progress)
 
@@ -86,8 +86,8 @@ class Ensemble:
         *others, last = self.members
         every = [member.answers(examples) for member in others]
         every.append(last.answers(examples, progress=progress))
-        return [self.job.joined(answers) for answers in zip(*every, strict=True)]
+        return [self.task.joined(answers) for answers in zip(*every, strict=True)]
 
 
-# What answers the examples of a job.
+# What answers the examples of a task.
 Answering = Labeller | Ensemble

@@ -9,7 +9,7 @@ from itertools import pairwise
 from regard import metrics
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
-from regard.inference.report import Baseline, Bucket, Difference, Duel, Output, Report
+from regard.inference.report import Baseline, Bucket, Difference, Output, PairedComparison, Report
 from regard.metrics import References, Score
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
@@ -163,7 +163,7 @@ def compare(
     test: str = "randomisation",
     trials: int | None = None,
     shown: int = 5,
-) -> Duel:
+) -> PairedComparison:
     """Whether the second of two systems is better, and on which sentences.
 
     Args:
@@ -201,7 +201,7 @@ def compare(
     order = sorted(range(len(gains)), key=lambda index: -gains[index])
     up = [index for index in order if gains[index] > 0]
     down = [index for index in reversed(order) if gains[index] < 0]
-    return Duel(
+    return PairedComparison(
         comparisons=tuple(comparisons),
         better=len(up),
         worse=len(down),

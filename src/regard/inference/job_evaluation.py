@@ -84,11 +84,11 @@ def evaluate_job(
         progress: Called after each batch with the number of examples in it.
         seed: Of the resamples, and of which examples are shown at random.
     """
-    job = labeller.job
+    job = labeller.task
     answers = labeller.answers(examples, progress=progress)
     dice = random.Random(seed)
     trivial = job.baselines(train, examples) if train else {}
-    goodness = [job.goodness(a, e) for a, e in zip(answers, examples, strict=True)]
+    example_score = [job.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
     return JobReport(
         count=len(examples),
         unit=job.unit,
@@ -97,7 +97,7 @@ def evaluate_job(
         tables=tuple(job.tables(answers, examples)),
         examples=tuple(
             (kind, job.show(examples[place], answers[place]))
-            for kind, place in _to_read(goodness, dice)
+            for kind, place in _to_read(example_score, dice)
         ),
     )
 
@@ -127,7 +127,7 @@ def _cell(value: str | int | float) -> str:
 def _figures(
     labeller: Answering, answers: Sequence[Any], examples: Sequence[Any], dice: random.Random
 ) -> tuple[Figure, ...]:
-    count, job = len(examples), labeller.job
+    count, job = len(examples), labeller.task
     values = job.score(answers, examples)
     drawn: list[dict[str, float]] = []
     for _ in range(_RESAMPLES):
@@ -144,9 +144,9 @@ def _figures(
     return tuple(found)
 
 
-def _to_read(goodness: Sequence[float], dice: random.Random) -> list[tuple[str, int]]:
+def _to_read(example_score: Sequence[float], dice: random.Random) -> list[tuple[str, int]]:
     """Which examples to show: the worst, the best, and some at random; none twice."""
-    order = sorted(range(len(goodness)), key=goodness.__getitem__)
+    order = sorted(range(len(example_score)), key=example_score.__getitem__)
     worst = order[: _SHOWN["worst"]]
     best = [place for place in order[::-1][: _SHOWN["best"]] if place not in worst]
     rest = [place for place in order if place not in worst and place not in best]

@@ -52,7 +52,7 @@ def look_into_job(
 
     Args:
         labeller: The model in use.
-        texts: One text, or several, as ``Job.request`` takes them.
+        texts: One text, or several, as ``Task.request`` takes them.
         layers: Which layers of self-attention are shown, counted from 0; None is all.
         heads: Which of their heads; None is all.
         title: Heading of the page; None is the first text and its answer.
@@ -76,7 +76,7 @@ def job_document(
     labeller: Labeller, examples: Sequence[Example], *, title: str | None = None
 ) -> Document:
     """Examples as one document, with what the page says of the model."""
-    recipe = labeller.job.recipe
+    recipe = labeller.task.recipe
     parameters = sum(parameter.numel() for parameter in labeller.model.parameters())
     return Document(
         title=_beginning(examples[0]) if title is None else title,
@@ -126,7 +126,7 @@ def _looks(
     heads: Sequence[int] | None,
 ) -> list[Example]:
     """What the model looks at in one text; in two, an example for each direction."""
-    job = labeller.job
+    job = labeller.task
     if job.recipe.task not in _SHOWN:
         raise SettingError(
             f"run must be of {', '.join(sorted(_SHOWN))} to be looked into; got one of "
@@ -137,7 +137,7 @@ def _looks(
     (encoded,) = job.encode([example])
     calls: list[Seen] = []
     with observe(calls.append):
-        (answer,) = job.answers(labeller.model, job.collate([encoded]))
+        (answer,) = job.predict(labeller.model, job.collate([encoded]))
     seen = {
         place: each if each.query.dim() == 4 else _with_heads(each)
         for place, each in joined(calls).items()
@@ -176,7 +176,7 @@ def _chosen_maps(
 
 def _shown_label(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
     """A text under its label: shaded by the pooling's weights, or by what would change it."""
-    job = labeller.job
+    job = labeller.task
     pieces = _pieces_of(job, example.text, encoded)
     ordered = sorted(answer.probabilities.items(), key=lambda each: -each[1])
     labels = tuple((label, _rounded(share)) for label, share in ordered)
@@ -197,7 +197,7 @@ def _shown_label(labeller: Labeller, example: Any, encoded: Any, answer: Any, se
 
 def _shown_tags(labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any) -> _Shown:
     """Words under their tags."""
-    job: Any = labeller.job
+    job: Any = labeller.task
     if encoded.pieces:
         _check_length(sum(encoded.sizes), job.recipe.data.max_length, "pieces")
         return _shown_pieces(job, encoded, answer)
@@ -223,7 +223,7 @@ def _shown_surprise(
     labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any
 ) -> _Shown:
     """A text shaded by how unexpected each token was."""
-    job: Any = labeller.job
+    job: Any = labeller.task
     _check_length(len(encoded.ids) - 1, job.recipe.data.context, "tokens")
     batch = job.collate([encoded])
     logits = labeller.model.project(labeller.model(batch.ids)).float()[0]  # type: ignore[operator]
@@ -268,7 +268,7 @@ def _shown_picture(
     labeller: Labeller, example: Any, encoded: Any, answer: Any, seen: Any
 ) -> _Shown:
     """A picture under its label, its patches shaded by how much the class token looks at them."""
-    job: Any = labeller.job
+    job: Any = labeller.task
     config = job.recipe.model
     patch, has_first = config.patch, config.pooling == "first"
     rows, columns = (side // patch for side in example.pixels.shape[:2])
@@ -322,12 +322,12 @@ def _between_0_and_1(
 
 def _left_out(labeller: Labeller, encoded: EncodedText, answer: Any) -> tuple[float, ...]:
     """How much the odds of the label fall without each token, as a logarithm."""
-    job, whole = labeller.job, _log_odds(answer.probabilities[answer.label])
+    job, whole = labeller.task, _log_odds(answer.probabilities[answer.label])
     found: list[float] = []
     for first in range(0, len(encoded.ids), _ROWS):
         places = range(first, min(first + _ROWS, len(encoded.ids)))
         less = [_without(encoded, place) for place in places]
-        for each in job.answers(labeller.model, job.collate(less)):
+        for each in job.predict(labeller.model, job.collate(less)):
             found.append(whole - _log_odds(each.probabilities[answer.label]))
     return tuple(_short(found))
 

@@ -10,7 +10,7 @@ from torch import nn
 from regard.errors import RunError
 from regard.inference.once import Once
 from regard.runs.run import Run
-from regard.tasks import TASKS, Job, recipe_from_table
+from regard.tasks import TASKS, Task, recipe_from_table
 from regard.tasks.translation import batched
 
 # Tokens of a batch, padding included.
@@ -25,8 +25,8 @@ class Labeller:
         job: The one it was trained for.
     """
 
-    def __init__(self, model: nn.Module, job: Job[Any, Any, Any]) -> None:
-        self.model, self.job = model, job
+    def __init__(self, model: nn.Module, job: Task[Any, Any, Any]) -> None:
+        self.model, self.task = model, job
 
     @classmethod
     def load(cls, path: str | Path) -> "Labeller":
@@ -37,7 +37,7 @@ class Labeller:
         """
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
-        job_class = TASKS[recipe.task].job
+        job_class = TASKS[recipe.task].task
         if job_class is None:
             raise RunError(f"{path} must be a run of a job; it is one of {recipe.task}.")
         job = job_class.load(recipe, run.tokenizer_folder)
@@ -48,14 +48,14 @@ class Labeller:
     def predict(
         self, records: Sequence[Any], *, progress: Callable[[int], None] | None = None
     ) -> list[Any]:
-        """The answer to each record, as ``Job.request`` takes them: a line of text, or a table.
+        """The answer to each record, as ``Task.request`` takes them: a line of text, or a table.
 
         Args:
             records: What is asked.
             progress: Called after each batch with the number of records in it.
         """
         examples = [
-            self.job.request(record, f"record {place}") for place, record in enumerate(records, 1)
+            self.task.request(record, f"record {place}") for place, record in enumerate(records, 1)
         ]
         return self.answers(examples, progress=progress)
 
@@ -80,16 +80,16 @@ class Labeller:
         with_loss: bool,
     ) -> tuple[list[Any], float]:
         self.model.eval()
-        encoded = self.job.encode(examples)
+        encoded = self.task.encode(examples)
         found: list[Any] = [None] * len(encoded)
         total, terms = 0.0, 0
-        for places in batched(self.job.lengths(encoded).tolist(), _BATCH_TOKENS):
-            batch = self.job.collate([encoded[place] for place in places])
+        for places in batched(self.task.lengths(encoded).tolist(), _BATCH_TOKENS):
+            batch = self.task.collate([encoded[place] for place in places])
             model = Once(self.model) if with_loss else self.model
-            for place, answer in zip(places, self.job.answers(model, batch), strict=True):
+            for place, answer in zip(places, self.task.predict(model, batch), strict=True):
                 found[place] = answer
             if with_loss:
-                loss, count = self.job.loss(model, batch)
+                loss, count = self.task.loss(model, batch)
                 total, terms = total + float(loss), terms + count
             if progress is not None:
                 progress(len(places))

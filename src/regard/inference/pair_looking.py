@@ -74,8 +74,8 @@ def looks_between(
         seen: Its calls of attention, with an axis of heads.
         said: The answer, as it is shown; its tags, if it has such, are those of the text.
     """
-    task = labeller.job.recipe.task
-    both = _SIDES[task](labeller.job, example, encoded, answer)
+    task = labeller.task.recipe.task
+    both = _SIDES[task](labeller.task, example, encoded, answer)
     directions = [(both.other, both.text), (both.text, both.other)]
     found = []
     for rows, columns in directions if task != "multiple_choice" else reversed(directions):

@@ -13,7 +13,6 @@ from torch import Tensor
 from regard.attention import Seen, observe
 from regard.decoding import score_answers
 from regard.errors import DataError, RunError
-from regard.inference.asked_search import AskedSearch, Found
 from regard.inference.look import (
     MOST_MAPPED,
     MOST_WITHOUT_SUMMARIES,
@@ -22,6 +21,7 @@ from regard.inference.look import (
     attention_summaries,
 )
 from regard.inference.maps import joined
+from regard.inference.searcher import Found, Searcher
 from regard.inference.trail import Trail
 from regard.inference.translations import Alignment, Translation, pieces_of
 from regard.runs.run import Run
@@ -66,7 +66,7 @@ class Predictor:
         """
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
-        if TASKS[recipe.task].job is not None:
+        if TASKS[recipe.task].task is not None:
             raise RunError(
                 f"{path} must be the run of a translator; it is one of {recipe.task}. "
                 "Use regard predict or regard evaluate with it."
@@ -165,7 +165,7 @@ class Predictor:
             given |= {"method": "beam", "beam_size": beam_size}
         decoding = self.recipe.decoding if decoding is None else decoding
         decoding = decoding.changed(**{k: v for k, v in given.items() if v is not None})
-        search = AskedSearch(decoding, self.tokenizer.target)
+        search = Searcher(decoding, self.tokenizer.target)
         wanted = _Wanted(search, attention, layers)
         return self._search(list(parts), list(is_first), wanted, progress)
 
@@ -388,6 +388,6 @@ class Predictor:
 class _Wanted:
     """What ``translate`` was asked for."""
 
-    search: AskedSearch
+    search: Searcher
     attention: bool
     layers: Sequence[int] | None

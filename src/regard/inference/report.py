@@ -126,7 +126,7 @@ class Difference:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Duel:
+class PairedComparison:
     """How two systems differ on the same sentences.
 
     Attributes:

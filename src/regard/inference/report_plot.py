@@ -50,8 +50,8 @@ def plot_report(
     from regard.tasks.regression import Regression
 
     figure = Figure(layout="constrained")
-    if isinstance(labeller, Labeller) and isinstance(labeller.job, Regression):
-        draw_regression(figure, labeller.model, labeller.job, examples, history)
+    if isinstance(labeller, Labeller) and isinstance(labeller.task, Regression):
+        draw_regression(figure, labeller.model, labeller.task, examples, history)
     else:
         _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
     try:

@@ -51,7 +51,7 @@ def example_requests(predictors: Mapping[str, Served]) -> dict[str, dict[str, An
 
 
 def _task(served: Served) -> str:
-    recipe = served.job.recipe if isinstance(served, Labeller) else served.recipe
+    recipe = served.task.recipe if isinstance(served, Labeller) else served.recipe
     return str(recipe.task)
 
 
@@ -65,7 +65,7 @@ def _asked(served: Served) -> dict[str, Any] | None:
 def _is_taken(served: Labeller, asked: Mapping[str, Any]) -> bool:
     record = asked["text"] if "text" in asked else asked["records"][0]
     try:
-        served.answers([served.job.request(record, "")])
+        served.answers([served.task.request(record, "")])
     except RegardError:
         return False
     return True

@@ -37,9 +37,9 @@ from regard.server.work import (
     Reading,
     Served,
     Subject,
-    Task,
     Tile,
     Translating,
+    Work,
     Worker,
     members,
 )
@@ -74,7 +74,7 @@ class Service:
         self.is_stopping = False
         self.active = 0  # requests not answered yet
         self._predictors = predictors
-        self._batcher: Batcher[Task, Item, Any] = Batcher(
+        self._batcher: Batcher[Work, Item, Any] = Batcher(
             Worker(predictors),
             weigh=_weigh,
             max_batch=limits.max_batch,
@@ -95,7 +95,7 @@ class Service:
         if isinstance(predictor, Labeller):
             asked = [
                 Asked(record, name)
-                for name, record in records_of(request, predictor.job.recipe.task, self.limits)
+                for name, record in records_of(request, predictor.task.recipe.task, self.limits)
             ]
             return {"run": run, "answers": await self._answers(Answering(run), asked, gone)}
         decoding = predictor.recipe.decoding
@@ -126,7 +126,7 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, served = self._run(request.run)
-        recipe = served.job.recipe if isinstance(served, Labeller) else served.recipe
+        recipe = served.task.recipe if isinstance(served, Labeller) else served.recipe
         if recipe.task != "language_modelling":
             raise Problem(
                 422, f"run must be of language_modelling; got one of {recipe.task}. Ask /predict."
@@ -163,7 +163,7 @@ class Service:
     ) -> str:
         for name in ("target", "beam_size"):
             if (got := getattr(request, name)) is not None:
-                task = labeller.job.recipe.task
+                task = labeller.task.recipe.task
                 raise Problem(
                     422, f"{name} must be left out for a run of {task}; got {shown(got)}."
                 )
@@ -181,7 +181,7 @@ class Service:
         if isinstance(predictor, Labeller):
             raise Problem(
                 422,
-                f"run must be of translation; got one of {predictor.job.recipe.task}. "
+                f"run must be of translation; got one of {predictor.task.recipe.task}. "
                 "All its weights are in what /attention gives.",
             )
         task = Reading(run, self._beam_size(predictor, request.beam_size))
@@ -287,7 +287,7 @@ class Service:
             None if target is None else checked("target", target, self.limits.max_looked),
         )
 
-    async def _answers(self, task: Task, items: Sequence[Item], gone: Gone) -> list[Any]:
+    async def _answers(self, task: Work, items: Sequence[Item], gone: Gone) -> list[Any]:
         """The worker's answers; given up when they take too long or nobody waits."""
         try:
             answers = self._batcher.submit(task, items)
@@ -352,7 +352,7 @@ def stopping() -> Problem:
 
 def _about(name: str, served: Served) -> dict[str, Any]:
     """What the list of runs says of one."""
-    recipe = served.job.recipe if isinstance(served, Labeller) else served.recipe
+    recipe = served.task.recipe if isinstance(served, Labeller) else served.recipe
     is_translator = not isinstance(served, Labeller)
     return {
         "name": name,

@@ -13,7 +13,7 @@ from regard.attention import Seen, explain, rows_seen
 from regard.attention.expressions import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
-from regard.inference.continuing import Continuer
+from regard.inference.generator import Generator
 from regard.inference.job_looking import look_at_text
 from regard.inference.labeller import Labeller
 from regard.inference.looking import look_at
@@ -141,7 +141,7 @@ class Call:
     head_dim: int
 
 
-Task = Translating | Answering | Continuing | Looking | Reading | Planning
+Work = Translating | Answering | Continuing | Looking | Reading | Planning
 Item = Part | Asked | Prompt | Subject | Tile | Call
 # What is served: translators, and the models of jobs.
 Served = Predictor | Labeller
@@ -164,7 +164,7 @@ class Worker:
         self._calls: OrderedDict[tuple[Reading, Subject], _Calls] = OrderedDict()
 
     def __call__(
-        self, task: Task, items: Sequence[Any], is_wanted: Callable[[], bool]
+        self, task: Work, items: Sequence[Any], is_wanted: Callable[[], bool]
     ) -> Sequence[Any]:
         """One answer for each item.
 
@@ -212,7 +212,7 @@ class Worker:
     ) -> list[Any]:
         model = self._predictors[task.run]
         assert isinstance(model, Labeller)
-        found = _each(lambda asked: model.job.request(asked.record, asked.where), items, is_wanted)
+        found = _each(lambda asked: model.task.request(asked.record, asked.where), items, is_wanted)
         good = [place for place, each in enumerate(found) if not isinstance(each, RegardError)]
         answers = model.answers(
             [found[place] for place in good], progress=lambda _: _check_wanted(is_wanted)
@@ -227,8 +227,8 @@ class Worker:
         """A text and what follows it, given up between two pieces where nobody waits any more."""
         model = self._predictors[task.run]
         assert isinstance(model, Labeller)
-        job: Any = model.job
-        continuer, decoding = Continuer(model.model, job.tokenizer, job.recipe), task.decoding
+        job: Any = model.task
+        continuer, decoding = Generator(model.model, job.tokenizer, job.recipe), task.decoding
         if decoding.method == "beam" or decoding.n_best > 1 or decoding.minimum_bayes_risk:
             found = continuer.continuations(prompt.text, decoding)
         else:

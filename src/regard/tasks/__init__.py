@@ -3,16 +3,16 @@
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.reading import read_recipe, recipe_from_table, saved_recipe
 from regard.tasks.recipe import DataConfig, Recipe
-from regard.tasks.registry import TASKS, Kind
-from regard.tasks.task import Job
+from regard.tasks.registry import TASKS, TaskEntry
+from regard.tasks.task import Task
 
 __all__ = [
     "TASKS",
     "DataConfig",
     "DecodingConfig",
-    "Job",
-    "Kind",
     "Recipe",
+    "Task",
+    "TaskEntry",
     "read_recipe",
     "recipe_from_table",
     "saved_recipe",

@@ -1,4 +1,4 @@
-"""What is odd about the examples of a job, before a training finds out."""
+"""What is odd about the examples of a task, before a training finds out."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -92,19 +92,19 @@ class ExamplesReport:
         return [*lines, *described_findings(self.findings)]
 
 
-def check_examples(recipe: Recipe, job: type[Any], *, examples: int = 3) -> ExamplesReport:
-    """Look for what spoils a job's training or makes its results untrue.
+def check_examples(recipe: Recipe, task: type[Any], *, examples: int = 3) -> ExamplesReport:
+    """Look for what spoils a task's training or makes its results untrue.
 
     Args:
         recipe: Whose files are read; what cannot be is left out and counted if it says so.
-        job: The task's class.
+        task: The task's class.
         examples: How many to keep of each kind.
 
     Raises:
         DataError: There are no training examples, or a file cannot be read.
     """
     bad_lines = BadLines()
-    read = {split: job.read(recipe, split, bad_lines=bad_lines) for split in _SPLITS}
+    read = {split: task.read(recipe, split, bad_lines=bad_lines) for split in _SPLITS}
     said = {split: [_said(example) for example in found] for split, found in read.items() if found}
     if "train" not in said:
         raise DataError("data.train must name examples to check; got none.")
@@ -117,7 +117,7 @@ def check_examples(recipe: Recipe, job: type[Any], *, examples: int = 3) -> Exam
     train = said["train"]
     counts = Counter(label for one in train for label in one.labels)
     return ExamplesReport(
-        unit=job.unit,
+        unit=task.unit,
         counts={split: len(found) for split, found in said.items()},
         labels=dict(counts.most_common()),
         lengths=lengths_of([one.text for one in train], [one.where for one in train]),

@@ -42,13 +42,13 @@ def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:
     return examples[:: len(examples) // wanted][:wanted]
 
 
-def hold_out(job: type[Any], recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
-    """The examples of a job to train on, and a few spread evenly over the text to validate on.
+def hold_out(task: type[Any], recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
+    """The examples of a task to train on, and a few spread evenly over the text to validate on.
 
     Raises:
         DataError: There are fewer than ten.
     """
-    places = set(evenly(range(len(examples)), unit=job.unit))
+    places = set(evenly(range(len(examples)), unit=task.unit))
     held = [example for place, example in enumerate(examples) if place in places]
     return [example for place, example in enumerate(examples) if place not in places], held
 

@@ -13,7 +13,7 @@ from regard.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LabelPrediction:
     """The label of one text.
 
     Attributes:
@@ -34,9 +34,9 @@ class Verdict:
         return {"label": self.label, "probabilities": shown}
 
 
-def certain(label: str) -> Verdict:
-    """The verdict of what knows no probabilities, such as a baseline."""
-    return Verdict(label, {label: 1.0})
+def certain(label: str) -> LabelPrediction:
+    """The prediction of what knows no probabilities, such as a baseline."""
+    return LabelPrediction(label, {label: 1.0})
 
 
 def most_frequent(labels: Iterable[str | None]) -> str:
@@ -96,10 +96,10 @@ def label_loss(
     return loss, int(known.sum())
 
 
-def verdicts(logits: Float[Tensor, "B K"], labels: Sequence[str]) -> list[Verdict]:
+def label_predictions(logits: Float[Tensor, "B K"], labels: Sequence[str]) -> list[LabelPrediction]:
     """The most probable label of each text."""
     return [
-        Verdict(labels[row.index(max(row))], dict(zip(labels, row, strict=True)))
+        LabelPrediction(labels[row.index(max(row))], dict(zip(labels, row, strict=True)))
         for row in logits.softmax(-1).tolist()
     ]
 

@@ -43,19 +43,19 @@ def read_parts(recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts:
     Raises:
         DataError: The training text is not named, cannot be read, or is too short to hold some out.
     """
-    job = TASKS[recipe.task].job
-    if job is None:
+    task = TASKS[recipe.task].task
+    if task is None:
         train, valid = read_training(recipe, bad_lines=bad_lines)
         return Parts(train, valid, read_held_out(recipe) if recipe.holds_out_test else ())
-    train = job.read(recipe, "train", bad_lines=bad_lines)
+    train = task.read(recipe, "train", bad_lines=bad_lines)
     if not train:
         raise DataError("data.train must name the training text; got nothing.")
     test: Sequence[object] = ()
     if recipe.holds_out_test:
         train, test = hold_out_by_hash(train, subject, least=_least(train))
-    valid = job.read(recipe, "valid", bad_lines=bad_lines)
+    valid = task.read(recipe, "valid", bad_lines=bad_lines)
     if not valid:
-        train, valid = job.hold_out(recipe, train)
+        train, valid = task.hold_out(recipe, train)
     return Parts(train, valid, test)
 
 

@@ -38,7 +38,7 @@ from regard.text import TokenizerConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class TaskEntry:
     """What a task is made of.
 
     Attributes:
@@ -50,7 +50,7 @@ class Kind:
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
         begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
         beside: Whether it reads texts beside each other, which a model may tell apart.
-        job: The class (a ``Job``) that turns text into tensors and back; None where outputs are
+        task: The class (a ``Task``) that turns text into tensors and back; None where outputs are
             searched for.
     """
 
@@ -62,7 +62,7 @@ class Kind:
     decoding: type[Any] | None = None
     begins: bool = False
     beside: bool = False
-    job: Any = None
+    task: Any = None
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -72,69 +72,71 @@ class Kind:
         return tuple(name for name in names if optional.get(name, self.data) is not None)
 
 
-TASKS: dict[str, Kind] = {
-    "classification": Kind(
-        data=ClassificationData, models=READERS, head=ClassifierConfig, job=Classification
+TASKS: dict[str, TaskEntry] = {
+    "classification": TaskEntry(
+        data=ClassificationData, models=READERS, head=ClassifierConfig, task=Classification
     ),
-    "generation": Kind(data=DocumentData, models=MODELS, decoding=DecodingConfig),
-    "image_classification": Kind(
+    "generation": TaskEntry(data=DocumentData, models=MODELS, decoding=DecodingConfig),
+    "image_classification": TaskEntry(
         data=PicturesData,
         tokenizer=None,
         models={"vision_transformer": (VisionTransformerConfig, VisionTransformer)},
-        job=ImageClassification,
+        task=ImageClassification,
     ),
-    "language_modelling": Kind(
-        data=TextData, models=LANGUAGE_MODELS, decoding=DecodingConfig, job=LanguageModelling
+    "language_modelling": TaskEntry(
+        data=TextData, models=LANGUAGE_MODELS, decoding=DecodingConfig, task=LanguageModelling
     ),
-    "masked_language_modelling": Kind(
+    "masked_language_modelling": TaskEntry(
         data=MaskedTextData,
         models={"transformer": READERS["transformer"]},
         begins=True,
-        job=MaskedLanguageModelling,
+        task=MaskedLanguageModelling,
     ),
-    "multiple_choice": Kind(
+    "multiple_choice": TaskEntry(
         data=ChoicesData,
         models=PAIR_READERS,
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        job=MultipleChoiceAnswering,
+        task=MultipleChoiceAnswering,
     ),
-    "pair_matching": Kind(
+    "pair_matching": TaskEntry(
         data=PairsData,
         models=PAIR_MODELS,
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        job=PairMatching,
+        task=PairMatching,
     ),
-    "question_answering": Kind(
+    "question_answering": TaskEntry(
         data=QuestionsData,
         models=PAIR_READERS,
         head=SpanFinderConfig,
         begins=True,
         beside=True,
-        job=QuestionAnswering,
+        task=QuestionAnswering,
     ),
-    "regression": Kind(
+    "regression": TaskEntry(
         data=RegressionData,
         tokenizer=None,
         models={"kernel_regression": (KernelRegressionConfig, KernelRegression)},
         head=RegressionConfig,
-        job=Regression,
+        task=Regression,
     ),
-    "sentence_selection": Kind(
+    "sentence_selection": TaskEntry(
         data=SentencesData,
         tokenizer=None,
         models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
-        job=SentenceSelection,
+        task=SentenceSelection,
     ),
-    "tagging": Kind(data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, job=Tagging),
-    "translation": Kind(data=DataConfig, models=MODELS, decoding=DecodingConfig),
-    "word_answering": Kind(
+    "tagging": TaskEntry(
+        data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, task=Tagging
+    ),
+    "translation": TaskEntry(data=DataConfig, models=MODELS, decoding=DecodingConfig),
+    "word_answering": TaskEntry(
         data=SentencesData,
         tokenizer=None,
         models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
-        job=WordAnswering,
+        task=WordAnswering,
     ),
 }

@@ -1,4 +1,4 @@
-"""What a job is: everything between lines of text and a model's tensors, and back again."""
+"""What a task is: everything between lines of text and a model's tensors, and back again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Table:
 
 
 @runtime_checkable
-class Job(Protocol[ExampleT, EncodedT, AnswerT]):
+class Task(Protocol[ExampleT, EncodedT, AnswerT]):
     """A task whose answers are computed in one pass, not searched for: labels, tags, spans.
 
     One class a task, in a file of its own. An *example* is what a line or record of a file says; it
@@ -68,12 +68,12 @@ class Job(Protocol[ExampleT, EncodedT, AnswerT]):
         """The examples to train on and those to validate on, where the recipe names no others."""
 
     @classmethod
-    def learn(cls, recipe: Recipe, examples: Sequence[ExampleT]) -> "Job[Any, Any, Any]":
-        """The job with its vocabularies, from the training examples."""
+    def learn(cls, recipe: Recipe, examples: Sequence[ExampleT]) -> "Task[Any, Any, Any]":
+        """The task with its vocabularies, from the training examples."""
 
     @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> "Job[Any, Any, Any]":
-        """The job with the vocabularies that ``save`` wrote."""
+    def load(cls, recipe: Recipe, folder: Path) -> "Task[Any, Any, Any]":
+        """The task with the vocabularies that ``save`` wrote."""
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""
@@ -120,13 +120,13 @@ class Job(Protocol[ExampleT, EncodedT, AnswerT]):
     ) -> tuple[Float[Tensor, ""], int]:
         """The loss summed over what is predicted, and how many that are."""
 
-    def answers(self, model: nn.Module, batch: Any) -> list[AnswerT]:
+    def predict(self, model: nn.Module, batch: Any) -> list[AnswerT]:
         """What the model makes of each example."""
 
     def score(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> dict[str, float]:
         """The figures of ``metrics``."""
 
-    def goodness(self, answer: AnswerT, example: ExampleT) -> float:
+    def example_score(self, answer: AnswerT, example: ExampleT) -> float:
         """How right one answer is, from 0 to 1: what the best and the worst are chosen by."""
 
     def baselines(

@@ -42,7 +42,7 @@ class JobTraining:
         too_long: BadLines | None = None,
         encoded: EncodedText | None = None,
     ) -> None:
-        self.recipe, self.job, self.config = recipe, job, config
+        self.recipe, self.task, self.config = recipe, job, config
         self.unit, self.counted = job.unit, job.counted
         too_long = BadLines() if too_long is None else too_long
         self.corpus = job.encode(train, training=True, too_long=too_long)
@@ -58,7 +58,7 @@ class JobTraining:
 
     @staticmethod
     def _job(recipe: Recipe) -> Any:
-        return TASKS[recipe.task].job
+        return TASKS[recipe.task].task
 
     @classmethod
     def fingerprint(cls, example: Any) -> str:
@@ -96,7 +96,7 @@ class JobTraining:
     @property
     def metrics(self) -> Mapping[str, int]:
         """What ``training.metric`` may name."""
-        return {"loss": -1, **self.job.metrics}
+        return {"loss": -1, **self.task.metrics}
 
     def begin_epoch(self, epoch: int) -> None:
         """Nothing to prepare."""
@@ -106,7 +106,7 @@ class JobTraining:
 
         Noise is drawn from seed, epoch and cursor, so that a run that goes on draws the same.
         """
-        lengths = self.job.lengths(self.corpus)
+        lengths = self.task.lengths(self.corpus)
         plans = Batches(
             lengths, lengths, max_tokens=self.config.batch_tokens, seed=self.config.seed
         )
@@ -114,11 +114,11 @@ class JobTraining:
             seeds = np.random.SeedSequence([self.config.seed, epoch, plan.cursor])
             generator = torch.Generator().manual_seed(int(seeds.generate_state(1)[0]))
             chosen = [self.corpus[index] for index in plan.indices]
-            yield self.job.collate(chosen, generator=generator), plan.cursor
+            yield self.task.collate(chosen, generator=generator), plan.cursor
 
     def backward(self, model: nn.Module, batch: Any, *, smoothing: float) -> tuple[Tensor, int]:
         """The loss summed over what is predicted, and how many that are."""
-        loss, terms = self.job.loss(model, batch, smoothing=smoothing)
+        loss, terms = self.task.loss(model, batch, smoothing=smoothing)
         loss.backward()
         return loss.detach(), terms
 
@@ -127,7 +127,7 @@ class JobTraining:
         """The mean loss over the validation examples, and the job's figures."""
         labeller = self.predictor(model)
         answers, loss = labeller.answers_and_loss(self.valid)
-        return {"loss": loss, **self.job.score(answers, self.valid)}
+        return {"loss": loss, **self.task.score(answers, self.valid)}
 
     def samples(self, model: nn.Module) -> list[str]:
         """A few validation examples and what the model makes of them."""
@@ -135,7 +135,7 @@ class JobTraining:
         examples = self.valid[::step][:_SAMPLES]
         answers = self.predictor(model).answers(examples)
         return [
-            self.job.show(example, answer)
+            self.task.show(example, answer)
             for example, answer in zip(examples, answers, strict=True)
         ]
 
@@ -145,18 +145,18 @@ class JobTraining:
         The shortest example is tried, so that settings which do not go together are an error before
         anything is written.
         """
-        model: nn.Module = self.job.build_model()
-        shortest = int(self.job.lengths(self.corpus).argmin())
+        model: nn.Module = self.task.build_model()
+        shortest = int(self.task.lengths(self.corpus).argmin())
         with torch.no_grad():
-            batch = self.job.collate([self.corpus[shortest]])
-            self.job.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
+            batch = self.task.collate([self.corpus[shortest]])
+            self.task.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
         return model.train()
 
     def predictor(self, model: nn.Module) -> Labeller:
         """The model in use."""
-        return Labeller(model, self.job)
+        return Labeller(model, self.task)
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        facts: list[str] = self.job.facts()
+        facts: list[str] = self.task.facts()
         return facts

@@ -62,7 +62,7 @@ class Pretrained:
             SettingError: The recipe says otherwise than that run, or their models have nothing in
                 common.
         """
-        if recipe.task != _WRITING and TASKS[recipe.task].job is None:
+        if recipe.task != _WRITING and TASKS[recipe.task].task is None:
             raise SettingError(
                 f"training.pretrained must be left out for {recipe.task}; got {str(self.path)!r}."
             )
@@ -139,7 +139,7 @@ class Pretrained:
         if not is_run(self.path):
             return checkpoint_pooler(self.path)
         before = Labeller.load(self.path)
-        learned = getattr(before.job.recipe.data, "next_sentence", True)
+        learned = getattr(before.task.recipe.data, "next_sentence", True)
         pooler = _pooler(before.model) if learned else None
         return {} if pooler is None else pooler.state_dict()
 
@@ -148,10 +148,10 @@ class Pretrained:
         if not is_run(self.path):
             return checkpoint_reader(self.path), borrow_pieces(self.path).vocab_size
         before = Labeller.load(self.path)
-        tokenizer = getattr(before.job, "tokenizer", None)
+        tokenizer = getattr(before.task, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
         known = _only(before.model, reader).state_dict()
-        if _SEGMENTS in known and not _told_apart(before.job.recipe):
+        if _SEGMENTS in known and not _told_apart(before.task.recipe):
             known[_SEGMENTS] = known[_SEGMENTS][:1].expand_as(known[_SEGMENTS])
         return known, size
 
@@ -187,7 +187,7 @@ class Pretrained:
 
     def _run(self) -> dict[str, Any]:
         run = Run.open(self.path)
-        if run.task not in TASKS or TASKS[run.task].job is None:
+        if run.task not in TASKS or TASKS[run.task].task is None:
             raise RunError(
                 f"training.pretrained must name the run of one reader; got one of {run.task} in "
                 f"{self.path}. That of a masked language model has one."

@@ -27,11 +27,11 @@ from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
 from regard.training.tensorboard import TensorBoardReporter, is_installed
-from regard.training.trainer import Task, Trainer
+from regard.training.trainer import Trainable, Trainer
 from regard.training.translation import TranslationTraining
 
 
-class Work(Task, Protocol):
+class Work(Trainable, Protocol):
     """What training asks of a task besides the loop's questions: text in, a model to use out."""
 
     unit: str
@@ -74,7 +74,7 @@ class Work(Task, Protocol):
 # settings of training, where examples that are too long are counted, and what the run keeps of the
 # text as ids.
 WORKS: dict[str, Any] = {
-    name: TranslationTraining if kind.job is None else JobTraining for name, kind in TASKS.items()
+    name: TranslationTraining if kind.task is None else JobTraining for name, kind in TASKS.items()
 }
 
 

@@ -26,7 +26,7 @@ from regard.training.settings import TrainingConfig
 
 
 @runtime_checkable
-class Task(Protocol):
+class Trainable(Protocol):
     """What the loop asks of a task."""
 
     @property
@@ -100,7 +100,12 @@ class Trainer:
     """
 
     def __init__(
-        self, run: Run, model: nn.Module, task: Task, config: TrainingConfig, reporter: Reporter
+        self,
+        run: Run,
+        model: nn.Module,
+        task: Trainable,
+        config: TrainingConfig,
+        reporter: Reporter,
     ) -> None:
         self.run, self.model, self.task = run, model, task
         self.config, self.reporter = config, reporter

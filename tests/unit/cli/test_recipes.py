@@ -45,7 +45,7 @@ JOB_EXAMPLES = {
 def test_every_recipe_builds_its_model_and_can_end(name: str) -> None:
     recipe = read_recipe(packaged_recipe(name))
     build(TrainingConfig, recipe.training, where="training")
-    job = TASKS[recipe.task].job
+    job = TASKS[recipe.task].task
     if job is not None:
         examples = JOB_EXAMPLES[recipe.task]
         if recipe.tokenizer is not None:  # no vocabulary of a real size can be learned from these

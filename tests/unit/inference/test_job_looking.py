@@ -25,7 +25,7 @@ REVIEWS = [("菜很好吃", "good"), ("太慢了", "bad"), ("好 好 吃", "good
 def a_labeller(task, examples, model, **sections):
     torch.manual_seed(5)
     recipe = recipe_from_table({"task": task, "model": model, **sections})
-    job = TASKS[task].job.learn(recipe, examples)
+    job = TASKS[task].task.learn(recipe, examples)
     return Labeller(job.build_model(), job)
 
 

@@ -41,16 +41,16 @@ ASKED = {
 def a_labeller(task, model, **sections):
     torch.manual_seed(5)
     recipe = recipe_from_table({"task": task, "model": model, **CHARACTERS, **sections})
-    job = TASKS[task].job.learn(recipe, EXAMPLES[task])
+    job = TASKS[task].task.learn(recipe, EXAMPLES[task])
     return Labeller(job.build_model(), job)
 
 
 def calls_of(labeller, asked):
     """Every call of attention by kind and layer, as the model makes them."""
-    job, calls = labeller.job, list[Seen]()
+    job, calls = labeller.task, list[Seen]()
     batch = job.collate(job.encode([job.request(asked, "here")]))
     with torch.no_grad(), observe(calls.append):
-        job.answers(labeller.model.eval(), batch)
+        job.predict(labeller.model.eval(), batch)
     found = {}
     for call in calls:
         given = {"score": call.score, "mask": call.mask, "bias": call.bias}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.unit.server.conftest import refusal
 
-from regard.inference.continuing import Continuer
+from regard.inference.generator import Generator
 from regard.inference.labeller import Labeller
 from regard.server import Limits, Service, make_app
 from regard.tasks import TASKS, recipe_from_table
@@ -43,7 +43,7 @@ SECTIONS = {
 def a_labeller(task):
     torch.manual_seed(5)
     recipe = recipe_from_table({"task": task, **SECTIONS[task]})
-    job = TASKS[task].job.learn(recipe, EXAMPLES[task])
+    job = TASKS[task].task.learn(recipe, EXAMPLES[task])
     return Labeller(job.build_model(), job)
 
 
@@ -187,8 +187,8 @@ def test_a_language_model_goes_on_with_texts():
         ("/continue", {**run, "text": "ab", "method": "beam", "max_tokens": 3}),
     )
     labeller = LABELLERS["language_modelling"]
-    continuer = Continuer(labeller.model, labeller.job.tokenizer, labeller.job.recipe)
-    decoding = labeller.job.recipe.decoding
+    continuer = Generator(labeller.model, labeller.task.tokenizer, labeller.task.recipe)
+    decoding = labeller.task.recipe.decoding
     asked = decoding.changed(method="greedy", max_tokens=5)
     assert found.json() == {
         "run": "language_modelling",

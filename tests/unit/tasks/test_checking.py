@@ -18,7 +18,7 @@ def report(folder: Path, task: str, ending: str, texts: dict[str, str], **data: 
         path.write_text(text, encoding="utf-8")
         files[split] = [str(path)]
     recipe = recipe_from_table({"task": task, "data": {**files, **data}})
-    return check_examples(recipe, TASKS[task].job)
+    return check_examples(recipe, TASKS[task].task)
 
 
 def findings(found):
@@ -84,4 +84,4 @@ def test_tables_of_numbers_and_running_text_are_checked_too(tmp_path: Path):
 def test_nothing_to_check_is_refused():
     recipe = recipe_from_table({"task": "tagging"})
     with pytest.raises(DataError, match=r"data\.train must name examples to check; got none\."):
-        check_examples(recipe, TASKS["tagging"].job)
+        check_examples(recipe, TASKS["tagging"].task)

@@ -124,21 +124,21 @@ def test_a_validation_asks_the_model_once_a_batch(recipe, task):
     work = JobTraining(given, learned, parts.train, valid, TrainingConfig(**TRAINING))
     torch.manual_seed(1)
     model = work.build_model().eval()
-    labeller, asked = Labeller(model, work.job), []
+    labeller, asked = Labeller(model, work.task), []
     model.register_forward_hook(lambda *call: asked.append(call))
     with torch.no_grad():
         answers, loss = labeller.answers_and_loss(valid)
         batches = len(asked)
         assert answers == labeller.answers(valid)
         assert len(asked) == 2 * batches
-        encoded = work.job.encode(valid)
-        losses = [work.job.loss(model, work.job.collate([each])) for each in encoded]
+        encoded = work.task.encode(valid)
+        losses = [work.task.loss(model, work.task.collate([each])) for each in encoded]
     mean = sum(float(part) for part, _ in losses) / sum(terms for _, terms in losses)
     assert loss == pytest.approx(mean, rel=1e-4)
 
 
 def test_every_job_is_tried():
-    assert set(CASES) <= {name for name, kind in TASKS.items() if kind.job is not None}
+    assert set(CASES) <= {name for name, kind in TASKS.items() if kind.task is not None}
 
 
 @pytest.mark.slow
@@ -153,14 +153,14 @@ def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
         assert figures["accuracy"] > 95
         assert figures["f1"] > 90
     loaded = Labeller.load(tmp_path / "run")
-    examples = loaded.job.read(loaded.job.recipe, "valid")
+    examples = loaded.task.read(loaded.task.recipe, "valid")
     assert loaded.answers(examples) == trained.predictor.answers(examples)
     # One at a time as together: neither padding nor company changes an answer.
     alone = [loaded.answers([example])[0] for example in examples[:5]]
     together = loaded.answers(examples)[:5]
     if task == "tagging":
         assert alone == together
-    shown = [loaded.job.show(e, a) for e, a in zip(examples, together, strict=False)]
+    shown = [loaded.task.show(e, a) for e, a in zip(examples, together, strict=False)]
     assert all(shown)
 
 
@@ -204,7 +204,7 @@ def test_a_report_has_figures_baselines_tables_and_examples(toy, tmp_path, recip
         tmp_path / "run",
         reporter=toy.Recorder(),
     )
-    job = trained.predictor.job
+    job = trained.predictor.task
     examples, known = job.read(job.recipe, "valid"), job.read(job.recipe, "train")
     report = evaluate_job(trained.predictor, examples, known)
     assert {figure.name for figure in report.figures} == set(job.metrics)
@@ -283,8 +283,8 @@ def test_a_run_of_one_kind_is_not_taken_for_the_other(toy, tmp_path, recipe):
 
 def test_text_of_windows_is_scored_once(toy, tmp_path, recipe):
     made = recipe("language_modelling", data={"overlap": 4})
-    job = TASKS["language_modelling"].job.learn(
-        made, TASKS["language_modelling"].job.read(made, "train")
+    job = TASKS["language_modelling"].task.learn(
+        made, TASKS["language_modelling"].task.read(made, "train")
     )
     examples = job.read(made, "valid")
     encoded = job.encode(examples)
@@ -300,8 +300,8 @@ def test_runs_that_answer_together_are_evaluated_by_one_command(toy, tmp_path, r
         runs.append(tmp_path / f"run{seed}")
         train(recipe("classification", **few), runs[-1], reporter=toy.Recorder())
     ensemble = Ensemble.load(*runs)
-    examples = ensemble.job.read(ensemble.job.recipe, "valid")
-    wanted = ensemble.job.score(ensemble.answers(examples), examples)["accuracy"]
+    examples = ensemble.task.read(ensemble.task.recipe, "valid")
+    wanted = ensemble.task.score(ensemble.answers(examples), examples)["accuracy"]
     evaluate(runs[0], also=tuple(runs[1:]), split="valid", as_json=True)
     record = json.loads(capsys.readouterr().out)
     found = {figure["name"]: figure["value"] for figure in record["figures"]}

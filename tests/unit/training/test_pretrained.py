@@ -65,13 +65,13 @@ def test_the_reader_has_the_weights_and_the_ids_of_before(toy, home, classifier,
     trained = train(classifier(), tmp_path / "run", reporter=toy.Recorder())
     before = Labeller.load(home / "pre")
     ours, theirs = trained.predictor.model.reader, before.model.encoder
-    rows = trained.predictor.job.tokenizer.vocab_size
+    rows = trained.predictor.task.tokenizer.vocab_size
     assert len(theirs.embedding.weight) == rows + 1  # the mask, which a classifier never reads
     torch.testing.assert_close(ours.embedding.weight, theirs.embedding.weight[:rows])
     for name, tensor in ours.layers.state_dict().items():
         torch.testing.assert_close(tensor, theirs.layers.state_dict()[name], msg=name)
     text = "the cat don't."
-    assert trained.predictor.job.tokenizer.encode(text) == before.job.tokenizer.encode(text)
+    assert trained.predictor.task.tokenizer.encode(text) == before.task.tokenizer.encode(text)
 
 
 def test_what_reads_features_is_new_where_pretraining_had_none(home, toy, classifier, tmp_path):
@@ -153,7 +153,7 @@ def test_every_head_reads_text_as_pretraining_did(toy, begin, tmp_path, monkeypa
         assert (ids[0], ids[-1], ids.count(BOS_ID)) == (BOS_ID, EOS_ID, 1)
     learned = len(rows)
     Labeller.load(tmp_path / "run").answers_and_loss(
-        trained.predictor.job.read(trained.predictor.job.recipe, "valid")
+        trained.predictor.task.read(trained.predictor.task.recipe, "valid")
     )
     assert all(ids[0] == BOS_ID for ids, _ in rows[learned:])
     assert len(rows) > learned
@@ -164,7 +164,7 @@ def test_a_writer_reads_a_source_as_pretraining_did(home, toy, begin, tmp_path):
     trained = train(made, tmp_path / "run", reporter=toy.Recorder())
     predictor, before = trained.predictor, Labeller.load(home / "pre")
     ids = predictor.tokenizer.source.encode("the cat sat on the mat.")
-    assert ids == before.job.tokenizer.encode("the cat sat on the mat.")
+    assert ids == before.task.tokenizer.encode("the cat sat on the mat.")
     read = torch.tensor([[BOS_ID, *ids, EOS_ID]])
     with torch.no_grad():
         theirs = before.model.eval()(read, torch.tensor([read.shape[1]]))[:, 1:]
@@ -197,7 +197,7 @@ def test_texts_that_were_told_apart_stay_so(toy, begin, tmp_path):
 
 def test_tags_stand_at_the_first_piece_of_each_word(toy, begin, tmp_path):
     trained = train(begin("tagging"), tmp_path / "run", reporter=toy.Recorder())
-    job, model = trained.predictor.job, trained.predictor.model.eval()
+    job, model = trained.predictor.task, trained.predictor.model.eval()
     words = ("the", "catdogmat", "don't", "ran")
     (encoded,) = job.encode([job.request({"tokens": list(words)}, "here")])
     assert [job.tokenizer.decode(ids).strip() for ids in encoded.pieces] == list(words)
@@ -214,13 +214,13 @@ def test_tags_stand_at_the_first_piece_of_each_word(toy, begin, tmp_path):
     assert Labeller.load(tmp_path / "run").predict(asked) == trained.predictor.predict(asked)
     training = {**FEW, "label_smoothing": 0.0, "pretrained": str(tmp_path / "run")}
     again = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
-    assert again.predictor.job.tokenizer.encode("the cat") == job.tokenizer.encode("the cat")
+    assert again.predictor.task.tokenizer.encode("the cat") == job.tokenizer.encode("the cat")
 
 
 def test_a_long_sentence_is_read_in_parts_of_so_many_pieces(toy, begin, tmp_path):
     name = HEADS["tagging"][0]
     made = begin("tagging", data={"train": name, "valid": name, "max_length": 5})
-    job = train(made, tmp_path / "run", reporter=toy.Recorder()).predictor.job
+    job = train(made, tmp_path / "run", reporter=toy.Recorder()).predictor.task
     (encoded,) = job.encode([job.request("the catdogmatroadunder cat ran on the mat", "here")])
     batch = job.collate([encoded])
     assert int(batch.pieces.lengths.max()) <= 5 + 2
@@ -233,11 +233,11 @@ def test_words_that_have_an_id_each_go_on_so(toy, begin, tmp_path):
     training = {**FEW, "label_smoothing": 0.0, "learning_rate": 0.01}
     made = begin("tagging", model=model, training=training)
     trained = train(made, tmp_path / "run", reporter=toy.Recorder())
-    assert trained.predictor.job.tokenizer is None
+    assert trained.predictor.task.tokenizer is None
     assert "tokenizer" not in Run.open(tmp_path / "run").recipe
     training["pretrained"] = str(tmp_path / "run")
     again = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
-    assert again.predictor.job.words.units == trained.predictor.job.words.units
+    assert again.predictor.task.words.units == trained.predictor.task.words.units
     made = begin("tagging", tokenizer={"type": "words"}, training=training)
     with pytest.raises(SettingError, match="must name a run whose text is cut as tagging cuts it"):
         train(made, tmp_path / "other", reporter=toy.Recorder())
@@ -279,7 +279,7 @@ def test_a_run_that_reads_without_begin_goes_on_so(toy, begin, tmp_path, monkeyp
     rows = rows_read(monkeypatch)
     again = Labeller.load(tmp_path / "run")
     assert again.predict(["the cat sat."]) == said
-    assert rows[0][0] == [*again.job.tokenizer.encode("the cat sat."), EOS_ID]
+    assert rows[0][0] == [*again.task.tokenizer.encode("the cat sat."), EOS_ID]
     train(made, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
     # What begins with it reads as it does.
     training = {**FEW, "pretrained": str(tmp_path / "run")}
@@ -317,7 +317,7 @@ def test_a_begin_beside_parts_is_refused(toy, begin, tmp_path):
 def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, classifier, tmp_path):
     made = classifier(model={"type": "transformer", "dropout": 0.25})
     train(made, tmp_path / "run", reporter=toy.Recorder())
-    kept = Labeller.load(tmp_path / "run").job.recipe
+    kept = Labeller.load(tmp_path / "run").task.recipe
     assert (kept.model.model_dim, kept.model.max_length, kept.model.dropout) == (12, 300, 0.25)
     assert kept.tokenizer.vocab_size == 300
     # The same command goes on; and so does a run whose beginning is not there any more.
@@ -414,11 +414,11 @@ def test_blanks_are_filled_in(home):
     assert first.text().count("\t") == 1
     assert second.to_dict()["blanks"][0][0] == {"piece": best, "probability": round(share, 6)}
     # The guess is the model's own at that place, never the mask itself.
-    tokenizer, model = labeller.job.tokenizer, labeller.model
-    ids = [BOS_ID, *tokenizer.encode("cat and"), labeller.job.mask_id, EOS_ID]
+    tokenizer, model = labeller.task.tokenizer, labeller.model
+    ids = [BOS_ID, *tokenizer.encode("cat and"), labeller.task.mask_id, EOS_ID]
     with torch.no_grad():
         logits = model.project(model(torch.tensor([ids]), torch.tensor([len(ids)])))[0, -2]
-    logits[labeller.job.mask_id] = -torch.inf
+    logits[labeller.task.mask_id] = -torch.inf
     assert share == pytest.approx(float(logits.softmax(-1).max()), rel=1e-4)
     with pytest.raises(DataError, match=r"record 1: text must have a blank to fill in, \[MASK\]"):
         labeller.predict(["dog and dog."])

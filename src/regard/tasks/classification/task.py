@@ -18,14 +18,14 @@ from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.classification.speller import Speller, boxed
 from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
-    Verdict,
+    LabelPrediction,
     certain,
     label_loss,
+    label_predictions,
     learn_labels,
     most_frequent,
     number_of,
     tell_labels,
-    verdicts,
 )
 from regard.tasks.recipe import Recipe, check_different_columns, check_framed_positions
 from regard.tasks.tables import confusion_table, label_table, length_table
@@ -188,7 +188,7 @@ class Classification:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledText]) -> "Classification":
-        """The job with the tokenizer, labels and aspects of the training examples.
+        """The task with the tokenizer, labels and aspects of the training examples.
 
         Raises:
             DataError: There are fewer than two labels.
@@ -221,7 +221,7 @@ class Classification:
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Classification":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         table = read_table(folder, _LABELS_FILE)
         load = Speller.load if reads_parts(recipe.model) else load_tokenizer
         return cls(recipe, load(folder / "text"), table["labels"], table["aspects"])
@@ -321,33 +321,33 @@ class Classification:
         logits, penalty = self._logits(model, batch)
         return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
 
-    def answers(self, model: nn.Module, batch: TextBatch) -> list[Verdict]:
+    def predict(self, model: nn.Module, batch: TextBatch) -> list[LabelPrediction]:
         """The label of each text."""
-        return verdicts(self._logits(model, batch)[0], self.labels)
+        return label_predictions(self._logits(model, batch)[0], self.labels)
 
-    def joined(self, answers: Sequence[Verdict]) -> Verdict:
+    def joined(self, answers: Sequence[LabelPrediction]) -> LabelPrediction:
         """One answer of several to the same text: the mean of their probabilities."""
         shares = {
             label: sum(answer.probabilities[label] for answer in answers) / len(answers)
             for label in self.labels
         }
-        return Verdict(max(self.labels, key=shares.__getitem__), shares)
+        return LabelPrediction(max(self.labels, key=shares.__getitem__), shares)
 
     def score(
-        self, answers: Sequence[Verdict], examples: Sequence[LabelledText]
+        self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledText]
     ) -> dict[str, float]:
         """Accuracy, and F1 averaged over labels, in percent."""
         given = [answer.label for answer in answers]
         right = [example.label or "" for example in examples]
         return {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
 
-    def goodness(self, answer: Verdict, example: LabelledText) -> float:
+    def example_score(self, answer: LabelPrediction, example: LabelledText) -> float:
         """The probability of the right label."""
         return answer.probabilities.get(example.label or "", 0.0)
 
     def baselines(
         self, train: Sequence[LabelledText], examples: Sequence[LabelledText]
-    ) -> dict[str, list[Verdict]]:
+    ) -> dict[str, list[LabelPrediction]]:
         """The most frequent label of training, and naive Bayes on the model's own tokens."""
         most = most_frequent(example.label for example in train)
         bayes = NaiveBayes([(example.text, example.label or "") for example in train])
@@ -356,7 +356,9 @@ class Classification:
             "naive Bayes": [certain(bayes.label(example.text)) for example in examples],
         }
 
-    def tables(self, answers: Sequence[Verdict], examples: Sequence[LabelledText]) -> list[Table]:
+    def tables(
+        self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledText]
+    ) -> list[Table]:
         """By label, by length, and what was taken for what."""
         given = [answer.label for answer in answers]
         right = [example.label or "" for example in examples]
@@ -370,7 +372,7 @@ class Classification:
         """Its text, label and aspect."""
         return "\0".join((example.text, example.label or "", example.aspect or "", ""))
 
-    def show(self, example: LabelledText, answer: Verdict) -> str:
+    def show(self, example: LabelledText, answer: LabelPrediction) -> str:
         """The text, its label by the model and by people."""
         text = example.text if len(example.text) <= 60 else f"{example.text[:57]}…"
         share = answer.probabilities[answer.label]

@@ -18,14 +18,14 @@ from regard.metrics.labels import accuracy, macro_f1
 from regard.models import VisionTransformer
 from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
-    Verdict,
+    LabelPrediction,
     certain,
     label_loss,
+    label_predictions,
     learn_labels,
     most_frequent,
     number_of,
     tell_labels,
-    verdicts,
 )
 from regard.tasks.recipe import Recipe
 from regard.tasks.tables import confusion_table, label_table
@@ -142,7 +142,7 @@ class ImageClassification:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Picture]) -> "ImageClassification":
-        """The job with the labels, the size and the brightness of the training pictures.
+        """The task with the labels, the size and the brightness of the training pictures.
 
         Raises:
             DataError: Pictures differ in size, are all of one colour, or have fewer than two
@@ -169,7 +169,7 @@ class ImageClassification:
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "ImageClassification":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         table = read_table(folder, _FILE)
         rows, columns, channels = table["shape"]
         brightness = {name: table[name] for name in _BRIGHTNESS}
@@ -268,23 +268,25 @@ class ImageClassification:
         """The summed cross-entropy, and how many labels are known."""
         return label_loss(self._logits(model, batch), batch.labels, smoothing=smoothing)
 
-    def answers(self, model: nn.Module, batch: PictureBatch) -> list[Verdict]:
+    def predict(self, model: nn.Module, batch: PictureBatch) -> list[LabelPrediction]:
         """The label of each picture."""
-        return verdicts(self._logits(model, batch), self.labels)
+        return label_predictions(self._logits(model, batch), self.labels)
 
-    def score(self, answers: Sequence[Verdict], examples: Sequence[Picture]) -> dict[str, float]:
+    def score(
+        self, answers: Sequence[LabelPrediction], examples: Sequence[Picture]
+    ) -> dict[str, float]:
         """Accuracy, and F1 averaged over labels, in percent."""
         given = [answer.label for answer in answers]
         right = [example.label or "" for example in examples]
         return {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
 
-    def goodness(self, answer: Verdict, example: Picture) -> float:
+    def example_score(self, answer: LabelPrediction, example: Picture) -> float:
         """The probability of the right label."""
         return answer.probabilities.get(example.label or "", 0.0)
 
     def baselines(
         self, train: Sequence[Picture], examples: Sequence[Picture]
-    ) -> dict[str, list[Verdict]]:
+    ) -> dict[str, list[LabelPrediction]]:
         """The most frequent label, that of the nearest mean picture, and of the nearest picture."""
         most = most_frequent(example.label for example in train)
         places = torch.tensor(np.stack([example.pixels.ravel() for example in train]))
@@ -301,7 +303,9 @@ class ImageClassification:
             "nearest picture": [certain(seen[at]) for at in by_picture],
         }
 
-    def tables(self, answers: Sequence[Verdict], examples: Sequence[Picture]) -> list[Table]:
+    def tables(
+        self, answers: Sequence[LabelPrediction], examples: Sequence[Picture]
+    ) -> list[Table]:
         """By label, and what was taken for what."""
         given = [answer.label for answer in answers]
         right = [example.label or "" for example in examples]
@@ -311,7 +315,7 @@ class ImageClassification:
         """Its pixels and label."""
         return repr(example)
 
-    def show(self, example: Picture, answer: Verdict) -> str:
+    def show(self, example: Picture, answer: LabelPrediction) -> str:
         """Where the picture stands, its label by the model and by people."""
         share = answer.probabilities[answer.label]
         return f"{example.where} → {answer.label} ({share:.2f}; right: {example.label})"

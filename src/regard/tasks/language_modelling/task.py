@@ -139,13 +139,13 @@ class LanguageModelling:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "LanguageModelling":
-        """The job with a tokenizer learned from the training text."""
+        """The task with a tokenizer learned from the training text."""
         lines = (line for passage in examples for line in passage.lines)
         return cls(recipe, train_tokenizer(lines, recipe.tokenizer))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "LanguageModelling":
-        """The job with the tokenizer that ``save`` wrote."""
+        """The task with the tokenizer that ``save`` wrote."""
         return cls(recipe, load_tokenizer(folder / "text"))
 
     def save(self, folder: Path) -> None:
@@ -237,7 +237,7 @@ class LanguageModelling:
         )
         return loss, int((batch.labels >= 0).sum())
 
-    def answers(self, model: nn.Module, batch: WindowBatch) -> list[Surprise]:
+    def predict(self, model: nn.Module, batch: WindowBatch) -> list[Surprise]:
         """How unexpected each stretch was."""
         logits = model.project(model(batch.ids)).float()  # type: ignore[operator]
         each = F.cross_entropy(
@@ -259,7 +259,7 @@ class LanguageModelling:
             "bits per byte": nats / math.log(2) / size,
         }
 
-    def goodness(self, answer: Surprise, example: Passage) -> float:
+    def example_score(self, answer: Surprise, example: Passage) -> float:
         """The mean probability of a token, geometrically."""
         return math.exp(-answer.nats / answer.tokens)
 

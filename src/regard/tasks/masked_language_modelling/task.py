@@ -165,7 +165,7 @@ class MaskedLanguageModelling:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "MaskedLanguageModelling":
-        """The job with a tokenizer, and Chinese words, learned from the training text."""
+        """The task with a tokenizer, and Chinese words, learned from the training text."""
         lines = [line for passage in examples for line in passage.lines]
         is_whole = recipe.data.masking == "words"
         words = WholeWords.learn(lines) if is_whole else WholeWords(None)
@@ -173,7 +173,7 @@ class MaskedLanguageModelling:
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "MaskedLanguageModelling":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         return cls(recipe, load_tokenizer(folder / "text"), WholeWords.load(folder / "words"))
 
     def save(self, folder: Path) -> None:
@@ -275,7 +275,7 @@ class MaskedLanguageModelling:
             loss = loss + len(batch.answers) * F.cross_entropy(follows, 1 - batch.follows)
         return loss, len(batch.answers)
 
-    def answers(self, model: nn.Module, batch: MaskedBatch) -> list[Guesses]:
+    def predict(self, model: nn.Module, batch: MaskedBatch) -> list[Guesses]:
         """What is guessed of each stretch."""
         states, logits = self._logits(model, batch)
         nats = F.cross_entropy(logits, batch.answers, reduction="none").tolist()
@@ -314,7 +314,7 @@ class MaskedLanguageModelling:
             figures["next sentence accuracy"] = 100 * right / pairs
         return figures
 
-    def goodness(self, answer: Guesses, example: Passage) -> float:
+    def example_score(self, answer: Guesses, example: Passage) -> float:
         """The share of right guesses."""
         return answer.right / max(1, answer.count)
 

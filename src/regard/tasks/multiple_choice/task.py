@@ -164,14 +164,14 @@ class MultipleChoiceAnswering:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Choices]) -> "MultipleChoiceAnswering":
-        """The job with the tokenizer of the training questions, answers and texts."""
+        """The task with the tokenizer of the training questions, answers and texts."""
         texts = dict.fromkeys(example.context for example in examples)
         asked = (f"{e.text} {e.choices[e.right]}" for e in examples)
         return cls(recipe, train_tokenizer([*texts, *asked], recipe.tokenizer))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "MultipleChoiceAnswering":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         return cls(recipe, load_tokenizer(folder / "text"))
 
     def save(self, folder: Path) -> None:
@@ -275,7 +275,7 @@ class MultipleChoiceAnswering:
         each = (1 - smoothing) * loss + smoothing * spread + penalty
         return (each * known).sum(), int(known.sum())
 
-    def answers(self, model: nn.Module, batch: ChoicesBatch) -> list[Choice]:
+    def predict(self, model: nn.Module, batch: ChoicesBatch) -> list[Choice]:
         """The answer chosen for each question."""
         rows = self._logits(model, batch)[0].softmax(-1).tolist()
         found = []
@@ -290,7 +290,7 @@ class MultipleChoiceAnswering:
         given = [str(answer.place) for answer in answers]
         return {"accuracy": accuracy(given, [str(example.right) for example in examples])}
 
-    def goodness(self, answer: Choice, example: Choices) -> float:
+    def example_score(self, answer: Choice, example: Choices) -> float:
         """The probability of the right answer."""
         return answer.probabilities[example.right]
 

@@ -21,14 +21,14 @@ from regard.models import Classifier, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
 from regard.tasks.held_out import hold_out_texts
 from regard.tasks.labels import (
-    Verdict,
+    LabelPrediction,
     certain,
     label_loss,
+    label_predictions,
     learn_labels,
     most_frequent,
     number_of,
     tell_labels,
-    verdicts,
 )
 from regard.tasks.recipe import Recipe, check_different_columns
 from regard.tasks.tables import by_group, confusion_table, label_table, length_group, question_word
@@ -161,7 +161,7 @@ class PairMatching:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledPair]) -> "PairMatching":
-        """The job with the tokenizer and labels of the training pairs.
+        """The task with the tokenizer and labels of the training pairs.
 
         Raises:
             DataError: There are fewer than two labels.
@@ -172,7 +172,7 @@ class PairMatching:
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "PairMatching":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         labels = read_table(folder, _FILE)["labels"]
         return cls(recipe, load_tokenizer(folder / "text"), labels)
 
@@ -262,24 +262,24 @@ class PairMatching:
         logits, penalty = self._logits(model, batch)
         return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
 
-    def answers(self, model: nn.Module, batch: LabelledBatch) -> list[Verdict]:
+    def predict(self, model: nn.Module, batch: LabelledBatch) -> list[LabelPrediction]:
         """The label of each pair."""
-        return verdicts(self._logits(model, batch)[0], self.labels)
+        return label_predictions(self._logits(model, batch)[0], self.labels)
 
     def score(
-        self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]
+        self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledPair]
     ) -> dict[str, float]:
         """Accuracy in percent."""
         right = [example.label or "" for example in examples]
         return {"accuracy": accuracy([answer.label for answer in answers], right)}
 
-    def goodness(self, answer: Verdict, example: LabelledPair) -> float:
+    def example_score(self, answer: LabelPrediction, example: LabelledPair) -> float:
         """The probability of the right label."""
         return answer.probabilities.get(example.label or "", 0.0)
 
     def baselines(
         self, train: Sequence[LabelledPair], examples: Sequence[LabelledPair]
-    ) -> dict[str, list[Verdict]]:
+    ) -> dict[str, list[LabelPrediction]]:
         """The most frequent label, and for two labels, how many of the first text's words recur."""
         most = most_frequent(example.label for example in train)
         found = {f"always {most}": [certain(most)] * len(examples)}
@@ -288,7 +288,9 @@ class PairMatching:
             found["word overlap"] = [certain(overlap.label(e.first, e.second)) for e in examples]
         return found
 
-    def tables(self, answers: Sequence[Verdict], examples: Sequence[LabelledPair]) -> list[Table]:
+    def tables(
+        self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledPair]
+    ) -> list[Table]:
         """By label, by question word, by the length of the second text, what was taken for what."""
         given = [answer.label for answer in answers]
         right = [example.label or "" for example in examples]
@@ -305,7 +307,7 @@ class PairMatching:
         """Its texts and label."""
         return "\0".join((example.first, example.second, example.label or "", ""))
 
-    def show(self, example: LabelledPair, answer: Verdict) -> str:
+    def show(self, example: LabelledPair, answer: LabelPrediction) -> str:
         """Both texts, their label by the model and the right one."""
         second = example.second if len(example.second) <= 80 else f"{example.second[:77]}…"
         share = answer.probabilities[answer.label]

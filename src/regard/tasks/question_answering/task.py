@@ -167,7 +167,7 @@ class QuestionAnswering:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":
-        """The job with the tokenizer of the training questions and texts."""
+        """The task with the tokenizer of the training questions and texts."""
         texts = dict.fromkeys(example.context for example in examples)
         lines = [*texts, *(example.text for example in examples)]
         tokenizer = train_tokenizer(lines, recipe.tokenizer)
@@ -175,7 +175,7 @@ class QuestionAnswering:
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "QuestionAnswering":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         table = read_table(folder, _FILE)
         tokenizer = load_tokenizer(folder / "text")
         return cls(recipe, tokenizer, may_have_none=table["may_have_none"])
@@ -268,7 +268,7 @@ class QuestionAnswering:
         start, end = self._logits(model, batch)
         return SpanFinder.loss(start, end, batch.starts, batch.ends), len(batch.owners)
 
-    def answers(self, model: nn.Module, batch: QuestionBatch) -> list[SpanAnswer]:
+    def predict(self, model: nn.Module, batch: QuestionBatch) -> list[SpanAnswer]:
         """The answer to each question: the best of its windows.
 
         Windows are compared by how much better their answer is than none.
@@ -312,7 +312,7 @@ class QuestionAnswering:
             "f1": 100 * sum(f1(a.answer, _right(e)) for a, e in pairs) / count,
         }
 
-    def goodness(self, answer: SpanAnswer, example: Question) -> float:
+    def example_score(self, answer: SpanAnswer, example: Question) -> float:
         """The F1 of its words."""
         return f1(answer.answer, _right(example))
 

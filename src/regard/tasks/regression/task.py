@@ -174,7 +174,7 @@ class Regression:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Point]) -> "Regression":
-        """The job with the training points.
+        """The task with the training points.
 
         Raises:
             DataError: There are fewer than two, an input is the same in all, or files differ in
@@ -203,7 +203,7 @@ class Regression:
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Regression":
-        """The job with the points that ``save`` wrote."""
+        """The task with the points that ``save`` wrote."""
         names = read_table(folder, _NAMES_FILE)["inputs"]
         return cls(recipe, names, **load_file(folder / _POINTS_FILE))
 
@@ -320,7 +320,7 @@ class Regression:
         found: Tensor = model(batch.asked, self.places, self.seen, mask=others)
         return found
 
-    def answers(self, model: nn.Module, batch: PointBatch) -> list[Guess]:
+    def predict(self, model: nn.Module, batch: PointBatch) -> list[Guess]:
         """The guess at each point."""
         return [Guess(value) for value in self.guesses(model, batch)[:, 0].tolist()]
 
@@ -332,7 +332,7 @@ class Regression:
         r2 = 1 - errors.sum() / spread if spread else 0.0
         return {"rmse": float(errors.mean() ** 0.5), "r2": float(r2)}
 
-    def goodness(self, answer: Guess, example: Point) -> float:
+    def example_score(self, answer: Guess, example: Point) -> float:
         """1 without error, less the larger it is."""
         return 1 / (1 + abs(answer.value - _target(example)))
 
@@ -346,7 +346,7 @@ class Regression:
         batch = self.collate(self.encode(examples))
         return {
             "the mean of the training points": [Guess(mean)] * len(examples),
-            f"bandwidth {self.recipe.model.bandwidth:g}": self.answers(begun, batch),
+            f"bandwidth {self.recipe.model.bandwidth:g}": self.predict(begun, batch),
         }
 
     def tables(self, answers: Sequence[Guess], examples: Sequence[Point]) -> list[Table]:

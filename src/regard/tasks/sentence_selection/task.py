@@ -117,12 +117,12 @@ class SentenceSelection:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
-        """The job with the words of the training questions and texts."""
+        """The task with the words of the training questions and texts."""
         return cls(recipe, learn_words(recipe, examples))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "SentenceSelection":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         words = read_table(folder, _FILE)["words"]
         return cls(recipe, Vocabulary(words, buckets=recipe.data.oov_buckets))
 
@@ -192,7 +192,7 @@ class SentenceSelection:
         of_right = log_probs.masked_fill(~batch.right, -torch.inf)[known].logsumexp(-1)
         return -of_right.sum(), int(known.sum())
 
-    def answers(self, model: nn.Module, batch: SentencesBatch) -> list[SentenceAnswer]:
+    def predict(self, model: nn.Module, batch: SentencesBatch) -> list[SentenceAnswer]:
         """The most probable sentence for each question."""
         share, place = self._logits(model, batch).softmax(-1).max(-1)
         return [
@@ -206,10 +206,10 @@ class SentenceSelection:
         self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
     ) -> dict[str, float]:
         """The share of questions whose sentence has an answer, in percent."""
-        hits = [self.goodness(a, e) > 0 for a, e in zip(answers, examples, strict=True)]
+        hits = [self.example_score(a, e) > 0 for a, e in zip(answers, examples, strict=True)]
         return {"accuracy": 100 * sum(hits) / max(1, len(hits))}
 
-    def goodness(self, answer: SentenceAnswer, example: Question) -> float:
+    def example_score(self, answer: SentenceAnswer, example: Question) -> float:
         """Its probability if it has an answer, else 0."""
         has_one = any(answer.start <= each.start < answer.end for each in example.answers)
         return answer.probability if has_one else 0.0
@@ -240,7 +240,7 @@ class SentenceSelection:
         self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
     ) -> list[Table]:
         """By question word, and by how many sentences there are to choose from."""
-        hits = [float(self.goodness(a, e) > 0) for a, e in zip(answers, examples, strict=True)]
+        hits = [float(self.example_score(a, e) > 0) for a, e in zip(answers, examples, strict=True)]
         counts = [str(len(sentences_of(example.context))) for example in examples]
         words = [question_word(example.text) for example in examples]
         return [

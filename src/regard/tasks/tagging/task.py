@@ -124,7 +124,7 @@ class Tagging:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[TaggedWords]) -> "Tagging":
-        """The job with the words, their parts and the tags of the training text.
+        """The task with the words, their parts and the tags of the training text.
 
         Raises:
             DataError: There are fewer than two tags.
@@ -160,7 +160,7 @@ class Tagging:
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Tagging":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         table = read_table(folder, _WORDS_FILE)
         words, parts = Vocabulary(table["words"]), Vocabulary(table["parts"])
         tokenizer = None if recipe.tokenizer is None else load_tokenizer(folder / "text")
@@ -271,7 +271,7 @@ class Tagging:
         loss: Tensor = model.loss(scores, batch.tags.clamp(min=0), batch.lengths)  # type: ignore[operator]
         return loss, int(batch.lengths.sum())
 
-    def answers(self, model: nn.Module, batch: WordBatch) -> list[Tags]:
+    def predict(self, model: nn.Module, batch: WordBatch) -> list[Tags]:
         """The tags of each sentence."""
         best = model.best(self._scores(model, batch), batch.lengths).tolist()  # type: ignore[operator]
         found: list[list[str]] = [[] for _ in batch.texts]
@@ -289,7 +289,7 @@ class Tagging:
             f1 = macro_f1(all_given, all_right)
         return {"accuracy": accuracy(all_given, all_right), "f1": f1}
 
-    def goodness(self, answer: Tags, example: TaggedWords) -> float:
+    def example_score(self, answer: Tags, example: TaggedWords) -> float:
         """The share of right tags."""
         return accuracy(answer.tags, example.tags or answer.tags) / 100
 

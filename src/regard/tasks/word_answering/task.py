@@ -113,14 +113,14 @@ class WordAnswering:
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "WordAnswering":
-        """The job with the words of the training questions, stories and answers."""
+        """The task with the words of the training questions, stories and answers."""
         words = learn_words(recipe, examples)
         answers = (answer for example in examples for answer in _right(example))
         return cls(recipe, words, list(dict.fromkeys([*words.units, *answers])))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "WordAnswering":
-        """The job with what ``save`` wrote."""
+        """The task with what ``save`` wrote."""
         table = read_table(folder, _FILE)
         words = Vocabulary(table["words"], buckets=recipe.data.oov_buckets)
         return cls(recipe, words, table["answers"])
@@ -179,7 +179,7 @@ class WordAnswering:
         """The summed cross-entropy, and how many answers are known."""
         return label_loss(self._logits(model, batch), batch.numbers, smoothing=smoothing)
 
-    def answers(self, model: nn.Module, batch: StoryBatch) -> list[WordAnswer]:
+    def predict(self, model: nn.Module, batch: StoryBatch) -> list[WordAnswer]:
         """The most probable word for each question."""
         share, place = self._logits(model, batch).softmax(-1).max(-1)
         pairs = zip(place.tolist(), share.tolist(), strict=True)
@@ -191,7 +191,7 @@ class WordAnswering:
         """The share of questions that are answered with a right word, in percent."""
         return {"accuracy": 100 * sum(_hits(answers, examples)) / max(1, len(examples))}
 
-    def goodness(self, answer: WordAnswer, example: Question) -> float:
+    def example_score(self, answer: WordAnswer, example: Question) -> float:
         """Its probability if it is right, else 0."""
         return answer.probability if answer.word in _right(example) else 0.0
 

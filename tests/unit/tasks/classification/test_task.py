@@ -11,7 +11,7 @@ from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.classification.speller import Speller, boxed
-from regard.tasks.labels import Verdict
+from regard.tasks.labels import LabelPrediction
 from regard.text import PAD_ID, UNK_ID, TokenizerConfig
 
 TEXTS = ["a watchable film", "an unwatchable bore", "so watchable", "a bore"]
@@ -31,7 +31,7 @@ def job(texts=TEXTS, *, kind="words", data=None, model=None, head=None):
         LabelledText(text, "no" if "bore" in text else "yes", None, f"a.tsv:{line}")
         for line, text in enumerate(texts, 1)
     ]
-    return TASKS["classification"].job.learn(recipe, examples), examples
+    return TASKS["classification"].task.learn(recipe, examples), examples
 
 
 def test_the_penalty_of_the_head_is_in_the_loss_that_is_trained_on():
@@ -165,7 +165,7 @@ def test_settings_out_of_range_are_named():
 
 
 def verdict(yes):
-    return Verdict("yes" if yes > 0.5 else "no", {"no": 1 - yes, "yes": yes})
+    return LabelPrediction("yes" if yes > 0.5 else "no", {"no": 1 - yes, "yes": yes})
 
 
 def test_joined_answers_are_the_mean_of_probabilities():
@@ -200,7 +200,7 @@ def test_runs_that_cannot_answer_together_are_named():
         Ensemble([Labeller(each.build_model(), each) for each in (made, other)])
     with pytest.raises(RunError, match="must have runs; got none"):
         Ensemble([])
-    tagger = TASKS["tagging"].job
+    tagger = TASKS["tagging"].task
     recipe = recipe_from_table({"task": "tagging", "data": {}})
     words = tagger(recipe, *(made_up() for made_up in (_words, _words)), ["O"])
     with pytest.raises(RunError, match="runs that are classifiers; got one of tagging"):

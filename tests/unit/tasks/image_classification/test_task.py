@@ -25,7 +25,7 @@ def picture(value: float, label: str | None = "a", shape: tuple[int, ...] = (4, 
 def job(**data) -> ImageClassification:
     table = {"task": "image_classification", "data": data, "model": MODEL}
     recipe = recipe_from_table({**table, "training": {"updates": 1}})
-    return TASKS["image_classification"].job.learn(
+    return TASKS["image_classification"].task.learn(
         recipe, [picture(3, "a"), picture(5, "b"), picture(4, "a")]
     )
 

@@ -32,7 +32,7 @@ def make(tmp_path):
             "model": {"model_dim": 12, "num_heads": 2, "num_layers": 1, "ffn_dim": 16},
         }
         recipe = recipe_from_table(table, folder=tmp_path)
-        kind = TASKS["masked_language_modelling"].job
+        kind = TASKS["masked_language_modelling"].task
         examples = kind.read(recipe, "train")
         return kind.learn(recipe, examples), examples
 
@@ -119,7 +119,7 @@ def test_the_loss_is_of_what_is_masked_and_never_of_the_mask(make):
     model = job.build_model().eval()
     batch = job.collate(job.encode(examples))
     loss, count = job.loss(model, batch)
-    answers = job.answers(model, batch)
+    answers = job.predict(model, batch)
     assert count == int(batch.chosen.sum()) == sum(answer.count for answer in answers)
     assert loss.item() == pytest.approx(sum(answer.nats for answer in answers), rel=1e-5)
     figures = job.score(answers, examples)
@@ -135,7 +135,7 @@ def test_next_sentences_weigh_as_much_as_all_words(make):
     model = job.build_model().eval()
     batch = job.collate(job.encode(examples))
     loss, count = job.loss(model, batch)
-    answers = job.answers(model, batch)
+    answers = job.predict(model, batch)
     words = sum(answer.nats for answer in answers)
     states = model(batch.ids, batch.lengths, segments=batch.segments)
     nats = torch.nn.functional.cross_entropy(model.follows(states), 1 - batch.follows)
@@ -149,7 +149,7 @@ def test_windows_beyond_the_positions_are_named(tmp_path):
     def build(data, model):
         table = {"task": "masked_language_modelling", "data": data, "model": model}
         recipe = recipe_from_table({**table, "tokenizer": {"type": "characters"}})
-        kind = TASKS["masked_language_modelling"].job
+        kind = TASKS["masked_language_modelling"].task
         from regard.tasks.language_modelling import Passage
 
         return kind.learn(recipe, [Passage(("ab",), "x:1")]).build_model()

@@ -99,7 +99,7 @@ def test_a_question_with_fewer_answers_never_gets_another(model):
     job = MultipleChoiceAnswering.learn(recipe(model), examples())
     batch = job.collate(job.encode(examples()))
     network = job.build_model().eval()
-    first, second = job.answers(network, batch)
+    first, second = job.predict(network, batch)
     assert len(first.probabilities) == 4
     assert len(second.probabilities) == 2
     assert sum(second.probabilities) == pytest.approx(1)
@@ -108,7 +108,7 @@ def test_a_question_with_fewer_answers_never_gets_another(model):
     assert (loss.item(), count) == (pytest.approx(wanted.item(), rel=1e-4), 2)
     assert job.loss(network, batch, smoothing=0.1)[0].isfinite()
     # The same alone: what stands beside it in a batch changes nothing.
-    (alone,) = job.answers(network, job.collate(job.encode(examples()[1:])))
+    (alone,) = job.predict(network, job.collate(job.encode(examples()[1:])))
     assert alone.probabilities == pytest.approx(second.probabilities, abs=1e-5)
 
 
@@ -137,7 +137,7 @@ def test_baselines_score_and_tables():
     }
     given = [Choice("a king", 0, (1.0, 0.0, 0.0, 0.0)), Choice("a king", 0, (0.7, 0.3))]
     assert job.score(given, examples()) == {"accuracy": 50.0}
-    assert job.goodness(given[1], examples()[1]) == 0.3
+    assert job.example_score(given[1], examples()[1]) == 0.3
     assert job.tables(given, examples())[2].rows == (("yes", 50.0, 2),)
 
 

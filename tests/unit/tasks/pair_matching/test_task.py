@@ -98,11 +98,11 @@ def test_each_model_learns_four_pairs(model):
         loss.backward()
         optimizer.step()
     network.eval()
-    answers = job.answers(network, batch)
+    answers = job.predict(network, batch)
     assert (count, job.score(answers, PAIRS)) == (4, {"accuracy": 100.0})
     # Padding changes nothing: each pair by itself.
     for pair, answer in zip(PAIRS, answers, strict=True):
-        (alone,) = job.answers(network, job.collate(job.encode([pair])))
+        (alone,) = job.predict(network, job.collate(job.encode([pair])))
         assert alone.probabilities == pytest.approx(answer.probabilities, abs=1e-4)
 
 

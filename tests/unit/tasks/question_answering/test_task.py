@@ -89,7 +89,7 @@ def test_an_answer_is_the_very_text_of_its_context_with_its_place():
     ids = job.tokenizer.encode(CONTEXT)
     words = job.tokenizer.pieces(CONTEXT)
     first, last = (next(i for i, p in enumerate(words) if p.text == w) for w in ("1725", "sank"))
-    (found,) = job.answers(Fixed(ids[first], ids[last]), job.collate(job.encode(QUESTIONS[:1])))
+    (found,) = job.predict(Fixed(ids[first], ids[last]), job.collate(job.encode(QUESTIONS[:1])))
     assert found.answer == "1725.  It sank"  # both spaces, as the text has them
     assert CONTEXT[found.start : found.end] == found.answer
     assert found.text() == "1725. It sank"
@@ -109,7 +109,7 @@ def test_a_long_text_is_read_in_windows_and_its_best_answer_is_taken():
         ids = batch.pairs.ids[row, batch.starts[row] : batch.ends[row] + 1].tolist()
         assert job.tokenizer.decode(ids) == "Ann"
     (wanted,) = job.tokenizer.encode("Ann")
-    (found,) = job.answers(Fixed(wanted, wanted), batch)
+    (found,) = job.predict(Fixed(wanted, wanted), batch)
     assert (found.answer, found.start) == ("Ann", context.index("Ann"))
     read = {token for window in job._windows(encoded) for token in window}
     assert read == set(range(len(encoded.pair.ids)))
@@ -124,7 +124,7 @@ def test_no_answer_is_one_only_where_training_had_it():
     for job, answer in ((may, ""), (must, "Ann")):
         (wanted,) = job.tokenizer.encode("Ann")
         batch = job.collate(job.encode(QUESTIONS[:1]))
-        assert job.answers(Fixed(wanted, wanted, none=6.0), batch)[0].answer == answer
+        assert job.predict(Fixed(wanted, wanted, none=6.0), batch)[0].answer == answer
     batch = may.collate(may.encode([without]))
     assert (batch.starts.item(), batch.ends.item()) == (0, 0)
     assert "some questions have no answer in their text" in may.facts()

@@ -64,7 +64,7 @@ def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
     torch.testing.assert_close(labeller.model.w, fits["learned"].model.w)
     losses = [each["loss"] for each in Run.open(run).metrics() if each["split"] == "train"]
     assert losses == pytest.approx(fits["learned"].losses[:5], rel=1e-5)
-    job = labeller.job
+    job = labeller.task
     answers = labeller.answers(job.read(job.recipe, "test"))
     want = fits["learned"].guesses[:, 0]
     torch.testing.assert_close(torch.tensor([answer.value for answer in answers]), want)
@@ -72,7 +72,7 @@ def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
 
 def test_the_report_stands_beside_average_pooling_and_the_width_before(run: Path):
     labeller = Labeller.load(run)
-    job = labeller.job
+    job = labeller.task
     examples = job.read(job.recipe, "test")
     report = evaluate_job(labeller, examples, job.read(job.recipe, "train"))
     figures = {figure.name: figure.value for figure in report.figures}
@@ -91,7 +91,7 @@ def test_the_report_stands_beside_average_pooling_and_the_width_before(run: Path
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_fits_weights_and_loss_are_drawn(ending: str, run: Path, tmp_path: Path):
     labeller = Labeller.load(run)
-    examples = labeller.job.read(labeller.job.recipe, "test")
+    examples = labeller.task.read(labeller.task.recipe, "test")
     report = evaluate_job(labeller, examples)
     path = tmp_path / f"fits.{ending}"
     plot_report(labeller, report, examples, Run.open(run).metrics(), path)

@@ -59,12 +59,12 @@ def test_a_memory_network_learns_them_and_padding_changes_nothing(num_hops):
         loss.backward()
         optimizer.step()
     network.eval()
-    answers = job.answers(network, batch)
+    answers = job.predict(network, batch)
     assert (count, job.score(answers, QUESTIONS)) == (4, {"accuracy": 100.0})
     assert answers[3].sentence == "我走了。"
     assert TEXTS[2][answers[3].start : answers[3].end] == answers[3].sentence
     for example, answer in zip(QUESTIONS, answers, strict=True):
-        (alone,) = job.answers(network, job.collate(job.encode([example])))
+        (alone,) = job.predict(network, job.collate(job.encode([example])))
         assert alone.probability == pytest.approx(answer.probability, abs=1e-4)
 
 

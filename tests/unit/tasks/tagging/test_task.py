@@ -88,7 +88,7 @@ def test_a_sentence_that_is_too_long_takes_several_rows_and_comes_back_whole():
     assert batch.lengths.tolist() == [3, 3, 1, 2]
     assert batch.owners == [0, 0, 0, 1]
     assert batch.parts[2, 1:].eq(PAD_ID).all()
-    answers = job.answers(job.build_model().eval(), batch)
+    answers = job.predict(job.build_model().eval(), batch)
     assert [len(answer.tags) for answer in answers] == [7, 2]
 
 
@@ -131,7 +131,7 @@ def test_no_answer_of_a_field_goes_on_with_what_did_not_begin():
     with torch.no_grad():
         model.output.bias += torch.tensor([9.0 * tag.startswith("I-") for tag in job.tags])
     batch = job.collate(job.encode([sentence(LIST)] * 3))
-    for answer in job.answers(model.eval(), batch):
+    for answer in job.predict(model.eval(), batch):
         assert any(tag != "O" for tag in answer.tags)
         assert as_bio(answer.tags) == answer.tags
 
@@ -152,7 +152,7 @@ def test_baselines_are_looked_up_in_the_training_text():
 def test_a_report_tells_types_words_and_what_was_taken_for_what():
     job = job_of(sentence(LIST))
     example = sentence("李|B-PER 北|B-LOC 京|I-LOC 沪|B-LOC")
-    answer = job.answers(job.build_model().eval(), job.collate(job.encode([example])))[0]
+    answer = job.predict(job.build_model().eval(), job.collate(job.encode([example])))[0]
     wrong = type(answer)(example.words, ("B-PER", "B-LOC", "O", "B-PER"))
     kinds, words, confusion = job.tables([wrong], [example])
     assert kinds.rows == (("LOC", 0.0, 0.0, 0.0, 2), ("PER", 50.0, 100.0, 200 / 3, 1))
@@ -165,7 +165,7 @@ def test_a_report_tells_types_words_and_what_was_taken_for_what():
     asked = sentence("a|DET dog|NOUN")
     given = type(answer)(asked.words, ("DET", "DET"))
     assert words_job.show(asked, given) == "a/DET dog/DET(right: NOUN)"
-    assert job.goodness(wrong, example) == 0.5
+    assert job.example_score(wrong, example) == 0.5
 
 
 def test_a_line_without_spaces_is_its_characters_where_those_were_the_words():

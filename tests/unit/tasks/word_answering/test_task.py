@@ -61,7 +61,7 @@ def test_where_somebody_is_now_is_learned_by_places_counted_from_the_question():
     found = {}
     for counted_from in ("last", "first"):
         job, network = trained(train, counted_from=counted_from)
-        answers = job.answers(network, job.collate(job.encode(new)))
+        answers = job.predict(network, job.collate(job.encode(new)))
         found[counted_from] = job.score(answers, new)["accuracy"]
     guessed = job.baselines(train, new)
     assert found["last"] > 85
@@ -93,7 +93,7 @@ def test_a_job_that_was_saved_answers_alike(tmp_path):
     job.save(tmp_path)
     again = WordAnswering.load(job.recipe, tmp_path)
     network = job.build_model().eval()
-    assert again.answers(network, again.collate(again.encode(examples))) == job.answers(
+    assert again.predict(network, again.collate(again.encode(examples))) == job.predict(
         network, job.collate(job.encode(examples))
     )
 
@@ -106,10 +106,10 @@ def test_stories_are_read_and_told_of(tmp_path):
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     recipe = recipe_from_table({"task": "word_answering", "data": {"train": "q.jsonl"}})
     yes, who = WordAnswering.read(replace(recipe, folder=tmp_path), "train")
-    job = TASKS["word_answering"].job.learn(recipe, [yes, who])
+    job = TASKS["word_answering"].task.learn(recipe, [yes, who])
     given = [WordAnswer("yes", 0.5), WordAnswer("ann", 0.75)]
     assert job.score(given, [yes, who]) == {"accuracy": 50.0}
-    assert [job.goodness(*pair) for pair in zip(given, (yes, who), strict=True)] == [0.5, 0.0]
+    assert [job.example_score(*pair) for pair in zip(given, (yes, who), strict=True)] == [0.5, 0.0]
     assert given[1].text() == "ann\t0.7500"
     assert given[1].to_dict() == {"answer": "ann", "probability": 0.75}
     assert job.show(who, given[1]) == "Who? → ann (0.75; right: bob)"

@@ -7,17 +7,17 @@ from typing import Any
 import torch
 
 from regard.errors import RunError, SettingError
-from regard.inference.asked_search import AskedSearch
 from regard.inference.labeller import Labeller
+from regard.inference.searcher import Searcher
 from regard.models import LanguageModel
 from regard.tasks import DecodingConfig, Recipe
 from regard.text import EOS_ID, PAD_ID, Tokenizer, normalize
 
 # (search, the model's state, most tokens, a text that seeds them, the token that ends) -> tokens.
-_Write = Callable[[AskedSearch, Any, int, str, int], Iterable[int]]
+_Write = Callable[[Searcher, Any, int, str, int], Iterable[int]]
 
 
-class Continuer:
+class Generator:
     """A language model that goes on with texts.
 
     It reads no more tokens at once than a window of training holds, unless it is recurrent: where
@@ -35,14 +35,14 @@ class Continuer:
         self._context: int | None = None if model.is_recurrent else recipe.data.context
 
     @classmethod
-    def load(cls, path: str | Path) -> "Continuer":
+    def load(cls, path: str | Path) -> "Generator":
         """The model in a run folder.
 
         Raises:
             RunError: There is none, it is damaged, or it is no language model.
         """
         labeller = Labeller.load(path)
-        job: Any = labeller.job
+        job: Any = labeller.task
         if job.recipe.task != "language_modelling":
             raise RunError(
                 f"{path} must be a run of a language model; it is one of {job.recipe.task}."
@@ -99,14 +99,14 @@ class Continuer:
                 shown = text
 
     def _found(
-        self, search: AskedSearch, state: Any, limit: int, seed: str, end: int
+        self, search: Searcher, state: Any, limit: int, seed: str, end: int
     ) -> Iterable[int]:
         limits = torch.tensor([limit])
         answers = search.answers(self.model.step, state, limits=limits, seeds=[seed], end=end)
         return answers[0][0].hypothesis.tokens
 
     def _chosen(
-        self, search: AskedSearch, state: Any, limit: int, seed: str, end: int
+        self, search: Searcher, state: Any, limit: int, seed: str, end: int
     ) -> Iterable[int]:
         return search.tokens(self.model.step, state, limit=limit, seed=seed, end=end)
 
@@ -131,7 +131,7 @@ class Continuer:
                 part = part.changed(prefix="", require=())
             with torch.no_grad():
                 state = self.model.start(torch.tensor([read]), torch.tensor([len(read)]))
-            search = AskedSearch(part, self.tokenizer)
+            search = Searcher(part, self.tokenizer)
             before = len(read)
             for token in write(search, state, room, f"{prompt}\0{seed}\0{window}", end):
                 read.append(token)

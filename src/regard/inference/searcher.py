@@ -50,7 +50,7 @@ class Found:
     utility: float | None = None
 
 
-class AskedSearch:
+class Searcher:
     """A search with its settings, for every sequence model: a step function is all it sees of one.
 
     Args:

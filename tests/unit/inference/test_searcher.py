@@ -9,7 +9,7 @@ from tests.unit.inference.conftest import make_predictor
 
 from regard import decoding
 from regard.errors import SettingError
-from regard.inference.asked_search import FORBIDDEN
+from regard.inference.searcher import FORBIDDEN
 from regard.metrics import sentence_chrf
 from regard.tasks import DecodingConfig
 from regard.tasks.translation import longest_output

@@ -7,7 +7,7 @@ import torch
 
 from regard.cli.app import run_command
 from regard.errors import RunError, SettingError
-from regard.inference.continuing import Continuer
+from regard.inference.generator import Generator
 from regard.models import Decoder, DecoderConfig
 from regard.tasks import DecodingConfig, recipe_from_table
 from regard.text import EOS_ID, TokenizerConfig, train_tokenizer
@@ -42,7 +42,7 @@ def home(tmp_path_factory):
 @pytest.mark.parametrize("method", ["greedy", "sample"])
 @pytest.mark.parametrize("one_line", [False, True])
 def test_a_stream_writes_what_is_found_at_once(home, name, method, one_line):
-    continuer = Continuer.load(home / name)
+    continuer = Generator.load(home / name)
     decoding = DecodingConfig(
         method=method, max_tokens=21, one_line=one_line, repetition_penalty=1.3
     )
@@ -79,7 +79,7 @@ def test_a_window_holds_what_the_model_was_trained_on_and_its_second_half_goes_o
     recipe = recipe_from_table(
         {"task": "language_modelling", "data": {"context": CONTEXT}, "model": {"type": "decoder"}}
     )
-    continuer = Continuer(Counting(config, vocab_size=tokenizer.vocab_size), tokenizer, recipe)
+    continuer = Generator(Counting(config, vocab_size=tokenizer.vocab_size), tokenizer, recipe)
     (text,) = continuer.continuations("ab", DecodingConfig(method="greedy", max_tokens=15))
     assert text == "cdefgabcdefgabc"
     # A line's end and two letters, then five more are a window; then the last four of those.
@@ -87,7 +87,7 @@ def test_a_window_holds_what_the_model_was_trained_on_and_its_second_half_goes_o
 
 
 def test_samples_differ_and_are_drawn_again_alike(home):
-    continuer = Continuer.load(home / "recurrent")
+    continuer = Generator.load(home / "recurrent")
     decoding = DecodingConfig(method="sample", n_best=3, max_tokens=9)
     found = continuer.continuations("b", decoding)
     assert len(set(found)) > 1
@@ -96,7 +96,7 @@ def test_samples_differ_and_are_drawn_again_alike(home):
 
 
 def test_a_beam_is_as_long_as_it_is_to_be_and_keeps_its_beginning(home):
-    continuer = Continuer.load(home / "decoder")
+    continuer = Generator.load(home / "decoder")
     decoding = DecodingConfig(beam_size=3, max_tokens=13, prefix="cab")
     (text,) = continuer.continuations("a", decoding)
     assert len(text) == 13
@@ -105,7 +105,7 @@ def test_a_beam_is_as_long_as_it_is_to_be_and_keeps_its_beginning(home):
 
 
 def test_what_cannot_be_is_named(home, tmp_path):
-    continuer = Continuer.load(home / "decoder")
+    continuer = Generator.load(home / "decoder")
     with pytest.raises(SettingError, match="n_best must be 1 for a language model unless samples"):
         continuer.continuations("a", DecodingConfig(n_best=2))
     with pytest.raises(SettingError, match="method must be greedy or sample, and n_best 1"):
@@ -113,14 +113,14 @@ def test_what_cannot_be_is_named(home, tmp_path):
     with pytest.raises(SettingError, match="max_tokens must be at least 1; got 0"):
         DecodingConfig(max_tokens=0)
     with pytest.raises(RunError):
-        Continuer.load(tmp_path)
+        Generator.load(tmp_path)
 
 
 def test_predict_goes_on_with_lines(home, tmp_path, capsys):
     (tmp_path / "prompts.txt").write_text("ab\nba\n", "utf-8")
     arguments = ["predict", str(home / "decoder"), str(tmp_path / "prompts.txt")]
     assert run_command(arguments) == 0
-    (first, second) = (Continuer.load(home / "decoder").continuations(p)[0] for p in ("ab", "ba"))
+    (first, second) = (Generator.load(home / "decoder").continuations(p)[0] for p in ("ab", "ba"))
     assert capsys.readouterr().out == f"ab{first}\n\nba{second}\n\n"
     assert run_command([*arguments, "--output-format", "jsonl", "--max-tokens", "3"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
