@@ -39,7 +39,7 @@ check: $(TOOLS)
 test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
-# The speed of training, and the README's table; benchmarks/README.md has the other figures.
+# The speed of training, and the pages of figures; benchmarks/README.md has the other figures.
 bench: $(TOOLS)
 	$(BIN)/python -m benchmarks.training_speed --work "$(WORK)"
 	$(BIN)/python -m benchmarks.tables

@@ -37,7 +37,7 @@ class Task:
     """What is measured.
 
     Attributes:
-        what: In words, for the README.
+        what: In words, for docs/measured.md.
         peer: What the other side is, in words.
         make: Gives, for a side, the inputs and the call on them.
         goal: Our time over theirs that is asked for at most.
@@ -231,7 +231,7 @@ def measure_apart(name: str, side: str, threads: int) -> dict[str, float]:
 
 
 def figure(task: Task, ours: Spread, theirs: Spread, ratio: Spread, threads: int) -> Figure:
-    """One line of the README."""
+    """One line of docs/measured.md."""
     faster = 1 / ratio.median
     told = f"{faster:.1f} × as fast" if faster >= 1 else f"{ratio.median:.2f} × its time"
     goal = "" if task.goal == float("inf") else f"; asked for: {_goal(task.goal)}"

@@ -177,7 +177,7 @@ def panels(samples: dict[str, list[dict[str, float]]]) -> list[Panel]:
 
 
 def figures(samples: dict[str, list[dict[str, float]]], threads: int) -> list[Figure]:
-    """The lines of the README."""
+    """The lines of docs/measured.md."""
     small, large = (_spread(samples, "additive", n, "seconds").median for n in _lengths(512, 2048))
     memory = _spread(samples, "additive", *_lengths(2048), "mib").median
     short, long = (_spread(samples, "window", n, "seconds").median for n in _lengths(4096, 65536))

@@ -280,7 +280,7 @@ def _proportional(process: int) -> int:
 
 
 def figures(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> list[Figure]:
-    """A line of the README's table for each length."""
+    """A line of docs/measured.md for each length."""
     lines = []
     for length, sides in found.items():
         beside = "; ".join(f"{SIDES[side]}: {summed(sides[side])}" for side in list(SIDES)[1:])

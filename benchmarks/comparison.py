@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def figures(found: dict[str, Any]) -> list[Figure]:
-    """The lines for the README."""
+    """The lines for docs/measured.md."""
     layers = found["architectures"]
     written, run = layers["attention-written"], layers["attention"]
     recurrent, dilated = layers["recurrence"], layers["dilated"]

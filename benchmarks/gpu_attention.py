@@ -53,7 +53,7 @@ class Task:
     """What is measured.
 
     Attributes:
-        what: In words, for the README.
+        what: In words, for docs/measured.md.
         make: Gives the sides, ours first.
         peer: What the other side is, in words; empty if there is none.
         goal: What is asked for: our time over the peer's at most, or milliseconds forward and
@@ -227,7 +227,7 @@ def measure(side: Side) -> dict[str, float]:
 
 
 def figure(task: Task, samples: dict[str, list[dict[str, float]]]) -> Figure:
-    """One line of the README."""
+    """One line of docs/measured.md."""
     if not task.peer:
         forward, backward = (
             Spread.of(each[name] for each in samples["ours"]) for name in ("forward", "backward")

@@ -44,7 +44,7 @@ class Measurement:
 
     Attributes:
         sides: What is measured, by name; each gives one sample in its own process.
-        figure: The line of the README, from the samples of all sides and the number of threads.
+        figure: The line of docs/measured.md, from all sides' samples and the number of threads.
         rounds: How often each side is measured; None takes what the command line says.
     """
 

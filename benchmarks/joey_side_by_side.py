@@ -118,7 +118,7 @@ def run_stages(setting: Setting) -> dict[str, Any] | None:
 
 
 def summarise(results: Mapping[str, Any], setting: Setting) -> tuple[list[Figure], dict[str, Any]]:
-    """The README's lines and the record's details, from the results of all stages."""
+    """The lines of docs/measured.md and the record's details, from the results of all stages."""
     details: dict[str, Any] = {
         "threads": setting.threads,
         "updates": setting.updates,

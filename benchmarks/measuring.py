@@ -1,8 +1,8 @@
 """What every benchmark shares: facts about the machine, alternation, medians, and the record.
 
 A record is ``benchmarks/records/NAME.json``: where and when it was measured, the samples of every
-side, and ``figures``, the lines that ``benchmarks.tables`` puts into the README. Nothing here needs
-torch, so a script can measure programs that live in other environments.
+side, and ``figures``, the lines that ``benchmarks.tables`` puts into docs/measured.md. Nothing here
+needs torch, so a script can measure programs that live in other environments.
 
 With ``REGARD_TINY`` set to a folder, every script works on sizes that mean nothing, in seconds, and
 leaves its record and its drawings in that folder: it shows that the script runs.
@@ -191,7 +191,7 @@ def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """One line of the README's table.
+    """One line of a table.
 
     Attributes:
         what: The task and the measure, in words.
@@ -221,7 +221,7 @@ def write_record(
     Args:
         name: The record's name, which is also the name of its script.
         title: What was measured, in one line.
-        figures: The lines for the README; may be empty.
+        figures: The lines for docs/measured.md; may be empty.
         details: Settings and samples, as plain data.
         packages: Whose versions matter to the figures.
         started_on: What ``machine()`` said before the first measurement, so that the load is the

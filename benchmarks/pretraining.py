@@ -65,7 +65,7 @@ class Side:
         max_length: Most tokens of a review.
         batch_tokens: Of classification.
         seeds: Of classification.
-        title: What the README calls it.
+        title: What docs/measured.md calls it.
     """
 
     language: str

@@ -1,69 +1,530 @@
-"""The README's table of figures, made from the records.
+"""The figures of README.md, README.zh.md and docs/measured.md, made from the records.
 
-python -m benchmarks.tables           write it between the two markers
-python -m benchmarks.tables --check   fail, and show why, if it is not what is there
+python -m benchmarks.tables           write them
+python -m benchmarks.tables --check   fail, and show why, if they are not what is there
 """
 
 import argparse
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measuring
+from benchmarks import measuring, quoting
 
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
-README = measuring.ROOT / "README.md"
+MEASURED = "docs/measured.md"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """The figures of one job, and what they show; sentences are those of ``benchmarks.quoting``.
+
+    Attributes:
+        title: The heading.
+        figures: The places of its figures: records, or figures with certain words.
+        says: What they show, and where they are short of a goal or of a trivial baseline; broken
+            into lines at will.
+        holds: What must be so for that to be true.
+        picture: A drawing of them, in Markdown.
+    """
+
+    title: str
+    figures: tuple[str, ...]
+    says: str
+    holds: tuple[str, ...] = ()
+    picture: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A line of the short table; texts in English and Chinese."""
+
+    what: tuple[str, str]
+    ours: str
+    beside: tuple[str, str]
+
+
+# The figures that sentences take numbers from: a record, and words that one of its figures has.
+QUOTED = {
+    "additive": "additive_attention: forward + backward",
+    "additive_memory": "additive_attention: peak memory",
+    "window": "attention: Window of 256",
+    "documents": "attention: 64 documents",
+    "layer": "attention: Multi-head layer",
+    "bfloat16": "attention: bfloat16",
+    "call": "attention: One thousand calls",
+    "summary": "inspection: N = 8,192, H 8",
+    "causal_summary": "inspection: N = 8,192, causal",
+    "server": "inspection: Server",
+    "greedy": "translating_with_alignments: greedy",
+    "demo": "alignment: the demo",
+    "news": "alignment: hand-aligned",
+    "fixed": "attention_mechanisms: RNN, fixed context",
+    "general": "attention_mechanisms: Luong general",
+    "location": "attention_mechanisms: Luong location",
+    "local_m": "attention_mechanisms: local-m",
+    "local_p": "attention_mechanisms: local-p",
+    "best": "attention_mechanisms: Transformer |",
+    "batch_norm": "attention_mechanisms: batch norm",
+    "wide": "trained_scores: heads of 128",
+    "tatoeba_fixed": "chinese_english: RNN, fixed context |",
+    "tatoeba_additive": "chinese_english: RNN, additive attention |",
+    "tatoeba_transformer": "chinese_english: Transformer |",
+    "classical_copying": "classical_chinese: additive, copying",
+    "classical_conv": "classical_chinese: Convolutional",
+    "long": "long_sentences: Tatoeba",
+    "multi30k": "multi30k: tokenised lower-cased",
+    "joey": "training_speed: sorted by length | Joey",
+    "torch_modules": "training_speed: sorted by length | `nn",
+    "own_batches": "training_speed: its own batches",
+    "translating": "joey_side_by_side: translating",
+    "nanogpt": "language_modelling: nanoGPT's CPU recipe",
+    "shakespeare": "language_modelling: our own recipe",
+    "books": "language_modelling: gutenberg",
+    "brown": "language_modelling: brown",
+    "sst2": "classification: sst2",
+    "hotels": "classification: chnsenticorp",
+    "shops": "classification: characters and pairs",
+    "shops_aspect": "classification: convolution",
+    "few_sst2": "pretraining: sst2",
+    "few_hotels": "pretraining: chnsenticorp",
+    "speech": "tagging: Parts of speech",
+    "wnut": "tagging: Entities, WNUT",
+    "msra": "tagging: Entities, MSRA",
+    "crf": "tagging: Training step",
+    "spans": "question_answering: Answers in English",
+    "pretrained_spans": "question_answering: begins with a masked",
+    "chinese_spans": "question_answering: Answers in Chinese",
+    "choices": "question_answering: Multiple choice",
+    "esim": "question_answering: ESIM",
+    "side_by_side": "question_answering: read side by side",
+    "hops": "question_answering: 3 hops",
+    "hop": "question_answering: one hop",
+    "written": "documents: RNN, copying",
+    "not_copied": "documents: no copying",
+    "written_transformer": "documents: Transformer",
+    "line": "kernel_regression: 1 dimension",
+    "plane": "kernel_regression: 2 dimension",
+    "points": "kernel_regression: 100,000 points",
+    "memory": "comparison: Memory",
+    "time": "comparison: Time",
+    "steps": "comparison: Steps",
+}
+
+GROUPS = (
+    Group(
+        title="The engine",
+        figures=("additive_attention", "attention", "attention_growth"),
+        picture="![Time and memory against the length](figures/attention_growth.svg)",
+        says="""
+        Additive scores, windows and rows of documents, for which torch has no kernel of
+        its own, are {additive.note[0]}, {window.note[0]} and {documents.note[0]} times
+        as fast as the usual way to write them, in memory that grows with the length.
+        Short of their goals are the multi-head layer ({layer.note[0]} times as fast as
+        torch's; {layer.note[2]} asked for) and the same in bfloat16
+        ({bfloat16.note[0]}; {bfloat16.note[2]} asked for); a call on tiny tensors takes
+        {call.note[0]} times as long as torch's.
+        """,
+        holds=(
+            "{window.note[0]} > {window.note[2]}",
+            "{documents.note[0]} > {documents.note[2]}",
+            "{layer.note[0]} < {layer.note[2]}",
+            "{bfloat16.note[0]} < {bfloat16.note[2]}",
+            "{call.note[0]} > 2",
+        ),
+    ),
+    Group(
+        title="Looking inside",
+        figures=("inspection: Summary", "inspection: watch", "translating_with_alignments"),
+        says="""
+        What every head looks at, in numbers and a map, takes {summary.note[0]} times as
+        long as torch's kernel alone and never the memory of the weights. Short of their
+        goals are the causal summary ({causal_summary.note[0]} times; at most
+        {causal_summary.note[2]} asked for) and greedy translation with alignments
+        ({greedy.ours[0]} times as long as without; {greedy.beside[0]} asked for).
+        """,
+        holds=(
+            "{causal_summary.note[0]} > {causal_summary.note[2]}",
+            "{greedy.ours[0]} > {greedy.beside[0]}",
+        ),
+    ),
+    Group(
+        title="Alignments",
+        figures=("alignment",),
+        says="""
+        On the phrasebook, attention links the right words (error {demo.ours[0]}; the
+        diagonal has {demo.beside[0]}). What it learned from Tatoeba does not carry over
+        to news aligned by hand: {news.ours[0]}, worse than the diagonal's
+        {news.beside[0]}.
+        """,
+        holds=("{demo.ours[0]} < {demo.beside[0]}", "{news.ours[0]} > {news.beside[0]}"),
+    ),
+    Group(
+        title="Ways of attention on one task",
+        figures=("attention_mechanisms", "trained_scores"),
+        picture="![Where each looks for 我爱中国](figures/attention_mechanisms.svg)",
+        says="""
+        In equal CPU time most ways of attention generalise better to new combinations
+        than a fixed context ({fixed.ours[1]} % right), the Transformer best
+        ({best.ours[1]} %). Worse than the fixed context are Luong's general
+        ({general.ours[1]} %) and location ({location.ours[1]} %), local-m
+        ({local_m.ours[1]} %), local-p ({local_p.ours[1]} %) and batch norm
+        ({batch_norm.ours[1]} %); with wide heads a dot product that is not scaled
+        hardly learns ({wide.beside[0]} % of test outputs right, scaled {wide.ours[0]}
+        %).
+        """,
+        holds=(
+            "{general.ours[1]} < {fixed.ours[1]}",
+            "{location.ours[1]} < {fixed.ours[1]}",
+            "{local_m.ours[1]} < {fixed.ours[1]}",
+            "{local_p.ours[1]} < {fixed.ours[1]}",
+            "{batch_norm.ours[1]} < {fixed.ours[1]}",
+            "{best.ours[1]} > {fixed.ours[1]}",
+            "{wide.beside[0]} < {wide.ours[0]}",
+        ),
+    ),
+    Group(
+        title="Translation",
+        figures=(
+            "multi30k",
+            "chinese_english",
+            "long_sentences",
+            "classical_chinese",
+            "joey_side_by_side: BLEU",
+        ),
+        picture="![BLEU by length of the source, three models](figures/long_sentences.svg)",
+        says="""
+        Attention is what long sentences need: {long.ours[1]} BLEU at {long.what[4]}
+        characters and more, {long.beside[1]} without. Multi30k ends at
+        {multi30k.ours[0]}, a little below the {multi30k.beside[0]} published for this
+        size. Into modern Chinese, in three CPU minutes, only the convolutional model is
+        better than the classical source left as it is ({classical_conv.ours[0]} BLEU
+        beside {classical_conv.beside[0]}); the next best, an RNN that copies, has
+        {classical_copying.ours[0]}.
+        """,
+        holds=(
+            "{multi30k.ours[0]} < {multi30k.beside[0]}",
+            "{classical_conv.ours[0]} > {classical_conv.beside[0]}",
+            "{classical_copying.ours[0]} < {classical_conv.beside[0]}",
+        ),
+    ),
+    Group(
+        title="Language modelling",
+        figures=("language_modelling",),
+        says="""
+        On tiny Shakespeare our recipe is better than nanoGPT in {shakespeare.ours[1]}
+        times its training time (loss {shakespeare.ours[0]} beside
+        {shakespeare.beside[0]}); nanoGPT's own recipe ends slightly worse
+        ({nanogpt.ours[0]}) in {nanogpt.ours[1]} times. After three CPU minutes a
+        Transformer is better than Kneser-Ney on books and worse on the Brown corpus
+        ({brown.ours[0]} bits per byte; {brown.beside[1]}); the LSTM is worse on both.
+        """,
+        holds=(
+            "{shakespeare.ours[0]} < {shakespeare.beside[0]}",
+            "{nanogpt.ours[0]} > {nanogpt.beside[0]}",
+            "{books.ours[0]} < {books.beside[1]}",
+            "{books.ours[1]} > {books.beside[1]}",
+            "{brown.ours[0]} > {brown.beside[1]}",
+            "{brown.ours[1]} > {brown.beside[1]}",
+        ),
+    ),
+    Group(
+        title="Classification",
+        figures=("classification", "pretraining"),
+        says="""
+        On Chinese reviews every recipe is better than naive Bayes, of shops a little
+        ({shops.ours[1]} beside {shops.beside[1]}), of hotels more ({hotels.ours[1]}
+        beside {hotels.beside[1]}), and masked words learned first help most where
+        examples are few ({few_hotels.ours[0]} with {few_hotels.what[0]};
+        {few_hotels.beside[0]} from scratch). On sst2 little is gained: a Transformer
+        alone has {sst2.ours[1]}, below naive Bayes' {sst2.beside[0]}, and begun with
+        masked words {few_sst2.ours[3]}.
+        """,
+        holds=(
+            "{hotels.ours[1]} > {hotels.beside[1]}",
+            "{shops.ours[1]} > {shops.beside[1]}",
+            "{shops_aspect.ours[1]} > {shops_aspect.beside[1]}",
+            "{few_hotels.ours[0]} > {few_hotels.beside[0]}",
+            "{sst2.ours[1]} < {sst2.beside[0]}",
+            "{few_sst2.ours[3]} < {sst2.beside[0]}",
+        ),
+    ),
+    Group(
+        title="Tagging",
+        figures=("tagging",),
+        says="""
+        Parts of speech and Chinese entities are far above what remembering the training
+        text gives ({speech.ours[1]} beside {speech.beside[1]}, and F1 {msra.ours[1]}
+        beside {msra.beside[1]}). On the noisy English of WNUT remembering finds nothing
+        and the recipe little: F1 {wnut.ours[1]} on the test part.
+        """,
+        holds=("{speech.ours[1]} > {speech.beside[1]}", "{msra.ours[1]} > {msra.beside[1]}"),
+    ),
+    Group(
+        title="Questions",
+        figures=("question_answering",),
+        says="""
+        Answers in English texts gain much from masked words learned first (exact match
+        {pretrained_spans.ours[0]}; {spans.ours[0]} without, {spans.beside[0]} by a
+        sliding window). Beside a count of shared words three recipes lose: ESIM
+        ({esim.ours[0]} beside {esim.beside[1]}) and memory networks ({hops.ours[0]} and
+        {hop.ours[0]} beside {hops.beside[2]}); and answers in Chinese texts are hardly
+        exact more often than the sliding window's ({chinese_spans.ours[0]} beside
+        {chinese_spans.beside[0]}).
+        """,
+        holds=(
+            "{pretrained_spans.ours[0]} > {spans.ours[0]}",
+            "{spans.ours[0]} > {spans.beside[0]}",
+            "{esim.ours[0]} < {esim.beside[1]}",
+            "{side_by_side.ours[0]} > {side_by_side.beside[1]}",
+            "{hops.ours[0]} < {hops.beside[2]}",
+            "{hop.ours[0]} < {hop.beside[2]}",
+            "{choices.ours[0]} > {choices.beside[1]}",
+        ),
+    ),
+    Group(
+        title="Answers written from a document",
+        figures=("documents",),
+        says="""
+        Copying is what makes them ({written.ours[0]} ROUGE-L; {not_copied.ours[0]}
+        without); yet from scratch they are no better than the story's sentence that
+        shares most words with the question ({written.beside[1]}), and the Transformer's
+        are worse ({written_transformer.ours[0]}).
+        """,
+        holds=(
+            "{written.ours[0]} > {not_copied.ours[0]}",
+            "{written_transformer.ours[0]} < {written.beside[1]}",
+        ),
+    ),
+    Group(
+        title="Speed of training and translating",
+        figures=("training_speed", "joey_side_by_side: translating"),
+        says="""
+        On identical batches a small Transformer trains {joey.ours[0]} times as fast as
+        in Joey NMT and {torch_modules.ours[0]} times as fast as `nn.Transformer` in a
+        plain loop; with the batches each program makes itself it is
+        {own_batches.ours[0]} times, and the difference is sorting by length.
+        """,
+        holds=("{own_batches.ours[0]} > {joey.ours[0]}",),
+    ),
+    Group(
+        title="Serving",
+        figures=("inspection: Server",),
+        says="""
+        Requests that come together are computed together: {server.note[0]} times as
+        many answers a second as one client gets, although the clients run on the same
+        two cores.
+        """,
+        holds=("{server.note[0]} > {server.note[2]}",),
+    ),
+    Group(
+        title="Kernel regression",
+        figures=("kernel_regression",),
+        says="""
+        The same fit as statsmodels', {line.ours[0]} and {plane.ours[0]} times as fast,
+        and {points.what[0]} points in {points.ours[1]} MiB.
+        """,
+        holds=("{line.ours[0]} > 1", "{plane.ours[0]} > 1"),
+    ),
+    Group(
+        title="Architectures side by side",
+        figures=("comparison",),
+        says="""
+        What textbooks say of self-attention, recurrence and convolution, counted and
+        timed: at {memory.what[0]} tokens self-attention waits for nothing and a
+        recurrence for {steps.beside[0]} steps; its time still grows with the square of
+        the length ({time.ours[0]} s), its memory does not unless the weights are built
+        ({memory.ours[0]} MiB; {memory.beside[0]}).
+        """,
+        holds=("{memory.ours[0]} < {memory.beside[0]}",),
+    ),
+)
+
+# The ten that matter most.
+ROWS = (
+    Row(
+        what=(
+            "Additive attention, {additive.what[1]} × {additive.what[2]}, forward and backward",
+            "加性注意力，{additive.what[1]} × {additive.what[2]}，前向加反向",
+        ),
+        ours="{additive.ours[0]} s, {additive_memory.ours[0]} MiB",
+        beside=(
+            "its formula in torch: {additive.beside[0]} s, {additive_memory.beside[0]} MiB",
+            "在 torch 里照公式写：{additive.beside[0]} s, {additive_memory.beside[0]} MiB",
+        ),
+    ),
+    Row(
+        what=(
+            "A window of {window.what[0]} over {window.what[1]} tokens, forward and backward",
+            "{window.what[1]} 个词元、窗口 {window.what[0]}，前向加反向",
+        ),
+        ours="{window.ours[0]} ms",
+        beside=(
+            "torch's fused kernel with a mask: {window.beside[0]} ms",
+            "torch 的融合内核加掩码：{window.beside[0]} ms",
+        ),
+    ),
+    Row(
+        what=(
+            "Multi-head layer, {layer.what[1]} tokens, forward and backward",
+            "多头注意力层，{layer.what[1]} 个词元，前向加反向",
+        ),
+        ours="{layer.ours[0]} ms",
+        beside=(
+            "`nn.MultiheadAttention`: {layer.beside[0]} ms",
+            "`nn.MultiheadAttention`：{layer.beside[0]} ms",
+        ),
+    ),
+    Row(
+        what=(
+            "What {summary.what[4]} heads look at in {summary.what[3]} tokens",
+            "{summary.what[4]} 个头在 {summary.what[3]} 个词元上各看哪里",
+        ),
+        ours="{summary.ours[0]} s, {summary.ours[1]} GB",
+        beside=(
+            "torch's kernel, which shows nothing: {summary.beside[0]} s",
+            "torch 的内核（只算不看）：{summary.beside[0]} s",
+        ),
+    ),
+    Row(
+        what=(
+            "Training a small Transformer, target tokens a second",
+            "训练小型 Transformer，每秒目标词元数",
+        ),
+        ours="{joey.ours[1]}",
+        beside=(
+            "Joey NMT: {joey.beside[0]}; `nn.Transformer`: {torch_modules.beside[0]}",
+            "Joey NMT：{joey.beside[0]}；`nn.Transformer`：{torch_modules.beside[0]}",
+        ),
+    ),
+    Row(
+        what=("Multi30k, English to German, BLEU", "Multi30k 英译德，BLEU"),
+        ours="{multi30k.ours[0]}",
+        beside=(
+            "published for this size: {multi30k.beside[0]}",
+            "已发表的同规模结果：{multi30k.beside[0]}",
+        ),
+    ),
+    Row(
+        what=(
+            "Chinese sentences, joined to {long.what[4]} characters and more, BLEU",
+            "汉语句子拼接到 {long.what[4]} 字以上，译成英语，BLEU",
+        ),
+        ours="{long.ours[1]}",
+        beside=(
+            "the same RNN without attention: {long.beside[1]}",
+            "同样的 RNN，不用注意力：{long.beside[1]}",
+        ),
+    ),
+    Row(
+        what=("Tiny Shakespeare, loss and training time", "Tiny Shakespeare，损失与训练时间"),
+        ours="{shakespeare.ours[0]}, {shakespeare.ours[1]} ×",
+        beside=(
+            "nanoGPT: {shakespeare.beside[0]}, {shakespeare.beside[1]} ×",
+            "nanoGPT：{shakespeare.beside[0]}，{shakespeare.beside[1]} ×",
+        ),
+    ),
+    Row(
+        what=("Entities in Chinese news (MSRA), F1", "中文新闻实体识别（MSRA），F1"),
+        ours="{msra.ours[1]}",
+        beside=(
+            "entities remembered from training: {msra.beside[1]}",
+            "只记住训练集里的实体：{msra.beside[1]}",
+        ),
+    ),
+    Row(
+        what=(
+            "Answers found in English texts, exact match / F1",
+            "在英文文章里找答案，完全匹配 / F1",
+        ),
+        ours="{pretrained_spans.ours[0]} / {pretrained_spans.ours[1]}",
+        beside=(
+            "a sliding window: {pretrained_spans.beside[0]} / {pretrained_spans.beside[1]}",
+            "滑动窗口：{pretrained_spans.beside[0]} / {pretrained_spans.beside[1]}",
+        ),
+    ),
+)
+_HEAD = "| measured | regard | beside it | how | script |\n|---|---:|---|---|---|"
+_HEADS = ("| measured | regard | beside it |", "| 测什么 | regard | 对照 |")
+_READMES = {"README.md": 0, "README.zh.md": 1}
+
+_MEASURED = """\
+# What was measured
+
+Every figure comes from a script in [benchmarks/](../benchmarks/README.md) that leaves a record
+beside it; peers run in the same minutes on the same machine. `python -m benchmarks.tables` writes
+this page.
+"""
 
 
 def main() -> None:
-    """Write the table, or check the one that is there."""
+    """Write the pages, or check those that are there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=_Raw)
     parser.add_argument("--check", action="store_true", help="change nothing, fail if out of date")
-    parser.add_argument("--readme", type=Path, default=README)
+    parser.add_argument("--pages", type=Path, default=measuring.ROOT, help="where the READMEs lie")
     parser.add_argument("--records", type=Path, default=measuring.RECORDS)
     arguments = parser.parse_args()
-    readme: Path = arguments.readme
-    table = render(measuring.read_records(arguments.records))
-    text = readme.read_text("utf-8")
-    if BEGIN not in text and not table:
-        return
-    wanted = insert(text, table, name=str(readme.name))
-    if not arguments.check:
-        readme.write_text(wanted, "utf-8")
-    elif wanted != text:
-        lines = difflib.unified_diff(
-            text.splitlines(), wanted.splitlines(), readme.name, "benchmarks/records", lineterm=""
-        )
-        print("\n".join(lines))
-        sys.exit(f"{readme.name} and the records differ. Run: python -m benchmarks.tables")
+    try:
+        wanted = pages(measuring.read_records(arguments.records), arguments.pages)
+    except quoting.QuoteError as problem:
+        sys.exit(f"benchmarks/tables.py and the records differ: {problem}")
+    stale = {path: page for path, page in wanted.items() if _there(path) != page}
+    for path, page in stale.items():
+        if arguments.check:
+            print(_difference(path, page))
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(page, "utf-8")
+    if arguments.check and stale:
+        names = ", ".join(path.name for path in stale)
+        sys.exit(f"{names} and the records differ. Run: python -m benchmarks.tables")
 
 
-def render(records: Sequence[Mapping[str, Any]]) -> str:
-    """The table of all figures, and a line on where they were measured; empty without figures.
+def pages(records: Sequence[Mapping[str, Any]], folder: Path) -> dict[Path, str]:
+    """Each page as the records want it.
 
-    Example:
-        >>> figure = {"what": "Speed", "ours": "2 ×", "beside": "peer: 1", "note": "±1 %"}
-        >>> machine = {"cpu": "a CPU", "cores": 2}
-        >>> record = {"name": "speed", "date": "2026-01-31", "machine": machine}
-        >>> print(render([{**record, "figures": [figure]}]))
-        | measured | regard | beside it | how | script |
-        |---|---:|---|---|---|
-        | Speed | 2 × | peer: 1 | ±1 % | [`speed`](benchmarks/speed.py) |
-        <BLANKLINE>
-        Measured on a CPU (2 cores), 2026-01-31. Samples and versions: `benchmarks/records/`.
+    Raises:
+        quoting.QuoteError: A sentence does not fit the records, or a figure is in no group.
     """
-    rows = [
-        f"| {_cell(figure['what'])} | {_cell(figure['ours'])} | {_cell(figure['beside'])} "
-        f"| {_cell(figure['note'])} | [`{record['name']}`](benchmarks/{record['name']}.py) |"
-        for record in records
-        for figure in record["figures"]
-    ]
-    if not rows:
-        return ""
-    header = ["| measured | regard | beside it | how | script |", "|---|---:|---|---|---|"]
-    return "\n".join([*header, *rows, "", _where([r for r in records if r["figures"]])])
+    quoted = quoting.numbers(records, QUOTED)
+    wanted = {folder / MEASURED: measured(records, quoted)}
+    for name, language in _READMES.items():
+        text = _there(folder / name)
+        wanted[folder / name] = insert(text, short(quoted, language), name=name)
+    return wanted
+
+
+def short(quoted: Mapping[str, quoting.Numbers], language: int) -> str:
+    """The short table, in English (0) or Chinese (1)."""
+    rows = ((row.what[language], row.ours, row.beside[language]) for row in ROWS)
+    lines = [_line(quoting.say(cell, quoted) for cell in row) for row in rows]
+    return "\n".join([_HEADS[language], "|---|---:|---|", *lines])
+
+
+def measured(records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.Numbers]) -> str:
+    """The page of all figures, group by group.
+
+    Raises:
+        quoting.QuoteError: A figure is in no group, or in two.
+    """
+    parts, left = [_MEASURED], [figure for record in records for figure in record["figures"]]
+    for group in GROUPS:
+        lines = []
+        for place in group.figures:
+            name = place.partition(":")[0]
+            for figure in quoting.find(records, place):
+                left.remove(figure)
+                lines.append(_line([*figure.values(), f"[`{name}`](../benchmarks/{name}.py)"]))
+        said = quoting.say(group.says, quoted, holds=group.holds)
+        table = "\n".join([_HEAD, *lines])
+        blocks = (f"## {group.title}", said, group.picture, table)
+        parts.append("\n\n".join(filter(None, blocks)) + "\n")
+    if left:
+        raise quoting.QuoteError(f"no group has {left[0]['what']!r}.")
+    return "\n".join([*parts, _where(records)])
 
 
 def insert(text: str, table: str, *, name: str) -> str:
@@ -76,17 +537,20 @@ def insert(text: str, table: str, *, name: str) -> str:
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         sys.exit(f"{name} must have one {BEGIN} and, after it, one {END}")
     before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    inside = f"\n{table}\n" if table else "\n"
-    return f"{before}{BEGIN}{inside}{END}{after}"
+    return f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _where(records: Sequence[Mapping[str, Any]]) -> str:
-    machines = sorted({_machine(record["machine"]) for record in records})
-    dates = sorted({record["date"] for record in records})
-    span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    where = " and ".join(machines)
-    return f"Measured on {where}, {span}. Samples and versions: `benchmarks/records/`."
+    machines = " and ".join(sorted({_machine(record["machine"]) for record in records}))
+    dates = sorted(record["date"] for record in records)
+    return (
+        f"Measured on {machines}, {dates[0]} to {dates[-1]}. Samples and versions: "
+        "[benchmarks/records/](../benchmarks/records/).\n"
+    )
 
 
 def _machine(machine: Mapping[str, Any]) -> str:
@@ -94,8 +558,13 @@ def _machine(machine: Mapping[str, Any]) -> str:
     return device or f"{machine['cpu']} ({machine['cores']} cores)"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _there(path: Path) -> str:
+    return path.read_text("utf-8") if path.exists() else ""
+
+
+def _difference(path: Path, page: str) -> str:
+    lines = (text.splitlines() for text in (_there(path), page))
+    return "\n".join(difflib.unified_diff(*lines, path.name, "benchmarks/records", lineterm=""))
 
 
 class _Raw(argparse.RawDescriptionHelpFormatter):

@@ -104,7 +104,7 @@ def measure(setting: Setting) -> dict[str, list[Sample]]:
 def summarise(
     samples: Mapping[str, Sequence[Sample]], setting: Setting
 ) -> tuple[list[Figure], dict[str, Any]]:
-    """The README's lines and the record's details, from the samples of every side."""
+    """The lines of docs/measured.md and the record's details, from the samples of every side."""
     rates = {
         name: [sample["tokens"] / sample["seconds"] for sample in taken]
         for name, taken in samples.items()

@@ -1,11 +1,18 @@
-"""Every figure the README shows stands in a record, and every record came from a script."""
+"""Every figure the pages show stands in a record, and every record came from a script."""
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "benchmarks" / "records"
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import quoting, tables  # noqa: E402  (a package of the repository)
 
 
 def run_tables(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -18,37 +25,72 @@ def run_tables(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_readme_shows_the_figures_of_the_records():
+@pytest.fixture
+def copies(tmp_path: Path) -> Path:
+    """A folder with the records, and both READMEs."""
+    shutil.copytree(RECORDS, tmp_path / "records")
+    for name in ("README.md", "README.zh.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def change(record: Path, old: str, new: str) -> None:
+    text = record.read_text("utf-8")
+    assert old in text
+    record.write_text(text.replace(old, new), "utf-8")
+
+
+def test_the_pages_show_the_figures_of_the_records():
     done = run_tables("--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_changed_figure_fails_the_check_and_writing_cures_it(tmp_path: Path):
-    records = tmp_path / "records"
-    records.mkdir()
-    (records / "made_up.json").write_text(
+def test_a_changed_figure_fails_the_check_and_writing_cures_it(copies: Path):
+    where = ("--pages", copies, "--records", copies / "records")
+    assert run_tables(*where).returncode == 0
+    assert run_tables("--check", *where).returncode == 0
+
+    change(copies / "records" / "additive_attention.json", '"ours": "0.34 s"', '"ours": "0.44 s"')
+    stale = run_tables("--check", *where)
+    assert stale.returncode == 1
+    assert "+| Additive attention, 512 × 512, forward and backward | 0.44 s, 60 MiB" in stale.stdout
+    assert "measured.md, README.md, README.zh.md and the records differ" in stale.stderr
+
+    assert run_tables(*where).returncode == 0
+    assert run_tables("--check", *where).returncode == 0
+
+
+def test_a_sentence_that_the_records_no_longer_bear_out_is_named(copies: Path):
+    change(copies / "records" / "attention.json", "1.1 × as fast", "1.3 × as fast")
+    done = run_tables("--check", "--pages", copies, "--records", copies / "records")
+    assert done.returncode == 1
+    assert "{layer.note[0]} < {layer.note[2]} no longer holds (1.3, 1.2)" in done.stderr
+
+
+def test_a_figure_of_no_group_is_named(copies: Path):
+    (copies / "records" / "made_up.json").write_text(
         '{"name": "made_up", "date": "2026-01-31", "machine": {"cpu": "a CPU", "cores": 2},'
         ' "figures": [{"what": "Speed", "ours": "3 ×", "beside": "peer", "note": ""}]}',
         "utf-8",
     )
-    readme = tmp_path / "README.md"
-    readme.write_text("# x\n<!-- figures:begin -->\n<!-- figures:end -->\n", "utf-8")
-    where = ("--readme", readme, "--records", records)
+    done = run_tables("--pages", copies, "--records", copies / "records")
+    assert done.returncode == 1
+    assert "no group has 'Speed'" in done.stderr
 
-    before = run_tables("--check", *where)
-    assert before.returncode == 1
-    assert "+| Speed | 3 × |" in before.stdout
-    assert "Run: python -m benchmarks.tables" in before.stderr
 
-    assert run_tables(*where).returncode == 0
-    assert run_tables("--check", *where).returncode == 0
-    readme.write_text(readme.read_text("utf-8").replace("3 ×", "4 ×"), "utf-8")
-    assert run_tables("--check", *where).returncode == 1
+def test_no_number_of_a_sentence_is_typed_by_hand():
+    cells = [cell for row in tables.ROWS for cell in (*row.what, row.ours, *row.beside)]
+    for sentence in [*cells, *(group.says for group in tables.GROUPS)]:
+        typed = quoting.Numbers.of(
+            {"what": re.sub(r"{.*?}", "", sentence), "ours": "", "beside": "", "note": ""}
+        )
+        assert not typed.what, (typed.what, sentence)
 
-    shutil.rmtree(records)
-    assert run_tables("--check", *where).returncode == 1
+
+def test_the_short_table_has_ten_figures():
+    assert len(tables.ROWS) == 10
 
 
 def test_every_record_names_a_script_that_exists():
-    for record in (ROOT / "benchmarks" / "records").glob("*.json"):
+    for record in RECORDS.glob("*.json"):
         assert (ROOT / "benchmarks" / f"{record.stem}.py").exists(), record.name

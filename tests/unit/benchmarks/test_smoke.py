@@ -58,7 +58,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
         *("spans-chinese", "choices", "pairs-esim", "sentences"),
     ),
     "server_load": (),
-    "tables": ("--readme", "README"),
+    "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),
     "training_speed": ("--work", "WORK", "--updates", "2", "--warmup", "1", *ONE, *ALONE),
     "trained_scores": ("--work", "WORK", "--updates", "2"),
@@ -111,10 +111,12 @@ def _run(script: str, corpora: Path, folder: Path) -> None:
         (folder / "text" / name).write_text("To be, or not to be.\nThat is it.\n" * 40, "utf-8")
     batches = folder / "batches.jsonl"
     batches.write_text(json.dumps({"source": [[5, 6, 7], [8]], "target": [[9, 5], [6]]}) + "\n")
-    shutil.copy(ROOT / "README.md", folder / "README.md")
+    for name in ("README.md", "README.zh.md"):
+        shutil.copy(ROOT / name, folder)
     places = {
         "BATCHES": str(batches),
-        "README": str(folder / "README.md"),
+        "PAGES": str(folder),
+        "RECORDS": str(BENCHMARKS / "records"),
         "TEXT": str(folder / "text"),
     }
     told = [places.get(word, word.replace("WORK", str(work))) for word in SMOKE[script]]
@@ -137,5 +139,6 @@ def _run(script: str, corpora: Path, folder: Path) -> None:
 
 def _kept() -> dict[str, float]:
     """When what the repository keeps of measurements was last written."""
-    files = [*measuring.RECORDS.glob("*"), *(ROOT / "docs" / "figures").glob("*")]
-    return {str(path): path.stat().st_mtime for path in [*files, ROOT / "README.md"]}
+    pages = [*ROOT.glob("README*"), ROOT / "docs" / "measured.md"]
+    files = [*measuring.RECORDS.glob("*"), *(ROOT / "docs" / "figures").glob("*"), *pages]
+    return {str(path): path.stat().st_mtime for path in files}

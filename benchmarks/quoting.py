@@ -1,0 +1,101 @@
+"""Numbers of the records, quoted in sentences: none is typed by hand, and none goes stale.
+
+A sentence writes ``{name.cell[place]}`` for a number of a figure: the figure of that name, a cell
+of it (``what``, ``ours``, ``beside`` or ``note``), and which number of the cell, from zero.
+"""
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+# As people write it; not the 1 of F1, and not a version such as 2.3.0.
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?(?!\.?\d)")
+_RELATIONS = {"<": operator.lt, ">": operator.gt}
+
+
+class QuoteError(ValueError):
+    """A sentence and the records do not fit each other."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Numbers:
+    """The numbers of each cell of a figure, in their order and as they are written."""
+
+    what: tuple[str, ...]
+    ours: tuple[str, ...]
+    beside: tuple[str, ...]
+    note: tuple[str, ...]
+
+    @classmethod
+    def of(cls, figure: Mapping[str, str]) -> Self:
+        """The numbers of a record's figure.
+
+        Example:
+            >>> cells = {"what": "F1", "ours": "4.3 × (11,050 a second)", "beside": "Joey 2.3.0: 9"}
+            >>> numbers = Numbers.of({**cells, "note": "fit to 1e-14"})
+            >>> numbers.what, numbers.ours, numbers.beside, numbers.note
+            ((), ('4.3', '11,050'), ('9',), ('1e-14',))
+        """
+        return cls(**{cell: tuple(_NUMBER.findall(figure[cell])) for cell in cls.__slots__})
+
+
+def find(records: Sequence[Mapping[str, Any]], place: str) -> list[Mapping[str, str]]:
+    """The figures at a place: ``record``, or ``record: words`` for those that have the words.
+
+    The words are looked for in ``what | beside | note``.
+    """
+    name, _, words = place.partition(": ")
+    return [
+        figure
+        for record in records
+        if record["name"] == name
+        for figure in record["figures"]
+        if words in " | ".join(figure[cell] for cell in ("what", "beside", "note"))
+    ]
+
+
+def numbers(records: Sequence[Mapping[str, Any]], places: Mapping[str, str]) -> dict[str, Numbers]:
+    """The numbers of the figure at each place.
+
+    Raises:
+        QuoteError: A place means no figure, or several.
+    """
+    found = {}
+    for name, place in places.items():
+        figures = find(records, place)
+        if len(figures) != 1:
+            raise QuoteError(f"{place!r} must mean one figure; the records have {len(figures)}.")
+        found[name] = Numbers.of(figures[0])
+    return found
+
+
+def say(sentence: str, quoted: Mapping[str, Numbers], *, holds: Sequence[str] = ()) -> str:
+    """A sentence with its numbers.
+
+    Args:
+        sentence: What is said.
+        quoted: The numbers of each name.
+        holds: What must be so for it to be true: ``one < other``, with numbers as in a sentence.
+
+    Raises:
+        QuoteError: A number is not there, or something does not hold.
+
+    Example:
+        >>> quoted = {"x": Numbers(what=(), ours=("1.1",), beside=("1.2",), note=())}
+        >>> say("{x.ours[0]} of {x.beside[0]}", quoted, holds=["{x.ours[0]} < {x.beside[0]}"])
+        '1.1 of 1.2'
+    """
+    for claim in holds:
+        one, relation, other = _filled(claim, quoted).replace(",", "").split()
+        if not _RELATIONS[relation](float(one), float(other)):
+            raise QuoteError(f"{claim} no longer holds ({one}, {other}). Rewrite: {sentence}")
+    return " ".join(_filled(sentence, quoted).split())
+
+
+def _filled(sentence: str, quoted: Mapping[str, Numbers]) -> str:
+    try:
+        return sentence.format_map(quoted)
+    except (KeyError, IndexError) as missing:
+        raise QuoteError(f"a number is not in the records ({missing}): {sentence}") from None

@@ -1,0 +1,74 @@
+"""The README is short, the Chinese one says the same, and their links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("README.md", "README.zh.md")
+PAGES = [*NAMES, "CONTRIBUTING.md", "benchmarks/README.md"]
+PAGES += sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in NAMES)
+
+
+def headings(text: str) -> list[str]:
+    """The level of every heading."""
+    return re.findall(r"^(#+) ", without_code(text), flags=re.MULTILINE)
+
+
+def blocks(text: str) -> list[tuple[str, list[str]]]:
+    """Every block of code: its language, and its lines without their comments."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [
+        (language, [line.partition("  #")[0].rstrip() for line in code.splitlines()])
+        for language, code in found
+    ]
+
+
+def links(text: str) -> list[str]:
+    """Where its links and pictures lead, in their order."""
+    return re.findall(r"\]\(([^)]+)\)", without_code(text))
+
+
+def figures(text: str) -> list[list[str]]:
+    """The numbers of every row of the table, in whatever order the language wants."""
+    table = text.split("<!-- figures:begin -->")[1].split("<!-- figures:end -->")[0]
+    return [sorted(re.findall(r"\d[\d.,]*\d|\d", row)) for row in table.splitlines()]
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=NAMES)
+def test_it_is_read_in_a_minute(text: str):
+    assert len(text.splitlines()) <= 130
+    assert text.count("![") == 1
+
+
+def test_the_chinese_one_has_the_same_parts():
+    assert headings(CHINESE) == headings(ENGLISH)
+
+
+def test_the_chinese_one_has_the_same_commands_and_code():
+    assert blocks(CHINESE) == blocks(ENGLISH)
+
+
+def test_the_chinese_one_has_the_same_figures():
+    assert figures(CHINESE) == figures(ENGLISH)
+
+
+def test_the_chinese_one_leads_to_the_same_pages():
+    own = [link for link in links(CHINESE) if link not in NAMES]
+    assert [link.replace(".zh.md", ".md") for link in own] == [
+        link for link in links(ENGLISH) if link not in NAMES
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_that_are_there(page: str):
+    path = ROOT / page
+    for link in links(path.read_text("utf-8")):
+        if "://" not in link and not link.startswith("#"):
+            assert (path.parent / link.partition("#")[0]).exists(), link
