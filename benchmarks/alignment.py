@@ -33,7 +33,7 @@ from benchmarks.equal_budgets import (
     translate,
 )
 from benchmarks.measuring import sized
-from regard.attention.alignment import Link, Span
+from regard.attention.inspect.alignment import Link, Span
 from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.inference.alignment import alignment_errors

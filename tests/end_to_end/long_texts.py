@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from regard.attention.summary import Summary
+from regard.attention.inspect.summary import Summary
 from regard.viewer import Document, OneAttention, Text, example_of
 
 WORDS = [

@@ -10,9 +10,9 @@ import torch
 from tests.end_to_end.browsing import Tab
 from tests.end_to_end.long_texts import long_document
 
-from regard.attention.alignment import words_from_tokens
-from regard.attention.expressions import parse_mask
-from regard.attention.grid import Grid, as_tensor
+from regard.attention.inspect.alignment import words_from_tokens
+from regard.attention.masks.grid import Grid, as_tensor
+from regard.attention.masks.parse import parse_mask
 from regard.errors import RegardError
 from regard.viewer import AttentionMap, Change, Document, Example, Search, Token, page
 from regard.viewer.beside import beside

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from regard.attention.expressions import parse_mask
-from regard.attention.mask import Mask
+from regard.attention.masks.base import Mask
+from regard.attention.masks.parse import parse_mask
 from regard.errors import SettingError
 
 numbers = st.integers(-3, 9).map(str)

@@ -3,31 +3,43 @@
 from regard.attention import testing
 from regard.attention.attend import attend, explain, weights, weights_seen
 from regard.attention.biases import PositionBias, alibi, relative, shaw
-from regard.attention.bound import BoundMask
 from regard.attention.cache import KeyValueCache
-from regard.attention.exact import columns, rows, rows_seen
-from regard.attention.expressions import parse_mask
-from regard.attention.grid import Cover
-from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace, StudentT
-from regard.attention.mask import Mask, dense
-from regard.attention.masks import causal, documents, lengths, prefix, where, window
+from regard.attention.inspect.rollout import rollout
+from regard.attention.inspect.rows import columns, rows, rows_seen
+from regard.attention.inspect.summarizing import summarize, summarize_seen
+from regard.attention.inspect.summary import Summary
+from regard.attention.inspect.transposing import transposed
+from regard.attention.masks import (
+    BoundMask,
+    Cover,
+    Mask,
+    causal,
+    dense,
+    documents,
+    lengths,
+    parse_mask,
+    prefix,
+    where,
+    window,
+)
 from regard.attention.observing import Seen, at, observe
-from regard.attention.pick import Picked, pick
 from regard.attention.plan import Plan
-from regard.attention.rollout import rollout
+from regard.attention.sampling import Picked, pick
 from regard.attention.scores import (
     Additive,
     Bilinear,
+    Box,
     Cosine,
     Custom,
     Dot,
     DotForm,
+    Epanechnikov,
+    Gaussian,
+    Laplace,
     ScaledDot,
     Score,
+    StudentT,
 )
-from regard.attention.summarizing import summarize, summarize_seen
-from regard.attention.summary import Summary
-from regard.attention.transposing import transposed
 from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting, masked_softmax
 
 __all__ = [

@@ -7,12 +7,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.mask import Mask
+from regard.attention.engine.request import Request, make_request
+from regard.attention.graph.tracing import attend_in_graph, leave_graph, refuse_graph, refuse_tracer
+from regard.attention.masks.base import Mask
 from regard.attention.observing import Seen, announce, is_edited
 from regard.attention.plan import Plan, make_plan, serve
-from regard.attention.request import Request, make_request
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.tracing import attend_in_graph, leave_graph, refuse_graph, refuse_tracer
 from regard.attention.weighting import Softmax, Weighting, drained
 from regard.errors import SettingError
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.scores import check_tensor
+from regard.attention.scores.base import check_tensor
 from regard.checks import check_at_least
 from regard.errors import ShapeError
 

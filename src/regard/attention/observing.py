@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.mask import Mask, as_mask
+from regard.attention.masks.base import Mask, as_mask
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 

@@ -6,8 +6,9 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from regard.attention.backends import additive_cpu, additive_triton, packed, sdpa, short, tiled
-from regard.attention.request import Request
+from regard.attention.backends import additive_cpu, additive_triton, packed, sdpa, short
+from regard.attention.engine import tiled
+from regard.attention.engine.request import Request
 from regard.choices import choose
 from regard.errors import SettingError
 

@@ -9,9 +9,9 @@ from torch.autograd import gradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from regard.attention.attend import attend
-from regard.attention.bound import BoundMask
-from regard.attention.grid import Band, Cover, Runs, as_tensor
-from regard.attention.mask import Mask, dense
+from regard.attention.masks.base import Mask, dense
+from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.grid import Band, Cover, Runs, as_tensor
 from regard.attention.reference import attend_by_loops
 from regard.attention.scores import Score
 from regard.errors import RegardError

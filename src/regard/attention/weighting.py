@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.masks import lengths as within
+from regard.attention.masks.rules import lengths as within
 
 
 @runtime_checkable

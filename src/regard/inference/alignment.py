@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention import Seen, observe
-from regard.attention.alignment import (
+from regard.attention.inspect.alignment import (
     Link,
     Span,
     diagonal_links,

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention import Seen, Summary, weights_seen
-from regard.attention.summarizing import summarize_seen
+from regard.attention.inspect.summarizing import summarize_seen
 from regard.errors import SettingError
 from regard.text import Piece
 

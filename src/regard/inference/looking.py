@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from regard.attention import Summary
-from regard.attention.alignment import Link, Span
+from regard.attention.inspect.alignment import Link, Span
 from regard.errors import DataError, SettingError
 from regard.inference.look import Look
 from regard.inference.predictor import Predictor

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.alignment import Link, links_from_weights
+from regard.attention.inspect.alignment import Link, links_from_weights
 from regard.text import PairTokenizer, Piece
 
 

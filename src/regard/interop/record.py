@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention import Seen, Softmax
-from regard.attention.exact import rows_seen
-from regard.attention.summarizing import summarize
-from regard.attention.summary import Summary
+from regard.attention.inspect.rows import rows_seen
+from regard.attention.inspect.summarizing import summarize
+from regard.attention.inspect.summary import Summary
 from regard.errors import SettingError, ShapeError
 from regard.interop.own_attention import AsGiven
 from regard.interop.progress import Key

@@ -12,9 +12,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention import Seen, observe
+from regard.attention.inspect.rollout import rollout
+from regard.attention.inspect.summary import Summary
 from regard.attention.observing import current_observer
-from regard.attention.rollout import rollout
-from regard.attention.summary import Summary
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.interop.hugging_face import is_hugging_face

@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.attention.attend import attend
-from regard.attention.kernels import Box, Epanechnikov, Gaussian, Laplace
-from regard.attention.mask import Mask
+from regard.attention.masks.base import Mask
 from regard.attention.scores import Additive, Bilinear, Dot, ScaledDot, Score
+from regard.attention.scores.kernels import Box, Epanechnikov, Gaussian, Laplace
 from regard.checks import check_fraction, check_positive
 from regard.choices import choose
 from regard.errors import ShapeError

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from regard.attention.biases import PositionBias
 from regard.attention.cache import KeyValueCache
-from regard.attention.mask import Mask
+from regard.attention.masks.base import Mask
 from regard.attention.observing import at
 from regard.choices import check_choice
 from regard.layers.feedforward import FeedForward

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention import Seen, explain, rows_seen
-from regard.attention.expressions import parse_mask
+from regard.attention.masks.parse import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
 from regard.inference.generator import Generator

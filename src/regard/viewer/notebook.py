@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from torch import Tensor
 
-    from regard.attention.summary import Summary
+    from regard.attention.inspect.summary import Summary
 
     Weights = Tensor | ArrayLike | Sequence[Tensor]
 

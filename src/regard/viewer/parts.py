@@ -11,7 +11,7 @@ from regard.errors import DataError
 from regard.viewer.example import AXES, Kind
 
 if TYPE_CHECKING:
-    from regard.attention.summary import Summary
+    from regard.attention.inspect.summary import Summary
 
 Array = NDArray[np.float64]
 

@@ -34,8 +34,8 @@ def explained(
     import torch
 
     from regard.attention import explain
-    from regard.attention.expressions import parse_mask
-    from regard.attention.grid import Grid
+    from regard.attention.masks.grid import Grid
+    from regard.attention.masks.parse import parse_mask
 
     sizes = {"queries": queries, "keys": keys, "heads": heads, "head_dim": head_dim}
     for name, size in sizes.items():

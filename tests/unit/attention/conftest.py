@@ -10,7 +10,7 @@ from torch import Tensor
 Inputs = Callable[..., list[Tensor]]
 
 # A process of its own runs these: see there.
-collect_ignore = [] if os.environ.get("TRITON_INTERPRET") else ["additive_triton_cases.py"]
+collect_ignore = [] if os.environ.get("TRITON_INTERPRET") else ["backends/additive_triton_cases.py"]
 
 
 @pytest.fixture

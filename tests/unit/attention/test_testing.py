@@ -21,8 +21,8 @@ from regard.attention import (
     where,
     window,
 )
-from regard.attention.grid import Band, Cover
-from regard.attention.mask import Mask
+from regard.attention.masks.base import Mask
+from regard.attention.masks.grid import Band, Cover
 from regard.attention.scores import DotForm
 from regard.attention.testing import CheckError, check
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import masking_utils as hf
 
-from regard.attention.grid import Band, Runs
+from regard.attention.masks.grid import Band, Runs
 from regard.errors import SettingError
 from regard.interop.hugging_face import lazy_mask
 

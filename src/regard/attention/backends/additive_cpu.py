@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.backends import additive_few, tiled
-from regard.attention.backends.blocks import (
+from regard.attention.backends import additive_few
+from regard.attention.engine import tiled
+from regard.attention.engine.blocks import (
     LOG2_E,
     Block,
     Inputs,
@@ -36,7 +37,7 @@ from regard.attention.backends.blocks import (
     mix,
     rows_of,
 )
-from regard.attention.request import Request
+from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.backends import tiled
-from regard.attention.backends.blocks import Inputs, Job, Sizes, as_it_is, mix
-from regard.attention.request import Request
+from regard.attention.engine import tiled
+from regard.attention.engine.blocks import Inputs, Job, Sizes, as_it_is, mix
+from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax
 
 MOST_QUERIES = 3

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.backends import tiled
-from regard.attention.backends.blocks import without_hidden
-from regard.attention.backends.spans import Seen, Spans, is_span
-from regard.attention.bound import BoundMask
-from regard.attention.request import Request
+from regard.attention.backends.key_ranges import Seen, Spans, is_span
+from regard.attention.engine import tiled
+from regard.attention.engine.blocks import without_hidden
+from regard.attention.engine.request import Request
+from regard.attention.masks.bound import BoundMask
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax, Weighting
 

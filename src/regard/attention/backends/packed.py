@@ -6,11 +6,12 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from regard.attention.backends import sdpa, short, tiled
-from regard.attention.bound import BoundMask
-from regard.attention.grid import Band, Run, Runs
-from regard.attention.masks import window
-from regard.attention.request import Request
+from regard.attention.backends import sdpa, short
+from regard.attention.engine import tiled
+from regard.attention.engine.request import Request
+from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.grid import Band, Run, Runs
+from regard.attention.masks.rules import window
 
 # With more of the grid than this inside documents, one call with a mask is as fast.
 _LARGEST_SHARE = 0.5

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from regard.attention.backends import tiled
-from regard.attention.backends.blocks import is_finite, without_hidden
-from regard.attention.bound import BoundMask
-from regard.attention.request import Request
+from regard.attention.engine import tiled
+from regard.attention.engine.blocks import is_finite, without_hidden
+from regard.attention.engine.request import Request
+from regard.attention.masks.bound import BoundMask
 from regard.attention.scores import DotForm
 from regard.attention.weighting import Softmax
 

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.backends import tiled
-from regard.attention.backends.blocks import exp_of, is_finite
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
-from regard.attention.request import Request
+from regard.attention.engine import tiled
+from regard.attention.engine.blocks import exp_of, is_finite
+from regard.attention.engine.request import Request
 
 # From here on the fused kernel is as fast (2 cores with AVX-512, D = 32 and 64).
 _MOST_KEYS = 128

@@ -1,4 +1,4 @@
-// Masks written as text, for the playground: the grammar of `parse_mask` (expressions.py), read
+// Masks written as text, for the playground: the grammar of `parse_mask` (parse.py), read
 // here so that a drawing needs no server. Nothing is ever run. The tests hold both together.
 
 const LONGEST = 10_000;

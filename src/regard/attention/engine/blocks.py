@@ -1,0 +1,406 @@
+"""Blocks of queries: what the engines in plain torch operations have in common."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from itertools import product
+from math import e, log2
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.attention.biases import PositionBias
+from regard.attention.engine.noise import kept
+from regard.attention.engine.request import Request
+from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.grid import cut
+from regard.attention.scores import Cosine, Dot, ScaledDot, Score
+from regard.attention.weighting import Weighting
+
+# Numbers held at once for a block: so many as stay in a core's cache. Matrix products want many
+# queries; where all heads must be together, that makes a wider block.
+_BLOCK, _BLOCK_OF_PRODUCTS, _BLOCK_OF_HEADS, _FEW_FLOATS = 2**20, 2**22, 2**18, 4
+_MOST_ROWS, _MOST_ROWS_UNDER_A_MASK, _MOST_KEYS = 512, 256, 512
+# Fewer rows have fewer keys in common that each sees but a part of: taken where that saves much.
+_FEWER_ROWS, _LARGEST_SHARE = 64, 0.75
+# Hidden keys between visible ones that are not worth a piece of their own.
+_SMALLEST_GAP = 64
+# Scores that, unless made with tensors, are the same for every head; of others nobody knows.
+_OF_ANY_HEAD = (Dot, ScaledDot, Cosine)
+LOG2_E = log2(e)
+
+
+class Inputs(NamedTuple):
+    """What gradients flow to: all of one dtype, key and value with as many heads as the query.
+
+    Attributes:
+        query: (B, H, N, D).
+        key: (B, H, M, D).
+        value: (B, H, M, E).
+        bias: Broadcasts to (B, H, N, M), or None.
+        tensors: Of the score, then of the position bias.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    bias: Tensor | None
+    tensors: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, request: Request) -> "Inputs":
+        """The inputs of a request in float32 at least, keys that no query sees set to zero."""
+        wide = torch.promote_types(request.query.dtype, torch.float32)
+        query, key, value = (t.to(wide) for t in (request.query, request.key, request.value))
+        key, value = without_hidden(request.mask, key, value)
+        if (repeats := query.shape[1] // max(1, key.shape[1])) > 1:
+            key, value = (t.repeat_interleave(repeats, dim=1) for t in (key, value))
+        bias = None if request.bias is None else request.bias.to(wide)
+        tensors = tuple(tensor.to(wide) for tensor in request.tensors())
+        return cls(query, key, value, bias, tensors)
+
+
+class Block(NamedTuple):
+    """Some batch rows, some of their heads and queries, and the keys these may see.
+
+    Attributes:
+        chunk: The batch rows.
+        heads: The heads.
+        rows: The queries.
+        keys: The keys, in pieces from the first to the last.
+        veil: True where a pair is hidden, broadcasting to the block; None if all are visible.
+    """
+
+    chunk: range
+    heads: range
+    rows: range
+    keys: tuple[range, ...]
+    veil: Tensor | None
+
+    @property
+    def corner(self) -> tuple[slice, slice]:
+        """The block's batch rows and heads."""
+        return slice(self.chunk.start, self.chunk.stop), slice(self.heads.start, self.heads.stop)
+
+    def along_keys(self, make: Callable[[range], Tensor], dim: int = -1) -> Tensor:
+        """What ``make`` gives for each piece of the keys, one after the other along ``dim``."""
+        pieces = [make(keys) for keys in self.keys]
+        return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim)
+
+
+class Sizes(NamedTuple):
+    """How large a block may be.
+
+    Attributes:
+        pairs: Pairs of a query and a key, over all batch rows and heads.
+        rows: Queries.
+        keys: Keys of a part of a block; None if rows of weights must be whole.
+        splits_heads: Whether it may hold fewer than all heads.
+    """
+
+    pairs: int
+    rows: int
+    keys: int | None
+    splits_heads: bool
+
+    @classmethod
+    def of(cls, request: Request, floats_per_pair: int, *, cuts_keys: bool) -> "Sizes":
+        """The sizes for a request that holds so many numbers for each pair."""
+        are_few = floats_per_pair <= _FEW_FLOATS
+        splits = are_few and _has_like_heads(request)
+        numbers = _BLOCK_OF_PRODUCTS if are_few and not cuts_keys else _BLOCK
+        if splits:
+            numbers = _BLOCK_OF_HEADS if cuts_keys else 2 * _BLOCK_OF_HEADS
+        pairs = max(1, numbers // max(1, floats_per_pair))
+        rows = _MOST_ROWS if request.mask is None else _MOST_ROWS_UNDER_A_MASK
+        heads = 1 if splits else max(1, request.query.shape[1])
+        keys = min(_MOST_KEYS, max(1, pairs // heads)) if cuts_keys else None
+        return cls(pairs, rows, keys, splits)
+
+    def largest(self, request: Request) -> int:
+        """The most pairs that a part of a block of the request holds."""
+        B, H, N, _ = request.query.shape
+        M = request.key.shape[2]
+        one_query = (1 if self.splits_heads else H) * min(M, self.keys or M)
+        return min(B * H * N * M, max(self.pairs, one_query))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """What the blocks have in common and no gradient flows to."""
+
+    score: Score
+    position: PositionBias | None
+    shape: tuple[int, int, int, int]
+    mask: BoundMask | None
+    weighting: Weighting
+    dropout: float
+    seed: int
+    sizes: Sizes
+    wants_lse: bool
+
+    @classmethod
+    def of(cls, request: Request, sizes: Sizes) -> "Job":
+        """The job of a request; draws the seed of its dropout.
+
+        Args:
+            request: What is asked.
+            sizes: How large a block may be.
+        """
+        seed = 0
+        if request.dropout:
+            seed = request.draw_seed()
+        B, H, N, _ = request.query.shape
+        return cls(
+            request.score,
+            request.position,
+            (B, H, N, request.key.shape[2]),
+            request.mask,
+            request.weighting,
+            request.dropout,
+            seed,
+            sizes,
+            request.return_lse,
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks in which something may be visible, stripe after stripe of queries."""
+        return (block for (block,) in self._blocks(None))
+
+    def parts(self) -> Iterator[tuple[Block, ...]]:
+        """The same blocks, each cut along its keys so that a part is no larger than ``sizes``."""
+        return self._blocks(self.sizes.keys)
+
+    def blocks_in_parts(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
+        """The blocks of ``blocks``, each cut along its keys into parts of at most so many.
+
+        Where a block has but one head, one head comes after the other, if veils cost little: its
+        keys then stay in the cache.
+        """
+        rows = min(self.shape[2], self.sizes.rows)
+        is_wide = self.sizes.splits_heads and 2 * rows * self.shape[3] > self.sizes.pairs
+        is_cheap = self.mask is None or (self.mask.form is not None and self.mask.form.is_exact)
+        return self._by_head(most_keys) if is_wide and is_cheap else self._blocks(most_keys)
+
+    def _by_head(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
+        for b, h in product(range(self.shape[0]), range(self.shape[1])):
+            chunk, head = range(b, b + 1), range(h, h + 1)
+            for rows, keys in self._stripes():
+                parts = list(_cut(keys, most_keys))
+                veils = [self.mask and self.mask.veil(rows, part, chunk) for part in parts]
+                yield tuple(
+                    Block(chunk, head, rows, part, _of_heads(veil, head))
+                    for part, veil in zip(parts, veils, strict=True)
+                )
+
+    def _blocks(self, most_keys: int | None) -> Iterator[tuple[Block, ...]]:
+        B, H, _, _ = self.shape
+        for rows, keys in self._stripes():
+            together = max(1, self.sizes.pairs // (len(rows) * self._width(keys)))
+            heads = max(1, min(H, together) if self.sizes.splits_heads else H)
+            parts = [keys] if most_keys is None else list(_cut(keys, most_keys))
+            for chunk in _pieces(B, max(1, together // max(1, H))):
+                veils = [self.mask and self.mask.veil(rows, part, chunk) for part in parts]
+                for some in _pieces(H, heads):
+                    yield tuple(
+                        Block(chunk, some, rows, part, _of_heads(veil, some))
+                        for part, veil in zip(parts, veils, strict=True)
+                    )
+
+    def steps(self, block: Block, device: torch.device) -> Tensor:
+        """How far the keys of a block are after its queries' places."""
+        assert self.position is not None
+        make, sizes = self.position.steps, self.shape[2:]
+        return block.along_keys(lambda keys: make(block.rows, keys, sizes, device))
+
+    def factor(self, block: Block, weights: Tensor) -> Tensor | None:
+        """What dropout multiplies the weights of a block by, or None."""
+        if not self.dropout:
+            return None
+        chunk, heads, rows, *_ = block
+        return block.along_keys(
+            lambda keys: kept(self.seed, self.dropout, chunk, heads, rows, keys, like=weights)
+        )
+
+    def _stripes(self) -> Iterator[tuple[range, tuple[range, ...]]]:
+        """Queries of a block and the keys that some of them see; none that see nothing."""
+        _, H, N, _ = self.shape
+        pairs = self.sizes.pairs // (1 if self.sizes.splits_heads else max(1, H))
+        start = 0
+        while start < N:
+            rows = range(start, min(start + self.sizes.rows, N))
+            keys = self._keys_of(rows)
+            if self.mask is not None and len(rows) > _FEWER_ROWS:
+                fewer = range(start, start + _FEWER_ROWS)
+                own = self._keys_of(fewer)
+                if _total(own) < _LARGEST_SHARE * _total(keys):
+                    rows, keys = fewer, own
+            if (width := self._width(keys)) * len(rows) > pairs:
+                rows = range(start, start + max(1, pairs // width))
+                keys = self._keys_of(rows)
+            if keys:
+                yield rows, keys
+            start = rows.stop
+
+    def _width(self, keys: tuple[range, ...]) -> int:
+        """How many keys are worked on at once."""
+        return min(_total(keys), self.sizes.keys or _total(keys))
+
+    def _keys_of(self, rows: range) -> tuple[range, ...]:
+        if self.mask is None:
+            return (range(self.shape[3]),)
+        return self.mask.spans(rows, smallest_gap=_SMALLEST_GAP)
+
+
+def rows_of(tensor: Tensor, block: Block) -> Tensor:
+    """The part of (B, H, N, ...) that a block's queries have: a view."""
+    return tensor[block.corner][:, :, block.rows.start : block.rows.stop]
+
+
+def keys_of(tensor: Tensor, block: Block) -> Tensor:
+    """The part of (B, H, M, ...) that a block's keys have: a view if they are neighbours."""
+    part = tensor[block.corner]
+    return block.along_keys(lambda keys: part[:, :, keys.start : keys.stop], dim=2)
+
+
+def bias_of(bias: Tensor | None, block: Block) -> Tensor | None:
+    """The part of a bias that a block adds: a view if its keys are neighbours."""
+    if bias is None:
+        return None
+    corner = _corner_of(bias, block)
+    if bias.shape[-1] == 1:
+        return cut(corner, block.rows, block.keys[0])
+    return block.along_keys(lambda keys: cut(corner, block.rows, keys))
+
+
+def add_to_keys(total: Tensor, block: Block, part: Tensor) -> None:
+    """Add to the part of (B, H, M, ...) that a block's keys have."""
+    corner, start = total[block.corner], 0
+    for keys in block.keys:
+        view = corner[:, :, keys.start : keys.stop]
+        view += part[:, :, start : start + len(keys)]
+        start += len(keys)
+
+
+def add_to_bias(total: Tensor, block: Block, part: Tensor) -> None:
+    """Add to the part of a bias that a block adds."""
+    corner, start = _corner_of(total, block), 0
+    for keys in block.keys if total.shape[-1] > 1 else block.keys[:1]:
+        view = cut(corner, block.rows, keys)
+        view += part[..., start : start + view.shape[-1]]
+        start += len(keys)
+
+
+def hide(scores: Tensor, veil: Tensor | None) -> Tensor:
+    """Scores with −∞ where they are hidden."""
+    if veil is None:
+        return scores
+    if scores.device.type == "cpu" and 2 * veil.numel() <= scores.numel() and is_finite(scores):
+        # Adding is many times as fast there, and right where there is no NaN.
+        penalty = torch.zeros(veil.shape, dtype=scores.dtype).masked_fill_(veil, float("-inf"))
+        return scores + penalty
+    return scores.masked_fill(veil, float("-inf"))
+
+
+def exp_of(tensor: Tensor) -> Tensor:
+    """``exp`` in place: by way of 2^x, which is three times as fast on a CPU."""
+    return tensor.mul_(LOG2_E).exp2_()
+
+
+def divisor(total: Tensor) -> Tensor:
+    """A sum of powers to divide by: one where nothing is visible."""
+    return total.masked_fill(total == 0, 1)
+
+
+def without_hidden(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values with zeros where no query looks, if what is there could do harm.
+
+    ``0 · NaN`` is NaN, so it must not be in the tensors at all. Where asking is free, as on a CPU,
+    finite keys and values are left alone.
+    """
+    if mask is None or (key.device.type == "cpu" and is_finite(key) and is_finite(value)):
+        return key, value
+    hidden = mask.hidden_of(key)
+    if hidden is None:
+        return key, value
+    return key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
+
+
+def mix(weights: Tensor, value: Tensor, veil: Tensor | None) -> Tensor:
+    """``weights @ value``, where a NaN in a value reaches only the queries that see it."""
+    out = weights @ value
+    if veil is not None and not is_finite(out):
+        bad = ~value.isfinite()
+        reached = (~veil).to(value.dtype).expand(weights.shape) @ bad.to(value.dtype)
+        clean = weights @ value.masked_fill(bad, 0)
+        out = torch.where(reached > 0, out, clean)
+    return out
+
+
+def as_it_is(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward pass in the dtypes of its tensors, even where automatic precision is on.
+
+    It works the scores out again, and they must be those of the forward pass.
+    """
+
+    @wraps(backward)
+    def run(ctx: Any, d_out: Tensor, *others: Tensor) -> Any:
+        kind = d_out.device.type
+        if not torch.is_autocast_enabled(kind):
+            return backward(ctx, d_out, *others)
+        with torch.autocast(kind, enabled=False):
+            return backward(ctx, d_out, *others)
+
+    return run
+
+
+def _has_like_heads(request: Request) -> bool:
+    """Whether the score of a head is known not to depend on which one it is."""
+    is_known = type(request.score) in _OF_ANY_HEAD
+    return is_known and not request.tensors() and request.position is None
+
+
+def _pieces(size: int, most: int) -> Iterator[range]:
+    for start in range(0, size, most):
+        yield range(start, min(start + most, size))
+
+
+def _of_heads(veil: Tensor | None, heads: range) -> Tensor | None:
+    if veil is None or veil.dim() < 3 or veil.shape[-3] == 1:
+        return veil
+    return veil[..., heads.start : heads.stop, :, :]
+
+
+def _cut(spans: tuple[range, ...], most: int) -> Iterator[tuple[range, ...]]:
+    """Pieces of keys in groups of ``most`` keys; the last may hold fewer."""
+    part, room = list[range](), most
+    for span in spans:
+        rest = span
+        while rest:
+            part.append(rest[:room])
+            rest, room = rest[room:], room - len(part[-1])
+            if not room:
+                yield tuple(part)
+                part, room = [], most
+    if part:
+        yield tuple(part)
+
+
+def _total(spans: tuple[range, ...]) -> int:
+    return sum(map(len, spans))
+
+
+def _corner_of(bias: Tensor, block: Block) -> Tensor:
+    """The part of a bias that a block's batch rows and heads have."""
+    chunk, heads = block.corner
+    bias = bias[chunk] if bias.shape[0] > 1 else bias
+    return bias[:, heads] if bias.shape[1] > 1 else bias
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether the sum is finite; if so, all of it is."""
+    # Of float16, sums go beyond its range where nothing is wrong.
+    dtype = torch.float32 if tensor.dtype is torch.float16 else None
+    total = float(tensor.detach().sum(dtype=dtype))
+    return total - total == 0

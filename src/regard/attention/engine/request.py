@@ -1,0 +1,314 @@
+"""One call of ``attend``, checked and brought to one shape: what every backend is given."""
+
+from dataclasses import dataclass, field
+from math import prod
+from numbers import Real
+
+import torch
+from torch import Tensor
+
+from regard.attention.biases import PositionBias
+from regard.attention.masks.base import Mask, as_mask
+from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.grid import Cover, Grid, lift
+from regard.attention.scores import DotForm, Score
+from regard.attention.weighting import Softmax, Weighting
+from regard.checks import check_fraction
+from regard.errors import SettingError, ShapeError
+
+_DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """What is asked of a backend: always four axes, always a bound mask or none.
+
+    Attributes:
+        query: (B, H, N, D).
+        key: (B, G, M, D); G divides H.
+        value: (B, G, M, E).
+        score: How a query and a key match.
+        mask: Which keys are visible; None if all are.
+        bias: Added to the scores; broadcasts to (B, H, N, M).
+        position: What is added because of the distance, or None.
+        weighting: How scores become weights.
+        dropout: The fraction of weights set to zero; the others grow to make up for it.
+        generator: Where the seed of the dropout comes from; None is torch's own.
+        sink: Of the softmax, (H, 1) or (1, 1), or None; added to what a backend gives.
+        return_lse: Whether the log-sum-exp of the scores is wanted.
+        leading: The shape of the answer before (N, E).
+        wants_grad: Whether a gradient will be asked for though nothing records one, as in an
+            operator.
+        seed: Of the dropout, where it is drawn already.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    score: Score
+    mask: BoundMask | None
+    bias: Tensor | None
+    position: PositionBias | None
+    weighting: Weighting
+    dropout: float
+    generator: torch.Generator | None
+    sink: Tensor | None
+    return_lse: bool
+    leading: tuple[int, ...]
+    wants_grad: bool = False
+    seed: int | None = None
+    _forms: list[DotForm | None] = field(default_factory=list, repr=False)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of the score, then those of the position bias."""
+        of_position = () if self.position is None else self.position.tensors()
+        return (*self.score.tensors(), *of_position)
+
+    def dot(self) -> DotForm | None:
+        """The score as a dot product, worked out once; None if it is not one."""
+        if not self._forms:
+            self._forms.append(self.score.as_dot(self.query, self.key))
+        return self._forms[0]
+
+    def draw_seed(self) -> int:
+        """The seed of the dropout."""
+        if self.seed is not None:
+            return self.seed
+        return int(torch.randint(2**31 - 1, (), generator=self.generator))
+
+    def needs_grad(self) -> bool:
+        """Whether a gradient may be asked for later."""
+        if self.wants_grad:
+            return True
+        return torch.is_grad_enabled() and (
+            self.query.requires_grad
+            or self.key.requires_grad
+            or self.value.requires_grad
+            or (self.bias is not None and self.bias.requires_grad)
+            or (self.sink is not None and self.sink.requires_grad)
+            or any(tensor.requires_grad for tensor in self.tensors())
+        )
+
+
+def make_request(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: Score,
+    mask: Mask | Tensor | None,
+    bias: Tensor | PositionBias | None,
+    weighting: Weighting,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+    return_lse: bool = False,
+    wants_grad: bool = False,
+    seed: int | None = None,
+) -> Request:
+    """Check the arguments of ``attend`` and bring them to four axes.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together.
+        SettingError: An option is not one, or is out of range.
+    """
+    _check_kinds(query, key, value, score, weighting)
+    _check_tensors("score", score.tensors(), query)
+    if dropout:
+        _check_dropout(dropout, generator)
+    query, key, value, leading, heads = _to_four_axes(query, key, value)
+    N, M = query.shape[2], key.shape[2]
+    score.check(query, key)
+    batch = leading if heads is None else leading[:-1]
+    bound = None
+    if mask is not None:
+        bound = as_mask(mask).bind(batch, heads, N, M, query.device)
+        if bound.cover is Cover.ALL:
+            bound = None
+    sink = _sink_of(weighting, query)
+    position = bias if isinstance(bias, PositionBias) else None
+    if position is not None:
+        _check_tensors("bias", position.tensors(), query)
+        position.check(query.shape[1], query.shape[-1], value.shape[-1])
+    added = None
+    if bias is not None and not isinstance(bias, Tensor | PositionBias):
+        raise ShapeError(
+            f"bias must be a tensor or a rule such as alibi(); got {type(bias).__name__}."
+        )
+    if isinstance(bias, Tensor):
+        added = _lift_bias(bias, Grid(batch, heads, N, M, query.device))
+    return Request(
+        query,
+        key,
+        value,
+        score,
+        bound,
+        added,
+        position,
+        weighting,
+        dropout,
+        generator,
+        sink,
+        return_lse or sink is not None,
+        leading,
+        wants_grad,
+        seed,
+    )
+
+
+def _check_kinds(
+    query: Tensor, key: Tensor, value: Tensor, score: Score, weighting: Weighting
+) -> None:
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(tensor, Tensor):
+            raise ShapeError(f"{name} must be a tensor; got {type(tensor).__name__}.")
+    if not hasattr(score, "tile") or isinstance(score, type):
+        cure = " Scores are objects and have no names." if isinstance(score, str) else ""
+        raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.{cure}")
+    if not hasattr(weighting, "rows") or isinstance(weighting, type):
+        raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
+    dtype, device = query.dtype, query.device
+    if key.dtype != dtype or value.dtype != dtype:
+        raise ShapeError(
+            f"query, key and value must have one dtype; got {dtype}, {key.dtype} and {value.dtype}."
+        )
+    if dtype not in _DTYPES:
+        known = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)
+        raise ShapeError(
+            f"query must be of floating point, one of {known}; got {dtype}. Convert it."
+        )
+    if key.device != device or value.device != device:
+        raise ShapeError(
+            f"query, key and value must be on one device; got {device}, {key.device} "
+            f"and {value.device}."
+        )
+
+
+def _check_tensors(name: str, tensors: tuple[Tensor, ...], query: Tensor) -> None:
+    """Raise unless what a score or bias was made with can be worked with beside the query."""
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            continue  # its own check knows its name
+        if not tensor.is_floating_point():
+            raise ShapeError(f"{name} must be made with floating point; got {tensor.dtype}.")
+        if tensor.device != query.device:
+            raise ShapeError(
+                f"{name} must be on the device of the query, {query.device}; got {tensor.device}. "
+                "Move its tensors there."
+            )
+
+
+def _check_dropout(dropout: float, generator: torch.Generator | None) -> None:
+    if not isinstance(dropout, Real):
+        raise SettingError(f"dropout must be a number; got {dropout!r}.")
+    check_fraction("dropout", dropout)
+    if not isinstance(generator, torch.Generator | None):
+        raise SettingError(f"generator must be a torch.Generator; got {generator!r}.")
+
+
+def _sink_of(weighting: Weighting, query: Tensor) -> Tensor | None:
+    """The sink as (H, 1) or (1, 1), or None.
+
+    Raises:
+        ShapeError: It is neither one number nor one per head.
+    """
+    if not isinstance(weighting, Softmax) or weighting.sink is None:
+        return None
+    if not isinstance(weighting.sink, Tensor | Real):
+        raise SettingError(f"sink must be a number or a tensor; got {weighting.sink!r}.")
+    if isinstance(weighting.sink, Tensor):
+        _check_tensors("sink", (weighting.sink,), query)
+    H, wide = query.shape[1], torch.promote_types(query.dtype, torch.float32)
+    sink = torch.as_tensor(weighting.sink, dtype=wide, device=query.device)
+    if sink.shape not in ((), (1,), (H,)):
+        raise ShapeError(f"sink must have shape () or (H,) = ({H},); got {tuple(sink.shape)}.")
+    return sink.reshape(-1, 1)
+
+
+def _to_four_axes(
+    query: Tensor, key: Tensor, value: Tensor
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...], int | None]:
+    """Queries, keys and values with four axes, the leading axes of the answer, and H."""
+    q, k, v = query.shape, key.shape, value.shape
+    if min(len(q), len(k), len(v)) < 2:
+        raise ShapeError(
+            "query, key and value must have at least two axes, (N, D), (M, D) and (M, E); "
+            f"got {tuple(q)}, {tuple(k)} and {tuple(v)}."
+        )
+    if k[-2] != v[-2]:
+        raise ShapeError(f"value must have as many positions as key, M = {k[-2]}; got {v[-2]}.")
+    if len(q) == len(k) == len(v) == 4 and q[0] == k[0] == v[0] and k[1] == v[1]:
+        if q[1] != k[1]:
+            _check_groups(q[1], k[1])
+        return query, key, value, q[:2], q[1]
+    if len(q) >= 4 and len(k) >= 4:
+        return _group(query, key, value)
+    leading = _broadcast(q[:-2], k[:-2], v[:-2])
+    if leading is None:
+        raise _no_broadcast(q, k, v)
+    heads = leading[-1] if len(leading) > 1 else None
+    batch = leading if heads is None else leading[:-1]
+    lifted = (
+        t.expand(*leading, *t.shape[-2:]).reshape(prod(batch), heads or 1, *t.shape[-2:])
+        for t in (query, key, value)
+    )
+    return (*lifted, leading, heads)  # type: ignore[return-value]
+
+
+def _group(
+    query: Tensor, key: Tensor, value: Tensor
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...], int]:
+    """The same where query and key have heads on axis −3, which may group."""
+    q, k, v = query.shape, key.shape, value.shape
+    H, G = q[-3], k[-3]
+    _check_groups(H, G)
+    batch = _broadcast(q[:-3], k[:-3], v[:-3])
+    if batch is None or v[-3:-2] not in ((), (1,), (G,)):
+        raise _no_broadcast(q, k, v)
+    B = prod(batch)
+    query = query.expand(*batch, *q[-3:]).reshape(B, *q[-3:])
+    key = key.expand(*batch, *k[-3:]).reshape(B, *k[-3:])
+    value = value.expand(*batch, G, *v[-2:]).reshape(B, G, *v[-2:])
+    return query, key, value, (*batch, H), H
+
+
+def _check_groups(H: int, G: int) -> None:
+    if G == 0 or H % G:
+        raise ShapeError(
+            f"query heads must be a multiple of key heads; got H={H}, G={G}. "
+            "Heads are the third axis from the end."
+        )
+
+
+def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
+    if shapes[0] == shapes[1] == shapes[2]:
+        return tuple(shapes[0])
+    try:
+        return tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        return None
+
+
+def _no_broadcast(*shapes: tuple[int, ...]) -> ShapeError:
+    q, k, v = map(tuple, shapes)
+    return ShapeError(
+        f"query, key and value must agree in their leading axes; got {q}, {k} and {v}."
+    )
+
+
+def _lift_bias(bias: Tensor, grid: Grid) -> Tensor:
+    if not bias.is_floating_point():
+        raise ShapeError(
+            f"bias must be of floating point; got {bias.dtype}. "
+            "True where a query may look is a mask: pass mask=."
+        )
+    if not grid.accepts(bias.shape):
+        raise ShapeError(
+            f"bias must broadcast to (*batch, N, M) = {grid.shape}; got {tuple(bias.shape)}."
+        )
+    if bias.device != grid.device:
+        raise ShapeError(
+            f"bias must be on the device of the query, {grid.device}; got {bias.device}. "
+            "Move it there."
+        )
+    bias = lift(bias, grid)
+    return bias.reshape((1,) * (4 - bias.dim()) + bias.shape)

@@ -1,0 +1,387 @@
+"""Any score, mask, bias and weighting, exact, block by block of queries, in plain torch operations.
+
+A block holds the scores of a few queries with all the keys they may see; the backward pass works
+them out again instead of keeping them. Every step is differentiable, and so is the gradient.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from operator import or_
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.attention.engine.blocks import (
+    Block,
+    Inputs,
+    Job,
+    Sizes,
+    add_to_bias,
+    add_to_keys,
+    as_it_is,
+    bias_of,
+    divisor,
+    exp_of,
+    hide,
+    is_finite,
+    keys_of,
+    mix,
+    rows_of,
+)
+from regard.attention.engine.request import Request
+from regard.attention.weighting import Softmax
+
+
+def refuse(request: Request) -> str | None:
+    """None: it serves everything."""
+    return None
+
+
+def notes(request: Request) -> tuple[str, ...]:
+    """What is done on the way, in words."""
+    sizes = _sizes(request)
+    heads = "a few heads" if sizes.splits_heads else "all heads"
+    return (f"blocks of {heads}, at most {sizes.rows} queries and {sizes.pairs} pairs",)
+
+
+def bytes_beyond(request: Request) -> int:
+    """Memory taken beyond inputs and output."""
+    B, H, N, D = request.query.shape
+    M, E = request.value.shape[-2:]
+    # Scores, weights, and the gradients of both.
+    block = _sizes(request).largest(request) * (4 + _floats(request))
+    copies = 0
+    if request.query.dtype in (torch.bfloat16, torch.float16):
+        copies += sum(t.numel() for t in (request.query, request.key, request.value))
+    if request.key.shape[1] != H:
+        copies += B * H * M * (D + E)
+    return max(4, request.query.element_size()) * (block + copies + B * H * N)
+
+
+def run(request: Request) -> tuple[Tensor, Tensor | None]:
+    """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
+    inputs = Inputs.of(request)
+    job = job_of(request)
+    out, lse = _Tiled.apply(  # type: ignore[no-untyped-call]
+        job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
+    )
+    return out.to(request.query.dtype), lse if request.return_lse else None
+
+
+def job_of(request: Request) -> Job:
+    """What the blocks of a request have in common."""
+    return Job.of(request, _sizes(request))
+
+
+def answer_of(job: Job, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+    """The mixed values; of softmax also the best scores, and the sums of powers relative to them.
+
+    Both are (B, H, N, 1), and zeros for other weightings.
+    """
+    query, value = inputs.query, inputs.value
+    B, H, N, _ = query.shape
+    out = query.new_zeros(B, H, N, value.shape[-1])
+    top, total = query.new_zeros(B, H, N, 1), query.new_zeros(B, H, N, 1)
+    if isinstance(job.weighting, Softmax):
+        for parts in job.parts():
+            found = reduce(or_, (_partial(job, part, inputs) for part in parts))
+            rows_of(top, parts[0]).copy_(found.top)
+            rows_of(total, parts[0]).copy_(found.total)
+            rows_of(out, parts[0]).copy_(found.mixed / divisor(found.total))
+    else:
+        for block in job.blocks():
+            weights = job.weighting.rows(scores_of(job, block, inputs))
+            rows_of(out, block).copy_(_mixed(job, block, inputs, weights))
+    return out, top, total
+
+
+def backward(
+    job: Job,
+    inputs: Inputs,
+    wanted: tuple[bool, ...],
+    d_out: Tensor,
+    d_lse: Tensor,
+    answer: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> list[Tensor | None]:
+    """The gradients of ``inputs``; differentiable again where gradients are enabled.
+
+    Args:
+        job: What the blocks have in common.
+        inputs: What gradients are wanted of.
+        wanted: Which of them.
+        d_out: The gradient of the mixed values.
+        d_lse: The gradient of the log-sum-exp.
+        answer: What ``answer_of`` gives, if it is at hand: softmax needs less then.
+    """
+    query, key, value, bias, tensors = inputs
+    again = torch.is_grad_enabled()
+    slope: _AnySlope | _SoftmaxSlope = _AnySlope(job, d_lse)
+    blocks = job.blocks()
+    if answer is not None and not again and isinstance(job.weighting, Softmax):
+        slope, blocks = _SoftmaxSlope(job, d_out, d_lse, *answer), chain.from_iterable(job.parts())
+        d_out = slope.d_out
+    sums = _Sums([query, key, value, bias, *tensors], wanted)
+    if again:
+        sums.depend_on(d_out)
+    for block in blocks:
+        inside = [
+            rows_of(query, block),
+            keys_of(key, block),
+            keys_of(value, block),
+            bias_of(bias, block),
+            *tensors,
+        ]
+        # To differentiate again, what has a gradient keeps its own past.
+        inside = [
+            t if t is None or (again and t.requires_grad) else t.detach().requires_grad_()
+            for t in inside
+        ]
+        sums.add(block, _block_gradients(job, block, inside, rows_of(d_out, block), slope, again))
+    return sums.totals
+
+
+def scores_of(job: Job, block: Block, inputs: Inputs) -> Tensor:
+    """The scores of a block with its bias, −inf where hidden."""
+    query, key, _, bias, tensors = inputs
+    return score_block(
+        job, block, rows_of(query, block), keys_of(key, block), bias_of(bias, block), tensors
+    )
+
+
+def _floats(request: Request) -> int:
+    of_position = 0 if request.position is None else 2
+    return request.score.floats_per_pair(request.query.shape[-1]) + of_position
+
+
+def _sizes(request: Request) -> Sizes:
+    # Weights of softmax follow from their scores and one sum; of others, from the whole row.
+    is_softmax = isinstance(request.weighting, Softmax)
+    return Sizes.of(request, _floats(request), cuts_keys=is_softmax)
+
+
+def score_block(
+    job: Job,
+    block: Block,
+    query: Tensor,
+    key: Tensor,
+    bias: Tensor | None,
+    tensors: tuple[Tensor, ...] | list[Tensor],
+) -> Tensor:
+    """Scores of a block, −inf where hidden."""
+    own = len(job.score.tensors())
+    scores = job.score.tile(query, key, *tensors[:own])
+    if job.position is not None:
+        scores = scores + job.position.tile(query, job.steps(block, query.device), *tensors[own:])
+    if bias is not None:
+        scores = scores + bias
+    return hide(scores, block.veil)
+
+
+class _Tiled(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        job: Job,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        *tensors: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        out, top, total = answer_of(job, Inputs(query, key, value, bias, tensors))
+        ctx.job = job
+        ctx.save_for_backward(query, key, value, bias, out, top, total, *tensors)
+        return out, (top + total.log()).squeeze(-1)
+
+    @staticmethod
+    @as_it_is
+    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
+        query, key, value, bias, out, top, total, *tensors = ctx.saved_tensors
+        inputs = Inputs(query, key, value, bias, tuple(tensors))
+        wanted = ctx.needs_input_grad[1:]
+        return (None, *backward(ctx.job, inputs, wanted, d_out, d_lse, (out, top, total)))
+
+
+class _Partial(NamedTuple):
+    """What some of a query's keys give: the best score, and sums of powers relative to it."""
+
+    top: Tensor
+    total: Tensor
+    mixed: Tensor
+
+    def __or__(self, other: "_Partial") -> "_Partial":
+        """The same of the keys of both: Milakov & Gimelshein (2018), arxiv.org/abs/1805.02867."""
+        top = torch.maximum(self.top, other.top)
+        one, two = exp_of(self.top - top), exp_of(other.top - top)
+        total = self.total * one + other.total * two
+        return _Partial(top, total, self.mixed * one + other.mixed * two)
+
+
+def _partial(job: Job, block: Block, inputs: Inputs) -> _Partial:
+    scores = scores_of(job, block, inputs)
+    # Not −∞, even where nothing is visible: the powers of −∞ itself are zeros.
+    top = scores.amax(dim=-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).min)
+    powers = exp_of(scores - top)
+    return _Partial(top, powers.sum(dim=-1, keepdim=True), _mixed(job, block, inputs, powers))
+
+
+def _mixed(job: Job, block: Block, inputs: Inputs, weights: Tensor) -> Tensor:
+    """The values of a block's keys, and of their distances, mixed."""
+    if (factor := job.factor(block, weights)) is not None:
+        weights = weights * factor
+    mixed = mix(weights, keys_of(inputs.value, block), block.veil)
+    moved = _moved(job, block, weights, inputs.tensors)
+    return mixed if moved is None else mixed + moved
+
+
+@dataclass(frozen=True, slots=True)
+class _AnySlope:
+    """The gradient of scores from that of weights, by the weighting's own formulas."""
+
+    job: Job
+    d_lse: Tensor
+
+    def weights(self, block: Block, scores: Tensor) -> Tensor:
+        return self.job.weighting.rows(scores)
+
+    def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
+        d_scores = self.job.weighting.gradient(weights, d_weights)
+        if self.job.wants_lse:
+            d_scores = d_scores + weights * rows_of(self.d_lse, block).unsqueeze(-1)
+        return d_scores if block.veil is None else d_scores.masked_fill(block.veil, 0)
+
+
+class _SoftmaxSlope:
+    """The same for softmax from the answer and its sums: no sum over a block's keys.
+
+    ``Σ weight · d_weight`` over the keys of a query is ``out · d_out``, whatever dropout did.
+    From the log-sum-exp, one number for the best score and the sum of powers, weights at large
+    scores would have too few digits.
+    """
+
+    def __init__(
+        self, job: Job, d_out: Tensor, d_lse: Tensor, out: Tensor, top: Tensor, total: Tensor
+    ) -> None:
+        mean = (d_out * out).sum(dim=-1, keepdim=True)
+        if job.wants_lse:
+            mean = mean - d_lse.unsqueeze(-1)
+        # Powers stand for weights: what they lack, the gradients that they meet have.
+        total = divisor(total)
+        self.pivot, self.d_out, self.mean = top, d_out / total, mean / total
+
+    def weights(self, block: Block, scores: Tensor) -> Tensor:
+        return exp_of(scores.detach() - rows_of(self.pivot, block))
+
+    def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
+        d_scores = d_weights.sub_(rows_of(self.mean, block)).mul_(weights)
+        if block.veil is None or (d_scores.device.type == "cpu" and is_finite(d_scores)):
+            return d_scores  # Where hidden, weights are zero; what they multiply may be NaN.
+        return d_scores.masked_fill_(block.veil, 0)
+
+
+def _block_gradients(
+    job: Job,
+    block: Block,
+    parts: list[Any],
+    d_out: Tensor,
+    slope: "_AnySlope | _SoftmaxSlope",
+    again: bool,
+) -> list[Tensor | None]:
+    """Gradients of one block's query, key, value, bias and tensors of the score."""
+    query, key, value, bias, *tensors = parts
+    with torch.enable_grad():
+        scores = score_block(job, block, query, key, bias, tensors)
+    with torch.set_grad_enabled(again):
+        weights = slope.weights(block, scores)
+        factor = job.factor(block, weights)
+        d_weights = d_out @ value.transpose(-1, -2)
+        mixed = weights if factor is None else weights * factor
+        # In this order, since it is a third faster than weightsᵀ @ d_out.
+        d_value = (d_out.transpose(-1, -2) @ mixed).transpose(-1, -2)
+        d_mixed, d_tables = _moved_gradients(job, block, mixed, tensors, d_out, again)
+        if d_mixed is not None:
+            d_weights = d_weights + d_mixed
+        if factor is not None:
+            d_weights = d_weights * factor
+        d_scores = slope.of_scores(block, weights, d_weights)
+    inputs = [query, key, *([] if bias is None else [bias]), *tensors]
+    grads: list[Any] = list(
+        torch.autograd.grad(scores, inputs, d_scores, create_graph=again, allow_unused=True)
+    )
+    if bias is None:
+        grads.insert(2, None)
+    grads.insert(2, d_value)
+    for place, grad in d_tables.items():
+        own = grads[4 + place]
+        grads[4 + place] = grad if own is None else own + grad
+    return grads
+
+
+def _moved(
+    job: Job, block: Block, weights: Tensor, tensors: tuple[Tensor, ...] | list[Tensor]
+) -> Tensor | None:
+    """What distances add to the mixed values of a block."""
+    if job.position is None:
+        return None
+    of_position = tensors[len(job.score.tensors()) :]
+    return job.position.mix(weights, job.steps(block, weights.device), *of_position)
+
+
+def _moved_gradients(
+    job: Job, block: Block, weights: Tensor, tensors: list[Tensor], d_out: Tensor, again: bool
+) -> tuple[Tensor | None, dict[int, Tensor]]:
+    """The gradients of ``_moved``: of the weights, and of tensors by their number."""
+    if job.position is None:
+        return None, {}
+    if not again:
+        weights = weights.detach().requires_grad_()
+    with torch.enable_grad():
+        # Under other names: what reaches a tensor by way of the weights is counted with the scores.
+        apart = [tensor.view_as(tensor) for tensor in tensors]
+        moved = _moved(job, block, weights, apart)
+    if moved is None:
+        return None, {}
+    d_weights, *rest = torch.autograd.grad(
+        moved, [weights, *apart], d_out, create_graph=again, allow_unused=True
+    )
+    return d_weights, {place: grad for place, grad in enumerate(rest) if grad is not None}
+
+
+class _Sums:
+    """Gradients of blocks, added up where they belong."""
+
+    def __init__(self, inputs: list[Any], wanted: tuple[bool, ...]) -> None:
+        self.totals = [
+            (_zeros_by_column(tensor) if place in (1, 2) else torch.zeros_like(tensor))
+            if want
+            else None
+            for place, (tensor, want) in enumerate(zip(inputs, wanted, strict=True))
+        ]
+
+    def depend_on(self, tensor: Tensor) -> None:
+        """Let the sums have a past even where nothing is added."""
+        nothing = tensor[..., :0].sum()
+        self.totals = [total if total is None else total + nothing for total in self.totals]
+
+    def add(self, block: Block, grads: list[Tensor | None]) -> None:
+        for place, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
+            if total is None or grad is None:
+                continue
+            if place == 0:
+                view = rows_of(total, block)
+                view += grad
+            elif place < 3:
+                add_to_keys(total, block, grad)
+            elif place == 3:
+                add_to_bias(total, block, grad)
+            else:
+                total.add_(grad)
+
+
+def _zeros_by_column(tensor: Tensor) -> Tensor:
+    """Zeros in the shape of a tensor, laid out as gradients of keys and values are worked out."""
+    *lead, M, D = tensor.shape
+    # A little longer than needed: at powers of two, all columns would fall on the same cache lines.
+    return tensor.new_zeros(*lead, D, M + 16)[..., :M].transpose(-1, -2)

@@ -1,0 +1,1 @@
+"""``attend`` in graphs: what torch.compile and torch.export are given."""

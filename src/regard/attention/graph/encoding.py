@@ -1,0 +1,140 @@
+"""Scores, masks, biases and weightings as words, tensors and numbers, and back.
+
+An operator in a compiled or exported graph takes tensors, numbers and text, but no objects. A
+built-in object is its name followed by the arguments it is made with, which it keeps as attributes
+of the same names; so a new one needs nothing here.
+"""
+
+from collections.abc import Iterator, Sequence
+from inspect import signature
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.attention import biases, weighting
+from regard.attention.masks import base, rules
+from regard.attention.scores import additive, custom, dot, kernels
+
+_ROOMS = (additive, custom, dot, kernels, base, rules, biases, weighting)
+_CONSTANTS = {"None": None, "True": True, "False": False}
+
+
+def _classes() -> Iterator[type]:
+    for room in _ROOMS:
+        for each in vars(room).values():
+            if isinstance(each, type) and each.__module__ == room.__name__:
+                yield each
+
+
+# Every class of the rooms above by its name, and the names of what it is made with.
+BUILT_IN: dict[str, type] = {each.__name__: each for each in _classes()}
+_ARGUMENTS = {each: tuple(signature(each).parameters) for each in BUILT_IN.values()}
+
+
+class Encoded(NamedTuple):
+    """An object taken apart.
+
+    Attributes:
+        form: Names of classes and kinds of arguments, each class before its arguments.
+        tensors: The arguments that are tensors, in their order.
+        integers: Those that are whole numbers.
+        floats: Those that are other numbers.
+    """
+
+    form: str
+    tensors: Sequence[Tensor]
+    integers: Sequence[int]
+    floats: Sequence[float]
+
+
+def is_built_in(thing: object) -> bool:
+    """Whether ``encode`` can take a thing, and all that it is made of, apart.
+
+    Example:
+        >>> from regard.attention import causal, where
+        >>> is_built_in(causal()), is_built_in(causal() & where(lambda b, h, q, k: q != k))
+        (True, False)
+    """
+    if thing is None or isinstance(thing, Tensor | int | float | str | torch.SymInt):
+        return True
+    if type(thing) not in _ARGUMENTS:
+        return False
+    for name in _ARGUMENTS[type(thing)]:
+        if not hasattr(thing, name) or not is_built_in(getattr(thing, name)):
+            return False
+    return True
+
+
+def encode(*things: object) -> Encoded:
+    """Things that are built in, taken apart one after the other.
+
+    Numbers stay numbers, so that a compiler may leave them open.
+
+    Example:
+        >>> from regard.attention import ScaledDot, causal
+        >>> encode(ScaledDot(softcap=2.0), causal(first=3))
+        Encoded(form='ScaledDot None float _Window None int int', tensors=[], integers=[0, 3],
+                floats=[2.0])
+    """
+    parts = _Parts([], [], [], [])
+    for thing in things:
+        _take_apart(thing, parts)
+    return Encoded(" ".join(parts.words), *parts[1:])
+
+
+def decode(encoded: Encoded) -> list[Any]:
+    """What ``encode`` was given.
+
+    Example:
+        >>> from regard.attention import Laplace
+        >>> decode(encode(Laplace(2.0)))
+        [Laplace(bandwidth=2.0)]
+    """
+    words = iter(encoded.form.split())
+    given: dict[str, Iterator[object]] = {
+        "tensor": iter(encoded.tensors),
+        "int": iter(encoded.integers),
+        "float": iter(encoded.floats),
+    }
+    return [_put_together(word, words, given) for word in words]
+
+
+class _Parts(NamedTuple):
+    words: list[str]
+    tensors: list[Tensor]
+    integers: list[int]
+    floats: list[float]
+
+
+def _take_apart(thing: Any, parts: _Parts) -> None:
+    if isinstance(thing, Tensor):
+        parts.words.append("tensor")
+        parts.tensors.append(thing)
+    elif thing is None or isinstance(thing, bool):
+        parts.words.append(str(thing))
+    elif isinstance(thing, int | torch.SymInt):
+        parts.words.append("int")
+        parts.integers.append(thing)  # type: ignore[arg-type]
+    elif isinstance(thing, float):
+        parts.words.append("float")
+        parts.floats.append(thing)
+    elif isinstance(thing, str):
+        # Words are told apart by spaces.
+        parts.words.append("'" + thing.replace("%", "%25").replace(" ", "%20"))
+    else:
+        kind = type(thing)
+        parts.words.append(kind.__name__)
+        for name in _ARGUMENTS[kind]:
+            _take_apart(getattr(thing, name), parts)
+
+
+def _put_together(word: str, words: Iterator[str], given: dict[str, Iterator[object]]) -> object:
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    if word in given:
+        return next(given[word])
+    if word.startswith("'"):
+        return word[1:].replace("%20", " ").replace("%25", "%")
+    kind = BUILT_IN[word]
+    return kind(**{name: _put_together(next(words), words, given) for name in _ARGUMENTS[kind]})

@@ -1,0 +1,1 @@
+"""Looking at the weights: exact rows, statistics and pictures of what was never a matrix."""

@@ -1,0 +1,261 @@
+"""A summary of attention weights: what people want to know of them, in memory that grows with N."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from regard.attention.inspect.buckets import count_of, laid_in, width_of
+from regard.errors import ShapeError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# The tensors that have an axis of queries, and which it is.
+_ALONG_QUERIES = {
+    **dict.fromkeys(("lse", "entropy", "distance", "first", "counts"), -1),
+    **dict.fromkeys(("top_keys", "top_weights"), -2),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Summary:
+    """What attention weights are like, without the weights; ``summarize`` makes it.
+
+    Leading axes are those of ``attend``'s answer, heads last. A query with nothing to see has no
+    weight anywhere: entropy, distance and mass are zero, ``lse`` is −inf and ``top_keys`` are −1.
+
+    Attributes:
+        lse: The log-sum-exp of each query's scores, with the softmax's sink if it has one.
+        entropy: ``−Σ weight · log(weight)`` over the keys, in nats.
+        top_keys: The keys with the best scores, the best first, of equals the earlier; −1 where
+            fewer are visible.
+        top_weights: Their weights.
+        distance: ``Σ weight · |place of the key − place of the query|``; the last query's place is
+            that of the last key.
+        first: The weight of the first key.
+        received: The sum of the weights of each key over the queries that count.
+        pooled: The same sums over buckets of queries and keys. All of it adds up to the number of
+            counted queries that see something, less what a sink takes.
+        counts: Which queries count and see something.
+        bucket: How many queries, and how many keys, share a bucket: powers of two.
+        start: The places of the first query and the first key in a longer sequence, from which
+            buckets are counted.
+        map: How many buckets there may be at most on either side.
+    """
+
+    lse: Float[Tensor, "*b N"]
+    entropy: Float[Tensor, "*b N"]
+    top_keys: Int[Tensor, "*b N K"]
+    top_weights: Float[Tensor, "*b N K"]
+    distance: Float[Tensor, "*b N"]
+    first: Float[Tensor, "*b N"]
+    received: Float[Tensor, "*b M"]
+    pooled: Float[Tensor, "*b R C"]
+    counts: Bool[Tensor, "*b N"]
+    bucket: tuple[int, int]
+    start: tuple[int, int] = (0, 0)
+    map: int = 64
+
+    @property
+    def effective_keys(self) -> Float[Tensor, "*b N"]:
+        """``exp(entropy)``: over how many keys weights as even would spread; 0 for no key."""
+        return self.entropy.exp().masked_fill(self.lse == float("-inf"), 0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The leading axes, N and M."""
+        return (*self.lse.shape, self.received.shape[-1])
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors by their names."""
+        named = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in named if isinstance(value, Tensor)}
+
+    def fits(self) -> bool:
+        """Whether the tensors are those of one summary."""
+        lead, N, M = self.lse.shape[:-1], self.lse.shape[-1], self.received.shape[-1]
+        K = self.top_keys.shape[-1]
+        sizes = (N, M - self.start[1])
+        R, C = (count_of(*each) for each in zip(self.start, sizes, self.bucket, strict=True))
+        of_query = ("lse", "entropy", "distance", "first", "counts")
+        shapes = {
+            **dict.fromkeys(of_query, (*lead, N)),
+            **dict.fromkeys(("top_keys", "top_weights"), (*lead, N, K)),
+            "received": (*lead, M),
+            "pooled": (*lead, R, C),
+        }
+        return {name: tuple(t.shape) for name, t in self.tensors().items()} == shapes
+
+    def to(self, device: torch.device | str) -> "Summary":
+        """The same on another device."""
+        return self._with({name: tensor.to(device) for name, tensor in self.tensors().items()})
+
+    def detach(self) -> "Summary":
+        """The same without the graph that gradients go through."""
+        return self._with({name: tensor.detach() for name, tensor in self.tensors().items()})
+
+    def __getitem__(self, index: Any) -> "Summary":
+        """The summary of a batch row, or of a head: an index of the leading axes."""
+        axes = self.lse.dim() - 1
+        parts = index if isinstance(index, tuple) else (index,)
+        if len(parts) > axes or not all(isinstance(part, int | slice) for part in parts):
+            raise ShapeError(
+                f"index must be of integers and slices on the {axes} leading axes "
+                f"{tuple(self.lse.shape[:-1])}; got {index!r}."
+            )
+        return self._with({name: tensor[parts] for name, tensor in self.tensors().items()})
+
+    def __len__(self) -> int:
+        """The size of the first leading axis."""
+        if self.lse.dim() < 2:
+            raise TypeError("a summary without leading axes has no length")
+        return len(self.lse)
+
+    def __iter__(self) -> Iterator["Summary"]:
+        """The summaries along the first leading axis."""
+        return (self[row] for row in range(len(self)))
+
+    def joined(self, *others: "Summary") -> "Summary":
+        """The summary of these queries and of those that came after them, such as decoding steps.
+
+        What ``summarize`` gives for all at once: the keys of a part are the first keys of the
+        next. A part longer than ``map`` queries must begin where a bucket does; if it does not,
+        give its place as ``start=`` to ``summarize``.
+
+        Raises:
+            ShapeError: The parts do not fit together.
+        """
+        parts = (self, *others)
+        self._check_parts(others)
+        M = max(part.received.shape[-1] for part in parts)
+        N = sum(part.lse.shape[-1] for part in parts)
+        rows, keys = self.start
+        most = [max(part.bucket[axis] for part in parts) for axis in (0, 1)]
+        bucket = (
+            max(width_of(rows, N, self.map), most[0]),
+            max(width_of(keys, M - keys, self.map), most[1]),
+        )
+        R, C = count_of(rows, N, bucket[0]), count_of(keys, M - keys, bucket[1])
+        pooled = self.pooled.new_zeros(*self.lse.shape[:-1], R, C)
+        place = rows
+        for part in parts:
+            columns = pooled.new_zeros(*part.pooled.shape[:-1], C)
+            laid_in(columns, keys, bucket[1], part.pooled, part.start[1], part.bucket[1])
+            laid_in(pooled.mT, rows, bucket[0], columns.mT, place, part.bucket[0])
+            place += part.lse.shape[-1]
+        tensors = {
+            name: torch.cat([part.tensors()[name] for part in parts], dim)
+            for name, dim in _ALONG_QUERIES.items()
+        }
+        received = [F.pad(p.received, (0, M - p.received.shape[-1])) for p in parts]
+        tensors |= {"received": torch.stack(received).sum(dim=0), "pooled": pooled}
+        return self._with(tensors, bucket=bucket)
+
+    def columns(self) -> dict[str, Tensor]:
+        """Flat columns, one row for each query of each leading index: a table of them.
+
+        The indices come first: ``batch`` (of several batch axes, the flat one), ``head`` and
+        ``query``; the K best keys are columns of their own.
+
+        Example:
+            >>> from regard.attention import summarize
+            >>> table = summarize(torch.zeros(2, 4), torch.zeros(3, 4), top=1).columns()
+            >>> table["entropy"], table["key_1"]
+            (tensor([1.0986, 1.0986]), tensor([0, 0]))
+        """
+        *lead, N = self.lse.shape
+        heads = lead[-1] if len(lead) > 1 else 1
+        number = torch.arange(self.lse.numel(), device=self.lse.device)
+        table = {
+            "batch": number // (N * heads) if N else number,
+            "head": number // N % heads if N else number,
+            "query": number % N if N else number,
+        }
+        for name in ("lse", "entropy", "effective_keys", "distance", "first", "counts"):
+            table[name] = getattr(self, name).flatten()
+        for place in range(self.top_keys.shape[-1]):
+            table[f"key_{place + 1}"] = self.top_keys[..., place].flatten()
+            table[f"weight_{place + 1}"] = self.top_weights[..., place].flatten()
+        return table
+
+    def save(self, path: str | Path) -> None:
+        """Write the summary as safetensors, complete or not at all."""
+        from regard.attention.inspect.summary_file import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Summary":
+        """Read what ``save`` wrote.
+
+        Raises:
+            DataError: The file is missing or damaged, or no summary, or of a newer version.
+        """
+        from regard.attention.inspect.summary_file import load
+
+        return load(path)
+
+    def plot(self) -> "Figure":
+        """A matplotlib figure: the map of every head, entropy, and what keys receive.
+
+        Raises:
+            SettingError: matplotlib is not installed.
+        """
+        from regard.attention.inspect.summary_plot import plot
+
+        return plot(self)
+
+    def _repr_html_(self) -> str:
+        """A small picture for a notebook."""
+        from regard.attention.inspect.summary_drawing import draw
+
+        return draw(self)
+
+    def __repr__(self) -> str:
+        *lead, N, M = self.shape
+        sees = self.lse > float("-inf")
+        mean = self.entropy[sees].mean().item() if bool(sees.any()) else 0.0
+        of = " × ".join(map(str, lead)) + " of " if lead else ""
+        return (
+            f"Summary({of}{N} queries × {M} keys, top {self.top_keys.shape[-1]}, map "
+            f"{self.pooled.shape[-2]} × {self.pooled.shape[-1]}, mean entropy {mean:.3f} nats)"
+        )
+
+    def _with(self, changes: dict[str, Tensor], **others: tuple[int, int]) -> "Summary":
+        return replace(self, **changes, **others)  # type: ignore[arg-type]
+
+    def _check_parts(self, others: tuple["Summary", ...]) -> None:
+        before, place = self, self.start[0]
+        for part in others:
+            place += before.lse.shape[-1]
+            for name, ours, theirs in (
+                ("leading axes", before.lse.shape[:-1], part.lse.shape[:-1]),
+                ("number of top keys", before.top_keys.shape[-1], part.top_keys.shape[-1]),
+            ):
+                if ours != theirs:
+                    raise ShapeError(
+                        f"parts must have the same {name}; got {_plain(ours)} and {_plain(theirs)}."
+                    )
+            is_short = part.received.shape[-1] < before.received.shape[-1]
+            if is_short or part.start[1] < self.start[1]:
+                raise ShapeError(
+                    "keys of a part must be the first keys of the next; got "
+                    f"{before.received.shape[-1]} keys, then {part.received.shape[-1]}."
+                )
+            if (place - part.start[0]) % part.bucket[0]:
+                raise ShapeError(
+                    f"a part of {part.lse.shape[-1]} queries in buckets of {part.bucket[0]} must "
+                    f"begin where a bucket does; got place {place}. "
+                    f"Make it with summarize(..., start=({place}, {part.start[1]}))."
+                )
+            before = part
+
+
+def _plain(shape: Any) -> Any:
+    return tuple(shape) if isinstance(shape, torch.Size) else shape

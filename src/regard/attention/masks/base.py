@@ -1,0 +1,295 @@
+"""What a mask is: which keys a query may look at. True means it may.
+
+A mask is a small object that knows a rule, not a matrix. ``bind`` fixes the sizes; the bound mask
+answers for any tile of the N×M grid whether all of it is visible, none of it, or which part. The
+rules themselves are in ``rules.py``.
+"""
+
+from dataclasses import replace
+from typing import final
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from regard.attention.masks.bound import BoundMask, Rule
+from regard.attention.masks.grid import Band, Cover, Form, Grid, Runs, as_tensor, cut, lift
+from regard.errors import ShapeError
+
+_BOUNDS_KEPT = 8
+_NUMBERS_WRITTEN = 256
+
+
+class Mask(Rule):
+    """Which keys a query may look at; join masks with ``&``, ``|`` and ``~``.
+
+    A mask belongs to one batch and never changes: use the same object in every layer, since it
+    keeps what it worked out for the sizes it met.
+
+    Example:
+        >>> from regard.attention import causal, lengths
+        >>> print((causal() & lengths([3])).draw(4, 4))
+        1 . . .
+        1 1 . .
+        1 1 1 .
+        1 1 1 .
+    """
+
+    def __init__(self) -> None:
+        self._bounds: dict[tuple[object, ...], BoundMask] = {}
+
+    @final
+    def bind(
+        self,
+        batch: int | tuple[int, ...],
+        heads: int | None,
+        queries: int,
+        keys: int,
+        device: torch.device | str = "cpu",
+    ) -> BoundMask:
+        """The mask at fixed sizes.
+
+        Args:
+            batch: B, or the sizes of several batch axes.
+            heads: H, or None where the tensors have no axis of heads.
+            queries: N.
+            keys: M.
+            device: Where its tensors are wanted.
+
+        Raises:
+            ShapeError: The mask does not fit these sizes, or lives on another device.
+        """
+        # What is worked out in inference mode cannot be saved for a backward pass later.
+        sizes = (batch, heads, queries, keys, device, torch.is_inference_mode_enabled())
+        bound = self._bounds.get(sizes)
+        if bound is None:
+            axes = (batch,) if isinstance(batch, int) else batch
+            grid = Grid(axes, heads, queries, keys, torch.device(device))
+            self.check(grid)
+            if len(self._bounds) >= _BOUNDS_KEPT:
+                self._bounds.pop(next(iter(self._bounds)))
+            bound = self._bounds[sizes] = BoundMask(self, grid)
+        return bound
+
+    @final
+    def draw(self, queries: int, keys: int) -> str:
+        """The mask as text: a line per query, ``1`` where it sees a key and ``.`` where not.
+
+        A mask that differs between batch rows or heads is drawn once for each, an empty line
+        between.
+
+        Example:
+            >>> from regard.attention import causal
+            >>> print(causal().draw(2, 4))
+            1 1 1 .
+            1 1 1 1
+        """
+        grid = Grid((), None, queries, keys, torch.device("cpu"))
+        seen = as_tensor(self.tile(grid, range(queries), range(keys)), grid).cpu()
+        blocks = seen.expand(*seen.shape[:-2], queries, keys).reshape(-1, queries, keys)
+        return "\n\n".join(
+            "\n".join(" ".join("1" if see else "." for see in row) for row in block)
+            for block in blocks.tolist()
+        )
+
+    @final
+    def __and__(self, other: "Mask") -> "Mask":
+        """Visible where both are."""
+        return _Both(self, _as_mask_operand(other))
+
+    @final
+    def __or__(self, other: "Mask") -> "Mask":
+        """Visible where either is."""
+        return _opposite(_Both(_opposite(self), _opposite(_as_mask_operand(other))))
+
+    __rand__, __ror__ = __and__, __or__
+
+    @final
+    def __invert__(self) -> "Mask":
+        """Visible where this mask hides."""
+        return _opposite(self)
+
+
+def dense(tensor: Bool[Tensor, "..."]) -> Mask:
+    """A boolean tensor as a mask, True where a query may look.
+
+    Args:
+        tensor: Broadcasts to (*batch, heads, N, M).
+
+    Raises:
+        ShapeError: The tensor is not boolean.
+
+    Example:
+        >>> print(dense(torch.eye(3, dtype=torch.bool)).draw(3, 3))
+        1 . .
+        . 1 .
+        . . 1
+    """
+    return _Dense(tensor)
+
+
+def as_mask(mask: Mask | Bool[Tensor, "..."]) -> Mask:
+    """The mask itself, or a boolean tensor made into one.
+
+    Raises:
+        ShapeError: It is neither.
+    """
+    if isinstance(mask, Mask):
+        return mask
+    if isinstance(mask, Tensor):
+        return _Dense(mask)
+    raise ShapeError(
+        f"mask must be a Mask or a boolean tensor; got {type(mask).__name__}. "
+        "Use lengths(), causal(), window(), documents(), prefix(), dense() or where()."
+    )
+
+
+@final
+class _Dense(Mask):
+    def __init__(self, tensor: Tensor) -> None:
+        super().__init__()
+        if not isinstance(tensor, Tensor):
+            raise ShapeError(f"mask must be a boolean tensor; got {type(tensor).__name__}.")
+        if tensor.dtype != torch.bool:
+            raise ShapeError(
+                f"mask must be boolean, True where a query may look; got {tensor.dtype}. "
+                "Numbers to add to the scores are a bias: pass bias=."
+            )
+        # A copy, so that what was worked out stays true when the caller's tensor changes.
+        self.tensor = tensor.detach().clone()
+
+    def __repr__(self) -> str:
+        return f"dense({written(self.tensor)})"
+
+    def check(self, grid: Grid) -> None:
+        if not grid.accepts(self.tensor.shape):
+            raise ShapeError(
+                f"mask must broadcast to (*batch, N, M) = {grid.shape}; "
+                f"got {tuple(self.tensor.shape)}."
+            )
+        check_device("mask", self.tensor, grid)
+
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        return None
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+        return cut(lift(self.tensor, grid), rows, keys)
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        B, H, N, M = (1, 1, 1, 1, *lift(self.tensor, grid).shape)[-4:]
+        return (B, H, N, M)
+
+    def form(self, grid: Grid) -> Form | None:
+        return None
+
+
+@final
+class _Both(Mask):
+    def __init__(self, one: Mask, other: Mask) -> None:
+        super().__init__()
+        self.one, self.other = one, other
+
+    def __repr__(self) -> str:
+        return " & ".join(_grouped(mask, "|") for mask in (self.one, self.other))
+
+    def check(self, grid: Grid) -> None:
+        self.one.check(grid)
+        self.other.check(grid)
+
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        covers = {mask.cover(grid, rows, keys) for mask in (self.one, self.other)}
+        if Cover.NONE in covers:
+            return Cover.NONE
+        return Cover.ALL if covers == {Cover.ALL} else None
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+        one, other = self.one.tile(grid, rows, keys), self.other.tile(grid, rows, keys)
+        if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+            # One of them hides nothing here: what both hide, or neither, is a cover.
+            return as_tensor(other if one is Cover.ALL else one, grid)
+        return one & other
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        B, H, N, M = map(max, self.one.extent(grid), self.other.extent(grid))
+        return (B, H, N, M)
+
+    def form(self, grid: Grid) -> Form | None:
+        one, other = self.one.form(grid), self.other.form(grid)
+        if isinstance(one, Band) and isinstance(other, Band):
+            return one & other
+        # Documents are narrower than a band that is open on one side.
+        found, rest = (one, other) if isinstance(one, Runs) or other is None else (other, one)
+        if isinstance(found, Runs) and found.band is None and isinstance(rest, Band):
+            return replace(found, band=rest, is_exact=found.is_exact and rest.is_exact)
+        return None if found is None else found.inexact()
+
+
+@final
+class _Opposite(Mask):
+    def __init__(self, mask: Mask) -> None:
+        super().__init__()
+        self.mask = mask
+
+    def __repr__(self) -> str:
+        parts = _alternatives(self)
+        if len(parts) == 1:
+            return f"~{_grouped(self.mask, '&|')}"
+        return " | ".join(repr(part) for part in parts)
+
+    def check(self, grid: Grid) -> None:
+        self.mask.check(grid)
+
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        cover = self.mask.cover(grid, rows, keys)
+        if cover is None:
+            return None
+        return Cover.NONE if cover is Cover.ALL else Cover.ALL
+
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+        return ~self.mask.pairs(grid, rows, keys)
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        return self.mask.extent(grid)
+
+    def form(self, grid: Grid) -> Form | None:
+        return None
+
+
+def _opposite(mask: Mask) -> Mask:
+    """``~mask``, which torch.compile cannot trace as an operator of objects."""
+    return mask.mask if isinstance(mask, _Opposite) else _Opposite(mask)
+
+
+def written(numbers: Tensor) -> str:
+    """A tensor of a mask as its ``repr`` shows it: the numbers, or of many the shape."""
+    if numbers.numel() > _NUMBERS_WRITTEN:
+        return f"<{numbers.dtype} of shape {tuple(numbers.shape)}>"
+    return str(numbers.tolist())
+
+
+def _alternatives(mask: Mask) -> tuple[Mask, ...]:
+    """What ``a | b`` was made of: it is kept as ``~(~a & ~b)``."""
+    if isinstance(mask, _Opposite) and isinstance(mask.mask, _Both):
+        one, other = mask.mask.one, mask.mask.other
+        if isinstance(one, _Opposite) or isinstance(other, _Opposite):
+            return (_opposite(one), _opposite(other))
+    return (mask,)
+
+
+def _grouped(mask: Mask, signs: str) -> str:
+    """A mask as an operand, in parentheses where one of ``signs`` joins it."""
+    sign = "&" if isinstance(mask, _Both) else "|" if len(_alternatives(mask)) > 1 else " "
+    return f"({mask!r})" if sign in signs else repr(mask)
+
+
+def check_device(name: str, tensor: Tensor, grid: Grid) -> None:
+    """Raise ShapeError unless a mask's tensor is where the queries are."""
+    if tensor.device != grid.device:
+        raise ShapeError(
+            f"{name} must be on the device of the query, {grid.device}; got {tensor.device}. "
+            "Make the mask of a tensor that is there."
+        )
+
+
+def _as_mask_operand(other: object) -> Mask:
+    return as_mask(other)  # type: ignore[arg-type]

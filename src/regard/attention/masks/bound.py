@@ -1,0 +1,228 @@
+"""A mask at fixed sizes: what backends ask it for."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from regard.attention.masks.grid import Band, Cover, Form, Grid, Tile, as_tensor
+
+_HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
+# The fewest keys whose being hidden is asked for by themselves.
+_FINEST = 128
+_PLACES_LOOKED_AT = 8
+
+
+class Rule(ABC):
+    """What a mask must be able to say of a grid of queries and keys."""
+
+    @abstractmethod
+    def check(self, grid: Grid) -> None:
+        """Raise ShapeError if the mask cannot be applied to this grid."""
+
+    @abstractmethod
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        """Whether queries ``rows`` see all of ``keys`` or nothing; None: look at the pairs.
+
+        Answered from the rule alone, without making a tensor.
+        """
+
+    @abstractmethod
+    def pairs(self, grid: Grid, rows: range, keys: range) -> Bool[Tensor, "..."]:
+        """What queries ``rows`` see of ``keys``; broadcasts to (B, H, len(rows), len(keys))."""
+
+    @abstractmethod
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        """The shape of the dense mask at most: one on the axes of (B, H, N, M) it ignores."""
+
+    @abstractmethod
+    def form(self, grid: Grid) -> Form | None:
+        """A shape that all visible pairs lie in and that backends know, or None."""
+
+    @final
+    def tile(self, grid: Grid, rows: range, keys: range) -> Tile:
+        """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
+        cover = self.cover(grid, rows, keys)
+        return self.pairs(grid, rows, keys) if cover is None else cover
+
+
+@final
+@dataclass(frozen=True)
+class BoundMask:
+    """A mask at fixed sizes, and the forms that backends ask for.
+
+    Attributes:
+        mask: The rule.
+        grid: The sizes.
+    """
+
+    mask: Rule
+    grid: Grid
+    _floats: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    def tile(self, rows: range, keys: range) -> Tile:
+        """What queries ``rows`` see of ``keys``: all, nothing, or a boolean tensor."""
+        if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
+            return self.whole
+        return self.mask.tile(self.grid, rows, keys)
+
+    def veil(
+        self, rows: range, keys: tuple[range, ...], chunk: range
+    ) -> Bool[Tensor, "..."] | None:
+        """Where ``rows`` of batch rows ``chunk`` do not see ``keys``; None if they see them all.
+
+        Broadcasts to (b, H, n, m), with pieces of keys one after the other.
+        """
+        veils = [self._veil_of(rows, piece, chunk) for piece in keys]
+        if len(veils) == 1 or all(veil is None for veil in veils):
+            return veils[0]
+        nothing = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=self.grid.device)
+        filled = [nothing if veil is None else veil for veil in veils]
+        lead = tuple(
+            map(max, zip(*((1, 1, 1, *veil.shape)[-4:-1] for veil in filled), strict=True))
+        )
+        return torch.cat(
+            [veil.expand(*lead, len(k)) for veil, k in zip(filled, keys, strict=True)], -1
+        )
+
+    def spans(self, rows: range, *, smallest_gap: int = 1) -> tuple[range, ...]:
+        """The keys that some query of ``rows`` may see, in pieces from the first to the last.
+
+        Read off a form; else found by halving, from tiles that are known to be hidden.
+
+        Args:
+            rows: The queries.
+            smallest_gap: How many hidden keys between two pieces keep them apart.
+        """
+        every = range(self.grid.keys)
+        found = self._seen(rows, every) if self.form is None else self.form.spans(rows, every.stop)
+        joined: list[range] = []
+        for span in found:
+            if joined and span.start - joined[-1].stop < smallest_gap:
+                joined[-1] = range(joined[-1].start, max(joined[-1].stop, span.stop))
+            elif span:
+                joined.append(span)
+        return tuple(joined)
+
+    def _seen(self, rows: range, keys: range) -> list[range]:
+        """Pieces of ``keys`` that are not known to be hidden."""
+        cover = self.mask.cover(self.grid, rows, keys)
+        if cover is Cover.NONE:
+            return []
+        if cover is Cover.ALL or len(keys) <= _FINEST:
+            return [keys]
+        middle = keys.start + len(keys) // 2
+        left, right = range(keys.start, middle), range(middle, keys.stop)
+        return self._seen(rows, left) + self._seen(rows, right)
+
+    @cached_property
+    def form(self) -> Form | None:
+        """A shape that all visible pairs lie in and that backends know, or None."""
+        return self.mask.form(self.grid)
+
+    @cached_property
+    def cover(self) -> Cover | None:
+        """Whether everything or nothing is visible, if that is known without looking."""
+        return self.mask.cover(self.grid, range(self.grid.queries), range(self.grid.keys))
+
+    @cached_property
+    def whole(self) -> Tile:
+        """The tile of all queries and keys."""
+        return self.mask.tile(self.grid, range(self.grid.queries), range(self.grid.keys))
+
+    @cached_property
+    def whole_veil(self) -> Bool[Tensor, "..."] | None:
+        """Where queries do not see keys, or None if they see them all."""
+        return None if self.whole is Cover.ALL else ~as_tensor(self.whole, self.grid)
+
+    def _veil_of(self, rows: range, keys: range, chunk: range) -> Tensor | None:
+        if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
+            return _of_rows(self.whole_veil, chunk)
+        tile = self.tile(rows, keys)
+        if tile is Cover.ALL:
+            return None
+        seen = _of_rows(as_tensor(tile, self.grid), chunk)
+        return None if seen is None else ~seen
+
+    @property
+    def size(self) -> int:
+        """How many elements the dense mask has at most; known without making it."""
+        return prod(self.mask.extent(self.grid))
+
+    @cached_property
+    def width(self) -> int:
+        """About how many keys a query sees at most: read off a band, or looked up at a few."""
+        N, M = self.grid.queries, self.grid.keys
+        if isinstance(self.form, Band):
+            least, most = self.form.least, self.form.most
+            return M if least is None or most is None else max(0, most - least + 1)
+        places = range(0, N, max(1, N // _PLACES_LOOKED_AT))
+        seen = (sum(map(len, self.spans(range(n, n + 1)))) for n in places)
+        return max(seen, default=0)
+
+    @cached_property
+    def is_causal(self) -> bool:
+        """Whether query i sees exactly the keys up to i, so that a flag says it all."""
+        return self.form == Band(None, 0, is_exact=True)
+
+    def dense(self) -> Bool[Tensor, "..."]:
+        """The boolean tensor; broadcasts to (B, H, N, M), with size one where nothing differs."""
+        return as_tensor(self.whole, self.grid)
+
+    def penalty(self, dtype: torch.dtype) -> Float[Tensor, "..."]:
+        """Zero where a key is visible and −inf where it is hidden; broadcasts to (B, H, N, M)."""
+        if dtype not in self._floats:
+            seen = self.dense()
+            zeros = torch.zeros(seen.shape, dtype=dtype, device=seen.device)
+            self._floats[dtype] = zeros.masked_fill_(~seen, float("-inf"))
+        return self._floats[dtype]
+
+    @cached_property
+    def hidden(self) -> Bool[Tensor, "b h M 1"] | None:
+        """Keys that no query sees, or None if it is known that there are none."""
+        if self.cover is Cover.ALL:
+            return None
+        B, H, N, M = self.mask.extent(self.grid)
+        seen = torch.zeros(B, H, 1, M, dtype=torch.bool, device=self.grid.device)
+        if isinstance(self.form, Band) and self.form.is_exact:
+            band = self.form.span(range(N), M)
+            if len(band) == M:
+                return None
+            seen[..., band.start : band.stop] = True
+        else:
+            for rows, keys in self._seen_tiles(N, B * H):
+                tile = as_tensor(self.tile(rows, keys), self.grid)
+                seen[..., keys.start : keys.stop] |= tile.any(dim=-2, keepdim=True)
+        hidden = ~seen.transpose(-1, -2)
+        if not hidden.is_cuda and not bool(hidden.any()):
+            return None
+        return hidden.expand(B, H, self.grid.keys, 1)
+
+    def _seen_tiles(self, queries: int, others: int) -> Iterator[tuple[range, range]]:
+        """Tiles of the grid that hold all that is visible, ``others`` of them beside each other."""
+        most = max(1, min(self.grid.keys, self.width + _FINEST))
+        rows = max(1, min(_HIDDEN_ROWS, _HIDDEN_BLOCK // max(1, others * most)))
+        for start in range(0, queries, rows):
+            some = range(start, min(start + rows, queries))
+            for keys in self.spans(some):
+                yield some, keys
+
+    def hidden_of(self, key: Float[Tensor, "B G M D"]) -> Bool[Tensor, "b g M 1"] | None:
+        """``hidden`` for keys that several heads may share: hidden from all that do."""
+        hidden, groups = self.hidden, key.shape[1]
+        if hidden is None or hidden.shape[1] in (1, groups):
+            return hidden
+        return hidden.reshape(hidden.shape[0], groups, -1, *hidden.shape[2:]).all(dim=2)
+
+
+def _of_rows(tile: Tensor | None, chunk: range) -> Tensor | None:
+    """The part of a tile that batch rows ``chunk`` have."""
+    if tile is None or tile.dim() < 4 or tile.shape[0] == 1:
+        return tile
+    return tile[chunk.start : chunk.stop]

@@ -1,0 +1,135 @@
+"""Hard attention that draws one key for each query, and says how probable that was."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.attention.biases import PositionBias
+from regard.attention.engine import tiled
+from regard.attention.engine.blocks import Inputs, Job, Sizes, rows_of
+from regard.attention.engine.noise import gumbel
+from regard.attention.engine.request import Request, make_request
+from regard.attention.masks.base import Mask, as_mask
+from regard.attention.masks.rules import where
+from regard.attention.scores import ScaledDot, Score
+from regard.attention.weighting import Softmax
+from regard.errors import ShapeError
+
+_SCALED_DOT = ScaledDot()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picked:
+    """One key for each query.
+
+    Attributes:
+        context: The value of the key that was drawn; zeros where no key is visible.
+        index: Its number; 0 where no key is visible.
+        log_prob: The logarithm of the probability of drawing it; −inf where no key is visible.
+            Differentiable: times a reward, it is what REINFORCE descends.
+    """
+
+    context: Float[Tensor, "*b N E"]
+    index: Int[Tensor, "*b N"]
+    log_prob: Float[Tensor, "*b N"]
+
+
+def pick(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    value: Float[Tensor, "*v M E"] | None = None,
+    *,
+    score: Score = _SCALED_DOT,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | PositionBias | None = None,
+    generator: torch.Generator | None = None,
+) -> Picked:
+    """One key for each query, drawn with the probability that softmax attention gives as weight.
+
+    Stochastic hard attention, Xu et al. (2015), section 4.1, https://arxiv.org/abs/1502.03044, in
+    memory that grows with N. The mean of many draws is soft attention.
+
+    Takes what ``attend`` takes, and forms heads alike.
+
+    Args:
+        query: What is looked for, one vector per query.
+        key: What each position is matched on.
+        value: What each position gives. None gives the keys themselves.
+        score: How a query and a key match.
+        mask: Which keys a query may look at. None lets every query see every key.
+        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
+        generator: Where the draw's seed comes from. None is torch's own generator.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together, or there are no keys.
+
+    Example:
+        >>> keys = torch.tensor([[9.0, 0.0], [0.0, 9.0]])
+        >>> picked = pick(torch.tensor([[9.0, 0.0]]), keys, torch.tensor([[1.0], [2.0]]))
+        >>> picked.index.tolist(), picked.context.tolist()
+        ([0], [[1.0]])
+    """
+    value = key if value is None else value
+
+    def asked(mask: Mask | Tensor | None) -> Request:
+        return make_request(
+            query,
+            key,
+            value,
+            score=score,
+            mask=mask,
+            bias=bias,
+            weighting=Softmax(),
+            generator=generator,
+            return_lse=True,
+        )
+
+    request = asked(mask)
+    if not request.key.shape[2]:
+        raise ShapeError("key must have at least one position to draw from; got none.")
+    # As in ``attend``, automatic precision narrows nothing.
+    with torch.autocast(request.query.device.type, enabled=False):
+        inputs = Inputs.of(request)
+        with torch.no_grad():
+            index = _draw(request, inputs)
+        drawn = where(lambda batch, head, query, key: key == index[batch, head, query])
+        # Where only the key that was drawn is visible, the log-sum-exp is its score.
+        _, chosen = tiled.run(asked(drawn if mask is None else as_mask(mask) & drawn))
+        _, lse = tiled.run(request)
+    assert chosen is not None
+    assert lse is not None
+    log_prob = chosen - lse
+    seen = (lse > float("-inf")).unsqueeze(-1)
+    context = _taken(inputs.value, index).masked_fill(~seen, 0)
+    log_prob = log_prob.masked_fill(~seen.squeeze(-1), float("-inf"))
+    leading = request.leading
+    return Picked(
+        context.to(request.query.dtype).reshape(*leading, *context.shape[2:]),
+        index.masked_fill(~seen.squeeze(-1), 0).reshape(*leading, index.shape[-1]),
+        log_prob.reshape(*leading, log_prob.shape[-1]),
+    )
+
+
+def _draw(request: Request, inputs: Inputs) -> Int[Tensor, "B H N"]:
+    """The best key of each query once Gumbel noise is added."""
+    B, H, N, D = inputs.query.shape
+    # Four more than the score needs: random bits, and their logarithm in float64.
+    sizes = Sizes.of(request, request.score.floats_per_pair(D) + 4, cuts_keys=False)
+    job = Job.of(request, sizes)
+    seed = int(torch.randint(2**31 - 1, (), generator=request.generator))
+    index = torch.zeros(B, H, N, dtype=torch.long, device=inputs.query.device)
+    for block in job.blocks():
+        scores = tiled.scores_of(job, block, inputs)
+        noise = partial(gumbel, seed, block.chunk, block.heads, block.rows, like=scores)
+        best = (scores + block.along_keys(noise)).argmax(dim=-1)
+        places = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))
+        rows_of(index, block).copy_(places.to(index.device)[best])
+    return index
+
+
+def _taken(tensor: Tensor, index: Tensor) -> Float[Tensor, "B H N K"]:
+    """The row of (B, H, M, K) that each query drew."""
+    return tensor.gather(2, index.unsqueeze(-1).expand(*index.shape, tensor.shape[-1]))

@@ -1,0 +1,105 @@
+"""What a score is, how it may be written as a dot product, and checks that scores share.
+
+A new score is one class beside this file: its tensors, its formula on a tile, and whether it is a
+dot product.
+"""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.errors import ShapeError
+
+
+class DotForm(NamedTuple):
+    """A score written as ``scale · query · key``, for the kernels that know only that.
+
+    Attributes:
+        query: The queries to use instead.
+        key: The keys to use instead.
+        scale: What the dot product is multiplied by.
+    """
+
+    query: Tensor
+    key: Tensor
+    scale: float
+
+
+@runtime_checkable
+class Score(Protocol):
+    """How a query and a key match."""
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors the score is made with; gradients flow to them.
+
+        What differs from head to head belongs here: a tile may hold a part of the heads only of a
+        score that has none.
+        """
+        ...
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError if (B, H, N, D) queries and (B, H, M, D) keys cannot be scored."""
+        ...
+
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key; pure, and differentiable by autograd."""
+        ...
+
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """The same score as a dot product, or None if it is not one."""
+        ...
+
+    def floats_per_pair(self, dim: int) -> int:
+        """How many numbers ``tile`` holds at once for each pair of a query and a key."""
+        ...
+
+
+def parameters(*given_with: float | Tensor | None) -> tuple[Tensor, ...]:
+    """Those of a score's parameters that are tensors."""
+    return tuple(each for each in given_with if isinstance(each, Tensor))
+
+
+def given(parameter: float | Tensor | None, tensors: tuple[Tensor, ...]) -> float | Tensor:
+    """A score's only parameter: what stands in for its tensor, or the number it is."""
+    if tensors:
+        return tensors[0]
+    assert not isinstance(parameter, Tensor)
+    assert parameter is not None
+    return parameter
+
+
+def per_head(parameter: float | Tensor) -> float | Tensor:
+    """A parameter that broadcasts to (H, D) as one that broadcasts to (B, H, N, D)."""
+    if isinstance(parameter, Tensor) and parameter.dim() == 2:
+        return parameter[:, None, :]
+    return parameter
+
+
+def check_tensor(name: str, tensor: object) -> None:
+    """Raise ShapeError unless a score's parameter is a tensor."""
+    if not isinstance(tensor, Tensor):
+        raise ShapeError(f"{name} must be a tensor; got {type(tensor).__name__}.")
+
+
+def check_parameter(name: str, parameter: float | Tensor | None, query: Tensor) -> None:
+    """Raise ShapeError unless a parameter broadcasts to (H, D)."""
+    if not isinstance(parameter, Tensor):
+        return
+    H, D = query.shape[-3], query.shape[-1]
+    if parameter.dim() > 2 or any(
+        have not in (1, want) for have, want in zip(reversed(parameter.shape), (D, H), strict=False)
+    ):
+        raise ShapeError(
+            f"{name} must broadcast to (H, D) = ({H}, {D}); got {tuple(parameter.shape)}."
+        )
+
+
+def check_same_width(query: Tensor, key: Tensor) -> None:
+    """Raise ShapeError unless queries and keys are equally wide."""
+    if query.shape[-1] != key.shape[-1]:
+        raise ShapeError(
+            f"key must be as wide as query, D = {query.shape[-1]}; got {key.shape[-1]}."
+        )

@@ -1,0 +1,194 @@
+"""Scores that are dot products, of the vectors themselves or of their directions."""
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.scores.base import (
+    DotForm,
+    check_same_width,
+    check_tensor,
+    given,
+    parameters,
+    per_head,
+)
+from regard.checks import check_positive
+from regard.errors import SettingError, ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledDot:
+    """``scale · q · k``: the scaled dot product of Vaswani et al. (2017), equation 1.
+
+    Attributes:
+        scale: None is 1/sqrt(D).
+        softcap: None, or a bound c: scores become ``c · tanh(score / c)``, never beyond ±c.
+    """
+
+    scale: float | None = None
+    softcap: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale is not None and (
+            not isinstance(self.scale, int | float) or not isfinite(self.scale)
+        ):
+            raise SettingError(f"scale must be a finite number; got {self.scale!r}.")
+        if self.softcap is not None:
+            check_positive("softcap", self.softcap)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """None: nothing is learned."""
+        return ()
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError unless queries and keys are equally wide."""
+        check_same_width(query, key)
+
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key."""
+        scores = (query * self._scale(query)) @ key.transpose(-1, -2)
+        return scores if self.softcap is None else self.softcap * (scores / self.softcap).tanh()
+
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """Itself, unless a soft-cap bends it."""
+        return None if self.softcap is not None else DotForm(query, key, self._scale(query))
+
+    def floats_per_pair(self, dim: int) -> int:
+        """One, and two more for the soft-cap's gradient."""
+        return 1 if self.softcap is None else 3
+
+    def _scale(self, query: Tensor) -> float:
+        if self.scale is not None:
+            return self.scale
+        return 1 / sqrt(max(1, query.shape[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """``q · k``: the plain dot product of Luong et al. (2015)."""
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """None: nothing is learned."""
+        return ()
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError unless queries and keys are equally wide."""
+        check_same_width(query, key)
+
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key."""
+        return query @ key.transpose(-1, -2)
+
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """Itself, with scale one."""
+        return DotForm(query, key, 1.0)
+
+    def floats_per_pair(self, dim: int) -> int:
+        """One: the score."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bilinear:
+    """``qᵀ W k``: Luong et al. (2015)'s *general* score; queries and keys may differ in width.
+
+    Attributes:
+        w: W, (D, K), or (H, D, K) per head, for queries of width D and keys of width K.
+    """
+
+    w: Float[Tensor, "..."]
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The matrix."""
+        return (self.w,)
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError unless W joins the widths of queries and keys."""
+        check_tensor("w", self.w)
+        H, D, K = query.shape[-3], query.shape[-1], key.shape[-1]
+        if self.w.shape not in ((D, K), (1, D, K), (H, D, K)):
+            raise ShapeError(
+                f"w must have shape (D, K) = {(D, K)} or (H, D, K) = {(H, D, K)}; "
+                f"got {tuple(self.w.shape)}."
+            )
+
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m K"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key."""
+        (w,) = tensors
+        return query @ w @ key.transpose(-1, -2)
+
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """Queries times W, with scale one."""
+        return DotForm(query @ self.w.to(query.dtype), key, 1.0)
+
+    def floats_per_pair(self, dim: int) -> int:
+        """One: the score."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cosine:
+    """``cos(q, k) / temperature``: only directions count; a vector of zeros scores zero.
+
+    Attributes:
+        temperature: A number, or a tensor, () or (H, 1), such as a learned one per head.
+    """
+
+    temperature: float | Float[Tensor, "..."] = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.temperature, int | float):
+            check_positive("temperature", self.temperature)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The temperature, if it is a tensor."""
+        return parameters(self.temperature)
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError unless q and k are equally wide and the temperature is () or (H, 1)."""
+        check_same_width(query, key)
+        H = query.shape[-3]
+        if isinstance(self.temperature, Tensor) and self.temperature.shape not in (
+            (),
+            (1,),
+            (1, 1),
+            (H, 1),
+        ):
+            raise ShapeError(
+                f"temperature must have shape () or (H, 1) = ({H}, 1); "
+                f"got {tuple(self.temperature.shape)}."
+            )
+
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key."""
+        temperature = per_head(given(self.temperature, tensors))
+        return (_direction(query) / temperature) @ _direction(key).transpose(-1, -2)
+
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """The directions, with scale one."""
+        temperature = per_head(given(self.temperature, self.tensors()))
+        return DotForm((_direction(query) / temperature).to(query.dtype), _direction(key), 1.0)
+
+    def floats_per_pair(self, dim: int) -> int:
+        """One: the score."""
+        return 1
+
+
+def _direction(vectors: Tensor) -> Tensor:
+    """Vectors of length one; zeros stay zeros."""
+    # Neither very long nor very short vectors may lose their squares.
+    top = vectors.detach().abs().amax(dim=-1, keepdim=True)
+    vectors = vectors / torch.where(top == 0, 1, top)
+    squared = vectors.square().sum(dim=-1, keepdim=True)
+    return vectors * torch.where(squared == 0, 1, squared).rsqrt()

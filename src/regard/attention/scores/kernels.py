@@ -1,0 +1,299 @@
+"""Scores that fall with distance: the kernels of Nadaraya-Watson regression, as small objects.
+
+Softmax over one of these scores is the kernel's weighted mean: ``exp(score)`` is the kernel itself,
+up to a factor that is the same for all keys. A bandwidth says how far "near" reaches.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.scores.base import (
+    DotForm,
+    check_parameter,
+    check_same_width,
+    given,
+    parameters,
+    per_head,
+)
+from regard.checks import check_positive
+from regard.errors import SettingError, ShapeError
+
+# A score written as a dot product may be this far off before it is worked out in float64; less
+# where a gradient flows, in which the rounding of a row is multiplied by keys and not by their
+# distances. So errors stay within four times those of the formula from differences.
+_LARGEST_ERROR, _LARGEST_ERROR_OF_GRADIENTS = 3e-6, 5e-7
+
+Bandwidth = float | Float[Tensor, "..."]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gaussian:
+    """``−‖q − k‖² / (2 · bandwidth²)``: the Gaussian kernel of Nadaraya (1964) and Watson (1964).
+
+    Attributes:
+        bandwidth: The standard deviation: a number, or a tensor that broadcasts to (H, D), such as
+            one per dimension (D,) or one per head (H, 1).
+        precision: A matrix P, (D, D) or (H, D, D), for ``−(q − k)ᵀ P (q − k) / 2`` instead.
+    """
+
+    bandwidth: Bandwidth | None = None
+    precision: Float[Tensor, "..."] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.bandwidth is None) == (self.precision is None):
+            raise SettingError(
+                "Gaussian must be given either a bandwidth or a precision matrix; "
+                f"got bandwidth={self.bandwidth}, precision={self.precision}."
+            )
+        _check_bandwidth(self.bandwidth)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The bandwidth or the precision matrix, if it is a tensor."""
+        return parameters(self.bandwidth, self.precision)
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError unless queries, keys and bandwidth are equally wide."""
+        check_same_width(query, key)
+        check_parameter("bandwidth", self.bandwidth, query)
+        if self.precision is not None:
+            H, D = query.shape[-3], query.shape[-1]
+            if self.precision.shape not in ((D, D), (H, D, D), (1, D, D)):
+                raise ShapeError(
+                    f"precision must have shape (D, D) = {(D, D)} or (H, D, D) = {(H, D, D)}; "
+                    f"got {tuple(self.precision.shape)}."
+                )
+
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key, from their differences."""
+        if self.precision is not None:
+            (matrix,) = tensors
+            difference = query.unsqueeze(-2) - key.unsqueeze(-3)
+            matrix = matrix if matrix.dim() == 2 else matrix.unsqueeze(-3)
+            return -(difference * (difference @ matrix)).sum(-1) / 2
+        return -_squared_distance(query, key, given(self.bandwidth, tensors)) / 2
+
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """A dot product with one more dimension, around the mean of the keys.
+
+        ``−‖q − k‖²/2 = q·k − ‖k‖²/2 − ‖q‖²/2``, whose last term is the same for all keys of a
+        query. Far from the origin the other two would cancel; around the keys' mean they hardly do,
+        and where a bound on their error is too large for float32, they are worked out in float64.
+        """
+        wide = torch.promote_types(query.dtype, torch.float32)
+        query, key = query.to(wide), key.to(wide)
+        if self.precision is None:
+            scale = given(self.bandwidth, self.tensors())
+            key = _for_each_head(scale, query, key)
+            form = self._around_mean(query, key, scale)
+            if form is None and query.dtype != torch.float64:
+                form = self._around_mean(query.double(), key.double(), scale)
+            return form
+        precision = self.precision.to(wide)
+        matrix = (precision + precision.mT) / 2
+        key = _for_each_head(matrix.flatten(-2), query, key) if matrix.dim() == 3 else key
+        form = _in_one_more_dimension(*_centred(query, key), matrix)
+        if form is None and query.dtype != torch.float64:
+            doubled = _centred(query.double(), key.double())
+            form = _in_one_more_dimension(*doubled, matrix.double())
+        return form
+
+    def floats_per_pair(self, dim: int) -> int:
+        """The difference in every dimension, and its square or product."""
+        return 3 * dim
+
+    def _around_mean(self, query: Tensor, key: Tensor, bandwidth: Bandwidth) -> DotForm | None:
+        query, key = _centred(query, key)
+        scale = per_head(bandwidth)
+        return _in_one_more_dimension(query / scale, key / scale, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OfDifferences(ABC):
+    """A score that is a function of ``(q − k) / bandwidth``, and no dot product."""
+
+    bandwidth: Bandwidth = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bandwidth(self.bandwidth)
+
+    @abstractmethod
+    def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
+        """The scores of pairs, from their differences in bandwidths."""
+
+    @final
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The bandwidth, if it is a tensor."""
+        return parameters(self.bandwidth)
+
+    @final
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError unless queries, keys and bandwidth are equally wide."""
+        check_same_width(query, key)
+        check_parameter("bandwidth", self.bandwidth, query)
+
+    @final
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key."""
+        return self.falls(_differences(query, key, given(self.bandwidth, tensors)))
+
+    @final
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """None: it is no dot product."""
+        return None
+
+    @final
+    def floats_per_pair(self, dim: int) -> int:
+        """The difference in every dimension, and its square or absolute value."""
+        return 3 * dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Laplace(_OfDifferences):
+    """``−‖q − k‖₁ / bandwidth``: the Laplace kernel.
+
+    Attributes:
+        bandwidth: A number, or a tensor that broadcasts to (H, D); each dimension's distance is
+            divided by its own.
+    """
+
+    def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
+        """Minus the sum of absolute differences."""
+        return -differences.abs().sum(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudentT:
+    """``−(df + 1)/2 · log(1 + ‖q − k‖² / df)``: Student's t kernel, whose tails are long.
+
+    Attributes:
+        df: Degrees of freedom: a number, or a tensor, () or (H, 1). One is the Cauchy kernel.
+    """
+
+    df: Bandwidth = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bandwidth(self.df, name="df")
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The degrees of freedom, if they are a tensor."""
+        return parameters(self.df)
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError unless q and k are equally wide and ``df`` is () or (H, 1)."""
+        check_same_width(query, key)
+        H = query.shape[-3]
+        if isinstance(self.df, Tensor) and self.df.shape not in ((), (1,), (1, 1), (H, 1)):
+            raise ShapeError(
+                f"df must have shape () or (H, 1) = ({H}, 1); got {tuple(self.df.shape)}."
+            )
+
+    def tile(
+        self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
+    ) -> Float[Tensor, "*b n m"]:
+        """The scores of every query with every key."""
+        df = per_head(given(self.df, tensors))
+        return -(df + 1) / 2 * (_squared_distance(query, key, 1.0) / df).log1p()
+
+    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
+        """None: a logarithm of a distance is no dot product."""
+        return None
+
+    def floats_per_pair(self, dim: int) -> int:
+        """The difference in every dimension, and its square."""
+        return 3 * dim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box(_OfDifferences):
+    """Zero within ``bandwidth`` and −∞ beyond: every key nearby counts the same.
+
+    Its gradient is zero wherever it has one.
+
+    Attributes:
+        bandwidth: The radius: a number, or a tensor that broadcasts to (H, D), with which the ball
+            becomes an ellipsoid.
+    """
+
+    def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
+        """Zero within the ball, −∞ beyond."""
+        distance = differences.square().sum(-1)
+        # Zero, yet with a place in the graph, for callers who ask for a gradient.
+        return (0 * distance).masked_fill(distance > 1, float("-inf"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Epanechnikov(_OfDifferences):
+    """``log(1 − ‖q − k‖² / bandwidth²)`` within ``bandwidth`` and −∞ beyond.
+
+    ``exp`` of it is the kernel of Epanechnikov (1969), which has the least mean squared error.
+
+    Attributes:
+        bandwidth: The radius: a number, or a tensor that broadcasts to (H, D).
+    """
+
+    def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
+        """The logarithm of the parabola, −∞ where it has ended."""
+        distance = differences.square().sum(-1)
+        beyond = distance >= 1
+        # Filled before the logarithm too: the gradient of log(0) is infinite, and ∞ · 0 is NaN.
+        return (-distance.masked_fill(beyond, 0)).log1p().masked_fill(beyond, float("-inf"))
+
+
+def _check_bandwidth(bandwidth: Bandwidth | None, name: str = "bandwidth") -> None:
+    if isinstance(bandwidth, int | float):
+        check_positive(name, bandwidth)
+
+
+def _differences(query: Tensor, key: Tensor, bandwidth: Bandwidth) -> Float[Tensor, "*b n m D"]:
+    """``(q − k) / bandwidth`` of every pair."""
+    if isinstance(bandwidth, Tensor) and bandwidth.dim() == 2:
+        bandwidth = bandwidth[:, None, None, :]
+    return (query.unsqueeze(-2) - key.unsqueeze(-3)) / bandwidth
+
+
+def _squared_distance(query: Tensor, key: Tensor, bandwidth: Bandwidth) -> Float[Tensor, "*b n m"]:
+    return _differences(query, key, bandwidth).square().sum(-1)
+
+
+def _for_each_head(parameter: Bandwidth, query: Tensor, key: Tensor) -> Tensor:
+    """Keys with a copy for each query head, if a parameter tells the heads apart."""
+    if isinstance(parameter, Tensor) and parameter.dim() == 2 and parameter.shape[0] > 1:
+        return key.repeat_interleave(query.shape[1] // max(1, key.shape[1]), dim=1)
+    return key
+
+
+def _centred(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """Both, counted from the mean of the keys; distances stay what they are."""
+    centre = key.detach().mean(dim=-2, keepdim=True)
+    H, G = query.shape[1], key.shape[1]
+    of_queries = centre if H == G else centre.repeat_interleave(H // G, dim=1)
+    return query - of_queries, key - centre
+
+
+def _in_one_more_dimension(query: Tensor, key: Tensor, matrix: Tensor | None) -> DotForm | None:
+    """``q·k − ‖k‖²/2`` as one dot product; None if rounding could be seen in it.
+
+    With a matrix P, ``qᵀPk − kᵀPk/2``.
+    """
+    turned = query if matrix is None else query @ matrix
+    length = key if matrix is None else key @ matrix
+    half = (length * key).sum(-1, keepdim=True) / 2
+    if query.numel() and key.numel():
+        reach = turned.detach().norm(dim=-1).amax() * key.detach().norm(dim=-1).amax()
+        size = torch.maximum(reach, half.detach().abs().amax())
+        is_recorded = turned.requires_grad or half.requires_grad
+        limit = _LARGEST_ERROR_OF_GRADIENTS if is_recorded else _LARGEST_ERROR
+        # A NaN, as in padding, is not above the limit: what it does is seen in the answer.
+        if bool(size * torch.finfo(query.dtype).eps > limit):
+            return None
+    one = turned.new_ones(()).expand(*turned.shape[:-1], 1)
+    return DotForm(torch.cat([turned, one], -1), torch.cat([key, -half], -1), 1.0)

@@ -1,0 +1,307 @@
+"""The GPU kernels of additive attention under Triton's interpreter, in a process of their own.
+
+Triton decides when it is imported whether it interprets, and others import it too.
+``test_additive_triton.py`` starts the process.
+"""
+
+import os
+from importlib import import_module
+
+import pytest
+import torch
+
+from regard.attention import (
+    Additive,
+    attend,
+    causal,
+    dense,
+    documents,
+    lengths,
+    window,
+)
+from regard.attention.backends import additive_triton
+from regard.attention.backends.key_ranges import Seen
+from regard.attention.reference import attend_by_loops
+
+# The interpreter computes with NumPy, which tells of infinities and NaN that are meant.
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
+assert os.environ.get("TRITON_INTERPRET") == "1", "test_additive_triton.py runs these"
+
+B, H, N, M, D, E = 2, 2, 19, 23, 5, 7
+SMALL = {"ROWS": 16, "KEYS": 16, "WIDTH": 16, "DIMS": 16}
+MASKS = {
+    "none": None,
+    "lengths": lengths([20, 0]),
+    "causal": causal(),
+    "window": window(before=3, after=2),
+    "documents": documents(torch.arange(N) // 6, torch.arange(M) // 9) & causal(),
+    "dense": dense((torch.arange(H * N * M) % 7 < 3).reshape(H, N, M)),
+    "both": lengths([22, 9]) & causal(),
+    "nothing": dense(torch.zeros(1, 1, dtype=torch.bool)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _unwritten_memory_is_nan(monkeypatch):
+    new_empty, empty_like = torch.Tensor.new_empty, torch.empty_like
+
+    def spoilt(tensor):
+        return tensor.fill_(float("nan")) if tensor.is_floating_point() else tensor
+
+    monkeypatch.setattr(torch.Tensor, "new_empty", lambda *a, **k: spoilt(new_empty(*a, **k)))
+    monkeypatch.setattr(torch, "empty_like", lambda *a, **k: spoilt(empty_like(*a, **k)))
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(
+        additive_triton, "_FORWARD", {name: SMALL[name] for name in ("ROWS", "KEYS", "WIDTH")}
+    )
+    monkeypatch.setattr(additive_triton, "_GRADIENT", SMALL)
+
+
+def make(*, groups=H, dim=D, value_dim=E, shape=None, batch=B, heads=H, queries=N, keys=M):
+    shapes = [
+        (batch, heads, queries, dim),
+        (batch, groups, keys, dim),
+        (batch, groups, keys, value_dim),
+        (dim,) if shape is None else shape,
+    ]
+    return [torch.randn(each) for each in shapes]
+
+
+def answer(inputs, backend="additive_triton", *, dtype=torch.float32, **options):
+    """Context, log-sum-exp, and the gradients of query, key, value and w, in float64."""
+    leaves = [t.detach().to(dtype).requires_grad_() for t in inputs]
+    if options.get("bias") is not None:
+        options["bias"] = options["bias"].to(dtype)
+    if "dropout" in options:
+        options["generator"] = torch.Generator().manual_seed(5)
+    out, lse = attend(
+        *leaves[:3], score=Additive(leaves[3]), return_lse=True, backend=backend, **options
+    )
+    generator = torch.Generator().manual_seed(1)
+    d_out, d_lse = (torch.randn(t.shape, generator=generator).to(t.dtype) for t in (out, lse))
+    # The log-sum-exp of nothing is −∞: a loss of it would be, too.
+    loss = (out * d_out).sum() + (lse.masked_fill(lse.isinf(), 0) * d_lse).sum()
+    grads = torch.autograd.grad(loss, leaves)
+    return [t.detach().double() for t in (out, lse, *grads)]
+
+
+def check(inputs, tolerance=3e-5, **options):
+    """The kernels against the tiled path in float64."""
+    found = answer(inputs, **options)
+    wanted = answer(inputs, "tiled", dtype=torch.float64, **options)
+    for one, other in zip(found, wanted, strict=True):
+        scale = max(1.0, float(other.masked_fill(other.isinf(), 0).abs().max()))
+        torch.testing.assert_close(one, other, atol=tolerance * scale, rtol=0)
+    return found
+
+
+def test_the_answer_is_that_of_loops():
+    query, key, value, w = make(groups=1, queries=5, keys=18)
+    mask = lengths([18, 7])
+    out, lse = attend(
+        query, key, value, score=Additive(w), mask=mask, return_lse=True, backend="additive_triton"
+    )
+    want = attend_by_loops(
+        query,
+        key,
+        value,
+        lambda head: lambda q, k: (w.double() * (q + k).tanh()).sum(),
+        visible=mask.bind(B, H, 5, 18).dense(),
+    )
+    torch.testing.assert_close(out.double(), want.context, atol=2e-6, rtol=0)
+    torch.testing.assert_close(lse.double(), want.lse, atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_every_mask_and_its_gradients(mask):
+    batch = B if mask in ("lengths", "both") else 1
+    out, lse, d_query, *_ = check(make(groups=1, batch=batch), mask=MASKS[mask])
+    if MASKS[mask] is not None:
+        seen = MASKS[mask].bind(batch, H, N, M).dense().expand(batch, H, N, M).any(dim=-1)
+        assert torch.equal(lse == float("-inf"), ~seen)
+        assert out[~seen].eq(0).all()
+        assert d_query[~seen].eq(0).all()
+
+
+def test_blocks_of_queries_between_those_that_see_a_block_of_keys_are_passed_over():
+    queries = torch.arange(48) // 16
+    mask = documents(queries, torch.tensor([0] * 8 + [2] * 8 + [1] * 8))
+    inputs = make(groups=1, batch=1, heads=1, queries=48, keys=24)
+    inputs[0][:, :, 16:32] += 1000
+    check(inputs, mask=mask)
+
+
+def test_errors_are_at_most_four_times_those_of_the_plain_formula(monkeypatch):
+    monkeypatch.undo()
+    inputs = make(dim=31, batch=1, heads=1, groups=1, queries=67, keys=71)
+    inputs[3] *= 3
+    exact = answer(inputs, "tiled", dtype=torch.float64)
+    plain, ours = answer(inputs, "tiled"), answer(inputs)
+    for want, one, other in zip(exact, plain, ours, strict=True):
+        assert (other - want).abs().max() <= 4 * (one - want).abs().max()
+
+
+@pytest.mark.parametrize("shape", [(), (4, 1)])
+def test_shared_keys_and_w_of_every_shape(shape):
+    # Wider than one program's part of the hidden units and of the values.
+    sizes = {"batch": 1, "heads": 4, "groups": 2, "queries": 9, "dim": 19, "value_dim": 17}
+    check(make(**sizes, shape=shape), mask=causal())
+
+
+@pytest.mark.parametrize(
+    ("spread", "shift", "form", "is_shifted"),
+    [
+        (1, 0, additive_triton._PLAIN, False),
+        (1, 200, additive_triton._PLAIN, True),
+        (8, 0, additive_triton._CLAMPED, False),
+        (8, 60, additive_triton._CLAMPED, True),
+        (60, 0, additive_triton._SUMMED, False),
+    ],
+)
+def test_large_queries_and_keys_stay_exact(spread, shift, form, is_shifted):
+    query, key, value, w = make(batch=1, groups=1)
+    query, key = query * spread + shift, key * spread - shift
+    found = additive_triton._Form.of(query, key)
+    assert (found.number, found.shift is not None) == (form, is_shifted)
+    check([query, key, value, w], tolerance=6e-5)
+
+
+@pytest.mark.parametrize("reach", [10.9, 20])
+def test_a_huge_unit_does_not_swallow_the_one_that_shares_its_reciprocal(reach):
+    query, key, value, _ = make(dim=2, batch=1, queries=1)
+    query[..., 0], query[..., 1] = reach, 2.4
+    key[..., 0], key[..., 1] = reach, torch.linspace(2, 3, M)
+    check([query, key, value, torch.tensor([1.0, 300.0])], tolerance=1e-4)
+
+
+def test_nan_reaches_only_whoever_sees_it():
+    query, key, value, w = make()
+    mask = lengths([15, 18]) & causal(first=2)
+    clean = answer([query, key, value, w], mask=mask)
+    key[0, :, 19], value[0, :, 20] = float("nan"), float("inf")  # nobody sees these
+    for one, other in zip(answer([query, key, value, w], mask=mask), clean, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+    key[0, 0, 5], value[1, 1, 7] = float("nan"), float("nan")  # seen from queries 3 and 5 on
+    query[1, 0, 18] = float("nan")
+    out, lse, d_query, d_key, d_value, _ = answer([query, key, value, w], mask=mask)
+    bad = torch.zeros(B, H, N, dtype=torch.bool)
+    bad[0, 0, 3:], bad[1, 1, 5:], bad[1, 0, 18] = True, True, True
+    assert torch.equal(out.isnan().all(dim=-1), bad)
+    assert torch.equal(out.isnan().any(dim=-1), bad)
+    bad[1, 1] = False  # whose values alone are bad
+    assert torch.equal(lse.isnan(), bad)
+    bad[1, 1, 5:] = True
+    assert torch.equal(d_query.isnan().any(dim=-1), bad)
+    assert d_key[0, :, 15:].eq(0).all()
+    assert d_value[1, :, 18:].eq(0).all()
+    assert d_key[0, 1].isfinite().all()
+
+
+def test_the_same_bits_come_out_twice():
+    inputs = make(groups=1, batch=1)
+    first, second = (answer(inputs, mask=causal(), dropout=0.3) for _ in range(2))
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+def test_dropout_has_the_pattern_of_every_other_path():
+    check(make(groups=1), mask=lengths([23, 17]), dropout=0.4)
+
+
+@pytest.mark.parametrize("shape", [(H, 1, M), (B, 1, N, 1)])
+def test_a_bias_is_added_without_being_spread_out(shape):
+    bias = torch.randn(shape)
+    bias[..., -1:] = float("-inf")
+    check(make(), bias=bias)
+
+
+def test_masks_and_biases_are_laid_over_the_pairs_with_strides_of_zero():
+    query, key, value, w = make()
+    mask, bias = lengths([20, 3]), torch.zeros(H, 1, M)
+    task = additive_triton._Task(mask.bind(B, H, N, M), None, 0.0, 0, True)
+    launch = additive_triton._Launch(
+        task,
+        Seen.of(task.mask, (B, H, N, M)),
+        additive_triton._Form.of(query, key),
+        *(query, key, value, bias[None], w.expand(H, D)),
+    )
+    laid_bias, laid_seen = launch.inputs[4:6]
+    assert laid_bias[1:] == (0, M, 0, 1)
+    assert laid_seen[1:] == (M, 0, 0, 1)
+    assert laid_bias.start.untyped_storage().nbytes() == 4 * H * M
+    assert laid_seen.start.untyped_storage().nbytes() == B * M
+
+
+@pytest.mark.parametrize(("mask", "tiles"), [(window(before=3, after=0), 2 + 1), (None, 2 * 2)])
+def test_tiles_outside_of_a_band_are_never_computed(monkeypatch, mask, tiles):
+    kernels = import_module("regard.attention.backends.additive_triton_kernels")
+    inputs = make(batch=1, heads=1, groups=1)
+    attend(*inputs[:3], score=Additive(inputs[3]), backend="additive_triton")
+    seen, scores = [], kernels._scores
+
+    def spy(*args):
+        seen.append(args[4])
+        return scores(*args)
+
+    monkeypatch.setattr(kernels, "_scores", spy)
+    attend(*inputs[:3], score=Additive(inputs[3]), mask=mask, backend="additive_triton")
+    assert len(seen) == tiles
+    seen.clear()
+    answer(inputs, mask=mask)
+    assert len(seen) == 2 * tiles
+
+
+@pytest.mark.parametrize("mask", ["none", "documents"])
+def test_the_gradient_does_not_depend_on_the_panels(monkeypatch, mask):
+    inputs = make(groups=1, batch=1)
+    whole = answer(inputs, mask=MASKS[mask])
+    monkeypatch.setattr(additive_triton, "_PANEL", 1)
+    for one, other in zip(answer(inputs, mask=MASKS[mask]), whole, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 3e-2), (torch.float16, 4e-3)])
+def test_half_precision_is_summed_in_float32(dtype, tolerance):
+    inputs = [t.to(dtype) for t in make(groups=1, batch=1)]
+    found = answer(inputs, dtype=dtype, mask=causal())
+    wanted = answer(inputs, "tiled", dtype=torch.float64, mask=causal())
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance)
+    out, lse = attend(
+        *inputs[:3], score=Additive(inputs[3]), backend="additive_triton", return_lse=True
+    )
+    assert (out.dtype, lse.dtype) == (dtype, torch.float32)
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2, 3])
+def test_only_what_needs_a_gradient_gets_one(wanted):
+    inputs = make(batch=1, heads=1, groups=1)
+    inputs[wanted].requires_grad_()
+    *qkv, w = inputs
+    attend(*qkv, score=Additive(w), backend="additive_triton").sum().backward()
+    assert [t.grad is not None for t in inputs] == [place == wanted for place in range(4)]
+
+
+def test_gradients_have_gradients():
+    def second(backend, dtype):
+        leaves = [t.to(dtype).requires_grad_() for t in inputs]
+        out, lse = attend(
+            *leaves[:3],
+            score=Additive(leaves[3]),
+            mask=causal(),
+            dropout=0.2,
+            generator=torch.Generator().manual_seed(3),
+            backend=backend,
+            return_lse=True,
+        )
+        loss = (out.square().sum() + lse.square().sum()) / N
+        first = torch.autograd.grad(loss, leaves, create_graph=True)
+        return torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+
+    inputs = make(groups=1, batch=1)
+    for one, other in zip(
+        second("additive_triton", torch.float32), second("tiled", torch.float64), strict=True
+    ):
+        torch.testing.assert_close(one.double(), other, atol=1e-4, rtol=1e-4)

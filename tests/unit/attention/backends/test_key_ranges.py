@@ -1,0 +1,85 @@
+"""Masks as spans of keys: exactly what the mask shows, and never less."""
+
+import pytest
+import torch
+
+from regard.attention import causal, dense, documents, lengths, prefix, window
+from regard.attention.backends.key_ranges import Seen, is_span
+
+B, H, N, M = 2, 3, 7, 11
+EXACT = {
+    "causal": causal(),
+    "window": window(before=2, after=1),
+    "far": window(before=0, after=10**12, first=-3),
+    "beyond": causal(first=40),
+    "documents": documents(torch.tensor([0, 0, 1, 1, 1, 3, 5]), torch.arange(M) // 3),
+    "rows": documents(torch.arange(2 * N).reshape(2, N) // 4, torch.arange(2 * M).reshape(2, M)),
+    "both": documents(torch.arange(N) // 3, torch.arange(M) // 4) & causal(),
+}
+LOOSE = {
+    "lengths": lengths([4, 0]),
+    "each": lengths(torch.arange(2 * N).reshape(2, N) % M),
+    "joined": lengths([4, 9]) & causal(),
+    "dense": dense(torch.eye(N, M, dtype=torch.bool)),
+    "row": dense(torch.arange(M) % 4 == 2),
+    "or": prefix(2) | causal(),
+}
+
+
+def shown(seen):
+    """What a ``Seen`` leaves visible, as a dense mask."""
+    visible = torch.ones(B, H, N, M, dtype=torch.bool)
+    if seen.spans is not None:
+        first, stop = (t[:, None, :, None] for t in seen.spans)
+        places = torch.arange(M)
+        visible &= (places >= first) & (places < stop)
+    return visible if seen.pairs is None else visible & seen.pairs
+
+
+@pytest.mark.parametrize("name", [*EXACT, *LOOSE])
+def test_spans_and_pairs_show_what_the_mask_shows(name):
+    bound = {**EXACT, **LOOSE}[name].bind(B, H, N, M)
+    seen = Seen.of(bound, (B, H, N, M))
+    assert is_span(bound) == (seen.pairs is None) == (name in EXACT)
+    want = bound.dense().expand(B, H, N, M)
+    assert torch.equal(shown(seen), want)
+    places = torch.arange(M)
+    last = torch.where(want, places, -1).amax(dim=-1)
+    first = torch.where(want, places, M).amin(dim=-1)
+    assert seen.reach >= (last - first + 1).max()
+
+
+def test_no_mask_hides_nothing():
+    assert Seen.of(None, (B, H, N, M)) == (None, None, M)
+
+
+def test_lengths_know_where_they_end_without_a_matrix():
+    seen = Seen.of(lengths([4, 0]).bind(B, H, N, M), (B, H, N, M))
+    assert seen.spans is not None
+    assert seen.spans.stop[:, 0].tolist() == [4, 0]
+    assert seen.pairs is not None
+    assert seen.pairs.stride()[1:3] == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["causal", "window", "beyond", "documents", "rows", "lengths"])
+@pytest.mark.parametrize(("rows", "keys"), [(2, 4), (4, 2), (16, 16)])
+def test_turned_spans_hold_every_query_that_sees_a_block_of_keys(name, rows, keys):
+    bound = {**EXACT, **LOOSE}[name].bind(B, H, N, M)
+    spans = Seen.of(bound, (B, H, N, M)).spans
+    assert spans is not None
+    begin, end = spans.turned(M, rows=rows, keys=keys)
+    seen = bound.dense().expand(B, H, N, M)[:, 0]
+    for b in range(B):
+        for block, start in enumerate(range(0, M, keys)):
+            own = min(b, len(begin) - 1)
+            looking = seen[b, :, start : start + keys].any(dim=-1).nonzero().flatten().tolist()
+            assert set(looking) <= set(range(int(begin[own, block]), int(end[own, block])))
+            if looking and name in EXACT:
+                assert begin[own, block] == looking[0] // rows * rows
+
+
+def test_a_window_has_a_reach_that_does_not_grow():
+    reaches = [
+        Seen.of(window(before=3, after=2).bind(1, 1, n, n), (1, 1, n, n)).reach for n in (9, 90)
+    ]
+    assert reaches == [6, 6]

@@ -1,0 +1,63 @@
+"""Dropout that depends on the place alone."""
+
+import pytest
+import torch
+
+from regard.attention import Additive, ScaledDot, attend
+from regard.attention.engine import blocks
+from regard.attention.engine.noise import kept
+
+
+def test_about_the_asked_fraction_is_dropped_everywhere():
+    factors = kept(7, 0.3, range(4), range(3), range(50), range(60), like=torch.ones(1))
+    assert factors.unique().tolist() == pytest.approx([0, 1 / 0.7])
+    for axis in range(4):
+        rest = [a for a in range(4) if a != axis]
+        rates = (factors == 0).float().mean(dim=rest)
+        assert (rates - 0.3).abs().max() < 0.06
+
+
+def test_neighbours_are_independent():
+    zeros = kept(1, 0.5, range(1), range(1), range(300), range(300), like=torch.ones(1))[0, 0]
+    bits = (zeros == 0).float() - 0.5
+    for one, other in ((bits[1:], bits[:-1]), (bits[:, 1:], bits[:, :-1])):
+        assert (one * other).mean().abs() < 0.01
+
+
+@pytest.mark.parametrize("score", [ScaledDot(), Additive(torch.ones(11).double())])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_pattern_does_not_depend_on_the_blocks(make_inputs, monkeypatch, score, rows):
+    inputs = make_inputs()
+
+    def call():
+        generator = torch.Generator().manual_seed(5)
+        return attend(*inputs, score=score, dropout=0.5, generator=generator)
+
+    whole = call()
+    small = blocks.Sizes(pairs=rows * 7, rows=rows, keys=4, splits_heads=False)
+    monkeypatch.setattr(blocks.Sizes, "of", lambda *given, **options: small)
+    torch.testing.assert_close(call(), whole)
+
+
+def test_the_generator_decides_the_pattern(make_inputs):
+    inputs = make_inputs()
+    draws = [
+        attend(*inputs, dropout=0.5, generator=torch.Generator().manual_seed(seed))
+        for seed in (1, 1, 2)
+    ]
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+
+
+def test_torchs_own_seed_decides_where_there_is_no_generator(make_inputs):
+    inputs, draws = make_inputs(), []
+    for _ in range(2):
+        torch.manual_seed(4)
+        draws.append(attend(*inputs, dropout=0.5))
+    assert torch.equal(*draws)
+
+
+def test_the_mean_over_patterns_is_the_answer_without_dropout(make_inputs):
+    inputs = make_inputs()
+    mean = torch.stack([attend(*inputs, dropout=0.2) for _ in range(800)]).mean(dim=0)
+    assert (mean - attend(*inputs)).abs().max() < 0.1

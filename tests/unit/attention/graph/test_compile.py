@@ -1,0 +1,369 @@
+"""``attend`` inside ``torch.compile``: one graph, the numbers of eager calls."""
+
+import shutil
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.testing import CompileCounterWithBackend
+
+from regard.attention import (
+    Additive,
+    Bilinear,
+    Cosine,
+    Custom,
+    Dot,
+    Entmax15,
+    Gaussian,
+    Hard,
+    Laplace,
+    ScaledDot,
+    Softmax,
+    Sparsemax,
+    StudentT,
+    alibi,
+    at,
+    attend,
+    causal,
+    documents,
+    lengths,
+    observe,
+    prefix,
+    relative,
+    shaw,
+    weights,
+    where,
+    window,
+)
+from regard.attention.graph.tracing import attend_in_graph
+from regard.errors import SettingError, ShapeError
+
+B, H, N, M, D, E = 2, 3, 5, 7, 4, 6
+
+
+# torch's own warning, where a graph that breaks hands on what has a gradient.
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+
+
+@pytest.fixture(autouse=True)
+def _without_graphs_of_before(as_users_have_it):
+    torch._dynamo.reset()
+
+
+def inputs(queries=N, keys=M, *, learned=True):
+    shapes = [(B, H, queries, D), (B, H, keys, D), (B, H, keys, E)]
+    return [torch.randn(s).requires_grad_(learned) for s in shapes]
+
+
+def traced(function, **options):
+    """The function compiled, and how many graphs that took."""
+    counter = CompileCounterWithBackend("aot_eager")
+    return torch.compile(function, backend=counter, **options), counter
+
+
+def assert_same(function, compiled, tensors):
+    """Answer and gradients agree with those of the function itself."""
+    want, got = function(*tensors), compiled(*tensors)
+    torch.testing.assert_close(got, want)
+    learned = [each for each in tensors if each.requires_grad]
+    for one, other in zip(
+        torch.autograd.grad(got.square().sum(), learned, allow_unused=True),
+        torch.autograd.grad(want.square().sum(), learned, allow_unused=True),
+        strict=True,
+    ):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def weight(*shape):
+    return (torch.rand(shape, generator=torch.Generator().manual_seed(1)) + 0.5).requires_grad_()
+
+
+# Options of ``attend``, made from a learned tensor inside the function that is compiled.
+CASES = {
+    "plain": (weight(), lambda w: {}),
+    "causal": (weight(), lambda w: {"mask": causal()}),
+    "lengths": (weight(), lambda w: {"mask": lengths(torch.tensor([3, 7]))}),
+    "both": (weight(), lambda w: {"mask": lengths(torch.tensor([3, 7])) & window(3, 2)}),
+    "either": (weight(), lambda w: {"mask": prefix(torch.tensor([2, 9])) | causal()}),
+    "documents": (
+        weight(),
+        lambda w: {
+            "mask": documents(torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 0, 0, 1, 1, 2, 2]))
+        },
+    ),
+    "dense": (weight(), lambda w: {"mask": torch.ones(N, M, dtype=torch.bool).tril()}),
+    "dot": (weight(), lambda w: {"score": Dot()}),
+    "soft-cap": (weight(), lambda w: {"score": ScaledDot(scale=0.3, softcap=2.0)}),
+    "bilinear": (weight(D, D), lambda w: {"score": Bilinear(w)}),
+    "cosine": (weight(H, 1), lambda w: {"score": Cosine(w)}),
+    "gaussian": (weight(H, 1), lambda w: {"score": Gaussian(w)}),
+    "laplace": (weight(), lambda w: {"score": Laplace(2.0)}),
+    "student": (weight(), lambda w: {"score": StudentT(w)}),
+    "additive": (weight(D), lambda w: {"score": Additive(w)}),
+    "bias": (weight(H, N, M), lambda w: {"bias": w}),
+    "alibi": (weight(H), lambda w: {"bias": alibi(w)}),
+    "relative": (weight(8, H), lambda w: {"bias": relative(w)}),
+    "shaw": (weight(5, D), lambda w: {"bias": shaw(w)}),
+    "sink": (weight(H), lambda w: {"weighting": Softmax(w), "mask": causal()}),
+    "sparsemax": (weight(), lambda w: {"weighting": Sparsemax()}),
+    "entmax": (weight(), lambda w: {"weighting": Entmax15()}),
+    "hard": (weight(), lambda w: {"weighting": Hard()}),
+    "pinned": (weight(), lambda w: {"backend": "tiled"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_graph_gives_answer_and_gradients(case):
+    learned, options = CASES[case]
+
+    def call(query, key, value, learned):
+        return attend(query * 2, key, value, **options(learned)) * 3
+
+    compiled, counter = traced(call, fullgraph=True)
+    assert_same(call, compiled, [*inputs(), learned])
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("sink", [None, 0.5])
+@pytest.mark.parametrize("axes", [2, 3, 4])
+def test_log_sum_exp_for_any_leading_axes(sink, axes):
+    def call(query, key, value):
+        out, lse = attend(query, key, value, weighting=Softmax(sink), return_lse=True)
+        return torch.cat([out, lse.unsqueeze(-1)], dim=-1)
+
+    tensors = [each.detach()[(0,) * (4 - axes)].requires_grad_() for each in inputs()]
+    assert_same(call, traced(call, fullgraph=True)[0], tensors)
+
+
+def names_in_graph(function, *tensors):
+    """What the graph of a function calls, and the answer."""
+    seen = []
+
+    def keep(graph, _):
+        seen.extend(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    answer = torch.compile(function, backend=keep, fullgraph=True)(*tensors)
+    return " ".join(seen), answer
+
+
+@pytest.mark.parametrize("score", [ScaledDot(), Dot(), Cosine(0.5), Bilinear(torch.rand(D, D))])
+def test_without_gradients_a_dot_product_is_torchs_own(score):
+    query, *_ = inputs(learned=False)
+    names, got = names_in_graph(lambda q: attend(q, q, score=score), query)
+    torch.testing.assert_close(got, attend(query, query, score=score))
+    assert "scaled_dot_product_attention" in names
+    assert "regard" not in names
+
+
+@pytest.mark.parametrize("options", [{}, {"score": Dot()}, {"mask": causal()}])
+def test_with_gradients_on_a_cpu_the_plan_is_made_when_it_runs(options):
+    names, _ = names_in_graph(lambda q: attend(q, q, **options), inputs()[0])
+    assert "regard" in names
+
+
+@pytest.mark.parametrize(
+    ("mask", "keys", "is_flag"),
+    [
+        (causal(), N, True),
+        (causal(first=0), N, True),
+        (causal(first=0), M, False),
+        (causal(first=1), N, False),
+        (window(2, 0), N, False),
+    ],
+)
+def test_off_the_cpu_a_causal_mask_is_a_flag(monkeypatch, mask, keys, is_flag):
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: False)  # unknown to "meta"
+    flags = []
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "scaled_dot_product_attention",
+        lambda query, key, value, **options: flags.append(options["is_causal"]) or query,
+    )
+    query, key = (torch.empty(B, H, n, D, device="meta") for n in (N, keys))
+    options = {"score": ScaledDot(), "bias": None, "weighting": Softmax(), "dropout": 0.0}
+    rest = {"generator": None, "backend": None, "return_lse": False}
+    out = attend_in_graph(query, key, key, mask=mask, **options, **rest)
+    assert out.shape == query.shape
+    assert flags == [True] * is_flag
+
+
+@pytest.mark.parametrize("mask", [causal(), lengths(6), None])
+def test_nan_reaches_only_queries_that_see_it(mask):
+    query, *_ = inputs(M, M, learned=False)
+    query[0, 0, M - 1] = torch.nan
+    compiled, _ = traced(lambda q: attend(torch.ones_like(q), q, mask=mask), fullgraph=True)
+    want = attend(torch.ones_like(query), query, mask=mask)
+    torch.testing.assert_close(compiled(query), want, equal_nan=True)
+
+
+@pytest.mark.parametrize("is_built_inside", [True, False])
+def test_other_lengths_take_no_other_graph(is_built_inside):
+    def call(query, mask):
+        return attend(query, query, mask=lengths(mask) if is_built_inside else mask)
+
+    compiled, counter = traced(call, fullgraph=True)
+    query, *_ = inputs()
+    for n in map(torch.tensor, ([3, 5], [1, 2], [5, 5], [0, 4])):
+        want = attend(query, query, mask=lengths(n))
+        given = n if is_built_inside else lengths(n)
+        if not is_built_inside:
+            attend(query, query, mask=given)  # a mask that was used knows more of itself
+        torch.testing.assert_close(compiled(query, given), want)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("mask", [causal(), window(2, 1), None])
+def test_other_sizes_take_one_more_graph(mask):
+    compiled, counter = traced(lambda q, k: attend(q, k, mask=mask), fullgraph=True)
+    for n, m in [(5, 5), (6, 6), (11, 11), (130, 130)]:
+        query, key, _ = inputs(n, m)
+        torch.testing.assert_close(compiled(query, key), attend(query, key, mask=mask))
+    assert counter.frame_count == 2
+
+
+def test_other_places_take_one_more_graph():
+    query, key, _ = inputs(2)
+    compiled, counter = traced(lambda q, k, i: attend(q, k, mask=causal(first=i)), fullgraph=True)
+    for first in (2, 3, 4, 5):
+        want = attend(query, key, mask=causal(first=first))
+        torch.testing.assert_close(compiled(query, key, first), want)
+    assert counter.frame_count == 2
+
+
+def test_dropout_is_that_of_an_eager_call_with_the_same_seed():
+    tensors = inputs()
+
+    def call(query, key, value):
+        torch.manual_seed(5)
+        return attend(query, key, value, dropout=0.5)
+
+    eager = call(*tensors)
+    compiled = torch.compile(
+        lambda q, k, v: attend(q, k, v, dropout=0.5), backend="aot_eager", fullgraph=True
+    )
+    torch.manual_seed(5)
+    got = compiled(*tensors)
+    torch.testing.assert_close(got, eager)
+    assert not torch.equal(compiled(*tensors), got)
+    for one, other in zip(
+        torch.autograd.grad(got.sum(), tensors),
+        torch.autograd.grad(eager.sum(), tensors),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_autocast_leaves_attention_as_it_is():
+    def call(query, key, value):
+        return attend(query, key, value, mask=lengths(3)) + attend(query, key, value)
+
+    tensors = inputs()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert_same(call, traced(call, fullgraph=True)[0], tensors)
+        assert call(*tensors).dtype == torch.float32
+        with torch.no_grad():
+            got = torch.compile(lambda q: attend(q, q), backend="aot_eager")(tensors[0])
+            torch.testing.assert_close(got, attend(tensors[0], tensors[0]), rtol=0, atol=1e-6)
+
+
+DOUBLED = Custom(lambda q, k, s: s * (q @ k.mT), torch.tensor(2.0))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        lambda: {"score": Custom(lambda q, k: q @ k.mT)},
+        lambda: {"score": DOUBLED},
+        lambda: {"mask": causal() & where(lambda b, h, q, k: q != k)},
+    ],
+)
+def test_what_a_user_wrote_runs_between_two_graphs(options):
+    def call(query, key, value):
+        return attend(query * 2, key, value, **options()) * 3
+
+    compiled, counter = traced(call)
+    assert_same(call, compiled, inputs())
+    assert counter.frame_count == 2
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="must be built in to be part of a"):
+        torch.compile(call, backend="eager", fullgraph=True)(*inputs())
+
+
+@pytest.mark.parametrize("learned", [True, False])
+@pytest.mark.parametrize("weighting", [Softmax(), Softmax(0.5)])
+def test_who_observes_sees_calls_of_a_function_compiled_before(learned, weighting):
+    seen = []
+
+    def call(query, key):
+        with at("encoder", 1):
+            with at("cross", 3):
+                out = attend(query * 2, key, mask=mask, weighting=weighting)
+            return attend(out, key) * 3
+
+    mask = causal() if learned else None
+    tensors = inputs(M, learned=learned)[:2]
+    compiled, counter = traced(call, fullgraph=True)
+    want = compiled(*tensors)
+    with observe(seen.append):
+        torch.testing.assert_close(compiled(*tensors), want)
+        compiled(*tensors)
+    assert [(each.kind, each.layer) for each in seen] == [("cross", 3), ("encoder", 1)] * 2
+    torch.testing.assert_close(seen[0].query, tensors[0] * 2)
+    torch.testing.assert_close(
+        weights(seen[0].query, seen[0].key, mask=seen[0].mask, weighting=seen[0].weighting),
+        weights(tensors[0] * 2, tensors[1], mask=mask, weighting=weighting),
+    )
+    torch.testing.assert_close(compiled(*tensors), want)
+    assert len(seen) == 4
+    assert counter.frame_count <= 2
+
+
+def test_who_observes_sees_what_a_user_wrote_between_graphs():
+    seen = []
+
+    def call(query):
+        with at("cross", 3):
+            return attend(query * 2, query, score=DOUBLED) * 3
+
+    compiled, _ = traced(call)
+    query, *_ = inputs()
+    compiled(query)
+    with observe(seen.append):
+        compiled(query)
+    assert [(each.kind, each.layer, each.score) for each in seen] == [("cross", 3, DOUBLED)]
+
+
+def test_what_is_wrong_is_said_as_without_a_compiler():
+    query, *_ = inputs()
+    compiled, _ = traced(lambda q, n: attend(q, q, mask=lengths(n)))
+    compiled(query, torch.tensor([3, 5]))
+    with pytest.raises(ShapeError, match=r"lengths must be at most M = 5; got 9\."):
+        compiled(query, torch.tensor([3, 9]))
+    with pytest.raises(ShapeError, match=r"value must have as many positions as key, M = 5; got 2"):
+        traced(lambda q: attend(q, q, q[:, :, :2]))[0](query)
+    with pytest.raises(SettingError, match=r"return_lse must go with Softmax\(\)"):
+        traced(lambda q: attend(q, q, weighting=Hard(), return_lse=True))[0](query)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:dynamo_pgo force disabled")
+def test_inductor_gives_the_same_numbers():
+    if shutil.which("c++") is None and shutil.which("g++") is None:
+        pytest.skip("inductor needs a C++ compiler")
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.rand(D))
+
+        def forward(self, query, key, value, n):
+            one = attend(query, key, value, score=Additive(self.w), mask=lengths(n))
+            return one + attend(query, key, value, bias=alibi(), mask=window(2, 1))
+
+    layer = Layer()
+    tensors = [*inputs(), torch.tensor([3, 7])]
+    with torch.compiler.config.patch(force_disable_caches=True):
+        assert_same(layer, torch.compile(layer, fullgraph=True), tensors)

@@ -1,0 +1,152 @@
+"""Every built-in score, mask, bias and weighting comes back from words, tensors and numbers."""
+
+from inspect import isabstract
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.attention import (
+    Additive,
+    Bilinear,
+    Box,
+    Cosine,
+    Custom,
+    Dot,
+    Entmax15,
+    Epanechnikov,
+    Gaussian,
+    Hard,
+    Laplace,
+    Mask,
+    PositionBias,
+    ScaledDot,
+    Score,
+    Softmax,
+    Sparsemax,
+    StudentT,
+    Weighting,
+    alibi,
+    causal,
+    dense,
+    documents,
+    lengths,
+    prefix,
+    relative,
+    shaw,
+    where,
+    window,
+)
+from regard.attention.graph.encoding import BUILT_IN, decode, encode, is_built_in
+
+SCORES = [
+    ScaledDot(),
+    ScaledDot(scale=2.0, softcap=3.0),
+    Dot(),
+    Bilinear(torch.ones(2, 3)),
+    Cosine(0.5),
+    Cosine(torch.tensor(0.5)),
+    Additive(torch.ones(3)),
+    Gaussian(2.0),
+    Gaussian(torch.ones(3)),
+    Gaussian(precision=torch.eye(3)),
+    Laplace(torch.ones(3)),
+    StudentT(2.0),
+    Box(2.0),
+    Epanechnikov(2.0),
+]
+MASKS = [
+    lengths([3, 1]),
+    prefix(9),
+    causal(),
+    causal(first=2),
+    window(before=1, after=2),
+    documents([0, 0, 1, 2, 2]),
+    documents([0, 1], torch.tensor([0, 0, 1, 1, 1])),
+    dense(torch.eye(4, dtype=torch.bool)),
+    lengths(3) & ~causal(),
+    lengths([2, 3]) | window(0, 0),
+]
+BIASES = [
+    alibi(),
+    alibi(torch.ones(3), first=2),
+    relative(torch.ones(8, 3), is_bidirectional=False, max_distance=20),
+    shaw(torch.ones(5, 3)),
+    shaw(torch.ones(5, 3), torch.zeros(5, 4), scale=0.5, first=1),
+]
+WEIGHTINGS = [Softmax(), Softmax(0.5), Softmax(torch.ones(3)), Sparsemax(), Entmax15(), Hard()]
+
+
+def flat(thing):
+    """What a thing is made of, all the way down, by its constructor's own attributes."""
+    if isinstance(thing, Tensor):
+        return (thing.dtype, tuple(thing.shape), thing.flatten().tolist())
+    if isinstance(thing, Score | Mask | PositionBias | Weighting):
+        state = {}
+        for base in type(thing).__mro__:
+            for name in getattr(base, "__slots__", ()):
+                state[name] = getattr(thing, name)
+        state |= getattr(thing, "__dict__", {})
+        return (type(thing), {name: flat(each) for name, each in state.items()})
+    return (type(thing), repr(thing))
+
+
+@pytest.mark.parametrize("thing", [*SCORES, *MASKS, *BIASES, *WEIGHTINGS])
+def test_a_built_in_thing_comes_back_as_it_was(thing):
+    assert is_built_in(thing)
+    (back,) = decode(encode(thing))
+    assert flat(back) == flat(thing)
+
+
+def test_the_cases_above_leave_no_class_out():
+    tested = {
+        BUILT_IN[word]
+        for each in (SCORES, MASKS, BIASES, WEIGHTINGS)
+        for thing in each
+        for word in encode(thing).form.split()
+        if word in BUILT_IN
+    }
+    kinds = {
+        each
+        for each in BUILT_IN.values()
+        if issubclass(each, Mask | PositionBias) or hasattr(each, "as_dot") or hasattr(each, "rows")
+    }
+    complete = {
+        each for each in kinds if not isabstract(each) and not getattr(each, "_is_protocol", False)
+    }
+    assert {each.__name__ for each in complete - tested} == {"Custom", "_Where"}
+
+
+def test_several_things_share_the_lists_in_their_order():
+    one, two = torch.ones(3), torch.zeros(2, 3)
+    things = [Additive(one), causal(first=5), None, Bilinear(two), 0.25, True, 7, "", "50% of %20"]
+    encoded = encode(*things)
+    assert encoded.tensors[0] is one
+    assert encoded.tensors[1] is two
+    assert encoded.integers == [0, 5, 7]
+    assert encoded.floats == [0.25]
+    back = decode(encoded)
+    assert [type(each) for each in back] == [type(each) for each in things]
+    assert back[4:] == things[4:]
+
+
+class OwnMask(Mask):
+    check = cover = pairs = extent = form = None
+
+
+class OwnDot(Dot):
+    """A user's own, though of a built-in kind."""
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        Custom(lambda q, k: q @ k.mT),
+        where(lambda b, h, q, k: q != k),
+        causal() & where(lambda b, h, q, k: q != k),
+        OwnDot(),
+        object(),
+    ],
+)
+def test_what_a_user_wrote_is_not_built_in(thing):
+    assert not is_built_in(thing)

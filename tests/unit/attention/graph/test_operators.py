@@ -1,0 +1,254 @@
+"""The operators that graphs hold: what they say of themselves, and their gradients."""
+
+import pytest
+import torch
+
+from regard.attention import (
+    Additive,
+    Entmax15,
+    Gaussian,
+    Hard,
+    ScaledDot,
+    Softmax,
+    StudentT,
+    alibi,
+    attend,
+    causal,
+    lengths,
+    shaw,
+    window,
+)
+from regard.attention.backends import sdpa, short
+from regard.attention.engine import tiled
+from regard.attention.graph.encoding import encode
+from regard.errors import ShapeError
+
+B, H, N, M, D, E = 2, 3, 5, 7, 4, 6
+ATTEND = torch.ops.regard.attend.default
+BACKWARD = torch.ops.regard.attend_backward.default
+AGAIN = torch.ops.regard.attend_backward_again.default
+SCALED_DOT, SOFTMAX = ScaledDot(), Softmax()
+
+
+@pytest.fixture(autouse=True)
+def _without_shape_checks(unchecked_shapes):
+    """Sizes in a graph are no ints."""
+
+
+def tensor(*shape, dtype=torch.float64):
+    return torch.randn(shape, dtype=dtype, requires_grad=True)
+
+
+def arguments(
+    query,
+    key,
+    value,
+    *,
+    score=SCALED_DOT,
+    mask=None,
+    bias=None,
+    weighting=SOFTMAX,
+    dropout=0.0,
+    seed=None,
+    backend=None,
+    wants_lse=False,
+    wants_grad=True,
+):
+    parts = (score, mask, bias, weighting, dropout, seed, backend, wants_lse, "", -1)
+    form, tensors, integers, floats = encode(*parts)
+    learned = [wants_grad and t.requires_grad for t in (query, key, value, *tensors)]
+    return query, key, value, tensors, form, integers, floats, learned
+
+
+def samples():
+    n = torch.tensor([3, 7])
+    four = [(B, H, N, D), (B, H, M, D), (B, H, M, E)]
+    grouped = [(B, H, N, D), (B, 1, M, D), (B, 1, M, E)]
+    three = [(B, N, D), (B, M, D), (B, M, E)]
+    cases = {
+        "plain": (four, {}),
+        "additive": (four, {"score": Additive(tensor(D)), "mask": lengths(n), "wants_lse": True}),
+        "tiled": (
+            grouped,
+            {
+                "mask": window(2, 1),
+                "bias": tensor(H, N, M),
+                "dropout": 0.3,
+                "seed": torch.tensor(5),
+            },
+        ),
+        "three axes": (
+            three,
+            {"score": StudentT(torch.tensor(1.5, dtype=torch.float64, requires_grad=True))},
+        ),
+        "shaw": (four, {"bias": shaw(tensor(5, D), tensor(5, E))}),
+    }
+    return {
+        name: (arguments(*(tensor(*s) for s in shapes), **rest), rest.get("wants_lse", False))
+        for name, (shapes, rest) in cases.items()
+    }
+
+
+def of_backward(given, answer):
+    query, key, value, tensors, *rest = given
+    inputs = [query, key, value, *tensors]
+    wanted = [each.requires_grad for each in inputs]
+    out, lse, sums = answer
+    d_answer = [torch.randn_like(each).requires_grad_() for each in (out, lse)]
+    return (*d_answer, out.detach(), sums.detach(), inputs, *rest, wanted)
+
+
+@pytest.mark.parametrize("name", ["plain", "additive", "tiled", "three axes", "shaw"])
+def test_the_operators_are_what_they_say(name):
+    given, _ = samples()[name]
+    torch.library.opcheck(ATTEND, given)
+    back = of_backward(given, ATTEND(*given))
+    torch.library.opcheck(BACKWARD, back)
+    d_grads = [torch.randn_like(each) for each in BACKWARD(*back)]
+    again = [each.detach() if isinstance(each, torch.Tensor) else each for each in back]
+    again[4] = [each.detach() for each in back[4]]
+    torch.library.opcheck(AGAIN, (d_grads, *again[:2], *again[4:]))
+
+
+@pytest.mark.parametrize("name", ["plain", "additive", "tiled", "three axes", "shaw"])
+def test_gradients_and_theirs_are_right(name):
+    given, wants_lse = samples()[name]
+    inputs = [*given[:3], *given[3]]
+    learned = [each for each in inputs if each.requires_grad]
+
+    def call(*leaves):
+        left = iter(leaves)
+        each = [next(left) if t.requires_grad else t for t in inputs]
+        out, lse, _ = ATTEND(*each[:3], each[3:], *given[4:])
+        return (out, lse) if wants_lse else out
+
+    assert torch.autograd.gradcheck(call, learned, fast_mode=True)
+    assert torch.autograd.gradgradcheck(call, learned, fast_mode=True)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(N, D), (M, D), (M, E)],
+        [(B, N, D), (M, D), (1, M, E)],
+        [(B, 4, N, D), (B, 2, M, D), (B, 2, M, E)],
+        [(2, 1, H, N, D), (3, H, M, D), (M, E)],
+        [(H, N, D), (B, 1, M, D), (B, H, M, E)],
+        [(B, H, 0, D), (B, H, M, D), (B, H, M, E)],
+        [(B, H, N, D), (B, H, 0, D), (B, H, 0, E)],
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_shapes_and_dtypes_are_known_beforehand(shapes, dtype):
+    given = arguments(*(torch.randn(s, dtype=dtype) for s in shapes), wants_lse=True)
+    torch.library.opcheck(ATTEND, given, test_utils=("test_schema", "test_faketensor"))
+    out, lse, _ = ATTEND(*given)
+    want, want_lse = attend(*given[:3], return_lse=True)
+    assert torch.equal(out, want)
+    assert torch.equal(lse, want_lse)
+
+
+def test_gradients_of_the_tiled_engine_come_without_another_forward_pass(monkeypatch):
+    given = arguments(
+        tensor(B, H, N, D), tensor(B, H, M, D), tensor(B, H, M, E), bias=alibi(), mask=causal()
+    )
+    want = torch.autograd.grad(
+        attend(*given[:3], bias=alibi(), mask=causal()).square().sum(), given[:3]
+    )
+    out, *_ = ATTEND(*given)
+    monkeypatch.setattr(tiled, "run", None)
+    monkeypatch.setattr(tiled, "answer_of", None)
+    got = torch.autograd.grad(out.square().sum(), given[:3])
+    for one, other in zip(got, want, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_gradients_nobody_planned_for_are_right():
+    tensors = tensor(B, H, N, D), tensor(B, H, M, D), tensor(B, H, M, E)
+    given = arguments(*tensors, bias=alibi(), wants_grad=False)
+    want = attend(*tensors, bias=alibi()).square().sum()
+    got = ATTEND(*given)[0].square().sum()
+    for one, other in zip(
+        torch.autograd.grad(got, tensors), torch.autograd.grad(want, tensors), strict=True
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_without_keys_gradients_are_zeros():
+    given = arguments(tensor(B, H, N, D), tensor(B, H, 0, D), tensor(B, H, 0, E), bias=alibi())
+    out, *_ = ATTEND(*given)
+    (grad,) = torch.autograd.grad(out.sum(), given[:1], create_graph=True)
+    assert torch.equal(out, torch.zeros(B, H, N, E, dtype=torch.float64))
+    assert torch.equal(grad, torch.zeros_like(grad))
+
+
+@pytest.mark.parametrize(
+    ("weighting", "score"), [(Hard(), ScaledDot()), (Entmax15(), Gaussian(2.0))]
+)
+def test_other_weightings_have_the_gradients_of_eager_calls(weighting, score):
+    given = arguments(
+        tensor(B, H, N, D), tensor(B, H, M, D), tensor(B, H, M, E), weighting=weighting, score=score
+    )
+    want = attend(*given[:3], weighting=weighting, score=score)
+    out, *_ = ATTEND(*given)
+    for one, other in zip(
+        torch.autograd.grad(out.square().sum(), given[:3]),
+        torch.autograd.grad(want.square().sum(), given[:3]),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_gradients_at_large_scores_are_those_of_eager_calls():
+    given = arguments(
+        *(tensor(B, H, n, d, dtype=torch.float32) for n, d in ((N, D), (M, D), (M, E))),
+        score=ScaledDot(scale=1e4),
+        bias=alibi(),
+    )
+    want = attend(*given[:3], score=ScaledDot(scale=1e4), bias=alibi())
+    for one, other in zip(
+        torch.autograd.grad(ATTEND(*given)[0].square().sum(), given[:3]),
+        torch.autograd.grad(want.square().sum(), given[:3]),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_gradients_in_half_precision_are_those_of_eager_calls(dtype):
+    shapes = [(B, H, N, D), (B, H, M, D), (B, H, M, E)]
+    given = arguments(*(tensor(*s, dtype=dtype) for s in shapes), bias=alibi())
+    want = torch.autograd.grad(attend(*given[:3], bias=alibi()).square().sum(), given[:3])
+    got = torch.autograd.grad(ATTEND(*given)[0].square().sum(), given[:3])
+    for one, other in zip(got, want, strict=True):
+        assert one.dtype == dtype
+        torch.testing.assert_close(one, other, rtol=2 * torch.finfo(dtype).eps, atol=1e-3)
+
+
+def test_the_plan_is_that_of_an_eager_call(monkeypatch):
+    served = []
+    for module in (short, sdpa):
+        run = module.run
+        monkeypatch.setattr(
+            module, "run", lambda r, run=run, name=module.__name__: served.append(name) or run(r)
+        )
+    query = torch.randn(32, 4, 16, 16, requires_grad=True)
+    ATTEND(*arguments(query, query, query))[0].sum().backward()
+    ATTEND(*arguments(query, query, query, wants_grad=False))
+    assert [name.rsplit(".", 1)[-1] for name in served] == ["short", "short", "sdpa"]
+
+
+def test_the_seed_decides_which_weights_are_dropped():
+    shapes = [(B, H, N, D), (B, H, M, D), (B, H, M, E)]
+    inputs = [tensor(*s) for s in shapes]
+    out = [
+        ATTEND(*arguments(*inputs, dropout=0.5, seed=torch.tensor(seed)))[0] for seed in (1, 1, 2)
+    ]
+    assert torch.equal(out[0], out[1])
+    assert not torch.equal(out[0], out[2])
+
+
+def test_what_is_wrong_is_said_when_the_operator_runs():
+    inputs = [torch.randn(s) for s in [(B, H, N, D), (B, H, M, D), (B, H, M, E)]]
+    with pytest.raises(ShapeError, match=f"lengths must be at most M = {M}; got 9"):
+        ATTEND(*arguments(*inputs, mask=lengths([1, 9])))

@@ -1,0 +1,213 @@
+"""Links from weights and summaries against plain loops; words from tokens."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.attention import summarize, weights
+from regard.attention.inspect.alignment import (
+    best_sources,
+    best_sources_in,
+    coverage,
+    diagonal_links,
+    links_from_sources,
+    links_from_weights,
+    monotonicity,
+    words_from_tokens,
+)
+from regard.attention.masks.rules import lengths
+from regard.errors import ShapeError
+
+B, H, T, S, D = 2, 3, 5, 7, 11
+
+
+def test_each_target_place_links_to_its_heaviest_source_place():
+    weights = torch.tensor([[0.1, 0.7, 0.2], [0.0, 0.0, 0.0], [0.4, 0.4, 0.2]])
+    assert links_from_weights(weights) == [(1, 0), (0, 2)]
+
+
+def test_a_source_without_places_has_no_links():
+    assert links_from_weights(torch.zeros(2, 0)) == []
+    assert links_from_weights(torch.zeros(0, 2), mutual=True) == []
+    assert best_sources(torch.zeros(3, 2, 0)).tolist() == [[-1, -1]] * 3
+
+
+def looped(rows, *, mutual):
+    """Links of one matrix, one place at a time."""
+    links = []
+    for target, row in enumerate(rows):
+        most = max(row)
+        source = row.index(most)
+        column = [other[source] for other in rows]
+        if most > 0 and (not mutual or column.index(max(column)) == target):
+            links.append((source, target))
+    return links
+
+
+# Few different weights, so that many are equal and many are zero.
+matrices = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
+    lambda size: st.lists(
+        st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=size[1], max_size=size[1]),
+        min_size=size[0],
+        max_size=size[0],
+    )
+)
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+@given(rows=matrices)
+def test_links_are_those_of_plain_loops(rows, mutual):
+    assert links_from_weights(torch.tensor(rows), mutual=mutual) == looped(rows, mutual=mutual)
+
+
+@given(rows=matrices)
+def test_mutual_links_hold_whichever_side_is_asked(rows):
+    # Without equal weights it is no matter which side looks.
+    apart = torch.tensor(rows, dtype=torch.float64)
+    apart = apart + torch.arange(apart.numel()).reshape(apart.shape) * 1e-3 + 1e-6
+    one = links_from_weights(apart, mutual=True)
+    other = links_from_weights(apart.T, mutual=True)
+    assert sorted(one) == sorted((source, target) for target, source in other)
+    assert set(one) <= set(links_from_weights(apart))
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+def test_every_layer_and_head_is_linked_at_once(mutual):
+    seen = torch.rand(B, H, T, S)
+    found = best_sources(seen, mutual=mutual)
+    for b in range(B):
+        for h in range(H):
+            expected = looped(seen[b, h].tolist(), mutual=mutual)
+            assert links_from_sources(found[b, h]) == expected
+
+
+def attention(sharp):
+    query, key = torch.randn(B, H, T, D) * sharp, torch.randn(B, H, S, D)
+    mask = lengths(torch.tensor([S, 4]))
+    return query, key, mask
+
+
+@pytest.mark.parametrize("averaged", [False, True])
+@pytest.mark.parametrize("mutual", [False, True])
+def test_a_summary_of_all_keys_gives_the_links_of_the_weights(mutual, averaged):
+    query, key, mask = attention(sharp=1.0)
+    matrix = weights(query, key, mask=mask)
+    found = best_sources_in(
+        summarize(query, key, mask=mask, top=S), mutual=mutual, averaged=averaged
+    )
+    expected = best_sources(matrix.mean(1) if averaged else matrix, mutual=mutual)
+    assert found.shape == ((B, T) if averaged else (B, H, T))
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("top", [1, 2, 3])
+def test_links_of_few_top_keys_are_exact_where_it_is_said(top):
+    query, key, mask = attention(sharp=3.0)
+    matrix = weights(query, key, mask=mask)
+    summary = summarize(query, key, mask=mask, top=top)
+    assert torch.equal(best_sources_in(summary), best_sources(matrix))
+    heavy = matrix.amax(-1) > 1 / (top + 1)
+    assert heavy.sum() > 20
+    found = best_sources_in(summary, mutual=True)
+    assert torch.equal(found[heavy], best_sources(matrix, mutual=True)[heavy])
+
+
+def test_a_target_that_sees_nothing_has_no_link():
+    query, key, _ = attention(sharp=1.0)
+    nothing = lengths(torch.tensor([S, 0]))
+    for mutual in (False, True):
+        found = best_sources_in(summarize(query, key, mask=nothing, top=2), mutual=mutual)
+        assert (found[0] >= 0).any()
+        assert found[1].eq(-1).all()
+
+
+def test_heads_that_are_not_there_cannot_be_averaged():
+    with pytest.raises(ShapeError, match=r"must have heads to average; got leading axes \(\)"):
+        best_sources_in(summarize(torch.eye(2), torch.eye(2)), averaged=True)
+
+
+places = st.lists(st.integers(-1, 5), max_size=9)
+
+
+@given(places=places)
+def test_coverage_counts_the_places_with_a_link(places):
+    found = coverage(torch.tensor(places, dtype=torch.long), 6)
+    assert found.item() == pytest.approx(len({place for place in places if place >= 0}) / 6)
+
+
+@given(places=places)
+def test_monotonicity_counts_the_steps_that_do_not_go_back(places):
+    linked = [place for place in places if place >= 0]
+    steps = [after >= before for before, after in pairwise(linked)]
+    expected = sum(steps) / len(steps) if steps else 1.0
+    assert monotonicity(torch.tensor(places, dtype=torch.long)).item() == pytest.approx(expected)
+
+
+def test_coverage_and_monotonicity_take_every_head_at_once():
+    found = best_sources(torch.rand(B, H, T, S))
+    for b in range(B):
+        for h in range(H):
+            assert coverage(found, S)[b, h] == coverage(found[b, h], S)
+            assert monotonicity(found)[b, h] == monotonicity(found[b, h])
+
+
+def test_a_source_without_places_is_covered():
+    assert coverage(torch.full((2, 3), -1), 0).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_weights_of_several_heads_are_refused():
+    with pytest.raises(ShapeError, match=r"two axes, \(T, S\); got \(2, 3, 4\)"):
+        links_from_weights(torch.zeros(2, 3, 4))
+
+
+def test_a_word_receives_its_largest_token_and_looks_with_the_mean_of_its_tokens():
+    # Source "ab c": tokens a, b, space, c; words ab, c. Target "xy": tokens x, y; one word.
+    weights = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.0, 0.2]])
+    words = words_from_tokens(
+        weights,
+        [(0, 1), (1, 2), (2, 3), (3, 4)],
+        [(0, 1), (1, 2)],
+        [(0, 2), (3, 4)],
+        [(0, 2)],
+    )
+    torch.testing.assert_close(words, torch.tensor([[(0.1 + 0.5) / 2, (0.4 + 0.2) / 2]]))
+
+
+def test_small_weights_of_a_long_word_do_not_add_up_to_a_link():
+    weights = torch.tensor([[0.2, 0.2, 0.2, 0.4]])
+    words = words_from_tokens(
+        weights, [(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 1)], [(0, 3), (3, 4)], [(0, 1)]
+    )
+    assert links_from_weights(words) == [(1, 0)]
+
+
+def test_a_token_across_two_words_belongs_to_the_larger_part():
+    words = words_from_tokens(torch.eye(1), [(0, 5)], [(0, 1)], [(0, 2), (2, 5)], [(0, 1)])
+    assert words.tolist() == [[0.0, 1.0]]
+
+
+def test_a_word_without_tokens_looks_at_nothing():
+    words = words_from_tokens(torch.eye(1), [(0, 1)], [(0, 1)], [(0, 1)], [(0, 1), (1, 2)])
+    assert words.tolist() == [[1.0], [0.0]]
+    assert links_from_weights(words) == [(0, 0)]
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_weights_must_match_the_tokens():
+    with pytest.raises(ShapeError, match=r"\(target tokens, source tokens\) = \(1, 2\)"):
+        words_from_tokens(torch.eye(2), [(0, 1), (1, 2)], [(0, 1)], [], [])
+
+
+@pytest.mark.parametrize(("source", "target"), [(1, 1), (3, 3), (5, 2), (2, 7), (0, 3)])
+def test_the_diagonal_stays_inside_and_never_goes_back(source, target):
+    links = diagonal_links(source, target)
+    places = [s for s, _ in links]
+    assert [t for _, t in links] == list(range(target if source else 0))
+    assert places == sorted(places)
+    assert all(0 <= s < source for s in places)
+    if source == target:
+        assert places == list(range(source))

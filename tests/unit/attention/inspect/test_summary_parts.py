@@ -1,0 +1,201 @@
+"""What can be done with a summary: join, index, tabulate, keep, show."""
+
+import builtins
+import re
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from regard.attention import Summary, alibi, attend, causal, lengths, observe, summarize
+from regard.attention.inspect.summarizing import summarize_seen
+from regard.errors import DataError, SettingError, ShapeError
+
+H, D = 3, 11
+
+
+def drawn(N, M, dtype=torch.float64):
+    return torch.randn(2, H, N, D, dtype=dtype), torch.randn(2, H, M, D, dtype=dtype)
+
+
+def assert_same(found, expected):
+    assert (found.bucket, found.start, found.map) == (expected.bucket, expected.start, expected.map)
+    for name, tensor in expected.tensors().items():
+        torch.testing.assert_close(getattr(found, name), tensor, atol=1e-12, rtol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[1] * 23, [7, 1, 1, 1, 13], [16, 7], [0, 23], [23]],
+    ids=["one by one", "chunks", "two", "nothing first", "all"],
+)
+def test_steps_of_a_decoder_add_up_to_the_whole(sizes):
+    query, key = drawn(23, 23)
+    whole = summarize(query, key, mask=causal(), map=4, bias=alibi())
+    parts, place = [], 0
+    for size in sizes:
+        stop = place + size
+        parts.append(
+            summarize(
+                query[:, :, place:stop],
+                key[:, :, :stop],
+                mask=causal(),
+                bias=alibi(),
+                map=4,
+                start=(place, 0),
+            )
+        )
+        place = stop
+    assert_same(parts[0].joined(*parts[1:]), whole)
+    one_by_one = parts[0]
+    for part in parts[1:]:
+        one_by_one = one_by_one.joined(part)
+    assert_same(one_by_one, whole)
+
+
+def test_steps_of_cross_attention_add_up_to_the_whole():
+    query, key = drawn(9, 17)
+    steps = [summarize(query[:, :, i : i + 1], key, map=4, mask=lengths([17, 5])) for i in range(9)]
+    whole = summarize(query, key, map=4, mask=lengths([17, 5]))
+    joined = steps[0].joined(*steps[1:])
+    # Each step is about the last key, as far as places go: that is not the whole's distance.
+    for name in ("entropy", "received", "pooled", "top_keys", "top_weights", "counts"):
+        torch.testing.assert_close(getattr(joined, name), getattr(whole, name))
+
+
+def test_keys_that_a_window_dropped_keep_their_places():
+    query, key = drawn(12, 12)
+    whole = summarize(query, key, mask=causal(), map=64)
+    late = summarize(query[:, :, 8:], key[:, :, 5:], mask=causal(), start=(8, 5))
+    assert set(late.top_keys.unique().tolist()) == {-1, *range(5, 12)}
+    assert late.received.shape[-1] == 12
+    assert (late.received[..., :5] == 0).all()
+    assert late.first.abs().max() == 0
+    joined = whole.joined(late.detach())
+    torch.testing.assert_close(joined.pooled.sum((-1, -2)), torch.full((2, H), 16.0).double())
+
+
+def test_parts_that_do_not_fit_are_refused():
+    query, key = drawn(23, 23)
+    part = summarize(query, key, map=4)
+    with pytest.raises(ShapeError, match=r"must begin where a bucket does; got place 23\. Make it"):
+        part.joined(part)
+    small = summarize(query[:, :, :1], key[:, :, :5], map=4)
+    with pytest.raises(ShapeError, match="must be the first keys of the next; got 23 keys, then 5"):
+        part.joined(small)
+    with pytest.raises(ShapeError, match=r"the same leading axes; got \(2, 3\) and \(3,\)"):
+        part.joined(part[0])
+    with pytest.raises(ShapeError, match="the same number of top keys; got 8 and 2"):
+        part.joined(summarize(query[:, :, :1], key, map=4, top=2))
+
+
+def test_an_index_gives_a_batch_row_or_a_head():
+    query, key = drawn(5, 7)
+    whole = summarize(query, key)
+    row = whole[1]
+    assert row.shape == (H, 5, 7)
+    assert torch.equal(whole[1, 2].pooled, whole.pooled[1, 2])
+    assert [each.shape for each in whole] == [(H, 5, 7)] * 2
+    assert row.fits()
+    with pytest.raises(ShapeError, match=r"index must be of integers and slices on the 2 leading"):
+        whole[0, 1, 2]
+    with pytest.raises(ShapeError, match="index must be"):
+        whole["a"]
+
+
+def test_columns_have_a_row_for_each_query():
+    query, key = drawn(5, 7)
+    whole = summarize(query, key, top=2)
+    table = whole.columns()
+    assert {len(column) for column in table.values()} == {2 * H * 5}
+    at = 1 * H * 5 + 2 * 5 + 3
+    assert [int(table[name][at]) for name in ("batch", "head", "query")] == [1, 2, 3]
+    assert table["entropy"][at] == whole.entropy[1, 2, 3]
+    assert table["key_2"][at] == whole.top_keys[1, 2, 3, 1]
+    assert table["weight_1"][at] == whole.top_weights[1, 2, 3, 0]
+
+
+def test_what_was_saved_is_read_again(tmp_path):
+    whole = summarize(*drawn(5, 7), start=(4, 2), map=3)
+    whole.save(tmp_path / "a.safetensors")
+    assert_same(Summary.load(tmp_path / "a.safetensors"), whole)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_files_that_are_no_summaries_are_refused(tmp_path):
+    path = tmp_path / "a.safetensors"
+    with pytest.raises(DataError, match=r"a\.safetensors must be a file; there is none"):
+        Summary.load(path)
+    whole = summarize(*drawn(5, 7))
+    whole.save(path)
+    good = path.read_bytes()
+    for damaged in (good[:-9], good[: len(good) // 2], b"", b"x" * 99):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match="must be a safetensors file; it is damaged"):
+            Summary.load(path)
+    path.write_bytes(good.replace(b'"format":"1"', b'"format":"2"'))
+    with pytest.raises(DataError, match=r"must be of format 1; got '2'\. A newer regard"):
+        Summary.load(path)
+    path.write_bytes(good.replace(b"bucket", b"bocket"))
+    with pytest.raises(DataError, match="must hold a whole summary; it is damaged"):
+        Summary.load(path)
+    save_file({"weight": torch.zeros(3)}, path)
+    with pytest.raises(DataError, match="must hold a summary; got other tensors"):
+        Summary.load(path)
+    bad = whole[0]
+    object.__setattr__(bad, "received", whole.received[0, :, :3])
+    bad.save(path)
+    with pytest.raises(DataError, match="its tensors do not fit together"):
+        Summary.load(path)
+
+
+def test_a_call_that_was_seen_can_be_summarized():
+    query, key = drawn(5, 7)
+    calls = []
+    with observe(calls.append):
+        attend(query, key, mask=causal())
+    assert_same(summarize_seen(calls[0], top=2), summarize(query, key, mask=causal(), top=2))
+
+
+def test_the_text_says_what_it_is_of():
+    text = repr(summarize(*drawn(5, 7), top=2))
+    assert re.fullmatch(
+        r"Summary\(2 × 3 of 5 queries × 7 keys, top 2, map 5 × 7, mean entropy \d\.\d{3} nats\)",
+        text,
+    )
+
+
+@pytest.mark.parametrize(("N", "M"), [(5, 7), (200, 300), (1, 1), (0, 3)])
+def test_the_picture_is_small_and_needs_nothing_from_outside(N, M):
+    picture = summarize(*drawn(N, M))._repr_html_()
+    assert picture.count("<g transform") == 2 * H
+    assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
+    assert "<script" not in picture
+    assert len(picture) < 200_000
+
+
+def test_brighter_cells_hold_more_mass():
+    key = torch.eye(4)
+    picture = summarize(80 * key, key)._repr_html_()
+    cells = re.findall(r'<rect x="(\d+)" y="(\d+)" [^>]*fill="#fee838"', picture)
+    assert cells == [(str(24 * i), str(24 * i)) for i in range(4)]
+
+
+def test_a_plot_shows_every_head():
+    figure = summarize(*drawn(5, 7)).plot()
+    images = [panel for panel in figure.axes if panel.images]
+    assert len(images) == 2 * H
+
+
+def test_without_matplotlib_the_cure_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *rest):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    whole = summarize(*drawn(5, 7))
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(SettingError, match=r'plot\(\) must have matplotlib.*"regard\[plots\]"'):
+        whole.plot()

@@ -1,0 +1,354 @@
+"""Masks: their drawings, how they join, and what they tell a backend."""
+
+import pytest
+import torch
+
+from regard.attention import (
+    Cover,
+    attend,
+    causal,
+    dense,
+    documents,
+    lengths,
+    prefix,
+    where,
+    window,
+)
+from regard.attention.masks.grid import Band, Run, Runs
+from regard.errors import SettingError, ShapeError
+
+
+def drawing(*rows):
+    return "\n".join(rows)
+
+
+def test_causal_lines_the_last_query_up_with_the_last_key():
+    assert causal().draw(2, 4) == drawing("1 1 1 .", "1 1 1 1")
+    assert causal().draw(4, 2) == drawing(". .", ". .", "1 .", "1 1")
+    assert causal(first=1).draw(2, 4) == drawing("1 1 . .", "1 1 1 .")
+
+
+def test_lengths_may_differ_by_query():
+    mask = lengths(torch.tensor([[1, 3]]))
+    assert mask.draw(2, 4) == drawing("1 . . .", "1 1 1 .")
+
+
+def test_a_window_counts_keys_besides_the_querys_own():
+    assert window(before=1, after=0).draw(3, 3) == drawing("1 . .", "1 1 .", ". 1 1")
+    assert window(before=0, after=1).draw(3, 3) == drawing("1 1 .", ". 1 1", ". . 1")
+    assert window(before=1).draw(2, 4) == drawing(". 1 1 1", ". . 1 1")
+    assert window(after=0).draw(2, 4) == causal().draw(2, 4)
+    assert window().draw(2, 3) == drawing("1 1 1", "1 1 1")
+    assert window(before=0, after=0, first=1).draw(2, 4) == drawing(". 1 . .", ". . 1 .")
+
+
+def test_a_window_may_stick_out_of_the_keys():
+    assert window(before=1, after=1, first=-2).draw(4, 2) == drawing(". .", "1 .", "1 1", "1 1")
+    assert window(before=1, after=1, first=9).draw(2, 2) == drawing(". .", ". .")
+
+
+def test_documents_see_themselves():
+    mask = documents([0, 0, 7], torch.tensor([7, 0, 5]))
+    assert mask.draw(3, 3) == drawing(". 1 .", ". 1 .", "1 . .")
+    packed = documents(torch.tensor([[0, 0, 1], [0, 1, 1]])) & causal()
+    assert packed.draw(3, 3) == "\n\n".join(
+        [drawing("1 . .", "1 1 .", ". . 1"), drawing("1 . .", ". 1 .", ". 1 1")]
+    )
+
+
+def test_a_prefix_may_be_longer_than_the_keys():
+    assert (prefix([1, 9]) | causal()).draw(2, 2) == "\n\n".join(
+        [drawing("1 .", "1 1"), drawing("1 1", "1 1")]
+    )
+
+
+def test_a_rule_of_ones_own_sees_batch_row_and_head():
+    mask = where(lambda batch, head, query, key: (query + key + batch) % 2 == head)
+    dense_mask = mask.bind(2, 2, 3, 3).dense()
+    assert dense_mask.shape == (2, 2, 3, 3)
+    for b, h, n, m in torch.cartesian_prod(*[torch.arange(s) for s in (2, 2, 3, 3)]).tolist():
+        assert bool(dense_mask[b, h, n, m]) == ((n + m + b) % 2 == h)
+
+
+def test_masks_join():
+    both = causal() & lengths([2])
+    assert both.draw(3, 3) == drawing("1 . .", "1 1 .", "1 1 .")
+    assert (causal() | lengths([2])).draw(3, 3) == drawing("1 1 .", "1 1 .", "1 1 1")
+    assert (~causal()).draw(3, 3) == drawing(". 1 1", ". . 1", ". . .")
+    assert ~~both is both
+
+
+def test_a_boolean_tensor_joins_a_mask():
+    eye = torch.eye(3, dtype=torch.bool)
+    assert (causal() & eye).draw(3, 3) == drawing("1 . .", ". 1 .", ". . 1")
+
+
+@pytest.mark.parametrize(
+    ("mask", "rows", "keys", "cover"),
+    [
+        (causal(), range(3, 6), range(4), Cover.ALL),
+        (causal(), range(2), range(3, 6), Cover.NONE),
+        (lengths([3, 5]), range(6), range(3), Cover.ALL),
+        (lengths([3, 5]), range(6), range(5, 6), Cover.NONE),
+        (causal() & lengths([3, 5]), range(2), range(2, 4), Cover.NONE),
+        (causal() | lengths([3, 5]), range(2), range(3), Cover.ALL),
+        (~lengths([3, 5]), range(6), range(3), Cover.NONE),
+        (window(before=2, after=1), range(2, 4), range(2, 4), Cover.ALL),
+        (window(before=2, after=1), range(4, 6), range(2), Cover.NONE),
+        (window(before=2, after=1), range(2), range(3, 6), Cover.NONE),
+        (documents([0, 0, 0, 1, 1, 1]), range(3), range(3), Cover.ALL),
+        (documents([0, 0, 0, 1, 1, 1]), range(2), range(3, 6), Cover.NONE),
+        (documents([1, 1, 1, 0, 0, 0]) & causal(), range(3, 6), range(3), Cover.NONE),
+    ],
+)
+def test_tiles_that_are_all_alike_need_no_tensor(mask, rows, keys, cover):
+    assert mask.bind(2, 3, 6, 6).tile(rows, keys) is cover
+
+
+EVERY = [
+    causal(),
+    lengths([3, 5]),
+    causal() & lengths([3, 5]),
+    window(before=1, after=2),
+    window(before=2, first=1),
+    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])),
+    documents(
+        torch.tensor([[0, 0, 1, 1, 1], [3, 3, 3, 3, 1]]), torch.tensor([0, 0, 0, 1, 1, 1, 3])
+    ),
+    documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & causal(),
+    causal() & documents([0, 0, 1, 1, 1], torch.tensor([0, 0, 0, 1, 1, 1, 1])) & lengths([7, 2]),
+    prefix([2, 9]) | causal(),
+    where(lambda batch, head, query, key: (query * key + batch) % 3 > head),
+]
+
+
+@pytest.mark.parametrize("mask", EVERY)
+def test_a_form_holds_everything_visible_and_says_whether_all_of_it_is(mask):
+    bound = mask.bind(2, 3, 5, 7)
+    whole = bound.dense().expand(2, 3, 5, 7)
+    inside = torch.zeros(2, 1, 5, 7, dtype=torch.bool)
+    if isinstance(bound.form, Band):
+        for n in range(5):
+            span = bound.form.span(range(n, n + 1), 7)
+            inside[:, :, n, span.start : span.stop] = True
+    elif isinstance(bound.form, Runs):
+        for batch, rows, keys in bound.form.runs:
+            part = inside if bound.form.batch == 1 else inside[batch : batch + 1]
+            part[:, :, rows.start : rows.stop, keys.start : keys.stop] = True
+        if bound.form.band is not None:
+            for n in range(5):
+                span = bound.form.band.span(range(n, n + 1), 7)
+                inside[:, :, n, : span.start] = False
+                inside[:, :, n, span.stop :] = False
+    else:
+        inside[:] = True
+    assert not (whole & ~inside).any()
+    if bound.form is not None and bound.form.is_exact:
+        assert torch.equal(whole, inside.expand(whole.shape))
+
+
+def test_bands_and_documents_are_known_as_such():
+    assert window(before=1).bind(2, 3, 5, 7).form == Band(1, None, is_exact=True)
+    both = (window(before=1) & causal()).bind(2, 3, 5, 7)
+    assert both.form == Band(1, 2, is_exact=True)
+    assert (both.mask & lengths([3, 5])).bind(2, 3, 5, 7).form == Band(1, 2, is_exact=False)
+    assert (~both.mask).bind(2, 3, 5, 7).form is None
+    packed = (documents([4, 4, 2]) & causal()).bind(2, 3, 3, 3).form
+    runs = (Run(0, range(2), range(2)), Run(0, range(2, 3), range(2, 3)))
+    assert packed == Runs(runs, 1, Band(None, 0, is_exact=True), is_exact=True)
+    assert documents([4, 2, 4]).bind(2, 3, 3, 3).form is None
+
+
+@pytest.mark.parametrize("mask", EVERY)
+def test_tiles_are_parts_of_the_dense_mask(mask):
+    bound = mask.bind(2, 3, 5, 7)
+    whole = bound.dense().expand(2, 3, 5, 7)
+    tile = bound.tile(range(1, 4), range(2, 6))
+    if isinstance(tile, Cover):
+        tile = torch.full((1, 1, 1, 1), tile is Cover.ALL)
+    assert torch.equal(tile.expand(2, 3, 3, 4), whole[:, :, 1:4, 2:6])
+
+
+def test_spans_leave_out_keys_that_no_query_of_the_rows_sees():
+    def spans(mask, rows, **options):
+        return mask.bind(1, 1, 1000, 1000).spans(rows, **options)
+
+    band = window(before=5, after=3, first=10)
+    assert spans(causal(), range(100)) == (range(100),)
+    assert spans(band, range(100, 120)) == (range(105, 133),)
+    assert spans(band & lengths([1000]), range(2)) == (range(5, 15),)
+    assert spans(band, range(995, 1000)) == ()
+    assert spans(lengths([0]), range(5)) == ()
+    texts = documents([0] * 300 + [1] * 700)
+    assert spans(texts, range(290)) == (range(300),)
+    assert spans(texts, range(290, 310)) == (range(1000),)
+    assert spans(texts & band, range(290, 310)) == (range(295, 300), range(305, 323))
+    # Found by halving, down to 128 keys that are not known to be hidden.
+    assert spans(prefix(4) | band, range(600, 610)) == (range(125), range(500, 625))
+    assert spans(prefix(4) | band, range(600, 610), smallest_gap=400) == (range(625),)
+
+
+def test_pieces_of_a_veil_are_those_of_the_dense_mask():
+    mask = (prefix(4) | window(before=3, after=0)) & lengths([600, 1000])
+    bound = mask.bind(2, 1, 1000, 1000)
+    rows = range(590, 610)
+    keys = bound.spans(rows)
+    assert len(keys) == 2
+    veil = bound.veil(rows, keys, range(1, 2))
+    whole = bound.dense()[1:, :, 590:610]
+    assert torch.equal(~veil, torch.cat([whole[..., k.start : k.stop] for k in keys], -1))
+
+
+def test_one_decoding_step_over_cached_keys_needs_no_mask():
+    assert causal().bind(2, 3, 1, 7).whole is Cover.ALL
+
+
+def test_a_flag_says_causal_only_where_the_first_query_is_at_the_first_key():
+    assert causal().bind(2, 3, 7, 7).is_causal
+    assert causal(first=0).bind(2, 3, 5, 7).is_causal
+    assert not causal().bind(2, 3, 5, 7).is_causal
+    assert not (causal() & lengths([7, 7])).bind(2, 3, 7, 7).is_causal
+
+
+def test_the_same_mask_is_bound_once_for_the_same_sizes():
+    mask = lengths([3, 5])
+    assert mask.bind(2, 3, 5, 7) is mask.bind(2, 3, 5, 7)
+    assert mask.bind(2, 3, 5, 7) is not mask.bind(2, 3, 1, 7)
+    assert mask.bind(2, 3, 5, 7).penalty(torch.float32) is mask.bind(2, 3, 5, 7).penalty(
+        torch.float32
+    )
+
+
+def test_a_mask_does_not_follow_later_changes_of_the_lengths():
+    n = torch.tensor([3])
+    mask = lengths(n)
+    n.fill_(1)
+    assert mask.draw(1, 4) == "1 1 1 ."
+
+
+@pytest.mark.parametrize(
+    ("mask", "shape"),
+    [
+        (lengths([3, 5]), (2, 1, 1, 7)),
+        (causal(), (1, 1, 5, 7)),
+        (causal() & lengths([3, 5]), (2, 1, 5, 7)),
+        (dense(torch.ones(3, 1, 7, dtype=torch.bool)), (1, 3, 1, 7)),
+    ],
+)
+def test_extent_is_the_shape_of_the_dense_mask(mask, shape):
+    bound = mask.bind(2, 3, 5, 7)
+    assert mask.extent(bound.grid) == shape
+    assert bound.dense().numel() == bound.size
+
+
+def test_hidden_keys_are_those_no_query_sees():
+    assert causal().bind(2, 3, 5, 5).hidden is None
+    assert lengths([7, 7]).bind(2, 3, 5, 7).hidden is None
+    hidden = lengths([3, 7]).bind(2, 3, 5, 7).hidden
+    assert hidden[:, 0, :, 0].sum(dim=1).tolist() == [4, 0]
+
+
+def test_without_an_axis_of_heads_the_batch_is_the_third_axis_from_the_end():
+    tensor = torch.zeros(2, 5, 7, dtype=torch.bool)
+    tensor[1] = True
+    assert dense(tensor).bind(2, None, 5, 7).dense().shape == (2, 1, 5, 7)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: lengths(torch.tensor([1.0])), "lengths must be integers; got torch.float32"),
+        (lambda: lengths(torch.ones(1, 1, 1).long()), r"\(\), \(B,\) or \(B, N\); got \(1, 1, 1\)"),
+        (lambda: dense(torch.zeros(2, 2)), "mask must be boolean"),
+        (lambda: documents(torch.zeros(3)), "documents must be integers; got torch.float32"),
+        (lambda: documents(torch.tensor(3)), r"documents must have shape \(N,\) or \(B, N\)"),
+        (lambda: prefix(torch.tensor(0.5)), "prefix must be integers"),
+        (lambda: documents([0, 1]).bind(1, 1, 3, 3), r"\(N,\) = \(3,\) or .* got \(2,\)"),
+        (lambda: where(lambda b, h, q, k: q - k).bind(1, 1, 3, 3), "must give a boolean tensor"),
+        (
+            lambda: where(lambda b, h, q, k: torch.ones(2, dtype=torch.bool)).bind(1, 1, 3, 3),
+            r"broadcasts to \(B, H, n, m\) = \(1, 1, 1, 1\); got \(2,\)",
+        ),
+        (lambda: causal() & 1, "mask must be a Mask or a boolean tensor; got int"),
+    ],
+)
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_what_is_no_mask_is_refused(make, message):
+    with pytest.raises(ShapeError, match=message):
+        make()
+
+
+def test_a_long_mask_is_never_made_whole_where_blocks_will_do():
+    bound = (causal() & lengths([9000, 8000])).bind(2, 3, 9000, 9000)
+    assert bound.hidden is not None
+    assert bound.cover is None
+    assert "whole" not in vars(bound)
+    query = torch.zeros(1, 1, 5000, 4)
+    mask = causal(first=1)
+    attend(query, query, mask=mask)
+    assert "whole" not in vars(mask.bind((1,), 1, 5000, 5000, query.device))
+
+
+def test_a_window_has_no_negative_width():
+    with pytest.raises(SettingError, match="before must be at least 0; got -1"):
+        window(before=-1)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        window(before=2, after=1, first=5),
+        window(before=2, after=1, first=-3),
+        window(before=0, after=0, first=30),
+        causal() & lengths([9]),
+        documents([0, 0, 1, 3], torch.tensor([2] * 5 + [0] * 3 + [1] * 3)),
+        prefix(2) | window(before=1, after=0),
+        where(lambda batch, head, query, key: (key - query) % 6 == 0),
+    ],
+)
+def test_hidden_keys_are_those_that_no_query_sees(mask, monkeypatch):
+    monkeypatch.setattr("regard.attention.masks.bound._HIDDEN_BLOCK", 20)
+    monkeypatch.setattr("regard.attention.masks.bound._FINEST", 2)
+    bound = mask.bind(1, 1, 4, 11)
+    unseen = ~bound.dense().expand(1, 1, 4, 11).any(dim=2)
+    hidden = bound.hidden
+    assert torch.equal(torch.zeros_like(unseen) if hidden is None else hidden[..., 0], unseen)
+
+
+def test_hidden_keys_of_a_long_window_are_found_without_looking_at_every_pair():
+    looked_at = []
+
+    class Counting(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            looked_at.append(out.numel() if isinstance(out, torch.Tensor) else 0)
+            return out
+
+    length = 2**16
+    for mask in (window(before=9, after=0), prefix(4) | window(before=9, after=0)):
+        with Counting():
+            assert mask.bind(1, 1, length, length).hidden is None
+    assert sum(looked_at) < 2**12 * length
+
+
+@pytest.mark.parametrize("queries", [9, 300])
+@pytest.mark.parametrize("backend", [None, "tiled"])
+def test_a_mask_met_in_inference_mode_serves_for_training(queries, backend):
+    mask = causal() | prefix(3)
+    query = torch.randn(1, 2, queries, 8)
+    with torch.inference_mode():
+        attend(query, query, query, mask=mask, backend=backend)
+    query.requires_grad_()
+    attend(query, query, query, mask=mask, backend=backend).sum().backward()
+    assert query.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_pieces_that_some_queries_meet_are_found_without_going_through_all(batch):
+    torch.manual_seed(1)
+    ids = torch.randint(0, 12, (batch, 60)).sort().values
+    form = documents(ids, ids.flip(0)).bind(batch, None, 60, 60).form
+    for start in range(0, 60, 7):
+        rows = range(start, min(start + 10, 60))
+        want = [run for run in form.runs if set(run.rows) & set(rows)]
+        assert list(form._meeting(rows)) == want
