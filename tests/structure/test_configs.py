@@ -167,10 +167,10 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "regard.layers.Residual.kind": lambda name: layers.Residual(8, kind=name),
     "regard.layers.Residual.norm": lambda name: layers.Residual(8, norm=name),
     "regard.layers.RotaryPositions.pairs": lambda name: layers.RotaryPositions(8, pairs=name),
-    "regard.layers.SelfAttentionBlock.activation": lambda name: block(activation=name),
-    "regard.layers.SelfAttentionBlock.kind": lambda name: block(kind=name),
-    "regard.layers.SelfAttentionBlock.norm": lambda name: block(norm=name),
-    "regard.layers.SelfAttentionBlock.norm_kind": lambda name: block(norm_kind=name),
+    "regard.layers.TransformerBlock.activation": lambda name: block(activation=name),
+    "regard.layers.TransformerBlock.kind": lambda name: block(kind=name),
+    "regard.layers.TransformerBlock.norm": lambda name: block(norm=name),
+    "regard.layers.TransformerBlock.norm_kind": lambda name: block(norm_kind=name),
     "regard.text.encode_corpus.on_long": lambda name: text.encode_corpus(
         [], None, max_length=7, on_long=name
     ),
@@ -185,7 +185,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
 
 
 def block(kind: str = "encoder", **given: Any) -> object:
-    return layers.SelfAttentionBlock(kind, 0, model_dim=8, num_heads=2, ffn_dim=8, **given)
+    return layers.TransformerBlock(kind, 0, model_dim=8, num_heads=2, ffn_dim=8, **given)
 
 
 def named_choices() -> Iterator[tuple[str, tuple[str, ...]]]:

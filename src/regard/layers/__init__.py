@@ -9,7 +9,7 @@ from regard.layers.attention import (
     LocationAttention,
     ScoredAttention,
 )
-from regard.layers.block import SelfAttentionBlock
+from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.convolution import GatedConvolution
 from regard.layers.crf import Crf
 from regard.layers.dropout import Dropout, dropout
@@ -36,6 +36,7 @@ __all__ = [
     "AdditiveAttention",
     "AttentionPooling",
     "BilinearAttention",
+    "BlockStack",
     "CopyAttention",
     "Crf",
     "DotAttention",
@@ -56,10 +57,10 @@ __all__ = [
     "Residual",
     "RotaryPositions",
     "ScoredAttention",
-    "SelfAttentionBlock",
     "ShawPositions",
     "SinusoidalPositions",
     "TokenEmbedding",
+    "TransformerBlock",
     "dropout",
     "identity",
     "mix",

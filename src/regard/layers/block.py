@@ -1,6 +1,8 @@
-"""Self-attention and feed-forward, each with its residual: one layer of an encoder or a decoder."""
+"""Attention and feed-forward, each with its residual: the layers of an encoder or a decoder."""
 
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Literal, cast
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -9,19 +11,21 @@ from regard.attention.biases import PositionBias
 from regard.attention.cache import KeyValueCache
 from regard.attention.masks.base import Mask
 from regard.attention.observing import at
+from regard.attention.scores import ScaledDot, Score
 from regard.choices import check_choice
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import MultiHeadAttention
+from regard.layers.norms import NormKind
 from regard.layers.packing import Packing
-from regard.layers.positions import RotaryPositions
+from regard.layers.positions import RotaryPositions, ShawPositions
 from regard.layers.residual import NormOrder, Residual
 
 
-class SelfAttentionBlock(nn.Module):
-    """One layer over its own states: Vaswani et al. (2017), section 3.1, the encoder's.
+class TransformerBlock(nn.Module):
+    """One layer of an encoder or a decoder: Vaswani et al. (2017), section 3.1.
 
-    Under a causal mask it is the layer of a decoder that has nothing else to look at (Radford et
-    al., 2018).
+    Self-attention and feed-forward; in between, where there is a memory, attention to it. Under a
+    causal mask and without a memory it is the layer of a language model (Radford et al., 2018).
 
     Args:
         kind: What an observer is told: "encoder" or "decoder".
@@ -32,11 +36,17 @@ class SelfAttentionBlock(nn.Module):
         num_key_heads: Heads of keys and values, G; None is H.
         dropout: Share dropped of each sublayer's output while training.
         attention_dropout: Share of the attention weights dropped while training.
+        head_dropout: Share of the heads of attention to the memory left out for a query while
+            training.
         norm: ``post`` or ``pre``.
-        norm_kind: ``layer`` or ``rms``.
-        norm_eps: What the norms add to a variance.
+        norm_kind: ``layer``, ``rms`` or ``batch``.
+        norm_eps: What the norms add to a variance; None is the kind's own.
         activation: Of the feed-forward sublayer.
-        rotary: Turns queries and keys by their places.
+        rotary: Turns queries and keys of self-attention by their places.
+        max_distance: The largest distance of self-attention told apart by vectors of the layer's
+            own (Shaw et al., 2018); None is to have none.
+        score: Makes the score of each attention in it; the parameters of each are its own.
+        has_memory: Whether it looks at a memory too.
 
     Raises:
         SettingError: A name is unknown, or a number out of range.
@@ -53,29 +63,50 @@ class SelfAttentionBlock(nn.Module):
         num_key_heads: int | None = None,
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
+        head_dropout: float = 0.0,
         norm: NormOrder = "post",
-        norm_kind: Literal["layer", "rms"] = "layer",
-        norm_eps: float = 1e-5,
+        norm_kind: NormKind = "layer",
+        norm_eps: float | None = 1e-5,
         activation: str = "gelu",
         rotary: RotaryPositions | None = None,
+        max_distance: int | None = None,
+        score: Callable[[], Score] = ScaledDot,
+        has_memory: bool = False,
     ) -> None:
         super().__init__()
         check_choice("kind", kind, Literal["encoder", "decoder"])
-        check_choice("norm_kind", norm_kind, Literal["layer", "rms"])
-        self.place = (kind, layer)
+        check_choice("norm_kind", norm_kind, NormKind)
+        self.kind, self.layer = kind, layer
         self.attend = MultiHeadAttention(
             model_dim,
             num_heads,
             num_key_heads=num_key_heads,
             dropout=attention_dropout,
+            score=score(),
             rotary=rotary,
         )
+        self.distances: ShawPositions | None = None
+        if max_distance is not None:
+            self.distances = ShawPositions(model_dim // num_heads, max_distance=max_distance)
+        self.look: MultiHeadAttention | None = None
+        if has_memory:
+            self.look = MultiHeadAttention(
+                model_dim,
+                num_heads,
+                num_key_heads=num_key_heads,
+                key_value_dim=model_dim,
+                dropout=attention_dropout,
+                head_dropout=head_dropout,
+                score=score(),
+            )
         self.feed = FeedForward(model_dim, ffn_dim, activation=activation)
-        self.attend_residual = Residual(model_dim, dropout=dropout, norm=norm, kind=norm_kind)
-        self.feed_residual = Residual(model_dim, dropout=dropout, norm=norm, kind=norm_kind)
-        for residual in (self.attend_residual, self.feed_residual):
-            assert isinstance(residual.norm, nn.LayerNorm | nn.RMSNorm)
-            residual.norm.eps = norm_eps
+
+        def residual() -> Residual:
+            return Residual(model_dim, dropout=dropout, norm=norm, kind=norm_kind, eps=norm_eps)
+
+        self.attend_residual = residual()
+        self.look_residual = residual() if has_memory else None
+        self.feed_residual = residual()
 
     def forward(
         self,
@@ -84,6 +115,8 @@ class SelfAttentionBlock(nn.Module):
         mask: Mask | None = None,
         bias: PositionBias | None = None,
         cache: KeyValueCache | None = None,
+        memory: KeyValueCache | None = None,
+        memory_mask: Mask | None = None,
         packing: Packing | None = None,
     ) -> tuple[Float[Tensor, "*positions C"], KeyValueCache | None]:
         """The states one layer further on, and the cache that includes them, if there was one.
@@ -91,20 +124,103 @@ class SelfAttentionBlock(nn.Module):
         Args:
             states: (B, N, C), or (R, C) with a packing.
             mask: Which keys a state may look at; with a cache, keys count from its beginning.
-            bias: Added to the scores, such as ``alibi()``.
+            bias: Added to the scores, such as ``alibi()``; vectors of the layer's own replace it.
             cache: Keys and values of earlier positions.
+            memory: What :meth:`project_memory` made of it.
+            memory_mask: Which of its positions a state may look at.
             packing: Where the positions of packed states stand.
         """
         kept: KeyValueCache | None = None
+        if self.distances is not None:
+            bias = self.distances()
 
-        def look(inputs: Tensor) -> Tensor:
+        def look_around(inputs: Tensor) -> Tensor:
             nonlocal kept
             mixed: Tensor
-            with at(*self.place):
+            with at(self.kind, self.layer):
                 mixed, kept = self.attend(
                     inputs, mask=mask, bias=bias, cache=cache, packing=packing
                 )
             return mixed
 
-        states = self.attend_residual(states, look)
+        def look_at_memory(inputs: Tensor) -> Tensor:
+            assert self.look is not None
+            with at("cross", self.layer):
+                mixed: Tensor = self.look(inputs, memory, mask=memory_mask, packing=packing)[0]
+            return mixed
+
+        states = self.attend_residual(states, look_around)
+        if self.look_residual is not None:
+            states = self.look_residual(states, look_at_memory)
         return self.feed_residual(states, self.feed), kept
+
+    def project_memory(
+        self, memory: Tensor, values: Tensor | None, *, packing: Packing | None
+    ) -> KeyValueCache:
+        """The keys and values of a memory; see :meth:`MultiHeadAttention.project_memory`."""
+        assert self.look is not None
+        return self.look.project_memory(memory, values, packing=packing)
+
+
+class BlockStack(nn.ModuleList):
+    """Layers one on the other, alike but for their weights.
+
+    Args:
+        num_layers: How many.
+        block: Makes one, given its place from 0.
+    """
+
+    def __init__(self, num_layers: int, block: Callable[[int], TransformerBlock]) -> None:
+        super().__init__(block(layer) for layer in range(num_layers))
+
+    def __iter__(self) -> Iterator[TransformerBlock]:
+        return cast(Iterator[TransformerBlock], super().__iter__())
+
+    def forward(
+        self,
+        states: Float[Tensor, "*positions C"],
+        *,
+        mask: Mask | None = None,
+        bias: PositionBias | None = None,
+        past: Sequence[KeyValueCache] | None = None,
+        memory: Iterable[KeyValueCache] | None = None,
+        memory_mask: Mask | None = None,
+        packing: Packing | None = None,
+    ) -> tuple[Float[Tensor, "*positions C"], tuple[KeyValueCache, ...]]:
+        """The states all layers further on, and a cache for each layer of ``past``.
+
+        Args:
+            states: (B, N, C), or (R, C) with a packing.
+            mask: Which keys a state may look at; with a past, keys count from its beginning.
+            bias: Added to the scores of self-attention.
+            past: Keys and values of earlier positions, a cache for each layer.
+            memory: Keys and values of what is looked at besides, those of a layer each.
+            memory_mask: Which of its positions a state may look at.
+            packing: Where the positions of packed states stand.
+        """
+        kept = []
+        caches: Iterable[KeyValueCache | None] = past or repeat(None)
+        memories: Iterable[KeyValueCache | None] = memory or repeat(None)
+        for block, cache, known in zip(self, caches, memories, strict=False):
+            states, after = block(
+                states,
+                mask=mask,
+                bias=bias,
+                cache=cache,
+                memory=known,
+                memory_mask=memory_mask,
+                packing=packing,
+            )
+            if after is not None:
+                kept.append(after)
+        return states, tuple(kept)
+
+    def empty_caches(self, batch: int) -> tuple[KeyValueCache, ...]:
+        """A past of no positions yet, for ``batch`` rows."""
+        return tuple(block.attend.empty_cache(batch) for block in self)
+
+    def project_memory(
+        self, memory: Tensor, values: Tensor | None, *, packing: Packing | None
+    ) -> Iterator[KeyValueCache]:
+        """Each layer's keys and values of a memory, made as they are asked for."""
+        return (block.project_memory(memory, values, packing=packing) for block in self)

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.checks import check_fraction, check_positive
+from regard.choices import choose
 
 NormKind = Literal["layer", "rms", "batch"]
 
@@ -81,3 +82,23 @@ NORMS: dict[str, Callable[..., nn.Module]] = {
     "rms": partial(nn.RMSNorm, eps=1e-6),
     "batch": BatchNorm,
 }
+
+
+def make_norm(kind: str, model_dim: int, *, eps: float | None = None) -> nn.Module:
+    """A norm of states of this width.
+
+    Args:
+        kind: ``layer``, ``rms`` or ``batch``.
+        model_dim: Width of the states, C.
+        eps: What is added to a variance; None is the kind's own.
+
+    Raises:
+        SettingError: The kind is unknown.
+    """
+    norm = choose("kind", kind, NORMS)
+    return norm(model_dim) if eps is None else norm(model_dim, eps=eps)
+
+
+def final_norm(order: str, kind: str, model_dim: int, *, eps: float | None = None) -> nn.Module:
+    """What ends a stack of layers: pre-norm leaves the sum of all sublayers unnormalised."""
+    return make_norm(kind, model_dim, eps=eps) if order == "pre" else nn.Identity()

@@ -141,6 +141,11 @@ def added_positions(
     return None
 
 
+def turned_positions(name: str, head_dim: int) -> "RotaryPositions | None":
+    """What turns queries and keys where a config says ``rotary``; else None."""
+    return RotaryPositions(head_dim) if name == "rotary" else None
+
+
 def _places(first: int | Tensor, count: int, device: torch.device) -> Tensor:
     """The places of ``count`` states from ``first`` on: (N,), or (R, N) where rows differ."""
     ahead = torch.arange(count, device=device)

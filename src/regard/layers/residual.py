@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.checks import check_fraction
-from regard.choices import check_choice, choose
+from regard.choices import check_choice
 from regard.layers.dropout import dropout, keep_mask, keep_scale, random_bytes
-from regard.layers.norms import NORMS
+from regard.layers.norms import make_norm
 
 NormOrder = Literal["post", "pre"]
 
@@ -27,6 +27,7 @@ class Residual(nn.Module):
         dropout: Share of the sublayer's output dropped while training.
         norm: Whether the norm comes after the addition or before the sublayer.
         kind: Which norm: ``layer`` as in the papers, ``rms`` or ``batch``.
+        eps: What the norm adds to a variance; None is the kind's own.
 
     Raises:
         SettingError: The rate is out of range, or order or kind unknown.
@@ -39,13 +40,14 @@ class Residual(nn.Module):
         dropout: float = 0.0,
         norm: NormOrder = "post",
         kind: str = "layer",
+        eps: float | None = None,
     ) -> None:
         super().__init__()
         check_fraction("dropout", dropout)
         check_choice("norm", norm, NormOrder)
         self.rate = dropout
         self.order = norm
-        self.norm = choose("kind", kind, NORMS)(model_dim)
+        self.norm = make_norm(kind, model_dim, eps=eps)
 
     def forward(
         self, states: Float[Tensor, "*batch C"], sublayer: Callable[[Tensor], Tensor]

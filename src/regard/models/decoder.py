@@ -5,7 +5,8 @@ GPT: Radford et al. (2018); pre-norm and the scaled beginning are those of GPT-2
 """
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from functools import partial
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -16,10 +17,10 @@ from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
 from regard.checks import check_divides
 from regard.fields import Count, Positive, Share, check_fields
-from regard.layers import Dropout, Packing, RotaryPositions, TokenEmbedding
-from regard.layers.block import SelfAttentionBlock
-from regard.layers.norms import NORMS
-from regard.layers.positions import added_positions
+from regard.layers import Dropout, Packing, TokenEmbedding
+from regard.layers.block import BlockStack, TransformerBlock
+from regard.layers.norms import final_norm
+from regard.layers.positions import added_positions, turned_positions
 from regard.models.interfaces import LanguageModel
 from regard.models.prompt import Prompt
 
@@ -123,13 +124,11 @@ class Decoder(LanguageModel[DecoderState]):
         )
         self.positions = added_positions(config.positions, width, max_length=config.max_length)
         self.dropout = Dropout(config.dropout)
-        rotary = (
-            RotaryPositions(width // config.num_heads) if config.positions == "rotary" else None
-        )
-        self.layers = nn.ModuleList(
-            SelfAttentionBlock(
+        self.layers = BlockStack(
+            config.num_layers,
+            partial(
+                TransformerBlock,
                 "decoder",
-                layer,
                 model_dim=width,
                 num_heads=config.num_heads,
                 num_key_heads=config.num_key_heads,
@@ -140,15 +139,10 @@ class Decoder(LanguageModel[DecoderState]):
                 norm_kind=config.norm_kind,
                 norm_eps=config.norm_eps,
                 activation=config.activation,
-                rotary=rotary,
-            )
-            for layer in range(config.num_layers)
+                rotary=turned_positions(config.positions, width // config.num_heads),
+            ),
         )
-        self.norm = (
-            NORMS[config.norm_kind](width, eps=config.norm_eps)
-            if config.norm == "pre"
-            else nn.Identity()
-        )
+        self.norm = final_norm(config.norm, config.norm_kind, width, eps=config.norm_eps)
         self._initialise()
 
     def forward(
@@ -165,9 +159,7 @@ class Decoder(LanguageModel[DecoderState]):
         packing = Packing.if_worthwhile(lengths, ids.shape[1])
         if packing is not None:
             states = packing.pack(states)
-        mask, bias = self._mask(None), self._bias()
-        for block in self._blocks:
-            states, _ = block(states, mask=mask, bias=bias, packing=packing)
+        states, _ = self.layers(states, mask=self._mask(None), bias=self._bias(), packing=packing)
         states = self.norm(states)
         return states if packing is None else packing.pad(states)
 
@@ -190,7 +182,7 @@ class Decoder(LanguageModel[DecoderState]):
             ShapeError: A row of a prompt is empty, or longer than it is wide.
         """
         cut = Prompt.of(prompt, prompt_lengths)
-        past = tuple(block.attend.empty_cache(len(prompt)) for block in self._blocks)
+        past = self.layers.empty_caches(len(prompt))
         padding = None if cut.is_even else cut.padding
         state = DecoderState(past=past, padding=padding, pending=cut.last)
         return self._read(cut.aligned, state)[1] if cut.aligned.shape[1] else state
@@ -209,12 +201,10 @@ class Decoder(LanguageModel[DecoderState]):
         """The states of more tokens, and the state with their keys and values."""
         padding, seen = state.padding, state.past[0].length
         states = self._embed(ids, first=seen if padding is None else seen - padding)
-        mask, bias = self._mask(padding), self._bias()
-        past: list[KeyValueCache] = []
-        for block, known in zip(self._blocks, state.past, strict=True):
-            states, cache = block(states, mask=mask, bias=bias, cache=known)
-            past.append(cache)
-        return self.norm(states), DecoderState(tuple(past), padding, state.pending)
+        states, past = self.layers(
+            states, mask=self._mask(padding), bias=self._bias(), past=state.past
+        )
+        return self.norm(states), DecoderState(past, padding, state.pending)
 
     def _embed(self, ids: Tensor, *, first: int | Tensor) -> Tensor:
         embedded = self.embedding(ids)
@@ -243,7 +233,3 @@ class Decoder(LanguageModel[DecoderState]):
         for table in (self.embedding, self.output):
             if table.pad_id is not None:
                 table.weight.data[table.pad_id] = 0
-
-    @property
-    def _blocks(self) -> list[SelfAttentionBlock]:
-        return cast(list[SelfAttentionBlock], list(self.layers))

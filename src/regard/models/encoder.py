@@ -4,6 +4,7 @@ BERT: Devlin et al. (2019), https://arxiv.org/abs/1810.04805.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -15,11 +16,11 @@ from regard.attention import lengths as visible
 from regard.checks import check_divides
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, check_fields
-from regard.layers import Dropout, Packing, RotaryPositions, TokenEmbedding
-from regard.layers.block import SelfAttentionBlock
-from regard.layers.norms import NORMS
+from regard.layers import Dropout, Packing, TokenEmbedding
+from regard.layers.block import BlockStack, TransformerBlock
+from regard.layers.norms import final_norm, make_norm
 from regard.layers.parts import PartsEmbedding, PartsName, check_given
-from regard.layers.positions import added_positions
+from regard.layers.positions import added_positions, turned_positions
 from regard.models.interfaces import TextReader
 
 
@@ -118,15 +119,13 @@ class Encoder(TextReader):
             if config.num_segments
             else None
         )
-        self.embedding_norm = NORMS[config.norm_kind](width, eps=config.norm_eps)
+        self.embedding_norm = make_norm(config.norm_kind, width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
-        rotary = (
-            RotaryPositions(width // config.num_heads) if config.positions == "rotary" else None
-        )
-        self.layers = nn.ModuleList(
-            SelfAttentionBlock(
+        self.layers = BlockStack(
+            config.num_layers,
+            partial(
+                TransformerBlock,
                 "encoder",
-                layer,
                 model_dim=width,
                 num_heads=config.num_heads,
                 ffn_dim=config.ffn_dim,
@@ -136,16 +135,10 @@ class Encoder(TextReader):
                 norm_kind=config.norm_kind,
                 norm_eps=config.norm_eps,
                 activation=config.activation,
-                rotary=rotary,
-            )
-            for layer in range(config.num_layers)
+                rotary=turned_positions(config.positions, width // config.num_heads),
+            ),
         )
-        # Pre-norm leaves the sum of all sublayers unnormalised, so the stack ends in one norm.
-        self.norm = (
-            NORMS[config.norm_kind](width, eps=config.norm_eps)
-            if config.norm == "pre"
-            else nn.Identity()
-        )
+        self.norm = final_norm(config.norm, config.norm_kind, width, eps=config.norm_eps)
 
     def forward(
         self,
@@ -187,9 +180,7 @@ class Encoder(TextReader):
         packing = Packing.if_worthwhile(lengths, ids.shape[1])
         if packing is not None:
             states = packing.pack(states)
-        for block in self.layers:
-            states, _ = block(states, mask=mask, packing=packing)
-        states = self.norm(states)
+        states = self.norm(self.layers(states, mask=mask, packing=packing)[0])
         return states if packing is None else packing.pad(states)
 
 

@@ -1,6 +1,6 @@
-"""How a recurrent decoder looks at the source, step by step: one class for each way.
+"""How a recurrent decoder looks at the source, step by step: one class for each variant.
 
-A way is given the score's layer, the query and what it remembers of earlier steps; it gives a
+A variant is given the score's layer, the query and what it remembers of earlier steps; it gives a
 context, and whatever else that step brought about.
 """
 
@@ -49,7 +49,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Focus:
+class AttentionState:
     """What attention remembers of the steps before.
 
     Attributes:
@@ -60,29 +60,29 @@ class Focus:
     step: int = 0
     past: Float[Tensor, "B ..."] | None = None
 
-    def next(self, past: Tensor | None = None) -> "Focus":
+    def next(self, past: Tensor | None = None) -> "AttentionState":
         """What is remembered one step later."""
-        return Focus(self.step + 1, past)
+        return AttentionState(self.step + 1, past)
 
-    def select(self, rows: Int[Tensor, " K"]) -> "Focus":
+    def select(self, rows: Int[Tensor, " K"]) -> "AttentionState":
         """That of these rows, in this order."""
-        return Focus(self.step, None if self.past is None else self.past[rows])
+        return AttentionState(self.step, None if self.past is None else self.past[rows])
 
 
 @dataclass(frozen=True)
-class Glance:
+class AttentionOutput:
     """What one step saw.
 
     Attributes:
         context: The values mixed.
-        focus: What is remembered from now on.
+        state: What is remembered from now on.
         weights: What they were mixed by, where something else needs it.
         penalty: What the step adds to an auxiliary loss.
         log_prob: Of the place that was drawn.
     """
 
     context: Float[Tensor, "B E"]
-    focus: Focus
+    state: AttentionState
     weights: Float[Tensor, "B S"] | None = None
     penalty: Float[Tensor, " B"] | None = None
     log_prob: Float[Tensor, " B"] | None = None
@@ -99,20 +99,24 @@ class Soft(nn.Module):
         super().__init__()
         self.shows_weights = shows_weights
 
-    def start(self, memory: Memory) -> Focus:
+    def start(self, memory: Memory) -> AttentionState:
         """Nothing is remembered."""
-        return Focus()
+        return AttentionState()
 
     def forward(
-        self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
-    ) -> Glance:
+        self,
+        look: ScoredAttention,
+        query: Float[Tensor, "B Q"],
+        memory: Memory,
+        state: AttentionState,
+    ) -> AttentionOutput:
         """One step."""
         if self.shows_weights:
             weights = look(query, memory.keys, identity(memory.keys), mask=memory.mask)
             context = weights.to(memory.values.dtype).unsqueeze(1) @ memory.values
-            return Glance(context.squeeze(1), focus.next(), weights=weights)
+            return AttentionOutput(context.squeeze(1), state.next(), weights=weights)
         context = look(query, memory.keys, memory.values, mask=memory.mask)
-        return Glance(context, focus.next())
+        return AttentionOutput(context, state.next())
 
 
 class Covering(nn.Module):
@@ -131,21 +135,25 @@ class Covering(nn.Module):
         self.w = nn.Parameter(torch.empty(key_dim))
         nn.init.uniform_(self.w, -(key_dim**-0.5), key_dim**-0.5)
 
-    def start(self, memory: Memory) -> Focus:
+    def start(self, memory: Memory) -> AttentionState:
         """Nothing is covered."""
-        return Focus(past=memory.keys.new_zeros(memory.keys.shape[:2]))
+        return AttentionState(past=memory.keys.new_zeros(memory.keys.shape[:2]))
 
     def forward(
-        self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
-    ) -> Glance:
+        self,
+        look: ScoredAttention,
+        query: Float[Tensor, "B Q"],
+        memory: Memory,
+        state: AttentionState,
+    ) -> AttentionOutput:
         """One step."""
-        covered = focus.past
+        covered = state.past
         assert covered is not None
         keys = memory.keys + covered.unsqueeze(-1) * self.w
         log_weights = _log_weights(look, query, keys, memory, memory.is_padding)
         context, weights = _mixed(log_weights, memory), log_weights.exp()
         penalty = torch.minimum(weights, covered).sum(-1)
-        return Glance(context, focus.next(covered + weights), weights, penalty)
+        return AttentionOutput(context, state.next(covered + weights), weights, penalty)
 
 
 class Sampled(nn.Module):
@@ -164,24 +172,28 @@ class Sampled(nn.Module):
         super().__init__()
         self.mean_share = mean_share
 
-    def start(self, memory: Memory) -> Focus:
+    def start(self, memory: Memory) -> AttentionState:
         """Which sentences get the mean at every step: ones."""
         if not self.training:
-            return Focus()
+            return AttentionState()
         lots = torch.rand(len(memory.values), device=memory.values.device)
-        return Focus(past=(lots < self.mean_share).to(memory.values.dtype))
+        return AttentionState(past=(lots < self.mean_share).to(memory.values.dtype))
 
     def forward(
-        self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
-    ) -> Glance:
+        self,
+        look: ScoredAttention,
+        query: Float[Tensor, "B Q"],
+        memory: Memory,
+        state: AttentionState,
+    ) -> AttentionOutput:
         """One step; its penalty is the entropy, negative, in nats."""
         values = memory.values
         if not self.training:
             asked = look.ask(query).to(values.dtype).unsqueeze(1), memory.keys, values
             score = look.score(values.dtype)
             context = attend(*asked, score=score, mask=memory.mask, weighting=Hard())
-            return Glance(context.squeeze(1), focus.next())
-        is_mean = focus.past
+            return AttentionOutput(context.squeeze(1), state.next())
+        is_mean = state.past
         assert is_mean is not None
         log_weights = _log_weights(look, query, memory.keys, memory, memory.is_padding)
         weights = log_weights.exp()
@@ -189,9 +201,9 @@ class Sampled(nn.Module):
         drawn = values[torch.arange(len(values), device=values.device), index]
         mean = _mixed(log_weights, memory)
         log_prob = log_weights.gather(1, index[:, None]).squeeze(1)
-        return Glance(
+        return AttentionOutput(
             torch.where(is_mean[:, None] > 0, mean, drawn),
-            focus.next(is_mean),
+            state.next(is_mean),
             penalty=(weights * log_weights.masked_fill(memory.is_padding, 0)).sum(-1),
             log_prob=log_prob * (1 - is_mean),  # the mean was no draw
         )
@@ -218,23 +230,27 @@ class Near(nn.Module):
             self.inner = nn.Linear(query_dim, query_dim, bias=False)
             self.outer = nn.Linear(query_dim, 1, bias=False)
 
-    def start(self, memory: Memory) -> Focus:
+    def start(self, memory: Memory) -> AttentionState:
         """Only the number of steps is remembered."""
-        return Focus()
+        return AttentionState()
 
     def forward(
-        self, look: ScoredAttention, query: Float[Tensor, "B Q"], memory: Memory, focus: Focus
-    ) -> Glance:
+        self,
+        look: ScoredAttention,
+        query: Float[Tensor, "B Q"],
+        memory: Memory,
+        state: AttentionState,
+    ) -> AttentionOutput:
         """One step."""
         if not self.is_predictive:
-            near = window(self.reach, self.reach, first=focus.step) & memory.mask
-            return Glance(look(query, memory.keys, memory.values, mask=near), focus.next())
+            near = window(self.reach, self.reach, first=state.step) & memory.mask
+            return AttentionOutput(look(query, memory.keys, memory.values, mask=near), state.next())
         share = torch.sigmoid(self.outer(torch.tanh(self.inner(query)))).to(memory.values.dtype)
         distance = memory.places - memory.lengths[:, None] * share  # (B, S)
         is_hidden = (distance.abs() > self.reach) | memory.is_padding
         align = _log_weights(look, query, memory.keys, memory, is_hidden)
         log_weights = align - distance.square() / (2 * (self.reach / 2) ** 2)
-        return Glance(_mixed(log_weights, memory), focus.next())
+        return AttentionOutput(_mixed(log_weights, memory), state.next())
 
 
 class Mixture(nn.Module):
@@ -257,30 +273,30 @@ class Mixture(nn.Module):
         nn.init.zeros_(self.window.bias)
         nn.init.constant_(self.window.bias.data[:num_gaussians], -log(num_gaussians))
 
-    def start(self, memory: Memory) -> Focus:
+    def start(self, memory: Memory) -> AttentionState:
         """All bumps stand before the first place."""
-        return Focus(past=memory.values.new_zeros(len(memory.values), self.num_gaussians))
+        return AttentionState(past=memory.values.new_zeros(len(memory.values), self.num_gaussians))
 
     def forward(
         self,
         look: ScoredAttention | None,
         query: Float[Tensor, "B Q"],
         memory: Memory,
-        focus: Focus,
-    ) -> Glance:
+        state: AttentionState,
+    ) -> AttentionOutput:
         """One step."""
         dtype = memory.values.dtype
         log_alpha, log_beta, log_move = self.window(query).to(dtype).chunk(3, dim=-1)
-        assert focus.past is not None
-        kappa = focus.past + log_move.exp()
+        assert state.past is not None
+        kappa = state.past + log_move.exp()
         distance = kappa.unsqueeze(-1) - memory.places  # (B, K, S)
         bumps = log_alpha.unsqueeze(-1) - log_beta.exp().unsqueeze(-1) * distance.square()
         log_weights = bumps.logsumexp(1).masked_fill(memory.is_padding, float("-inf"))
-        return Glance(_mixed(log_weights, memory), focus.next(kappa))
+        return AttentionOutput(_mixed(log_weights, memory), state.next(kappa))
 
 
 # How a decoder looks at the source.
-Way = Soft | Covering | Sampled | Near | Mixture
+AttentionVariant = Soft | Covering | Sampled | Near | Mixture
 
 
 def reinforce(

@@ -7,6 +7,7 @@ Bahdanau et al. (2015), https://arxiv.org/abs/1409.0473: a context of its own fo
 How it may look otherwise (near, at one place, onwards only) is in ``recurrent_attention.py``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, cast
@@ -35,15 +36,15 @@ from regard.layers import (
 from regard.layers.pointer import check_shared
 from regard.models.interfaces import Seq2Seq
 from regard.models.recurrent_attention import (
+    AttentionOutput,
+    AttentionState,
+    AttentionVariant,
     Covering,
-    Focus,
-    Glance,
     Memory,
     Mixture,
     Near,
     Sampled,
     Soft,
-    Way,
     reinforce,
 )
 
@@ -147,14 +148,14 @@ class RnnState:
     Attributes:
         layers: Each decoder layer's state.
         memory: What attention looks at, or the fixed context vector (B, Y).
-        focus: What attention remembers.
+        attention: What attention remembers.
         fed: The last step's answer, which the next one reads (Luong).
         source: Ids that may be copied.
     """
 
     layers: tuple[Float[Tensor, "B ..."], ...]
     memory: Memory | Float[Tensor, "B Y"]
-    focus: Focus | None = None
+    attention: AttentionState | None = None
     fed: Float[Tensor, "B C"] | None = None
     source: Int[Tensor, "B S"] | None = None
 
@@ -164,7 +165,7 @@ class RnnState:
         return RnnState(
             layers=tuple(state[rows] for state in self.layers),
             memory=memory[rows] if isinstance(memory, Tensor) else memory.select(rows),
-            focus=None if self.focus is None else self.focus.select(rows),
+            attention=None if self.attention is None else self.attention.select(rows),
             fed=None if self.fed is None else self.fed[rows],
             source=None if self.source is None else self.source[rows],
         )
@@ -231,8 +232,8 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         is_luong = config.decoder == "luong"
         extra_dim = embed if is_luong else context_dim
         self.context_gates = nn.Linear(extra_dim, cells[0].num_gates * hidden, bias=False)
-        self.look = _score(config)
-        self.way = None if config.attention == "none" else _way(config)
+        self.look = _SCORES[config.attention](config)
+        self.way = _variant(config)
         self.readout = (
             nn.Linear(hidden + context_dim, embed)
             if is_luong
@@ -266,24 +267,24 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         state = self.start(source, source_lengths)
         embedded = self.dropout(self.target_embedding(target))
         gates = self._cells[0].project(embedded)
-        tops, glances = [], []
+        tops, outputs = [], []
         for step_gates in gates.unbind(1):
-            top, glance, state = self._advance(step_gates, state)
+            top, output, state = self._advance(step_gates, state)
             tops.append(top)
-            glances.append(glance)
-        contexts = torch.stack([glance.context for glance in glances], 1)
-        weights = _stacked([glance.weights for glance in glances])
+            outputs.append(output)
+        contexts = torch.stack([output.context for output in outputs], 1)
+        weights = _stacked([output.weights for output in outputs])
         states = self._read(torch.stack(tops, 1), embedded, contexts, weights, source)
         if not (self.training and (self.config.hard or self.config.coverage)):
             return states, None
         if target_lengths is None:
             target_lengths = target.new_full((len(target),), target.shape[1])
         is_real = torch.arange(target.shape[1], device=target.device) < target_lengths[:, None]
-        penalties = _stacked([glance.penalty for glance in glances])
+        penalties = _stacked([output.penalty for output in outputs])
         assert penalties is not None
         weight = self.config.entropy_weight if self.config.hard else self.config.coverage_weight
         auxiliary = weight * (penalties * is_real).sum()
-        if (log_probs := _stacked([glance.log_prob for glance in glances])) is not None:
+        if (log_probs := _stacked([output.log_prob for output in outputs])) is not None:
             gains = self._gains(states, target, target_lengths)
             auxiliary = auxiliary + self.config.reward_weight * reinforce(log_probs, gains, is_real)
         return states, auxiliary
@@ -316,30 +317,30 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
             source_lengths,
             lengths(source_lengths),
         )
-        focus = self.way.start(memory)
-        return RnnState(layers, memory, focus, fed, None if self.pointer is None else source)
+        attention = self.way.start(memory)
+        return RnnState(layers, memory, attention, fed, None if self.pointer is None else source)
 
     def step(
         self, token: Int[Tensor, " B"], state: RnnState
     ) -> tuple[Float[Tensor, "B V"], RnnState]:
         """Log-probabilities of the token after ``token``, and the state that includes it."""
         embedded = self.dropout(self.target_embedding(token))
-        top, glance, state = self._advance(self._cells[0].project(embedded), state)
-        states = self._read(top, embedded, glance.context, glance.weights, state.source)
+        top, output, state = self._advance(self._cells[0].project(embedded), state)
+        states = self._read(top, embedded, output.context, output.weights, state.source)
         return torch.log_softmax(self.project(states).float(), dim=-1), state
 
-    def _advance(self, gates: Tensor, state: RnnState) -> tuple[Tensor, Glance, RnnState]:
+    def _advance(self, gates: Tensor, state: RnnState) -> tuple[Tensor, AttentionOutput, RnnState]:
         """What predicts the next token, what was looked at, and the state after one step."""
-        output = self._cells[-1].output
+        top_of = self._cells[-1].output
         if state.fed is not None:  # Luong
             layers = self._recur(gates + self.context_gates(state.fed), state.layers)
-            top = output(layers[-1])
-            glance = self._glance(top, state)
-            top = torch.tanh(self.readout(torch.cat([glance.context, top], dim=-1)))
-            return top, glance, replace(state, layers=layers, focus=glance.focus, fed=top)
-        glance = self._glance(output(state.layers[-1]), state)
-        layers = self._recur(gates + self.context_gates(glance.context), state.layers)
-        return output(layers[-1]), glance, replace(state, layers=layers, focus=glance.focus)
+            top = top_of(layers[-1])
+            output = self._attend(top, state)
+            top = torch.tanh(self.readout(torch.cat([output.context, top], dim=-1)))
+            return top, output, replace(state, layers=layers, attention=output.state, fed=top)
+        output = self._attend(top_of(state.layers[-1]), state)
+        layers = self._recur(gates + self.context_gates(output.context), state.layers)
+        return top_of(layers[-1]), output, replace(state, layers=layers, attention=output.state)
 
     def _recur(self, inputs: Tensor, before: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Each layer's state one step later."""
@@ -351,14 +352,14 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
             layers.append(cell(inputs, before[layer]))
         return tuple(layers)
 
-    def _glance(self, query: Tensor, state: RnnState) -> Glance:
+    def _attend(self, query: Tensor, state: RnnState) -> AttentionOutput:
         memory = state.memory
         if isinstance(memory, Tensor):
-            return Glance(memory, Focus())
+            return AttentionOutput(memory, AttentionState())
         assert self.way is not None
         with at("cross", 0):
-            glance: Glance = self.way(self.look, query, memory, state.focus)
-        return glance
+            output: AttentionOutput = self.way(self.look, query, memory, state.attention)
+        return output
 
     def _read(
         self,
@@ -401,32 +402,48 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         return cast(list[RecurrentCell], list(self.cells))
 
 
-def _score(config: RnnSeq2SeqConfig) -> ScoredAttention | None:
-    """How a query and a source state match."""
-    hidden = config.hidden_dim
-    if config.attention == "additive":
-        return AdditiveAttention(hidden, 2 * hidden, config.attention_dim)
-    if config.attention == "dot":
-        return DotAttention(is_scaled=False)
-    if config.attention == "general":
-        return BilinearAttention(hidden, 2 * hidden)
-    if config.attention == "location":
-        return LocationAttention(hidden, config.max_length)
-    return None
+# How a query and a source state match, by ``attention``; Graves' bumps match nothing.
+_SCORES: dict[str, Callable[[RnnSeq2SeqConfig], ScoredAttention | None]] = {
+    "additive": lambda config: AdditiveAttention(
+        config.hidden_dim, 2 * config.hidden_dim, config.attention_dim
+    ),
+    "dot": lambda config: DotAttention(is_scaled=False),
+    "general": lambda config: BilinearAttention(config.hidden_dim, 2 * config.hidden_dim),
+    "location": lambda config: LocationAttention(config.hidden_dim, config.max_length),
+    "mixture": lambda config: None,
+    "none": lambda config: None,
+}
+
+# How the decoder looks at the source: the first whose setting is on, else softly.
+_VARIANTS: dict[str, Callable[[RnnSeq2SeqConfig], AttentionVariant]] = {
+    "mixture": lambda config: Mixture(config.hidden_dim, config.num_gaussians),
+    "hard": lambda config: Sampled(mean_share=config.mean_share),
+    "local": lambda config: Near(
+        config.hidden_dim, config.reach, is_predictive=config.local == "predictive"
+    ),
+    "coverage": lambda config: Covering(_key_dim(config)),
+    "none": lambda config: Soft(shows_weights=config.copy),
+}
 
 
-def _way(config: RnnSeq2SeqConfig) -> Way:
-    """How the decoder looks at the source."""
-    if config.attention == "mixture":
-        return Mixture(config.hidden_dim, config.num_gaussians)
-    if config.hard:
-        return Sampled(mean_share=config.mean_share)
-    if config.local != "none":
-        return Near(config.hidden_dim, config.reach, is_predictive=config.local == "predictive")
-    if config.coverage:
-        widths = {"additive": config.attention_dim, "general": 2 * config.hidden_dim}
-        return Covering(widths.get(config.attention, config.hidden_dim))
-    return Soft(shows_weights=config.copy)
+def _key_dim(config: RnnSeq2SeqConfig) -> int:
+    """How wide the keys of the score are."""
+    widths = {"additive": config.attention_dim, "general": 2 * config.hidden_dim}
+    return widths.get(config.attention, config.hidden_dim)
+
+
+def _variant(config: RnnSeq2SeqConfig) -> AttentionVariant | None:
+    """How the decoder looks at the source; None if it does not."""
+    if config.attention == "none":
+        return None
+    asked = {
+        "mixture": config.attention == "mixture",
+        "hard": config.hard,
+        "local": config.local != "none",
+        "coverage": config.coverage,
+        "none": True,
+    }
+    return _VARIANTS[next(name for name, is_on in asked.items() if is_on)](config)
 
 
 def _stacked(steps: list[Tensor | None]) -> Tensor | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -29,19 +29,15 @@ from regard.fields import Count, Positive, Share, check_fields
 from regard.layers import (
     CopyAttention,
     Dropout,
-    FeedForward,
-    MultiHeadAttention,
     Packing,
     Pointer,
     RelativePositions,
-    Residual,
-    RotaryPositions,
-    ShawPositions,
     TokenEmbedding,
 )
-from regard.layers.norms import NORMS, NormKind
+from regard.layers.block import BlockStack, TransformerBlock
+from regard.layers.norms import NormKind, final_norm, make_norm
 from regard.layers.pointer import check_shared
-from regard.layers.positions import added_positions
+from regard.layers.positions import added_positions, turned_positions
 from regard.models.interfaces import Seq2Seq
 
 # The largest distance told apart by Shaw et al. (2018), section 4.1: k.
@@ -214,15 +210,18 @@ class Transformer(Seq2Seq[TransformerState]):
             if config.own_positions
             else None
         )
-        added = NORMS[config.norm_kind] if config.embedding_norm else nn.Identity
-        self.source_norm, self.target_norm = added(width), added(width)
+        self.source_norm, self.target_norm = (
+            make_norm(config.norm_kind, width, eps=config.norm_eps)
+            if config.embedding_norm
+            else nn.Identity()
+            for _ in range(2)
+        )
         self.dropout = Dropout(config.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_decoder_layers))
-        # Pre-norm leaves the sum of all sublayers unnormalised, so each stack ends in one norm.
-        final = NORMS[config.norm_kind] if config.norm == "pre" else nn.Identity
-        self.encoder_norm = final(width)
-        self.decoder_norm = final(width)
+        self.encoder = BlockStack(config.num_encoder_layers, partial(_block, config, "encoder"))
+        self.decoder = BlockStack(config.num_decoder_layers, partial(_block, config, "decoder"))
+        self.encoder_norm, self.decoder_norm = (
+            final_norm(config.norm, config.norm_kind, width, eps=config.norm_eps) for _ in range(2)
+        )
         if config.positions == "t5":  # the layers of a stack share one table, as in the paper
             self.encoder_bias = RelativePositions(config.num_heads)
             self.decoder_bias = RelativePositions(config.num_heads, is_bidirectional=False)
@@ -230,10 +229,6 @@ class Transformer(Seq2Seq[TransformerState]):
             check_shared("model.copy", shared_vocab)
             self.copying = CopyAttention(width)
             self.pointer = Pointer(2 * width)
-        if config.norm_eps is not None:
-            for norm in self.modules():
-                if hasattr(norm, "eps"):
-                    norm.eps = config.norm_eps  # type: ignore[assignment]
 
     def forward(
         self,
@@ -261,11 +256,14 @@ class Transformer(Seq2Seq[TransformerState]):
         states = self._embed(target, first=0)
         if packing is not None:
             states = packing.pack(states)
-        past_only = window(before=self.config.window, after=0)
-        bias = self._bias(is_encoder=False)
-        for layer, block in enumerate(self._decoder_layers):
-            known = block.look.project_memory(memory, values, packing=source_packing)
-            states, _ = block(states, known, source_mask, past_only, bias, None, layer, packing)
+        states, _ = self.decoder(
+            states,
+            mask=window(before=self.config.window, after=0),
+            bias=self._bias(is_encoder=False),
+            memory=self.decoder.project_memory(memory, values, packing=source_packing),
+            memory_mask=source_mask,
+            packing=packing,
+        )
         states = self.decoder_norm(states)
         if packing is not None:
             states = packing.pad(states)
@@ -287,12 +285,9 @@ class Transformer(Seq2Seq[TransformerState]):
         """The state before the first token: the source read, and projected for every layer."""
         packing = self._packing(source_lengths, source.shape[1])
         memory, values = self._encode(source, source_lengths, packing)
-        layers = self._decoder_layers
         return TransformerState(
-            past=tuple(block.attend.empty_cache(len(source)) for block in layers),
-            memory=tuple(
-                block.look.project_memory(memory, values, packing=packing) for block in layers
-            ),
+            past=self.decoder.empty_caches(len(source)),
+            memory=tuple(self.decoder.project_memory(memory, values, packing=packing)),
             source_lengths=source_lengths,
             copying=(self._copy_keys(memory, packing), source) if self.config.copy else None,
         )
@@ -305,21 +300,20 @@ class Transformer(Seq2Seq[TransformerState]):
         states = self._embed(token[:, None], first=first)
         source_mask = lengths(state.source_lengths)
         reach = self.config.window
-        near = None if reach is None else window(before=reach, after=0)
-        bias = self._bias(is_encoder=False)
-        past: list[KeyValueCache] = []
-        for layer, block in enumerate(self._decoder_layers):
-            states, cache = block(
-                states, state.memory[layer], source_mask, near, bias, state.past[layer], layer
-            )
-            assert cache is not None
-            past.append(cache)
+        states, past = self.decoder(
+            states,
+            mask=None if reach is None else window(before=reach, after=0),
+            bias=self._bias(is_encoder=False),
+            past=state.past,
+            memory=state.memory,
+            memory_mask=source_mask,
+        )
         states = self.decoder_norm(states)
         if state.copying is not None:
             keys, source = state.copying
             states = self._with_copies(states, keys, source_mask, source)
         logits = self.project(states[:, 0])
-        return torch.log_softmax(logits.float(), dim=-1), replace(state, past=tuple(past))
+        return torch.log_softmax(logits.float(), dim=-1), replace(state, past=past)
 
     def _encode(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"], packing: Packing | None
@@ -348,8 +342,7 @@ class Transformer(Seq2Seq[TransformerState]):
         reach = self.config.window
         near = mask if reach is None else mask & window(before=reach, after=reach)
         bias = self._bias(is_encoder=True)
-        for layer, block in enumerate(self.encoder):
-            states = block(states, near, bias, layer, packing)
+        states, _ = self.encoder(states, mask=near, bias=bias, packing=packing)
         normed: Tensor = self.encoder_norm(states)
         return normed
 
@@ -399,127 +392,34 @@ class Transformer(Seq2Seq[TransformerState]):
         joined: Tensor = self.pointer(states, seen, weights, ids)
         return joined
 
-    @property
-    def _decoder_layers(self) -> list["DecoderLayer"]:
-        return cast(list[DecoderLayer], list(self.decoder))
 
-
-class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each with its residual."""
-
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.attend = _self_attention(config)
-        self.distances = _distances(config)
-        self.feed = FeedForward(config.model_dim, config.ffn_dim, activation=config.activation)
-        self.attend_residual = _residual(config)
-        self.feed_residual = _residual(config)
-
-    def forward(
-        self,
-        states: Tensor,
-        mask: Mask,
-        bias: PositionBias | None,
-        layer: int,
-        packing: Packing | None,
-    ) -> Tensor:
-        """The states one layer further on."""
-        bias = bias if self.distances is None else self.distances()
-
-        def look_around(inputs: Tensor) -> Tensor:
-            with at("encoder", layer):
-                mixed: Tensor = self.attend(inputs, mask=mask, bias=bias, packing=packing)[0]
-            return mixed
-
-        states = self.attend_residual(states, look_around)
-        out: Tensor = self.feed_residual(states, self.feed)
-        return out
-
-
-class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the source, and feed-forward, each with its residual."""
-
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.attend = _self_attention(config)
-        self.distances = _distances(config)
-        self.look = MultiHeadAttention(
-            config.model_dim,
-            config.num_heads,
-            num_key_heads=config.num_key_heads,
-            key_value_dim=config.model_dim,
-            dropout=config.attention_dropout,
-            head_dropout=config.head_dropout,
-            score=_score(config),
-        )
-        self.feed = FeedForward(config.model_dim, config.ffn_dim, activation=config.activation)
-        self.attend_residual = _residual(config)
-        self.look_residual = _residual(config)
-        self.feed_residual = _residual(config)
-
-    def forward(
-        self,
-        states: Tensor,
-        memory: KeyValueCache,
-        source_mask: Mask,
-        mask: Mask | None,
-        bias: PositionBias | None,
-        past: KeyValueCache | None,
-        layer: int,
-        packing: Packing | None = None,
-    ) -> tuple[Tensor, KeyValueCache | None]:
-        """The states one layer further on, and the cache that includes them, if there was one."""
-        cache: KeyValueCache | None = None
-        bias = bias if self.distances is None else self.distances()
-
-        def look_back(inputs: Tensor) -> Tensor:
-            nonlocal cache
-            mixed: Tensor
-            with at("decoder", layer):
-                mixed, cache = self.attend(
-                    inputs, mask=mask, bias=bias, cache=past, packing=packing
-                )
-            return mixed
-
-        def look_at_source(inputs: Tensor) -> Tensor:
-            with at("cross", layer):
-                mixed: Tensor = self.look(inputs, memory, mask=source_mask, packing=packing)[0]
-            return mixed
-
-        states = self.attend_residual(states, look_back)
-        states = self.look_residual(states, look_at_source)
-        return self.feed_residual(states, self.feed), cache
-
-
-def _self_attention(config: TransformerConfig) -> MultiHeadAttention:
-    head_dim = config.model_dim // config.num_heads
-    return MultiHeadAttention(
-        config.model_dim,
-        config.num_heads,
+def _block(config: TransformerConfig, kind: str, layer: int) -> TransformerBlock:
+    """A layer of the encoder or the decoder."""
+    return TransformerBlock(
+        kind,
+        layer,
+        model_dim=config.model_dim,
+        num_heads=config.num_heads,
         num_key_heads=config.num_key_heads,
-        dropout=config.attention_dropout,
-        score=_score(config),
-        rotary=RotaryPositions(head_dim) if config.positions == "rotary" else None,
+        ffn_dim=config.ffn_dim,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        head_dropout=config.head_dropout,
+        norm=config.norm,
+        norm_kind=config.norm_kind,
+        norm_eps=config.norm_eps,
+        activation=config.activation,
+        rotary=turned_positions(config.positions, config.model_dim // config.num_heads),
+        max_distance=MAX_DISTANCE if config.positions == "relative" else None,
+        score=partial(_score, config),
+        has_memory=kind == "decoder",
     )
 
 
 def _score(config: TransformerConfig) -> Score:
-    """How the heads of a layer match; each layer's weights are its own."""
+    """How the heads match; each attention's weights are its own."""
     if config.score == "additive":
         H, D = config.num_heads, config.model_dim // config.num_heads
         bound = sqrt(6 / (D + 1))  # Xavier, from D hidden units to one score
         return Additive(nn.Parameter(torch.empty(H, D).uniform_(-bound, bound)))
     return Dot() if config.score == "dot" else ScaledDot()
-
-
-def _distances(config: TransformerConfig) -> ShawPositions | None:
-    """A layer's own vectors for distances."""
-    if config.positions != "relative":
-        return None
-    return ShawPositions(config.model_dim // config.num_heads, max_distance=MAX_DISTANCE)
-
-
-def _residual(config: TransformerConfig) -> Residual:
-    return Residual(
-        config.model_dim, dropout=config.dropout, norm=config.norm, kind=config.norm_kind
-    )

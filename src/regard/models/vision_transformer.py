@@ -4,6 +4,7 @@ Dosovitskiy et al. (2021), "An image is worth 16×16 words", https://arxiv.org/a
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from regard.checks import check_at_least, check_divides
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, LearnedPositions
-from regard.layers.block import SelfAttentionBlock
+from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.patches import PatchEmbedding
 
 
@@ -84,18 +85,18 @@ class VisionTransformer(nn.Module):
             self.first = nn.Parameter(torch.zeros(width))
         self.positions = LearnedPositions(width, max_length=num_patches + (self.first is not None))
         self.dropout = Dropout(config.dropout)
-        self.layers = nn.ModuleList(
-            SelfAttentionBlock(
+        self.layers = BlockStack(
+            config.num_layers,
+            partial(
+                TransformerBlock,
                 "encoder",
-                layer,
                 model_dim=width,
                 num_heads=config.num_heads,
                 ffn_dim=config.ffn_dim,
                 dropout=config.dropout,
                 attention_dropout=config.attention_dropout,
                 norm="pre",
-            )
-            for layer in range(config.num_layers)
+            ),
         )
         self.norm = nn.LayerNorm(width)
         self.output = nn.Linear(width, num_classes)
@@ -111,9 +112,7 @@ class VisionTransformer(nn.Module):
             first = self.first.expand(len(states), 1, -1)
             states = torch.cat([first, states], dim=1)  # (B, 1 + N, C)
         states = self.dropout(self.positions(states))
-        for block in self.layers:
-            states, _ = block(states)
-        states = self.norm(states)
+        states = self.norm(self.layers(states)[0])
         pooled = states.mean(dim=1) if self.first is None else states[:, 0]
         logits: Tensor = self.output(pooled)
         return logits

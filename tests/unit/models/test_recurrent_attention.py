@@ -44,14 +44,14 @@ def bilinear():
 
 
 def walk(way, look, steps=3):
-    """The glances of some steps, and the weights that an observer saw."""
-    seen, glances = [], []
+    """The outputs of some steps, and the weights that an observer saw."""
+    seen, outputs = [], []
     known = memory(look)
-    focus = way.start(known)
+    state = way.start(known)
     with observe(seen.append), at("cross", 0):
         for query in queries(steps):
-            glances.append(way(look, query, known, focus))
-            focus = glances[-1].focus
+            outputs.append(way(look, query, known, state))
+            state = outputs[-1].state
     assert [(call.kind, call.layer) for call in seen] == [("cross", 0)] * steps
     rows = [
         weights(
@@ -64,7 +64,7 @@ def walk(way, look, steps=3):
         )[:, 0]
         for call in seen
     ]
-    return glances, torch.stack(rows)
+    return outputs, torch.stack(rows)
 
 
 def scores(look, query, known, row):
@@ -76,21 +76,21 @@ def softmax(numbers):
     return {place: power / sum(powers.values()) for place, power in powers.items()}
 
 
-def assert_mixes(glances, rows, expected):
+def assert_mixes(outputs, rows, expected):
     """The weights that were seen are these, and contexts are values mixed by them."""
     known = memory(None)
-    for step, glance in enumerate(glances):
+    for step, output in enumerate(outputs):
         for row in range(B):
             want = torch.tensor([expected(step, row).get(s, 0.0) for s in range(1, S + 1)])
             torch.testing.assert_close(rows[step, row], want.to(F64), rtol=1e-6, atol=1e-7)
             context = rows[step, row] @ known.values[row]
-            torch.testing.assert_close(glance.context[row], context)
+            torch.testing.assert_close(output.context[row], context)
 
 
 def test_local_p_is_a_softmax_near_the_predicted_place_times_a_gaussian():
     look, reach = bilinear(), 2
     way = Near(Q, reach, is_predictive=True).double()
-    glances, rows = walk(way, look)
+    outputs, rows = walk(way, look)
     W, v = way.inner.weight.tolist(), way.outer.weight[0].tolist()
 
     def expected(step, row):
@@ -101,33 +101,33 @@ def test_local_p_is_a_softmax_near_the_predicted_place_times_a_gaussian():
         align = softmax({s: e for s, e in found.items() if abs(s - centre) <= reach})
         return {s: a * exp(-((s - centre) ** 2) / (2 * (reach / 2) ** 2)) for s, a in align.items()}
 
-    assert_mixes(glances, rows, expected)
+    assert_mixes(outputs, rows, expected)
     assert (rows.sum(-1) < 1).all()
 
 
 def test_local_m_is_a_softmax_around_the_number_of_the_step():
     look, reach = bilinear(), 1
-    glances, rows = walk(Near(Q, reach, is_predictive=False), look)
+    outputs, rows = walk(Near(Q, reach, is_predictive=False), look)
 
     def expected(step, row):
         found = dict(enumerate(scores(look, queries(3)[step, row], memory(look), row), 1))
         return softmax({s: e for s, e in found.items() if abs(s - (step + 1)) <= reach})
 
-    assert_mixes(glances, rows, expected)
+    assert_mixes(outputs, rows, expected)
 
 
 def test_local_m_sees_nothing_beyond_the_end():
     look = bilinear()
-    glances, rows = walk(Near(Q, 1, is_predictive=False), look, steps=9)
+    outputs, rows = walk(Near(Q, 1, is_predictive=False), look, steps=9)
     assert rows[5:, 1].eq(0).all()
-    assert glances[8].context.eq(0).all()
+    assert outputs[8].context.eq(0).all()
     assert rows[4, 1].sum() == 1
 
 
 def test_graves_window_is_a_sum_of_bumps_that_only_move_on():
     torch.manual_seed(5)
     way = Mixture(Q, 3).double()
-    glances, rows = walk(way, None)
+    outputs, rows = walk(way, None)
     W, b = way.window.weight.tolist(), way.window.bias.tolist()
     kappas = torch.zeros(4, B, 3, dtype=F64)
 
@@ -147,16 +147,16 @@ def test_graves_window_is_a_sum_of_bumps_that_only_move_on():
             for u in range(1, int(LENGTHS[row]) + 1)
         }
 
-    assert_mixes(glances, rows, expected)
-    for glance, kappa in zip(glances, kappas[1:], strict=True):
-        torch.testing.assert_close(glance.focus.past, kappa)
+    assert_mixes(outputs, rows, expected)
+    for output, kappa in zip(outputs, kappas[1:], strict=True):
+        torch.testing.assert_close(output.state.past, kappa)
 
 
 def test_a_single_bump_never_goes_back():
     torch.manual_seed(6)
     way = Mixture(Q, 1).double()
-    glances, rows = walk(way, None, steps=12)
-    places = torch.stack([glance.focus.past for glance in glances])
+    outputs, rows = walk(way, None, steps=12)
+    places = torch.stack([output.state.past for output in outputs])
     assert (places[1:] > places[:-1]).all()
     best = rows.argmax(-1)
     assert (best[1:] >= best[:-1]).all()
@@ -169,7 +169,7 @@ def test_coverage_joins_the_score_and_looking_again_costs(make):
     key_dim = 13 if isinstance(look, AdditiveAttention) else Y
     way = Covering(key_dim).double()
     torch.nn.init.normal_(way.w)
-    glances, rows = walk(way, look)
+    outputs, rows = walk(way, look)
     covered = [[0.0] * S for _ in range(B)]
     known = memory(look)
 
@@ -181,40 +181,40 @@ def test_coverage_joins_the_score_and_looking_again_costs(make):
         return sum(w * tanh(x) for w, x in zip(look.w.tolist(), inner.tolist(), strict=True))
 
     expected = {}
-    for step, glance in enumerate(glances):
+    for step, output in enumerate(outputs):
         for row in range(B):
             query = queries(3)[step, row]
             with torch.no_grad():
                 found = {s + 1: score(query, row, s) for s in range(int(LENGTHS[row]))}
             expected[step, row] = softmax(found)
             penalty = sum(min(a, covered[row][s - 1]) for s, a in expected[step, row].items())
-            torch.testing.assert_close(glance.penalty[row].item(), penalty)
+            torch.testing.assert_close(output.penalty[row].item(), penalty)
         for row in range(B):
             for s, a in expected[step, row].items():
                 covered[row][s - 1] += a
-    assert_mixes(glances, rows, lambda step, row: expected[step, row])
-    assert glances[0].penalty.abs().max().item() == 0
-    torch.testing.assert_close(glances[-1].focus.past, torch.tensor(covered, dtype=F64))
-    torch.testing.assert_close(glances[1].weights, rows[1])
+    assert_mixes(outputs, rows, lambda step, row: expected[step, row])
+    assert outputs[0].penalty.abs().max().item() == 0
+    torch.testing.assert_close(outputs[-1].state.past, torch.tensor(covered, dtype=F64))
+    torch.testing.assert_close(outputs[1].weights, rows[1])
 
 
 def test_weights_of_soft_attention_are_those_that_mix():
     look = bilinear()
-    glances, rows = walk(Soft(shows_weights=True), look)
+    outputs, rows = walk(Soft(shows_weights=True), look)
     plain, _ = walk(Soft(), look)
-    for glance, other, row in zip(glances, plain, rows, strict=True):
-        torch.testing.assert_close(glance.weights, row)
-        torch.testing.assert_close(glance.context, other.context)
+    for output, other, row in zip(outputs, plain, rows, strict=True):
+        torch.testing.assert_close(output.weights, row)
+        torch.testing.assert_close(output.context, other.context)
 
 
 def test_hard_attention_takes_the_best_place_in_use():
     look = bilinear()
-    glances, rows = walk(Sampled().eval(), look)
-    for step, glance in enumerate(glances):
+    outputs, rows = walk(Sampled().eval(), look)
+    for step, output in enumerate(outputs):
         for row in range(B):
             found = scores(look, queries(3)[step, row], memory(look), row)
             best = found.index(max(found))
-            assert torch.equal(glance.context[row], memory(look).values[row, best])
+            assert torch.equal(output.context[row], memory(look).values[row, best])
             assert rows[step, row].argmax() == best
             assert rows[step, row].sum() == 1
 
@@ -222,14 +222,14 @@ def test_hard_attention_takes_the_best_place_in_use():
 def test_hard_attention_draws_one_place_while_training():
     look, known = bilinear(), memory(bilinear())
     way = Sampled(mean_share=0.0).train()
-    glance = way(look, queries(1)[0], known, way.start(known))
+    output = way(look, queries(1)[0], known, way.start(known))
     for row in range(B):
-        (index,) = (known.values[row] == glance.context[row]).all(-1).nonzero()[0].tolist()
+        (index,) = (known.values[row] == output.context[row]).all(-1).nonzero()[0].tolist()
         found = dict(enumerate(scores(look, queries(1)[0, row], known, row)))
         chances = softmax(found)
-        torch.testing.assert_close(glance.log_prob[row].exp().item(), chances[index])
+        torch.testing.assert_close(output.log_prob[row].exp().item(), chances[index])
         entropy = -sum(chance * log(chance) for chance in chances.values())
-        torch.testing.assert_close(-glance.penalty[row].item(), entropy)
+        torch.testing.assert_close(-output.penalty[row].item(), entropy)
 
 
 def test_places_are_drawn_as_often_as_their_weights_say():
@@ -242,12 +242,12 @@ def test_places_are_drawn_as_often_as_their_weights_say():
 def test_some_sentences_get_the_mean_at_every_step_of_training_and_no_reward():
     look, known = bilinear(), memory(bilinear())
     soft, _ = walk(Soft(), look)
-    way, focus = Sampled(mean_share=1.0).train(), None
+    way, state = Sampled(mean_share=1.0).train(), None
     for step, query in enumerate(queries(3)):
-        glance = way(look, query, known, way.start(known) if focus is None else focus)
-        focus = glance.focus
-        torch.testing.assert_close(glance.context, soft[step].context)
-        assert glance.log_prob.eq(0).all()
+        output = way(look, query, known, way.start(known) if state is None else state)
+        state = output.state
+        torch.testing.assert_close(output.context, soft[step].context)
+        assert output.log_prob.eq(0).all()
     many = known.select(torch.zeros(1000, dtype=torch.long))
     torch.manual_seed(9)
     lots = Sampled(mean_share=0.25).train().start(many).past
@@ -272,11 +272,11 @@ def test_gradients_pass_finite_differences(name):
     def two_steps(query, keys, values, *tensors):
         names = [n for n, _ in way.named_parameters()]
         given = Memory(keys, values, LENGTHS, known.mask)
-        step = lambda focus: torch.func.functional_call(  # noqa: E731
-            way, dict(zip(names, tensors, strict=True)), (look, query, given, focus)
+        step = lambda state: torch.func.functional_call(  # noqa: E731
+            way, dict(zip(names, tensors, strict=True)), (look, query, given, state)
         )
         one = step(way.start(given))
-        other = step(one.focus)
+        other = step(one.state)
         return one.context, other.context
 
     inputs = [queries(1)[0], known.keys.detach(), known.values.detach()]
