@@ -2,19 +2,54 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 import torch
 
 from regard import __version__
+from regard.config import JsonValue
 from regard.errors import RunError
 from regard.runs.files import explain_path, read_file, unseal
+from regard.runs.history import Change
 
 CARD_FILE = "run.json"
 FORMAT = 1
 
 
-def new_card(task: str, *, recipe: str, text: str | None) -> dict[str, Any]:
+class _Card(TypedDict):
+    format: int
+    regard: str
+    task: str
+    finished: bool
+    model: str | None
+    summary: JsonValue
+
+
+class Card(_Card, total=False):
+    """What ``run.json`` holds. Keys of ``total=False`` are missing in runs made before them.
+
+    Attributes:
+        format: Of the run folder.
+        regard: The version that made it.
+        task: The name of the task.
+        finished: Whether ``model`` is what training ended with.
+        model: Checksum of the final weights.
+        summary: What to remember of the training.
+        recipe: Checksum of the recipe's file.
+        text: A fingerprint of the text that is trained on.
+        threads: Of the processor, that it is trained with.
+        changes: What was changed while it was trained, the oldest first.
+        tokenizer: Checksum of the tokenizer's listing.
+    """
+
+    recipe: str
+    text: str | None
+    threads: int
+    changes: list[Change]
+    tokenizer: str | None
+
+
+def new_card(task: str, *, recipe: str, text: str | None) -> Card:
     """What ``run.json`` says of a run that has only just been made.
 
     Args:
@@ -37,7 +72,7 @@ def new_card(task: str, *, recipe: str, text: str | None) -> dict[str, Any]:
     }
 
 
-def read_card(path: Path) -> dict[str, Any]:
+def read_card(path: Path) -> Card:
     """What ``run.json`` of the run folder ``path`` says.
 
     Raises:
@@ -54,7 +89,7 @@ def read_card(path: Path) -> dict[str, Any]:
         )
     content = read_file(card)
     _check_format(path, content)
-    return unseal(content, where=card)
+    return cast(Card, unseal(content, where=card))
 
 
 def _check_format(path: Path, content: bytes) -> None:

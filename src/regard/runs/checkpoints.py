@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.errors import RunError
 from regard.runs.files import (
     DamageError,
@@ -28,11 +29,20 @@ from regard.runs.files import (
     seal,
     unseal,
 )
-from regard.runs.state import join_state, pack_tensors, split_state, unpack_tensors
+from regard.runs.state import State, join_state, pack_tensors, split_state, unpack_tensors
 
 MODEL_FILE = "model.safetensors"
 _TENSORS_FILE = "state.safetensors"
 _STATE_FILE = "state.json"
+
+
+class _Record(TypedDict):
+    """What ``state.json`` holds."""
+
+    step: int
+    files: dict[str, str]
+    metrics_length: int
+    trainer: JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Checkpoint:
         """
         return self._tensors(MODEL_FILE)
 
-    def load_trainer(self) -> Any:
+    def load_trainer(self) -> State:
         """The trainer's state exactly as it was saved, its tensors on the CPU.
 
         Raises:
@@ -84,13 +94,15 @@ class Checkpoint:
         """
         return join_state(self._tensors(_TENSORS_FILE), self._record()["trainer"])
 
-    def load_entry(self, name: str) -> Any:
+    def load_entry(self, name: str) -> State:
         """One entry of the trainer's state, which holds no tensors; those are not read.
 
         Raises:
             DamageError: The file is missing or damaged; the message names it.
         """
-        return join_state({}, self._record()["trainer"][name])
+        saved = self._record()["trainer"]
+        assert isinstance(saved, Mapping)
+        return join_state({}, saved[name])
 
     def delete(self) -> None:
         """Remove it from the disk; at no moment is it there in part."""
@@ -99,11 +111,11 @@ class Checkpoint:
     @property
     def metrics_length(self) -> int:
         """The bytes ``metrics.jsonl`` had when this was saved."""
-        return int(self._record()["metrics_length"])
+        return self._record()["metrics_length"]
 
-    def _record(self) -> dict[str, Any]:
+    def _record(self) -> "_Record":
         path = self.folder / _STATE_FILE
-        return unseal(read_file(path), where=path)
+        return cast(_Record, unseal(read_file(path), where=path))
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
         expected = self._record()["files"][name]
@@ -114,7 +126,7 @@ def save_checkpoint(
     home: Path,
     step: int,
     model_state: Mapping[str, Shaped[Tensor, "..."]],
-    trainer_state: Any,
+    trainer_state: Mapping[str, object] | None,
     *,
     metrics_length: int = 0,
 ) -> Checkpoint:
@@ -130,7 +142,7 @@ def save_checkpoint(
     checkpoint = Checkpoint(home / f"{step:09d}")
     tensors, plain = split_state(trainer_state)
     files = {MODEL_FILE: pack_tensors(model_state), _TENSORS_FILE: pack_tensors(tensors)}
-    record = {
+    record: _Record = {
         "step": step,
         "files": {name: checksum(content) for name, content in files.items()},
         "metrics_length": metrics_length,
@@ -274,7 +286,7 @@ def _difference(model: nn.Module, tensors: Mapping[str, Tensor]) -> str:
     return f"no {missing[0]}" if missing else f"{more[0]}, which it has not"
 
 
-def _is_same(checkpoint: Checkpoint, record: Mapping[str, Any]) -> bool:
+def _is_same(checkpoint: Checkpoint, record: _Record) -> bool:
     try:
         checkpoint.check()
         return read_file(checkpoint.folder / _STATE_FILE) == seal(record)

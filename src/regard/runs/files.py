@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from regard.config import JsonValue
 from regard.errors import RunError
 
 _TEMPORARY = ".tmp-"
@@ -219,7 +219,7 @@ def read_file(path: Path) -> bytes:
         raise kind(f"{path} must be readable; got {error.strerror!r}.") from error
 
 
-def seal(table: Mapping[str, Any]) -> bytes:
+def seal(table: Mapping[str, object]) -> bytes:
     """``table`` as readable JSON that carries its own checksum as the last line.
 
     Example:
@@ -229,7 +229,7 @@ def seal(table: Mapping[str, Any]) -> bytes:
     return _dump({**table, _SEAL: checksum(_dump(table))})
 
 
-def unseal(content: bytes, *, where: Path) -> dict[str, Any]:
+def unseal(content: bytes, *, where: Path) -> dict[str, JsonValue]:
     """The table ``seal`` wrote; ``where`` names the file in messages.
 
     Raises:
@@ -272,7 +272,7 @@ def explain_path(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _dump(table: Mapping[str, Any]) -> bytes:
+def _dump(table: Mapping[str, object]) -> bytes:
     return json.dumps(table, indent=1, allow_nan=False).encode() + b"\n"
 
 

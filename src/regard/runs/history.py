@@ -2,16 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import TypedDict
+
+from regard.config import JsonValue
+
+# What was and what is from now on, by the name of what is changed: a setting's is dotted
+# (``training.keep``).
+Changes = Mapping[str, tuple[JsonValue, JsonValue]]
+
+Change = TypedDict(
+    "Change", {"update": int, "was": dict[str, JsonValue], "is": dict[str, JsonValue]}
+)
+"""Settings changed at an update: the last one before them, what was, and what is."""
 
 
-def entry(update: int, changes: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
+def entry(update: int, changes: Changes) -> Change:
     """What is noted of changes.
 
     Args:
         update: The last one before them.
-        changes: By the name of what is changed, a setting's dotted (``training.keep``): what it
-            was, and what it is from now on.
+        changes: What it was and what it is, by name.
     """
     return {
         "update": update,
@@ -20,7 +30,7 @@ def entry(update: int, changes: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]
     }
 
 
-def changed(recipe: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def changed(recipe: Mapping[str, JsonValue], history: Sequence[Change]) -> dict[str, JsonValue]:
     """The recipe as it is after all changes to it.
 
     Example:
@@ -33,11 +43,13 @@ def changed(recipe: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> 
         for name, value in each["is"].items():
             section, found, key = name.partition(".")
             if found:
-                table[section][key] = value
+                settings = table[section]
+                assert isinstance(settings, dict)  # read from the recipe's TOML
+                settings[key] = value
     return table
 
 
-def told(history: Sequence[Mapping[str, Any]]) -> list[str]:
+def told(history: Sequence[Change]) -> list[str]:
     """The changes in lines for people.
 
     Example:
@@ -54,5 +66,5 @@ def told(history: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _value(value: Any) -> str:
+def _value(value: JsonValue) -> str:
     return "none" if value is None else str(value)

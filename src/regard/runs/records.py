@@ -5,13 +5,13 @@ import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from regard.config import JsonValue
 from regard.errors import RunError
 from regard.runs.files import RunWarning, append, cut, read_file
 
 
-def append_record(path: Path, record: Mapping[str, Any]) -> None:
+def append_record(path: Path, record: Mapping[str, JsonValue]) -> None:
     """Add a line to ``path``, or nothing of it.
 
     Raises:
@@ -50,7 +50,7 @@ def _end(content: bytes) -> str:
         return ""
 
 
-def read_records(path: Path) -> list[dict[str, Any]]:
+def read_records(path: Path) -> list[dict[str, JsonValue]]:
     """The records of a file, none if it is missing; a last line that a kill tore is left out.
 
     Raises:
@@ -68,7 +68,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def finite(value: Any) -> Any:
+def finite(value: JsonValue) -> JsonValue:
     """``value`` with null for infinities and NaN, which JSON does not have.
 
     Example:

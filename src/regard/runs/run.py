@@ -19,14 +19,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import cast
 
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
-from regard.config import read_toml, write_toml
+from regard.config import JsonValue, read_toml, write_toml
 from regard.errors import RunError, SettingError
-from regard.runs.card import CARD_FILE, new_card, read_card
+from regard.runs.card import CARD_FILE, Card, new_card, read_card
 from regard.runs.checkpoints import (
     MODEL_FILE,
     Checkpoint,
@@ -55,7 +55,7 @@ from regard.runs.files import (
     unseal,
     write_file,
 )
-from regard.runs.history import changed, entry
+from regard.runs.history import Change, Changes, changed, entry
 from regard.runs.lock import Lock
 from regard.runs.records import append_record, cut_records, finite, read_records
 from regard.runs.state import pack_tensors, unpack_tensors
@@ -107,7 +107,7 @@ class Run:
         ('translation', {'steps': 10}, {'w': tensor([1., 1.])})
     """
 
-    def __init__(self, path: Path, *, card: dict[str, Any], lock: Lock | None) -> None:
+    def __init__(self, path: Path, *, card: Card, lock: Lock | None) -> None:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
         begun = _read_recipe(path / _RECIPE, card.get("recipe"))
@@ -118,7 +118,12 @@ class Run:
 
     @classmethod
     def create(
-        cls, path: str | Path, recipe: Mapping[str, Any], task: str, *, text: str | None = None
+        cls,
+        path: str | Path,
+        recipe: Mapping[str, JsonValue],
+        task: str,
+        *,
+        text: str | None = None,
     ) -> "Run":
         """A new run at ``path``, open for training.
 
@@ -200,26 +205,24 @@ class Run:
     @property
     def task(self) -> str:
         """The name of the task, as given to ``create``."""
-        return str(self._card["task"])
+        return self._card["task"]
 
     @property
     def text(self) -> str | None:
         """The fingerprint of the text that is trained on, as given to ``create``."""
-        found = self._card.get("text")
-        return None if found is None else str(found)
+        return self._card.get("text")
 
     @property
     def threads(self) -> int | None:
         """How many threads of the processor it is trained with; None of a run from before."""
-        found = self._card.get("threads")
-        return None if found is None else int(found)
+        return self._card.get("threads")
 
     @property
-    def changes(self) -> list[dict[str, Any]]:
+    def changes(self) -> list[Change]:
         """What was changed while it was trained, the oldest first, as ``history`` tells it."""
         return list(self._card.get("changes", ()))
 
-    def change(self, update: int, changes: Mapping[str, tuple[Any, Any]]) -> None:
+    def change(self, update: int, changes: Changes) -> None:
         """Go on by other settings, and remember it; the recipe's file stays as it was begun with.
 
         Args:
@@ -228,17 +231,20 @@ class Run:
         """
         self._check_open_for_training()
         noted = [*self.changes, entry(update, changes)]
-        _, threads = changes.get("threads", (None, self.threads))
-        self._write_card(changes=noted, threads=threads)
+        card: Card = {**self._card, "changes": noted}
+        _, threads = changes.get("threads", (None, None))
+        if isinstance(threads, int):
+            card["threads"] = threads
+        self._write_card(card)
         self.recipe = changed(self.recipe, noted)
 
     @property
     def is_finished(self) -> bool:
         """Whether ``finish`` was called, and no checkpoint was saved since."""
-        return bool(self._card["finished"])
+        return self._card["finished"]
 
     @property
-    def summary(self) -> Any:
+    def summary(self) -> JsonValue:
         """What ``finish`` was given; None before."""
         return self._card["summary"]
 
@@ -263,7 +269,7 @@ class Run:
         if not self._tokenizer_checked:
             listing = folder / _CHECKSUMS
             content = read_file(listing)
-            files = unseal(content, where=listing)["files"]
+            files = cast(dict[str, str], unseal(content, where=listing)["files"])
             if self._card.get("tokenizer") not in (None, checksum(content)):
                 raise RunError(
                     f"{folder} must hold the tokenizer that the run began with; got another one. "
@@ -277,20 +283,19 @@ class Run:
     @property
     def tokenizer_checksum(self) -> str | None:
         """What tells the saved tokenizer from others; None before it is saved."""
-        found = self._card.get("tokenizer")
-        return None if found is None else str(found)
+        return self._card.get("tokenizer")
 
     @contextmanager
     def new_tokenizer_folder(self) -> Iterator[Path]:
         """A folder to save the tokenizer into, which counts when the block ends well."""
         self._check_open_for_training()
         if self._card.get("tokenizer") is not None:
-            self._write_card(tokenizer=None)
+            self._write_card({**self._card, "tokenizer": None})
         with new_folder(self.path / _TOKENIZER) as folder:
             yield folder
             listing = seal({"files": checksums(folder)})
             fill_file(folder / _CHECKSUMS, listing)
-        self._write_card(tokenizer=checksum(listing))
+        self._write_card({**self._card, "tokenizer": checksum(listing)})
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint, oldest first, unchecked."""
@@ -343,7 +348,7 @@ class Run:
         self,
         step: int,
         model_state: Mapping[str, Shaped[Tensor, "..."]],
-        trainer_state: Any,
+        trainer_state: Mapping[str, object] | None,
     ) -> Checkpoint:
         """Save everything needed to go on from here; a kill at any moment leaves the one before.
 
@@ -363,7 +368,7 @@ class Run:
         length = sync_file(self.path / _METRICS)
         sync_folder(self.path)  # where metrics.jsonl may be new
         if self.is_finished and step not in before:
-            self._write_card(finished=False)
+            self._write_card({**self._card, "finished": False})
         return save_checkpoint(home, step, model_state, trainer_state, metrics_length=length)
 
     def prune(self, *, keep_last: int, best: int | None = None) -> None:
@@ -371,7 +376,7 @@ class Run:
         self._check_open_for_training()
         prune(self.path / _CHECKPOINTS, keep_last=keep_last, best=best)
 
-    def append_metrics(self, record: Mapping[str, Any]) -> None:
+    def append_metrics(self, record: Mapping[str, JsonValue]) -> None:
         """Add a line to ``metrics.jsonl``; infinities and NaN become null, as JSON has none.
 
         Keep the time of day out of ``record`` if two runs are to be compared byte by byte.
@@ -382,7 +387,7 @@ class Run:
         self._check_open_for_training()
         append_record(self.path / _METRICS, record)
 
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[dict[str, JsonValue]]:
         """The records of ``metrics.jsonl``; a last line that a kill tore is left out.
 
         Raises:
@@ -390,7 +395,9 @@ class Run:
         """
         return read_records(self.path / _METRICS)
 
-    def finish(self, model_state: Mapping[str, Shaped[Tensor, "..."]], summary: Any = None) -> None:
+    def finish(
+        self, model_state: Mapping[str, Shaped[Tensor, "..."]], summary: object = None
+    ) -> None:
         """Save the weights that everyone is to use from now on.
 
         Args:
@@ -403,9 +410,10 @@ class Run:
         self._check_open_for_training()
         content = pack_tensors(model_state)
         if self._card["model"] is not None:
-            self._write_card(finished=False, model=None, summary=None)
+            self._write_card({**self._card, "finished": False, "model": None, "summary": None})
         write_file(self.path / MODEL_FILE, content)
-        self._write_card(finished=True, model=checksum(content), summary=finite(summary))
+        kept = {"finished": True, "model": checksum(content), "summary": finite(summary)}
+        self._write_card({**self._card, **kept})
 
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
         """The weights to use, on the CPU.
@@ -456,16 +464,15 @@ class Run:
             self._read_model(self._card["model"])
         except DamageError as error:
             warnings.warn(f"{error} It is being made now.", RunWarning, stacklevel=3)
-            self._write_card(finished=False, model=None, summary=None)
+            self._write_card({**self._card, "finished": False, "model": None, "summary": None})
 
     def _know_tokenizer(self) -> None:
         """Note which tokenizer it is, where a kill came before that."""
         listing = self.path / _TOKENIZER / _CHECKSUMS
         if self._card.get("tokenizer") is None and listing.exists():
-            self._write_card(tokenizer=checksum(read_file(listing)))
+            self._write_card({**self._card, "tokenizer": checksum(read_file(listing))})
 
-    def _write_card(self, **changes: Any) -> None:
-        card = self._card | changes
+    def _write_card(self, card: Card) -> None:
         write_file(self.path / CARD_FILE, seal(card))
         self._card = card
 
@@ -477,7 +484,7 @@ class Run:
             )
 
 
-def _read_recipe(path: Path, expected: str | None) -> dict[str, Any]:
+def _read_recipe(path: Path, expected: str | None) -> dict[str, JsonValue]:
     try:
         if expected is not None and path.exists():
             read_checked(path, expected)

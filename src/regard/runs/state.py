@@ -7,14 +7,24 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import safetensors.torch
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from regard.config import JsonValue
 from regard.errors import RunError
+
+if TYPE_CHECKING:
+    # What a training has to remember: as deep as one likes.
+    State: TypeAlias = (
+        "bool | int | float | str | Tensor | Sequence[State] | Mapping[str, State]"
+        " | Mapping[int, State] | None"
+    )
+else:  # one level deep: what looks at annotations as a program runs cannot follow itself
+    State = bool | int | float | str | Tensor | Sequence | Mapping | None
 
 _ALIASES = "aliases"
 _PRECISE = 2**53  # larger whole numbers are not safe in every reader of JSON
@@ -64,7 +74,7 @@ def unpack_tensors(content: bytes) -> dict[str, Shaped[Tensor, "..."]]:
     return {name: tensors[name] for name in sorted(tensors)}
 
 
-def split_state(state: Any) -> tuple[dict[str, Shaped[Tensor, "..."]], Any]:
+def split_state(state: object) -> tuple[dict[str, Shaped[Tensor, "..."]], JsonValue]:
     """A nested state as its tensors and a JSON value that says where they belong.
 
     Takes None, flags, whole numbers of any size, floats (infinite and NaN too), text, tensors, and
@@ -87,7 +97,7 @@ def split_state(state: Any) -> tuple[dict[str, Shaped[Tensor, "..."]], Any]:
     return tensors, _split(state, "", tensors)
 
 
-def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: Any) -> Any:
+def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: JsonValue) -> State:
     """The nested state that ``split_state`` took apart."""
     if isinstance(plain, list):
         return [join_state(tensors, item) for item in plain]
@@ -111,7 +121,7 @@ _JOINED: dict[str, Callable[[Mapping[str, Tensor], Any], Any]] = {
 }
 
 
-def _split(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
+def _split(value: object, place: str, tensors: dict[str, Tensor]) -> JsonValue:
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | float):
@@ -133,19 +143,24 @@ def _split(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
     )
 
 
-def _split_number(value: int | float) -> Any:
+def _split_number(value: int | float) -> JsonValue:
     if isinstance(value, int):
         return int(value) if abs(value) <= _PRECISE else {"$int": hex(value)}
     return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
 
 
-def _split_items(values: Sequence[Any], place: str, tensors: dict[str, Tensor]) -> list[Any]:
+def _split_items(
+    values: Sequence[object], place: str, tensors: dict[str, Tensor]
+) -> list[JsonValue]:
     return [_split(item, _below(place, i), tensors) for i, item in enumerate(values)]
 
 
-def _split_mapping(value: Mapping[Any, Any], place: str, tensors: dict[str, Tensor]) -> Any:
-    if all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return {key: _split(item, _below(place, key), tensors) for key, item in value.items()}
+def _split_mapping(
+    value: Mapping[object, object], place: str, tensors: dict[str, Tensor]
+) -> JsonValue:
+    named = {key: item for key, item in value.items() if isinstance(key, str) and key[:1] != "$"}
+    if len(named) == len(value):
+        return {key: _split(item, _below(place, key), tensors) for key, item in named.items()}
     return {
         "$items": [
             [_split(key, place, tensors), _split(item, _below(place, key), tensors)]
