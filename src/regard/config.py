@@ -37,7 +37,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingError(f"{path} must be a TOML file; {error}.") from error
 
 
-def write_toml(table: Mapping[str, Any]) -> str:
+def write_toml(table: Mapping[str, object]) -> str:
     """``table`` as TOML text; None is left out, since TOML has no such value."""
     return tomli_w.dumps(_without_none(table))
 

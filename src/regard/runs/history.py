@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from regard.config import JsonValue
+from regard.tasks import RecipeTable
 
 # What was and what is from now on, by the name of what is changed: a setting's is dotted
 # (``training.keep``).
@@ -13,7 +14,7 @@ Changes = Mapping[str, tuple[JsonValue, JsonValue]]
 Change = TypedDict(
     "Change", {"update": int, "was": dict[str, JsonValue], "is": dict[str, JsonValue]}
 )
-"""Settings changed at an update: the last one before them, what was, and what is."""
+Change.__doc__ = "Settings changed at an update: the last one before, what was, and what is."
 
 
 def entry(update: int, changes: Changes) -> Change:
@@ -30,7 +31,7 @@ def entry(update: int, changes: Changes) -> Change:
     }
 
 
-def changed(recipe: Mapping[str, JsonValue], history: Sequence[Change]) -> dict[str, JsonValue]:
+def changed(recipe: RecipeTable, history: Sequence[Change]) -> RecipeTable:
     """The recipe as it is after all changes to it.
 
     Example:
@@ -38,14 +39,13 @@ def changed(recipe: Mapping[str, JsonValue], history: Sequence[Change]) -> dict[
         >>> changed({"training": {"keep": 5, "seed": 1}}, history)
         {'training': {'keep': 2, 'seed': 1}}
     """
-    table = deepcopy(dict(recipe))
+    table = deepcopy(recipe)
+    sections = cast(dict[str, dict[str, JsonValue]], table)
     for each in history:
         for name, value in each["is"].items():
             section, found, key = name.partition(".")
             if found:
-                settings = table[section]
-                assert isinstance(settings, dict)  # read from the recipe's TOML
-                settings[key] = value
+                sections[section][key] = value
     return table
 
 

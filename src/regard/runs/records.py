@@ -5,13 +5,14 @@ import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from regard.config import JsonValue
 from regard.errors import RunError
 from regard.runs.files import RunWarning, append, cut, read_file
 
 
-def append_record(path: Path, record: Mapping[str, JsonValue]) -> None:
+def append_record(path: Path, record: Mapping[str, object]) -> None:
     """Add a line to ``path``, or nothing of it.
 
     Raises:
@@ -68,7 +69,7 @@ def read_records(path: Path) -> list[dict[str, JsonValue]]:
     return records
 
 
-def finite(value: JsonValue) -> JsonValue:
+def finite(value: object) -> JsonValue:
     """``value`` with null for infinities and NaN, which JSON does not have.
 
     Example:
@@ -81,4 +82,4 @@ def finite(value: JsonValue) -> JsonValue:
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
-    return value
+    return cast(JsonValue, value)

@@ -120,7 +120,7 @@ class Run:
     def create(
         cls,
         path: str | Path,
-        recipe: Mapping[str, JsonValue],
+        recipe: Mapping[str, object],
         task: str,
         *,
         text: str | None = None,
@@ -376,7 +376,7 @@ class Run:
         self._check_open_for_training()
         prune(self.path / _CHECKPOINTS, keep_last=keep_last, best=best)
 
-    def append_metrics(self, record: Mapping[str, JsonValue]) -> None:
+    def append_metrics(self, record: Mapping[str, object]) -> None:
         """Add a line to ``metrics.jsonl``; infinities and NaN become null, as JSON has none.
 
         Keep the time of day out of ``record`` if two runs are to be compared byte by byte.
@@ -412,8 +412,14 @@ class Run:
         if self._card["model"] is not None:
             self._write_card({**self._card, "finished": False, "model": None, "summary": None})
         write_file(self.path / MODEL_FILE, content)
-        kept = {"finished": True, "model": checksum(content), "summary": finite(summary)}
-        self._write_card({**self._card, **kept})
+        self._write_card(
+            {
+                **self._card,
+                "finished": True,
+                "model": checksum(content),
+                "summary": finite(summary),
+            }
+        )
 
     def load_model(self) -> dict[str, Shaped[Tensor, "..."]]:
         """The weights to use, on the CPU.

@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import safetensors.torch
 import torch
@@ -106,7 +106,7 @@ def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: JsonValue) -
     if len(plain) == 1:
         ((tag, value),) = plain.items()
         if tag in _JOINED:
-            return _JOINED[tag](tensors, value)
+            return cast(State, _JOINED[tag](tensors, value))
     return {key: join_state(tensors, value) for key, value in plain.items()}
 
 

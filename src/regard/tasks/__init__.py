@@ -2,7 +2,7 @@
 
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.reading import read_recipe, recipe_from_table, saved_recipe
-from regard.tasks.recipe import DataConfig, Recipe
+from regard.tasks.recipe import DataConfig, Recipe, RecipeTable
 from regard.tasks.registry import TASKS, TaskEntry
 from regard.tasks.task import Task
 
@@ -11,6 +11,7 @@ __all__ = [
     "DataConfig",
     "DecodingConfig",
     "Recipe",
+    "RecipeTable",
     "Task",
     "TaskEntry",
     "read_recipe",

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from regard.choices import choose, nearest
 from regard.config import as_saved, assign, build, read_toml
 from regard.errors import SettingError
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.registry import TASKS
 
 
@@ -74,7 +74,7 @@ def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -
     )
 
 
-def saved_recipe(table: Mapping[str, Any]) -> dict[str, Any]:
+def saved_recipe(table: Mapping[str, Any]) -> RecipeTable:
     """The table of a recipe that was saved with a run, whole.
 
     A setting that is newer than the run says what the run meant without it, which need not be what
@@ -82,16 +82,17 @@ def saved_recipe(table: Mapping[str, Any]) -> dict[str, Any]:
     """
     kind = TASKS.get(table.get("task", "translation"))
     if kind is None:
-        return dict(table)
+        return cast(RecipeTable, dict(table))
     model_type = table.get("model", {}).get("type", next(iter(kind.models)))
     config, _ = kind.models.get(model_type, (None, None))
     configs = {"data": kind.data, "tokenizer": kind.tokenizer, "model": config}
     configs |= {"head": kind.head, "decoding": kind.decoding}
     known = {name: settings for name, settings in configs.items() if settings is not None}
-    return {
+    whole = {
         name: as_saved(known[name], section) if name in known else section
         for name, section in table.items()
     }
+    return cast(RecipeTable, whole)
 
 
 def _check_sections(table: Mapping[str, Any], sections: Sequence[str]) -> None:

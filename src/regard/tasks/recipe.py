@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
-from regard.config import as_table
+from regard.config import JsonValue, as_table
 from regard.errors import SettingError
 from regard.fields import Count, check_fields
 from regard.tasks.decoding import DecodingConfig
@@ -48,6 +48,18 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+class RecipeTable(TypedDict, total=False):
+    """A recipe as TOML holds it."""
+
+    task: str
+    data: dict[str, JsonValue]
+    tokenizer: dict[str, JsonValue]
+    model: dict[str, JsonValue]
+    head: dict[str, JsonValue]
+    training: dict[str, JsonValue]
+    decoding: dict[str, JsonValue]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import torch
 from jaxtyping import Shaped
@@ -86,7 +86,7 @@ class EncodedText:
                 for part in ("ids", "offsets")
             }
         )
-        about = {
+        about: _About = {
             "made_of": _complete(made_of, run),
             "ids": checksum(content),
             "too_long": {"counts": too_long.counts, "examples": too_long.examples},
@@ -111,7 +111,7 @@ class EncodedText:
             return None
         where = self._run.path / _ABOUT
         try:
-            about = unseal(read_file(where), where=where)
+            about = cast(_About, unseal(read_file(where), where=where))
             if about["made_of"] != _complete(made_of, self._run):
                 return None
             tensors = unpack_tensors(read_checked(self._run.path / _IDS, about["ids"]))
@@ -119,6 +119,19 @@ class EncodedText:
             return None
         names = sorted({name.partition(".")[0] for name in tensors})
         return {name: _corpus(tensors, name) for name in names}, _counted(**about["too_long"])
+
+
+class _TooLong(TypedDict):
+    counts: dict[str, int]
+    examples: dict[str, list[str]]
+
+
+class _About(TypedDict):
+    """What ``encoded.json`` holds."""
+
+    made_of: dict[str, Any]
+    ids: str
+    too_long: _TooLong
 
 
 def _complete(made_of: Mapping[str, Any], run: Run) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Pretrained:
         before = run.recipe if run is not None else self._reader_of(recipe.task)
         kind, there = TASKS[recipe.task], TASKS[before["task"]]
         said = _said(recipe)
-        type_before = before["model"]["type"]
+        type_before = str(before["model"]["type"])
         self._check("model", before["model"], _chosen(said["model"], {"type"}))
         if kind.models.get(type_before) != there.models.get(type_before):
             raise SettingError(
@@ -129,7 +129,7 @@ class Pretrained:
     def _reader_of(self, task: str) -> dict[str, Any]:
         """The recipe of what to begin with, as one of a task; a writer's encoder is a reader."""
         before = self._recipe()
-        type_before = before["model"]["type"]
+        type_before = str(before["model"]["type"])
         if task != _WRITING or TASKS[before["task"]].models.get(type_before) != _ENCODER:
             return before
         return as_writer(before)
@@ -192,7 +192,7 @@ class Pretrained:
                 f"training.pretrained must name the run of one reader; got one of {run.task} in "
                 f"{self.path}. That of a masked language model has one."
             )
-        recipe = dict(run.recipe)
+        recipe: dict[str, Any] = dict(run.recipe)
         if "tokenizer" in recipe:
             folder = str(run.tokenizer_folder / _TOKENIZER)
             recipe["tokenizer"] = {**recipe["tokenizer"], "folder": folder}

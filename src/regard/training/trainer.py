@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypedDict, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -288,7 +288,7 @@ class Trainer:
             return self.task.validate(self.model)
 
     def _save(self) -> None:
-        state = {
+        state: _State = {
             "position": asdict(self.position),
             "optimizer": self.optimizer.state_dict(),
             "random": self._random,
@@ -320,7 +320,7 @@ class Trainer:
         if checkpoint is None:
             return
         fill_model(self.model, checkpoint.load_model(), checkpoint.folder)
-        state = checkpoint.load_trainer()
+        state = cast(_State, checkpoint.load_trainer())
         self.position = Position(**state["position"])
         since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
         if any("training.batch_tokens" in each for each in since):
@@ -405,10 +405,20 @@ class Trainer:
         return self.config.patience is not None and self.position.stale >= self.config.patience
 
 
+class _State(TypedDict):
+    """What a checkpoint holds beside the weights: ``position`` is a Position's fields."""
+
+    position: dict[str, Any]
+    optimizer: dict[str, Any]
+    random: Tensor
+    ema: dict[str, Tensor] | None
+
+
 def _is_validated(saved: Checkpoint) -> bool:
     """Whether a checkpoint was saved by a validation; one that cannot be read counts as such."""
     try:
-        return bool(saved.load_entry("position")["validated"] == saved.step)
+        position = cast(dict[str, int], saved.load_entry("position"))
+        return position["validated"] == saved.step
     except DamageError:
         return True
 
