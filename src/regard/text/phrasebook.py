@@ -1,0 +1,131 @@
+"""The phrasebook: 40,000 Chinese-English sentence pairs with gold word alignments.
+
+A grammar of both languages wrote them: ``tools/phrasebook`` in the repository. They come as one
+file, ``phrasebook.tsv.xz``, that carries its own SHA-256. A line is a pair: its split, both
+sentences, the sure links, the other possible ones, what the sentence is built of. Words are parted
+by spaces, and by a bar where the sentence has none::
+
+    train	我|爱|中国|。	I love China|.	0-0 1-1 2-2 3-3		plain
+"""
+
+import lzma
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+from regard.choices import choose
+from regard.errors import DataError
+
+Split = Literal["train", "valid", "test", "new"]
+Span = tuple[int, int]
+Link = tuple[int, int]
+
+FILE = Path(__file__).with_name("phrasebook.tsv.xz")
+
+_WORD_AND_GAP = re.compile("([^| ]+)([| ]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A sentence in both languages with its gold word alignment.
+
+    Attributes:
+        source: The Chinese sentence.
+        target: The English sentence.
+        source_words: Where each Chinese word starts and ends, in characters.
+        target_words: Where each English word starts and ends; "Mary's" is one word, a punctuation
+            mark is a word of its own.
+        sure: Links (source word, target word) that nobody would leave out; at most one for a
+            target word.
+        possible: Every link a careful annotator would allow; the sure ones are among them.
+        constructions: What the sentence is built of.
+        references: All right answers, the target first.
+    """
+
+    source: str
+    target: str
+    source_words: tuple[Span, ...]
+    target_words: tuple[Span, ...]
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+    constructions: tuple[str, ...]
+    references: tuple[str, ...]
+
+
+def phrases(split: Split) -> list[Phrase]:
+    """The pairs of one split, the same on every machine.
+
+    Args:
+        split: "train", "valid", "test", or "new": sentences with two words or two constructions
+            that never occur together in the other splits.
+
+    Raises:
+        SettingError: There is no such split.
+        DataError: The file of the phrasebook is missing or damaged.
+
+    Example:
+        >>> [phrase.target for phrase in phrases("test") if phrase.source == "我爱中国"]
+        ['I love China.']
+    """
+    choose("split", split, dict.fromkeys(get_args(Split)))
+    return list(_read(split))
+
+
+@cache
+def _read(split: Split) -> tuple[Phrase, ...]:
+    """The pairs of one split, read once per process."""
+    lines = _contents(FILE).splitlines()
+    return tuple(_phrase(line) for line in lines if line.startswith(f"{split}\t"))
+
+
+def _contents(path: Path) -> str:
+    try:
+        text = lzma.decompress(path.read_bytes()).decode()
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise _damaged(path, str(error)) from error
+    if not text:
+        raise _damaged(path, "it is empty")
+    return text
+
+
+def _damaged(path: Path, what: str) -> DataError:
+    return DataError(
+        f"{path} must be the phrasebook as it was installed; {what.rstrip('.')}. Install regard "
+        "again: pip install --force-reinstall --no-deps regard; in a checkout: make phrasebook."
+    )
+
+
+def _phrase(line: str) -> Phrase:
+    _, source, target, sure, others, constructions = line.split("\t")
+    text = target.replace("|", "")
+    return Phrase(
+        source=source.replace("|", ""),
+        target=text,
+        source_words=_spans(source),
+        target_words=_spans(target),
+        sure=_links(sure),
+        possible=_links(sure) | _links(others),
+        constructions=tuple(constructions.split()),
+        references=(text,),
+    )
+
+
+def _spans(marked: str) -> tuple[Span, ...]:
+    """Where the words of a sentence stand once its bars are gone."""
+    spans, start = [], 0
+    for word, gap in _WORD_AND_GAP.findall(marked):
+        spans.append((start, start + len(word)))
+        start += len(word) + (gap == " ")
+    return tuple(spans)
+
+
+def _links(column: str) -> frozenset[Link]:
+    return frozenset(map(_link, column.split()))
+
+
+@cache
+def _link(text: str) -> Link:
+    source, _, target = text.partition("-")
+    return int(source), int(target)
