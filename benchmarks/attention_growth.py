@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from benchmarks.line_plot import Line, Panel, draw
+from benchmarks.line_plot import Curve, Panel, draw
 from benchmarks.measuring import (
     DRAWINGS,
     Figure,
@@ -171,7 +171,7 @@ def panels(samples: dict[str, list[dict[str, float]]]) -> list[Panel]:
                 spreads = [_spread(samples, name, length, unit) for length in side.lengths]
                 points = zip(side.lengths, (spread.median for spread in spreads), strict=True)
                 margins = tuple((spread.high - spread.low) / 2 for spread in spreads)
-                lines.append(Line(name=side.name, points=tuple(points), margins=margins))
+                lines.append(Curve(name=side.name, points=tuple(points), margins=margins))
             made.append(Panel(title=task, across="N", up=up, lines=tuple(lines)))
     return made
 

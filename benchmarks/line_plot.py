@@ -16,7 +16,7 @@ _STYLE = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class Curve:
     """One system's points.
 
     Attributes:
@@ -44,14 +44,14 @@ class Panel:
     title: str
     across: str
     up: str
-    lines: tuple[Line, ...]
+    lines: tuple[Curve, ...]
 
 
 def draw(panels: Sequence[Panel]) -> str:
     """The panels side by side, each with a legend.
 
     Example:
-        >>> line = Line(name="a & b", points=((1.0, 2.0), (3.0, 4.0)), margins=(0.5, 0.5))
+        >>> line = Curve(name="a & b", points=((1.0, 2.0), (3.0, 4.0)), margins=(0.5, 0.5))
         >>> text = draw([Panel(title="T", across="x", up="y", lines=(line,))])
         >>> text.startswith("<svg"), "a &amp; b" in text
         (True, True)

@@ -32,7 +32,7 @@ from benchmarks.equal_budgets import (
     train_for,
     translate,
 )
-from benchmarks.line_plot import Line, Panel, draw
+from benchmarks.line_plot import Curve, Panel, draw
 from regard.inference.evaluation import evaluate, quality_by_length
 from regard.inference.report import Bucket, Report
 from regard.text import Pair, PairLayout, read_pairs
@@ -177,7 +177,7 @@ def measure(text: Text, corpora: Path, work: Path, minutes: float) -> dict[str, 
 def panel(text: Text, buckets: Mapping[str, Sequence[Bucket]]) -> Panel:
     """BLEU over the mean length of each bucket."""
     lines = tuple(
-        Line(
+        Curve(
             name=system,
             points=tuple((b.mean_length, b.scores[0].value) for b in found),
             margins=tuple(b.scores[0].margin or 0.0 for b in found),

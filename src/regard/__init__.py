@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         where,
         window,
     )
-    from regard.interop import edit, look, trust, use, watch
+    from regard.interop import edit, faithfulness, look, use, watch
     from regard.viewer import show
 
 # Where each public name lives.
@@ -88,6 +88,7 @@ _HOMES = {
     "documents": "regard.attention",
     "edit": "regard.interop",
     "explain": "regard.attention",
+    "faithfulness": "regard.interop",
     "lengths": "regard.attention",
     "masked_softmax": "regard.attention",
     "look": "regard.interop",
@@ -104,7 +105,6 @@ _HOMES = {
     "summarize_seen": "regard.attention",
     "testing": "regard.attention",
     "transposed": "regard.attention",
-    "trust": "regard.interop",
     "use": "regard.interop",
     "watch": "regard.interop",
     "weights": "regard.attention",
@@ -141,6 +141,7 @@ __all__ = [
     "documents",
     "edit",
     "explain",
+    "faithfulness",
     "lengths",
     "look",
     "masked_softmax",
@@ -157,7 +158,6 @@ __all__ = [
     "summarize_seen",
     "testing",
     "transposed",
-    "trust",
     "use",
     "watch",
     "weights",

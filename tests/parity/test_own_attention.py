@@ -287,8 +287,8 @@ def test_its_attention_is_neither_served_nor_edited():
 def test_it_is_explained_where_a_token_stands_in_for_another():
     model, given = make("deberta"), {"input_ids": torch.randint(3, V, (1, N))}
     with pytest.raises(SettingError, match="replacement must be a token, such as the mask, for a"):
-        rg.trust(model, given)
-    found = rg.trust(model, given, (4, None), replacement=2)
+        rg.faithfulness(model, given)
+    found = rg.faithfulness(model, given, (4, None), replacement=2)
     weights = torch.stack(model(**given, output_attentions=True).attentions)
     assert_close(found.evidence["attention"], weights.mean((0, 2))[0, 4])
     assert found.evidence["removed"].abs().max() > 1e-3

@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from regard.cli.output import note, progress_bar, say, write_file
 
 if TYPE_CHECKING:
-    from regard.comparison.report import Report, Table
+    from regard.comparison.report import ComparisonReport, ComparisonTable
 
 compare = App(
     name="compare",
@@ -49,7 +49,7 @@ NOWHERE = Files()
 class _Comparison(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
-    def report(self) -> "Report": ...
+    def report(self) -> "ComparisonReport": ...
 
 
 @compare.default
@@ -312,7 +312,7 @@ def _run(measure: Callable[..., _Comparison], total: int, files: Files) -> None:
         note(f"wrote {files.page}")
 
 
-def _print(table: "Table") -> None:
+def _print(table: "ComparisonTable") -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table as Drawn

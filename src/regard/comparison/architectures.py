@@ -9,11 +9,19 @@ import torch
 
 from regard.checks import check_at_least
 from regard.choices import choose
-from regard.comparison.candidates import CANDIDATES, Candidate, Sizes
+from regard.comparison.candidates import CANDIDATES, Candidate, LayerSizes
 from regard.comparison.dispatch import peak_bytes, trace
 from regard.comparison.growth import LEAST_POINTS, Growth, seconds
 from regard.comparison.paths import path_length
-from regard.comparison.report import Line, Plot, Report, Table, in_bytes, in_seconds, short
+from regard.comparison.report import (
+    ComparisonReport,
+    ComparisonTable,
+    Curve,
+    Plot,
+    in_bytes,
+    in_seconds,
+    short,
+)
 from regard.errors import SettingError
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
@@ -99,7 +107,7 @@ class Architectures:
         """As plain data."""
         return {"comparison": "architectures", **asdict(self)}
 
-    def report(self) -> Report:
+    def report(self) -> ComparisonReport:
         """As tables and plots."""
         return _report(self)
 
@@ -150,7 +158,7 @@ def architectures(
     _check_lengths("lengths", lengths)
     check_at_least("repeats", repeats, 1)
     chosen = {name: choose("architecture", name, CANDIDATES) for name in names or tuple(CANDIDATES)}
-    sizes = Sizes(
+    sizes = LayerSizes(
         length=lengths[-1], width=width, kernel=kernel, window=window, projections=projections
     )
     where = _device(device)
@@ -208,7 +216,7 @@ def count_measurements(lengths: Sequence[int], names: Sequence[str] = ()) -> int
 
 
 def _measure(
-    kind: type[Candidate], sizes: Sizes, device: torch.device, repeats: int
+    kind: type[Candidate], sizes: LayerSizes, device: torch.device, repeats: int
 ) -> tuple[int, int, float, int]:
     """Multiply-adds, dependent steps, seconds and bytes of one layer."""
     with torch.random.fork_rng(devices=[]):
@@ -247,9 +255,9 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _report(found: Architectures) -> Report:
+def _report(found: Architectures) -> ComparisonReport:
     setting = f"d = {found.width}, k = {found.kernel}, r = {found.window}"
-    return Report(
+    return ComparisonReport(
         title="Layers side by side",
         text=_text(found),
         tables=(
@@ -284,8 +292,8 @@ def _text(found: Architectures) -> tuple[str, ...]:
     )
 
 
-def _operations_table(found: Architectures, setting: str) -> Table:
-    return Table(
+def _operations_table(found: Architectures, setting: str) -> ComparisonTable:
+    return ComparisonTable(
         title=f"Operations per layer ({setting})",
         columns=("layer", "n", "operations", "counted", "of closed form", "exponent", "expected"),
         rows=tuple(
@@ -304,9 +312,9 @@ def _operations_table(found: Architectures, setting: str) -> Table:
     )
 
 
-def _paths_table(found: Architectures) -> Table:
+def _paths_table(found: Architectures) -> ComparisonTable:
     at = next((row.path_lengths[-1] for row in found.rows if row.path_lengths), None)
-    return Table(
+    return ComparisonTable(
         title="Sequential operations, and the longest path from an input to an output",
         columns=(
             "layer",
@@ -332,8 +340,8 @@ def _paths_table(found: Architectures) -> Table:
     )
 
 
-def _training_table(found: Architectures, setting: str) -> Table:
-    return Table(
+def _training_table(found: Architectures, setting: str) -> ComparisonTable:
+    return ComparisonTable(
         title=f"A training step ({setting}, float32)",
         columns=("layer", "n", "time", "exponent", "memory", "exponent", "expected"),
         rows=tuple(
@@ -369,7 +377,8 @@ def _plot(found: Architectures, title: str, up: str, places: str, heights: str) 
         across="length n",
         up=up,
         lines=tuple(
-            Line(name=row.title, points=tuple(zip(*points(row), strict=True))) for row in found.rows
+            Curve(name=row.title, points=tuple(zip(*points(row), strict=True)))
+            for row in found.rows
         ),
         log_across=True,
         log_up=True,

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from regard.checks import check_at_least, check_positive
-from regard.comparison.report import Plot, Report, Table, lines_over, short
+from regard.comparison.report import ComparisonReport, ComparisonTable, Plot, lines_over, short
 from regard.errors import SettingError
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
@@ -54,7 +54,7 @@ class Bandwidths:
         """As plain data."""
         return {"comparison": "bandwidths", **asdict(self)}
 
-    def report(self) -> Report:
+    def report(self) -> ComparisonReport:
         """As a table and a plot."""
         return _report(self)
 
@@ -127,9 +127,9 @@ def _error(example: SineExample, bandwidth: float | None) -> float:
     return float((guesses - example.truth).square().mean().sqrt())
 
 
-def _report(found: Bandwidths) -> Report:
+def _report(found: Bandwidths) -> ComparisonReport:
     title = "Distance from the true curve"
-    return Report(
+    return ComparisonReport(
         title="Kernel regression against the number of points",
         text=(
             "Nadaraya-Watson regression is consistent, which is to say that it finds the curve if "
@@ -138,7 +138,7 @@ def _report(found: Bandwidths) -> Report:
             "stays. A bandwidth learned from n points is right for about n points.",
         ),
         tables=(
-            Table(
+            ComparisonTable(
                 title=f"{title}, RMSE (± over {found.draws} draws)",
                 columns=("bandwidth", *(f"n = {size:,}" for size in found.sizes)),
                 rows=tuple(

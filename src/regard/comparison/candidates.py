@@ -22,7 +22,7 @@ States = Float[Tensor, "N C"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sizes:
+class LayerSizes:
     """What a layer is made for.
 
     Attributes:
@@ -62,7 +62,7 @@ class Candidate(nn.Module):
     path: ClassVar[str]
     powers: ClassVar[tuple[int, int, int]]
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__()
         self.sizes = sizes
 
@@ -76,17 +76,17 @@ class Candidate(nn.Module):
         return moved
 
     @classmethod
-    def multiply_adds(cls, sizes: Sizes) -> int:
+    def multiply_adds(cls, sizes: LayerSizes) -> int:
         """The closed form of the multiply-adds of a layer."""
         raise NotImplementedError
 
     @classmethod
-    def longest_path(cls, sizes: Sizes) -> int:
+    def longest_path(cls, sizes: LayerSizes) -> int:
         """The closed form of the hops from the first input to the last output."""
         return 1
 
     @classmethod
-    def floats(cls, sizes: Sizes) -> int:
+    def floats(cls, sizes: LayerSizes) -> int:
         """About how many numbers a training step holds: too many are not tried."""
         return 16 * sizes.length * sizes.width
 
@@ -97,7 +97,7 @@ class FullyConnected(Candidate):
     title = "fully connected"
     operations, steps, path, powers = "n²·d²", "1", "1", (2, 0, 2)
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__(sizes)
         self.map = nn.Linear(sizes.length * sizes.width, sizes.length * sizes.width)
 
@@ -107,12 +107,12 @@ class FullyConnected(Candidate):
         return mixed.reshape_as(states)
 
     @classmethod
-    def multiply_adds(cls, sizes: Sizes) -> int:
+    def multiply_adds(cls, sizes: LayerSizes) -> int:
         """``n² d²``."""
         return (sizes.length * sizes.width) ** 2
 
     @classmethod
-    def floats(cls, sizes: Sizes) -> int:
+    def floats(cls, sizes: LayerSizes) -> int:
         """The weights and their gradient."""
         return 2 * (sizes.length * sizes.width) ** 2
 
@@ -123,7 +123,7 @@ class Convolution(Candidate):
     title = "convolution"
     operations, steps, path, powers = "k·n·d²", "1", "n/k", (1, 0, 1)
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__(sizes)
         dilation = self._dilation()
         self.map = nn.Conv1d(sizes.width, sizes.width, sizes.kernel, dilation=dilation)
@@ -138,12 +138,12 @@ class Convolution(Candidate):
         return 1
 
     @classmethod
-    def multiply_adds(cls, sizes: Sizes) -> int:
+    def multiply_adds(cls, sizes: LayerSizes) -> int:
         """``k n d²``."""
         return sizes.kernel * sizes.length * sizes.width * sizes.width
 
     @classmethod
-    def longest_path(cls, sizes: Sizes) -> int:
+    def longest_path(cls, sizes: LayerSizes) -> int:
         """``⌈(n − 1) / (k − 1)⌉``: each layer sees k − 1 places further."""
         return -(-(sizes.length - 1) // (sizes.kernel - 1))
 
@@ -158,7 +158,7 @@ class DilatedConvolution(Convolution):
         return int(self.sizes.kernel**self.sizes.depth)
 
     @classmethod
-    def longest_path(cls, sizes: Sizes) -> int:
+    def longest_path(cls, sizes: LayerSizes) -> int:
         """``⌈log_k n⌉``, counted in whole numbers."""
         layers, seen = 0, 1
         while seen < sizes.length:
@@ -172,7 +172,7 @@ class Recurrence(Candidate):
     title = "recurrence"
     operations, steps, path, powers = "n·d²", "n", "n", (1, 1, 1)
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__(sizes)
         self.cell = RecurrentCell("rnn", sizes.width, sizes.width)
 
@@ -197,12 +197,12 @@ class Recurrence(Candidate):
         return moved
 
     @classmethod
-    def multiply_adds(cls, sizes: Sizes) -> int:
+    def multiply_adds(cls, sizes: LayerSizes) -> int:
         """``2 n d²``: W x and U h."""
         return 2 * sizes.length * sizes.width**2
 
     @classmethod
-    def longest_path(cls, sizes: Sizes) -> int:
+    def longest_path(cls, sizes: LayerSizes) -> int:
         """``n``: the first input enters, and its trace is handed on n − 1 times."""
         return sizes.length
 
@@ -210,7 +210,7 @@ class Recurrence(Candidate):
 class _SelfAttention(Candidate):
     """Queries, keys and values from the same states."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: LayerSizes) -> None:
         super().__init__(sizes)
         maps = 4 if sizes.projections else 0
         self.maps = nn.ModuleList(
@@ -230,13 +230,13 @@ class _SelfAttention(Candidate):
         raise NotImplementedError
 
     @classmethod
-    def multiply_adds(cls, sizes: Sizes) -> int:
+    def multiply_adds(cls, sizes: LayerSizes) -> int:
         """``2 n · keys · d`` for scores and mixing, ``4 n d²`` for projections where there are."""
         own = 2 * sizes.length * cls._keys(sizes) * sizes.width
         return own + (4 * sizes.length * sizes.width**2 if sizes.projections else 0)
 
     @classmethod
-    def _keys(cls, sizes: Sizes) -> int:
+    def _keys(cls, sizes: LayerSizes) -> int:
         return sizes.length
 
 
@@ -251,7 +251,7 @@ class SelfAttention(_SelfAttention):
         return weights @ value
 
     @classmethod
-    def floats(cls, sizes: Sizes) -> int:
+    def floats(cls, sizes: LayerSizes) -> int:
         """Scores, weights, and the gradients of both."""
         return 4 * sizes.length * sizes.length
 
@@ -285,17 +285,17 @@ class RestrictedSelfAttention(_SelfAttention):
         return (weights @ near_values.mT)[:, 0]
 
     @classmethod
-    def longest_path(cls, sizes: Sizes) -> int:
+    def longest_path(cls, sizes: LayerSizes) -> int:
         """``⌈(n − 1) / (r − 1)⌉``: each layer sees r − 1 places further."""
         return -(-(sizes.length - 1) // (sizes.window - 1))
 
     @classmethod
-    def floats(cls, sizes: Sizes) -> int:
+    def floats(cls, sizes: LayerSizes) -> int:
         """The keys and the values cut out, and their gradients."""
         return 4 * sizes.length * sizes.window * sizes.width
 
     @classmethod
-    def _keys(cls, sizes: Sizes) -> int:
+    def _keys(cls, sizes: LayerSizes) -> int:
         return sizes.window
 
 
@@ -309,7 +309,7 @@ class AttendedRestrictedSelfAttention(RestrictedSelfAttention):
         return attend(query[None, None], key[None, None], value[None, None], mask=mask)[0, 0]
 
     @classmethod
-    def floats(cls, sizes: Sizes) -> int:
+    def floats(cls, sizes: LayerSizes) -> int:
         """Nothing but what goes in and comes out."""
         return Candidate.floats(sizes)
 

@@ -5,7 +5,7 @@ from html import escape
 from itertools import pairwise
 from math import ceil, floor, log10
 
-from regard.comparison.report import HeatMap, Line, Plot, short
+from regard.comparison.report import Curve, HeatMap, Plot, short
 
 _WIDTH, _HEIGHT = 664, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 52, 48
@@ -38,7 +38,7 @@ def draw(picture: Plot | HeatMap) -> str:
     """A picture as one SVG element, which stands alone as a file too.
 
     Example:
-        >>> line = Line(name="a & b", points=((1, 1), (10, 100)))
+        >>> line = Curve(name="a & b", points=((1, 1), (10, 100)))
         >>> plot = Plot(title="T", across="x", up="y", lines=(line,), log_across=True, log_up=True)
         >>> text = draw(plot)
         >>> text.startswith("<svg"), "a &amp; b" in text, text.count("<title>")
@@ -141,7 +141,7 @@ def _words(title: str, across: str, up: str) -> str:
     )
 
 
-def _shown(line: Line, plot: Plot) -> list[tuple[int | float, int | float]]:
+def _shown(line: Curve, plot: Plot) -> list[tuple[int | float, int | float]]:
     """The points that can be drawn."""
     return [
         (x, y)

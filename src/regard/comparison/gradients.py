@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.attention import attend
 from regard.checks import check_at_least, check_positive
-from regard.comparison.report import Plot, Report, Table, lines_over, short
+from regard.comparison.report import ComparisonReport, ComparisonTable, Plot, lines_over, short
 
 RADII = (0.5, 0.9, 1.0, 1.5)
 
@@ -67,7 +67,7 @@ class Gradients:
         """As plain data."""
         return {"comparison": "gradients", **asdict(self)}
 
-    def report(self) -> Report:
+    def report(self) -> ComparisonReport:
         """As a table and a plot."""
         return _report(self)
 
@@ -202,10 +202,10 @@ def _geometric_mean(values: Sequence[float]) -> float:
     return exp(statistics.fmean(log(max(value, 1e-300)) for value in values))
 
 
-def _report(found: Gradients) -> Report:
+def _report(found: Gradients) -> ComparisonReport:
     far = found.length - 1
     middle = far // 2
-    return Report(
+    return ComparisonReport(
         title="Gradients against distance",
         text=(
             "How strongly the last output depends on an input so many places back: the norm of "
@@ -217,7 +217,7 @@ def _report(found: Gradients) -> Report:
             "distance plays no part.",
         ),
         tables=(
-            Table(
+            ComparisonTable(
                 title=f"Norm of the gradient (n = {found.length}, d = {found.width}, "
                 f"inputs of deviation {found.input_scale:g})",
                 columns=("model", "distance 1", f"{middle}", f"{far}", "factor a step", "of draws"),

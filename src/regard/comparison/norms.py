@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.attention import attend, lengths
 from regard.checks import check_at_least
-from regard.comparison.report import Plot, Report, Table, lines_over
+from regard.comparison.report import ComparisonReport, ComparisonTable, Plot, lines_over
 from regard.errors import SettingError
 from regard.layers.norms import BatchNorm
 
@@ -66,7 +66,7 @@ class Norms:
         """As plain data."""
         return {"comparison": "norms", **asdict(self)}
 
-    def report(self) -> Report:
+    def report(self) -> ComparisonReport:
         """As tables and plots."""
         return _report(self)
 
@@ -218,7 +218,7 @@ def _use(
     return tuple(norm(states).std().item() for norm in norms)
 
 
-def _report(found: Norms) -> Report:
+def _report(found: Norms) -> ComparisonReport:
     pictures = (
         Plot(
             title="Jitter: one sentence, normed in many batches",
@@ -241,7 +241,7 @@ def _report(found: Norms) -> Report:
         ),
     )
     plain, padded = found.variance_jitter
-    return Report(
+    return ComparisonReport(
         title="Norms on sentences of different lengths",
         text=(
             "The states are what self-attention makes of random tokens; the longer a sentence, the "
@@ -252,7 +252,7 @@ def _report(found: Norms) -> Report:
             "inputs come out too small.",
         ),
         tables=(
-            Table(
+            ComparisonTable(
                 title=f"Jitter by how lengths vary ({found.batches} batches of {found.batch})",
                 columns=("norm", *(f"± {spread}" for spread in found.spreads)),
                 rows=(
@@ -261,7 +261,7 @@ def _report(found: Norms) -> Report:
                     ("the same, padding counted", *(f"{value:.1%}" for value in padded)),
                 ),
             ),
-            Table(
+            ComparisonTable(
                 title="Deviation of outputs in use, by length (one is right)",
                 columns=("norm", *(f"{n * found.mean_length:,}" for n in found.times)),
                 rows=tuple(

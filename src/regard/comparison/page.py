@@ -7,14 +7,14 @@ import torch
 
 from regard import __version__
 from regard.comparison.drawing import draw
-from regard.comparison.report import Report, Table
+from regard.comparison.report import ComparisonReport, ComparisonTable
 
 
-def page(*reports: Report) -> str:
+def page(*reports: ComparisonReport) -> str:
     """A page with the text, figures and pictures of reports, light or dark as the reader has it.
 
     Example:
-        >>> text = page(Report(title="A < B", text=("One.",), tables=(), pictures=()))
+        >>> text = page(ComparisonReport(title="A < B", text=("One.",), tables=(), pictures=()))
         >>> "<h1>A &lt; B</h1>" in text, "http" in text
         (True, False)
     """
@@ -33,7 +33,7 @@ def page(*reports: Report) -> str:
     )
 
 
-def _section(report: Report, *, level: str) -> str:
+def _section(report: ComparisonReport, *, level: str) -> str:
     text = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in report.text)
     tables = "".join(_table(table) for table in report.tables)
     # In a page the style of the first picture would do; each has its own to stand alone as a file.
@@ -49,7 +49,7 @@ def _inline(drawn: str) -> str:
     return drawn.replace(' xmlns="http://www.w3.org/2000/svg"', "")
 
 
-def _table(table: Table) -> str:
+def _table(table: ComparisonTable) -> str:
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     rows = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th>'

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.comparison.candidates import Candidate, Sizes
+from regard.comparison.candidates import Candidate, LayerSizes
 
 
-def path_length(make: Callable[[Sizes], Candidate], sizes: Sizes) -> int:
+def path_length(make: Callable[[LayerSizes], Candidate], sizes: LayerSizes) -> int:
     """How many hops until the last output has a gradient at the first input.
 
     Layers are stacked, or a recurrence is taken one step further at every place at once, until the
@@ -23,9 +23,9 @@ def path_length(make: Callable[[Sizes], Candidate], sizes: Sizes) -> int:
 
     Example:
         >>> from regard.comparison.candidates import Convolution, SelfAttention
-        >>> path_length(Convolution, Sizes(length=9, width=2, kernel=3))
+        >>> path_length(Convolution, LayerSizes(length=9, width=2, kernel=3))
         4
-        >>> path_length(SelfAttention, Sizes(length=9, width=2))
+        >>> path_length(SelfAttention, LayerSizes(length=9, width=2))
         1
     """
     generator = torch.Generator().manual_seed(0)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.attention import alibi, attend, causal
 from regard.checks import check_at_least
-from regard.comparison.report import HeatMap, Plot, Report, Table, short
+from regard.comparison.report import ComparisonReport, ComparisonTable, HeatMap, Plot, short
 from regard.errors import SettingError
 from regard.layers.positions import LearnedPositions, RotaryPositions, sinusoidal
 
@@ -98,7 +98,7 @@ class Positions:
         """As plain data."""
         return {"comparison": "positions", **asdict(self)}
 
-    def report(self) -> Report:
+    def report(self) -> ComparisonReport:
         """As tables and a map."""
         return _report(self)
 
@@ -264,7 +264,7 @@ def _shuffled(length: int, width: int) -> tuple[Shuffled, ...]:
     return tuple(found)
 
 
-def _report(found: Positions) -> Report:
+def _report(found: Positions) -> ComparisonReport:
     waves = [found.waves[round(k * (len(found.waves) - 1) / 7)] for k in range(8)]
     pictures: tuple[Plot | HeatMap, ...] = (
         HeatMap(
@@ -280,7 +280,7 @@ def _report(found: Positions) -> Report:
             rows=tuple(tuple(float(bit) for bit in row) for row in found.bits),
         ),
     )
-    return Report(
+    return ComparisonReport(
         title="Positions",
         text=(
             "Counting in binary, the lowest bit changes with every number, the next with every "
@@ -294,7 +294,7 @@ def _report(found: Positions) -> Report:
             "distances alone count, moving everything on changes nothing.",
         ),
         tables=(
-            Table(
+            ComparisonTable(
                 title="Bits and waves",
                 columns=(
                     "bit",
@@ -318,7 +318,7 @@ def _report(found: Positions) -> Report:
                     for place, wave in enumerate(dict.fromkeys(waves))
                 ),
             ),
-            Table(
+            ComparisonTable(
                 title="A shift is a linear map: largest error",
                 columns=("δ", "rotations, float32", "fitted maps", "fitted, random table"),
                 rows=tuple(
@@ -331,7 +331,7 @@ def _report(found: Positions) -> Report:
                     for shift in found.shifts
                 ),
             ),
-            Table(
+            ComparisonTable(
                 title="Self-attention of shuffled and of moved inputs: largest difference",
                 columns=("positions", "shuffled", "7 further on"),
                 rows=tuple(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+class ComparisonTable:
     """Figures in rows.
 
     Attributes:
@@ -20,7 +20,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class Curve:
     """Points from left to right.
 
     Attributes:
@@ -48,7 +48,7 @@ class Plot:
     title: str
     across: str
     up: str
-    lines: tuple[Line, ...]
+    lines: tuple[Curve, ...]
     log_across: bool = False
     log_up: bool = False
 
@@ -71,7 +71,7 @@ class HeatMap:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class ComparisonReport:
     """A comparison for people.
 
     Attributes:
@@ -83,16 +83,16 @@ class Report:
 
     title: str
     text: tuple[str, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[ComparisonTable, ...]
     pictures: tuple[Plot | HeatMap, ...]
 
 
 def lines_over(
     places: Sequence[int | float], heights: Iterable[tuple[str, Sequence[int | float]]]
-) -> tuple[Line, ...]:
+) -> tuple[Curve, ...]:
     """Lines over the same places, each with its name."""
     return tuple(
-        Line(name=name, points=tuple(zip(places, each, strict=True))) for name, each in heights
+        Curve(name=name, points=tuple(zip(places, each, strict=True))) for name, each in heights
     )
 
 

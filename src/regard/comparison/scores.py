@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.attention import Additive, Bilinear, Dot, ScaledDot
 from regard.checks import check_at_least
-from regard.comparison.report import Plot, Report, Table, lines_over, short
+from regard.comparison.report import ComparisonReport, ComparisonTable, Plot, lines_over, short
 from regard.errors import SettingError
 
 WIDTHS = (4, 16, 64, 256, 1024)
@@ -63,7 +63,7 @@ class Scores:
         """As plain data."""
         return {"comparison": "scores", **asdict(self)}
 
-    def report(self) -> Report:
+    def report(self) -> ComparisonReport:
         """As tables and plots."""
         return _report(self)
 
@@ -173,7 +173,7 @@ def _curve(title: str, samples: Sequence[Sequence[tuple[float, float, float]]]) 
     )
 
 
-def _report(found: Scores) -> Report:
+def _report(found: Scores) -> ComparisonReport:
     pictures = []
     tables = []
     for title, up, name, is_log in (
@@ -194,7 +194,7 @@ def _report(found: Scores) -> Report:
             )
         )
         tables.append(
-            Table(
+            ComparisonTable(
                 title=f"{title} (± over {found.draws} draws)",
                 columns=("score", *(f"d = {width:,}" for width in found.widths)),
                 rows=tuple(
@@ -211,7 +211,7 @@ def _report(found: Scores) -> Report:
                 ),
             )
         )
-    return Report(
+    return ComparisonReport(
         title="Scores against the width",
         text=(
             "Queries and keys of independent numbers with mean 0 and variance 1. Their dot product "

@@ -25,13 +25,12 @@ from regard.decoding.rules import (
 from regard.decoding.sampling import Draw, sample
 from regard.decoding.scoring import Scored, score_answers
 from regard.decoding.step import Limits, State, Step
-from regard.decoding.streaming import Chosen, stream
+from regard.decoding.streaming import StreamedToken, stream
 
 __all__ = [
     "LENGTH_PENALTIES",
     "Average",
     "Avoid",
-    "Chosen",
     "CoveragePenalty",
     "Covered",
     "Diverse",
@@ -50,6 +49,7 @@ __all__ = [
     "Scored",
     "State",
     "Step",
+    "StreamedToken",
     "Written",
     "beam",
     "greedy",

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.checks import check_at_least
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
-from regard.decoding.ranking import Beams, Likeliest, Ranked, Ranking
+from regard.decoding.ranking import Beams, Likeliest, RankedBeams, Ranking
 from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
 from regard.errors import SettingError
@@ -153,7 +153,7 @@ class _Answers:
         self._found: list[list[Hypothesis]] = [[] for _ in limits]
 
     def finish(
-        self, beams: Beams, ranked: Ranked, length: int, gains: Float[Tensor, "A W"] | None
+        self, beams: Beams, ranked: RankedBeams, length: int, gains: Float[Tensor, "A W"] | None
     ) -> None:
         """Take the answers that ended with this step; ``gains`` is the bonus of each beginning."""
         if not bool(ranked.ends.any()):
@@ -195,7 +195,7 @@ class _Answers:
         self,
         beams: Beams,
         longer: Beams,
-        ranked: Ranked,
+        ranked: RankedBeams,
         stops: Bool[Tensor, " A"],
         length: int,
         gains: Float[Tensor, "A W"] | None,

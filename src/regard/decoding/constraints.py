@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.decoding.ranking import Beams, Ranked, best, take
+from regard.decoding.ranking import Beams, RankedBeams, best, take
 from regard.decoding.rules import Rulebook
 from regard.errors import SettingError
 
@@ -96,7 +96,7 @@ class Required:
         beam_size: int,
         eos_id: int,
         limits: Int[Tensor, " B"],
-    ) -> Ranked:
+    ) -> RankedBeams:
         """The extensions that the banks take in turn."""
         A, width = beams.log_probs.shape
         device = log_probs.device

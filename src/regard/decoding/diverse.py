@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.checks import check_at_least, check_divides
-from regard.decoding.ranking import Beams, Likeliest, Ranked
+from regard.decoding.ranking import Beams, Likeliest, RankedBeams
 from regard.decoding.rules import Rulebook
 
 
@@ -63,7 +63,7 @@ class Diverse:
         beam_size: int,
         eos_id: int,
         limits: Int[Tensor, " B"],
-    ) -> Ranked:
+    ) -> RankedBeams:
         """The best extensions of each group; the groups of a sentence are rows side by side."""
         A, width = beams.log_probs.shape
         by_beginning = log_probs.double().view(A, width, -1)
@@ -90,5 +90,7 @@ class Diverse:
             places.append(rows)
             parts.append(ranked)
         order = torch.cat(places).argsort()
-        columns = (torch.cat([getattr(p, f.name) for p in parts])[order] for f in fields(Ranked))
-        return Ranked(*columns)
+        columns = (
+            torch.cat([getattr(p, f.name) for p in parts])[order] for f in fields(RankedBeams)
+        )
+        return RankedBeams(*columns)

@@ -29,7 +29,7 @@ class Beams:
             torch.zeros(batch_size, 1, dtype=torch.float64, device=device),
         )
 
-    def extend(self, ranked: "Ranked") -> "Beams":
+    def extend(self, ranked: "RankedBeams") -> "Beams":
         """The beginnings one token longer."""
         origins = ranked.going_origins[:, :, None].expand(-1, -1, self.tokens.shape[2])
         tokens = torch.cat([self.tokens.gather(1, origins), ranked.going_tokens[:, :, None]], dim=2)
@@ -41,7 +41,7 @@ class Beams:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedBeams:
     """The best extensions of each sentence: all of the first K, and the K that go on."""
 
     ends: Bool[Tensor, "A K"]  # which of the first K are ended answers
@@ -74,7 +74,7 @@ class Ranking(Protocol):
         beam_size: int,
         eos_id: int,
         limits: Int[Tensor, " B"],
-    ) -> Ranked:
+    ) -> RankedBeams:
         """The extensions of all beginnings that are taken, best first."""
 
 
@@ -97,7 +97,7 @@ class Likeliest:
         beam_size: int,
         eos_id: int,
         limits: Int[Tensor, " B"] | None = None,
-    ) -> Ranked:
+    ) -> RankedBeams:
         """The best extensions of all beginnings, by log-probability."""
         A, width = beams.log_probs.shape
         # K tokens that do not end a beginning, and its end where that ranks among the first K, are
@@ -113,7 +113,7 @@ def take(
     order: Callable[[Float[Tensor, "A J"]], Int[Tensor, "A J"]],
     beam_size: int,
     eos_id: int,
-) -> Ranked:
+) -> RankedBeams:
     """The first candidates in an order, and the first of them that go on.
 
     Args:
@@ -133,7 +133,7 @@ def take(
     origins = (places // N).clamp_max(width - 1)
     ends = added == eos_id
     going = ends.byte().sort(dim=1, stable=True).indices[:, :beam_size]
-    return Ranked(
+    return RankedBeams(
         ends=(ends & (chosen != -torch.inf))[:, :beam_size],
         origins=origins[:, :beam_size],
         log_probs=chosen[:, :beam_size],

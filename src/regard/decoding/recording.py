@@ -31,7 +31,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class RecordedPrefix:
     """What a search holds before it chooses the next token.
 
     Attributes:
@@ -100,7 +100,7 @@ class Recorder(Generic[StateT]):
         self._step = step
         self._top = top
         self._forbidden = torch.tensor(sorted(set(forbidden)), dtype=torch.long)
-        self.steps: list[tuple[Beginning, ...]] = []
+        self.steps: list[tuple[RecordedPrefix, ...]] = []
 
     def start(self, state: StateT) -> Recorded[StateT]:
         """The state to begin with."""
@@ -135,7 +135,7 @@ class Recorder(Generic[StateT]):
         values, ids = allowed.topk(min(self._top, allowed.shape[1]), dim=1)
         self.steps.append(
             tuple(
-                Beginning(
+                RecordedPrefix(
                     tuple(before),
                     total,
                     tuple(

@@ -13,7 +13,7 @@ from regard.decoding.writing import Choose, likeliest, written
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class StreamedToken:
     """One token of an answer.
 
     Attributes:
@@ -42,7 +42,7 @@ def stream(
     forbidden: Iterable[int] = (),
     rules: Iterable[Rule] = (),
     device: torch.device | None = None,
-) -> Iterator[Chosen]:
+) -> Iterator[StreamedToken]:
     """Every token of the answers of `greedy`, or of `sample`, as soon as it is chosen.
 
     The model goes on when the next token is asked for: nobody who stops asking pays for the rest.
@@ -78,7 +78,7 @@ def stream(
         ...     return torch.eye(4)[next_token[token]].log(), state
         >>> tokens = stream(count, Nothing(), batch_size=1, bos_id=1, eos_id=0, max_lengths=9)
         >>> next(tokens)
-        Chosen(sentence=0, token=2, log_prob=0.0, is_last=False)
+        StreamedToken(sentence=0, token=2, log_prob=0.0, is_last=False)
         >>> [(one.token, one.is_last) for one in tokens]
         [(3, False), (0, True)]
     """
@@ -90,7 +90,7 @@ def stream(
     if not batch_size:
         return iter(())
 
-    def chosen() -> Iterator[Chosen]:
+    def chosen() -> Iterator[StreamedToken]:
         while True:
             with torch.no_grad():  # but not while whoever asks has the token
                 choice = next(choices, None)
@@ -99,7 +99,7 @@ def stream(
             check_numbers(choice.log_prob)
             columns = (choice.answers, choice.token, choice.log_prob, ~choice.goes_on)
             shown = (column[choice.is_open].tolist() for column in columns)
-            yield from (Chosen(*one) for one in zip(*shown, strict=True))
+            yield from (StreamedToken(*one) for one in zip(*shown, strict=True))
 
     choices = written(
         step,

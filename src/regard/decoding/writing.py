@@ -36,7 +36,7 @@ def likeliest(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class StepChoice:
     """One token more for every answer that is being written.
 
     Attributes:
@@ -65,7 +65,7 @@ def written(
     limits: Int[Tensor, " A"],
     rulebook: Rulebook,
     choose: Choose,
-) -> Iterator[Choice]:
+) -> Iterator[StepChoice]:
     """One choice after the other, until every answer is finished or at its limit.
 
     Each row is written as if it were alone: finished ones are only dropped.
@@ -90,7 +90,7 @@ def written(
         is_open = open_rows & (best != -torch.inf)
         ended = token == eos_id
         open_rows = is_open & ~ended & (limits[answers] > length)
-        yield Choice(answers, token, best, is_open, ended, open_rows)
+        yield StepChoice(answers, token, best, is_open, ended, open_rows)
         left = int(open_rows.sum())
         if not left:
             return
@@ -123,7 +123,7 @@ class Answers:
             torch.zeros(count, dtype=torch.bool, device=device),
         )
 
-    def add(self, length: int, choice: Choice) -> None:
+    def add(self, length: int, choice: StepChoice) -> None:
         """Take one choice into the answers of the rows that are still open."""
         answers, is_open = choice.answers, choice.is_open
         self.tokens[answers, length - 1] = choice.token

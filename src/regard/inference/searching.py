@@ -105,7 +105,7 @@ class _RecordedModel:
 
 
 def _search(
-    recorded: Sequence[tuple[recording.Beginning, ...]],
+    recorded: Sequence[tuple[recording.RecordedPrefix, ...]],
     best: Translation,
     decode: _Decode,
     *,
@@ -157,7 +157,7 @@ def _search(
 
 def _extension(
     decode: _Decode,
-    beginning: recording.Beginning,
+    beginning: recording.RecordedPrefix,
     option: recording.Option,
     after: dict[_Ids, int],
     ended: set[_Ids],

@@ -46,7 +46,7 @@ ACTIVATIONS = {
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class PretrainedModel:
     """A model that others trained.
 
     Attributes:
@@ -88,7 +88,7 @@ class Layout:
     architecture: str
 
 
-def load_checkpoint(folder: str | Path) -> Checkpoint:
+def load_checkpoint(folder: str | Path) -> PretrainedModel:
     """The model in a folder of Hugging Face's, as one of ours, with the same logits.
 
     BERT and RoBERTa become a ``MaskedLanguageModel``, GPT-2 a ``Decoder``, BART and Marian a
@@ -110,7 +110,7 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     unused = sorted(
         name for name in tensors if name not in used and not name.endswith(layout.copies)
     )
-    return Checkpoint(model.eval(), str(name), settings, tuple(absent), tuple(unused))
+    return PretrainedModel(model.eval(), str(name), settings, tuple(absent), tuple(unused))
 
 
 def save_checkpoint(

@@ -13,7 +13,7 @@ from regard.attention import Mask, Seen, where
 from regard.attention.observing import Edit, current_editor, editing
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.inside import Passage, Site, is_in_backward, reached, site_of
+from regard.interop.inside import ForwardTrace, Site, is_in_backward, reached, site_of
 from regard.interop.progress import Progress
 from regard.interop.watch import KINDS, check_model, check_seen
 
@@ -42,7 +42,7 @@ class Ground:
     name: str
 
 
-class Change(Protocol):
+class AttentionChange(Protocol):
     """One thing that is done to a call."""
 
     def mask(self, ground: Ground) -> Mask | None:
@@ -61,7 +61,7 @@ class Edits:
         self._changes: list[_Planned] = []
         self._progress = Progress()
         self._is_on = True
-        self.passage = Passage()
+        self.passage = ForwardTrace()
         self._sites: set[tuple[str, int]] = set()
 
     def mute(self, layer: Places, head: Places = None, *, kind: str | None = None) -> None:
@@ -124,7 +124,9 @@ class Edits:
             )
         self.change(_Fix(query, row, head), layer, kind)
 
-    def change(self, change: Change, layer: Places = None, kind: str | None = None) -> None:
+    def change(
+        self, change: AttentionChange, layer: Places = None, kind: str | None = None
+    ) -> None:
         """Add a change of any other sort."""
         if kind is not None:
             choose("kind", kind, dict.fromkeys(KINDS))
@@ -250,7 +252,7 @@ def edit(model: nn.Module) -> Iterator[Edits]:
 class _Planned:
     """A change and what it is for."""
 
-    change: Change
+    change: AttentionChange
     layer: Places
     kind: str | None
 

@@ -40,7 +40,7 @@ _REFUSED = ("indices", "block_indices", "cache", "head_mask", "attention_bias", 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
+class ModuleCall:
     """One call of a model's attention, for whoever watches or edits it.
 
     Attributes:
@@ -54,12 +54,12 @@ class Call:
     lazy: LazyMask | None
 
 
-_call: ContextVar[Call | None] = ContextVar("call", default=None)
+_call: ContextVar[ModuleCall | None] = ContextVar("call", default=None)
 # Masks and biases of tensors that models were given, kept for their other layers.
 _of_tensors: Any = WeakIdKeyDictionary()
 
 
-def current_call() -> Call | None:
+def current_call() -> ModuleCall | None:
     """The call of a Hugging Face model's attention that is being served, or None."""
     return _call.get()
 
@@ -72,7 +72,7 @@ def is_hugging_face(model: nn.Module) -> bool:
 @contextmanager
 def calling(module: nn.Module, place: Place, lazy: LazyMask | None) -> Iterator[None]:
     """Say which call of a model's attention is made inside the block."""
-    token = _call.set(Call(module, place, lazy))
+    token = _call.set(ModuleCall(module, place, lazy))
     try:
         yield
     finally:

@@ -54,7 +54,7 @@ class _Entered(NamedTuple):
     is_of_two: bool
 
 
-class Passage:
+class ForwardTrace:
     """What a model does inside a block, as far as its modules tell.
 
     Attributes:
@@ -129,7 +129,7 @@ _entered: ContextVar[tuple[_Entered, ...]] = ContextVar("entered", default=())
 
 
 @contextmanager
-def reached(model: nn.Module, *, reads: bool = False) -> Iterator[Passage]:
+def reached(model: nn.Module, *, reads: bool = False) -> Iterator[ForwardTrace]:
     """Lets ``site_of`` know where in a model a call is made, inside the block.
 
     Hugging Face models are served by the engine meanwhile.
@@ -139,7 +139,7 @@ def reached(model: nn.Module, *, reads: bool = False) -> Iterator[Passage]:
         reads: Whether those that compute their own attention have their weights read instead.
     """
     settle(model)
-    parts, passage = pretrained(model), Passage(model)
+    parts, passage = pretrained(model), ForwardTrace(model)
     own = own_parts(model) if reads else []
     left = {id(module) for part in own for module in part.modules()}
     theirs = {id(module) for part in parts for module in part.modules()}

@@ -74,7 +74,7 @@ def read_weights(parts: Sequence[Any]) -> Iterator[None]:
 
     What they answer is what it was: the weights are taken out again, if nobody asked for them.
     """
-    reader = _Reader(parts)
+    reader = _WeightsReader(parts)
     handles = []
     try:
         for part in parts:
@@ -88,7 +88,7 @@ def read_weights(parts: Sequence[Any]) -> Iterator[None]:
             handle.remove()
 
 
-class _Reader:
+class _WeightsReader:
     """Follows the forwards of models that compute their own attention."""
 
     def __init__(self, parts: Sequence[Any]) -> None:

@@ -19,7 +19,7 @@ from regard.choices import choose
 from regard.errors import SettingError
 from regard.interop.hugging_face import is_hugging_face
 from regard.interop.inside import (
-    Passage,
+    ForwardTrace,
     Site,
     counted_of,
     is_in_backward,
@@ -65,7 +65,7 @@ class Watch(Sequence[Watched]):
         self._progress, self._records = Progress(), dict[tuple[int, Key], Record]()
         self._layers: set[int] = set()
         self._counted: Tensor | None = None
-        self.passage = Passage()
+        self.passage = ForwardTrace()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -335,7 +335,7 @@ def check_model(model: nn.Module) -> None:
         )
 
 
-def check_seen(model: nn.Module, passage: Passage) -> None:
+def check_seen(model: nn.Module, passage: ForwardTrace) -> None:
     """Raise SettingError if a model was called and nothing of its attention was seen."""
     if passage.is_elsewhere:
         raise SettingError(

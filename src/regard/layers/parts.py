@@ -29,7 +29,7 @@ def check_given(parts: Tensor | None, kind: str) -> None:
         )
 
 
-class Bag(nn.Module):
+class PartsBag(nn.Module):
     """The mean of the parts, such as n-grams: Bojanowski et al. (2017), https://arxiv.org/abs/1607.04606.
 
     Args:
@@ -49,7 +49,7 @@ class Bag(nn.Module):
         return mean
 
 
-class Convolution(nn.Module):
+class PartsConvolution(nn.Module):
     """The strongest answer of each filter: Ma & Hovy (2016), https://arxiv.org/abs/1603.01354.
 
     Their filters see three parts; ours see two to five, as in Kim et al. (2016),
@@ -85,7 +85,7 @@ class Convolution(nn.Module):
         return torch.cat(strongest, dim=-1)
 
 
-class Lstm(nn.Module):
+class PartsLstm(nn.Module):
     """Where reading it in both directions ends: Lample et al. (2016), https://arxiv.org/abs/1603.01360.
 
     Args:
@@ -106,9 +106,9 @@ class Lstm(nn.Module):
 
 
 PARTS: dict[str, Callable[[int, int], nn.Module]] = {
-    "bag": Bag,
-    "convolution": Convolution,
-    "lstm": Lstm,
+    "bag": PartsBag,
+    "convolution": PartsConvolution,
+    "lstm": PartsLstm,
 }
 
 

@@ -34,7 +34,7 @@ from regard.models.registry import (
     register_model,
 )
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnSeq2SeqConfig, RnnState
-from regard.models.span_finder import SpanFinder, SpanFinderConfig, Spans, best_spans
+from regard.models.span_finder import AnswerSpans, SpanFinder, SpanFinderConfig, best_spans
 from regard.models.tagger import Tagger, TaggerConfig
 from regard.models.transformer import Transformer, TransformerConfig, TransformerState
 from regard.models.vision_transformer import VisionTransformer, VisionTransformerConfig
@@ -45,6 +45,7 @@ __all__ = [
     "PAIR_MODELS",
     "PAIR_READERS",
     "READERS",
+    "AnswerSpans",
     "BagReader",
     "BagReaderConfig",
     "Classifier",
@@ -84,7 +85,6 @@ __all__ = [
     "Seq2Seq",
     "SpanFinder",
     "SpanFinderConfig",
-    "Spans",
     "Tagger",
     "TaggerConfig",
     "TextReader",

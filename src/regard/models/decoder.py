@@ -22,7 +22,7 @@ from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.norms import final_norm
 from regard.layers.positions import added_positions, turned_positions
 from regard.models.interfaces import LanguageModel
-from regard.models.prompt import Prompt
+from regard.models.prompt import AlignedPrompt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,7 +181,7 @@ class Decoder(LanguageModel[DecoderState]):
         Raises:
             ShapeError: A row of a prompt is empty, or longer than it is wide.
         """
-        cut = Prompt.of(prompt, prompt_lengths)
+        cut = AlignedPrompt.of(prompt, prompt_lengths)
         past = self.layers.empty_caches(len(prompt))
         padding = None if cut.is_even else cut.padding
         state = DecoderState(past=past, padding=padding, pending=cut.last)

@@ -10,7 +10,7 @@ from regard.errors import ShapeError
 
 
 @dataclass(frozen=True)
-class Prompt:
+class AlignedPrompt:
     """Prompts without their last tokens, ended on one column.
 
     Attributes:
@@ -20,7 +20,7 @@ class Prompt:
         is_even: Whether there is no padding.
 
     Example:
-        >>> Prompt.of(torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([3, 2])).aligned
+        >>> AlignedPrompt.of(torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([3, 2])).aligned
         tensor([[5, 6],
                 [0, 8]])
     """
@@ -31,7 +31,7 @@ class Prompt:
     is_even: bool
 
     @classmethod
-    def of(cls, prompt: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> "Prompt":
+    def of(cls, prompt: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> "AlignedPrompt":
         """Cut prompts that are padded on the right.
 
         Raises:

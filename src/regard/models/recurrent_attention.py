@@ -16,7 +16,7 @@ from regard.layers import ScoredAttention, identity, mix
 
 
 @dataclass(frozen=True)
-class Memory:
+class SourceMemory:
     """What attention looks at.
 
     Attributes:
@@ -31,10 +31,10 @@ class Memory:
     lengths: Int[Tensor, " B"]
     mask: Mask
 
-    def select(self, rows: Int[Tensor, " K"]) -> "Memory":
+    def select(self, rows: Int[Tensor, " K"]) -> "SourceMemory":
         """The memory of these rows, in this order."""
         kept = self.lengths[rows]
-        return Memory(self.keys[rows], self.values[rows], kept, lengths(kept))
+        return SourceMemory(self.keys[rows], self.values[rows], kept, lengths(kept))
 
     @property
     def places(self) -> Float[Tensor, " S"]:
@@ -99,7 +99,7 @@ class Soft(nn.Module):
         super().__init__()
         self.shows_weights = shows_weights
 
-    def start(self, memory: Memory) -> AttentionState:
+    def start(self, memory: SourceMemory) -> AttentionState:
         """Nothing is remembered."""
         return AttentionState()
 
@@ -107,7 +107,7 @@ class Soft(nn.Module):
         self,
         look: ScoredAttention,
         query: Float[Tensor, "B Q"],
-        memory: Memory,
+        memory: SourceMemory,
         state: AttentionState,
     ) -> AttentionOutput:
         """One step."""
@@ -135,7 +135,7 @@ class Covering(nn.Module):
         self.w = nn.Parameter(torch.empty(key_dim))
         nn.init.uniform_(self.w, -(key_dim**-0.5), key_dim**-0.5)
 
-    def start(self, memory: Memory) -> AttentionState:
+    def start(self, memory: SourceMemory) -> AttentionState:
         """Nothing is covered."""
         return AttentionState(past=memory.keys.new_zeros(memory.keys.shape[:2]))
 
@@ -143,7 +143,7 @@ class Covering(nn.Module):
         self,
         look: ScoredAttention,
         query: Float[Tensor, "B Q"],
-        memory: Memory,
+        memory: SourceMemory,
         state: AttentionState,
     ) -> AttentionOutput:
         """One step."""
@@ -172,7 +172,7 @@ class Sampled(nn.Module):
         super().__init__()
         self.mean_share = mean_share
 
-    def start(self, memory: Memory) -> AttentionState:
+    def start(self, memory: SourceMemory) -> AttentionState:
         """Which sentences get the mean at every step: ones."""
         if not self.training:
             return AttentionState()
@@ -183,7 +183,7 @@ class Sampled(nn.Module):
         self,
         look: ScoredAttention,
         query: Float[Tensor, "B Q"],
-        memory: Memory,
+        memory: SourceMemory,
         state: AttentionState,
     ) -> AttentionOutput:
         """One step; its penalty is the entropy, negative, in nats."""
@@ -230,7 +230,7 @@ class Near(nn.Module):
             self.inner = nn.Linear(query_dim, query_dim, bias=False)
             self.outer = nn.Linear(query_dim, 1, bias=False)
 
-    def start(self, memory: Memory) -> AttentionState:
+    def start(self, memory: SourceMemory) -> AttentionState:
         """Only the number of steps is remembered."""
         return AttentionState()
 
@@ -238,7 +238,7 @@ class Near(nn.Module):
         self,
         look: ScoredAttention,
         query: Float[Tensor, "B Q"],
-        memory: Memory,
+        memory: SourceMemory,
         state: AttentionState,
     ) -> AttentionOutput:
         """One step."""
@@ -273,7 +273,7 @@ class Mixture(nn.Module):
         nn.init.zeros_(self.window.bias)
         nn.init.constant_(self.window.bias.data[:num_gaussians], -log(num_gaussians))
 
-    def start(self, memory: Memory) -> AttentionState:
+    def start(self, memory: SourceMemory) -> AttentionState:
         """All bumps stand before the first place."""
         return AttentionState(past=memory.values.new_zeros(len(memory.values), self.num_gaussians))
 
@@ -281,7 +281,7 @@ class Mixture(nn.Module):
         self,
         look: ScoredAttention | None,
         query: Float[Tensor, "B Q"],
-        memory: Memory,
+        memory: SourceMemory,
         state: AttentionState,
     ) -> AttentionOutput:
         """One step."""
@@ -339,7 +339,7 @@ def _log_weights(
     look: ScoredAttention,
     query: Float[Tensor, "B Q"],
     keys: Float[Tensor, "B S h"],
-    memory: Memory,
+    memory: SourceMemory,
     is_hidden: Bool[Tensor, "B S"],
 ) -> Float[Tensor, "B S"]:
     """The logarithm of a softmax over the places that are not hidden."""
@@ -351,6 +351,6 @@ def _log_weights(
     return scores.masked_fill(is_hidden, float("-inf")).log_softmax(-1)
 
 
-def _mixed(log_weights: Float[Tensor, "B S"], memory: Memory) -> Float[Tensor, "B E"]:
+def _mixed(log_weights: Float[Tensor, "B S"], memory: SourceMemory) -> Float[Tensor, "B E"]:
     """The values mixed by given weights, where observers see them."""
     return mix(log_weights.unsqueeze(1), memory.values).squeeze(1)

@@ -15,7 +15,7 @@ from regard.errors import SettingError
 from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, TokenEmbedding
 from regard.models.interfaces import LanguageModel
-from regard.models.prompt import Prompt
+from regard.models.prompt import AlignedPrompt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +144,7 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         Raises:
             ShapeError: A row of a prompt is empty, or longer than it is wide.
         """
-        cut = Prompt.of(prompt, prompt_lengths)
+        cut = AlignedPrompt.of(prompt, prompt_lengths)
         B, L, h = len(prompt), self.config.num_layers, self.config.hidden_dim
         nothing = self.embedding.weight.new_zeros(B, L, h)
         count = 2 if self.config.cell == "lstm" else 1
@@ -165,7 +165,7 @@ class RecurrentLm(LanguageModel[RecurrentLmState]):
         return torch.log_softmax(logits.float(), dim=-1), RecurrentLmState(layers)
 
     @staticmethod
-    def _real(cut: Prompt) -> Tensor:
+    def _real(cut: AlignedPrompt) -> Tensor:
         """For each column of aligned prompts, which rows have begun."""
         return torch.arange(cut.aligned.shape[1], device=cut.padding.device)[:, None] >= cut.padding
 

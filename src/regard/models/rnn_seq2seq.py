@@ -40,11 +40,11 @@ from regard.models.recurrent_attention import (
     AttentionState,
     AttentionVariant,
     Covering,
-    Memory,
     Mixture,
     Near,
     Sampled,
     Soft,
+    SourceMemory,
     reinforce,
 )
 
@@ -154,7 +154,7 @@ class RnnState:
     """
 
     layers: tuple[Float[Tensor, "B ..."], ...]
-    memory: Memory | Float[Tensor, "B Y"]
+    memory: SourceMemory | Float[Tensor, "B Y"]
     attention: AttentionState | None = None
     fed: Float[Tensor, "B C"] | None = None
     source: Int[Tensor, "B S"] | None = None
@@ -311,7 +311,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         if self.config.attention == "dot":
             forwards, backwards = states.chunk(2, dim=-1)
             keys = forwards + backwards
-        memory = Memory(
+        memory = SourceMemory(
             keys if self.look is None else self.look.prepare(keys),
             embedded if self.config.values == "embeddings" else states,
             source_lengths,

@@ -30,7 +30,7 @@ class SpanFinderConfig:
 
 
 @dataclass(frozen=True)
-class Spans:
+class AnswerSpans:
     """The best answers.
 
     Attributes:
@@ -113,7 +113,7 @@ def best_spans(
     allowed: Bool[Tensor, "B N"],
     *,
     max_length: int,
-) -> Spans:
+) -> AnswerSpans:
     """The answer with the largest sum of logits, for every text at once.
 
     Among N × max_length spans, so that long passages cost no N × N.
@@ -137,4 +137,4 @@ def best_spans(
     best, step = ahead.max(dim=-1)  # of all ends within reach of each start
     score, first = (starts + best).max(dim=-1)
     last = first + step.gather(1, first[:, None]).squeeze(1)
-    return Spans(first, last, score, start[:, NO_ANSWER] + end[:, NO_ANSWER])
+    return AnswerSpans(first, last, score, start[:, NO_ANSWER] + end[:, NO_ANSWER])

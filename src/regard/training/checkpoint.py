@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.config import as_table
 from regard.errors import DataError, SettingError
-from regard.interop.checkpoints import CONFIG, WEIGHTS, Checkpoint, load_checkpoint
+from regard.interop.checkpoints import CONFIG, WEIGHTS, PretrainedModel, load_checkpoint
 from regard.models import Decoder, MaskedLanguageModel
 from regard.text.checkpoint_pieces import borrow_pieces, mask_of
 
@@ -83,7 +83,7 @@ def checkpoint_pooler(path: Path) -> dict[str, Tensor]:
     return weights
 
 
-def _reader(checkpoint: Checkpoint) -> Any:
+def _reader(checkpoint: PretrainedModel) -> Any:
     """The part that reads text."""
     model: nn.Module = checkpoint.model
     if isinstance(model, MaskedLanguageModel):

@@ -9,7 +9,7 @@ _NAMES = {"removed": "leave one out", "gradient": "gradient × input"}
 
 
 class Evidence(Protocol):
-    """What ``regard.trust`` gives."""
+    """What ``regard.faithfulness`` gives."""
 
     @property
     def output(self) -> tuple[int, int]:
@@ -24,23 +24,23 @@ class Evidence(Protocol):
         """The rank correlation of each two of them."""
 
 
-def importances_of(trust: Evidence, output: int | None = None) -> tuple[Importance, ...]:
-    """What ``regard.trust`` found, for ``Example.importances``.
+def importances_of(found: Evidence, output: int | None = None) -> tuple[Importance, ...]:
+    """What ``regard.faithfulness`` found, for ``Example.importances``.
 
     Args:
-        trust: Its answer, for a text without padding.
+        found: Its answer, for a text without padding.
         output: Which output token of the example it explains; None leaves that open.
 
     Returns:
         One for each measure, attention first, each with its rank correlation with the attention.
     """
-    names = sorted(trust.evidence, key=lambda name: (name != "attention", name))
+    names = sorted(found.evidence, key=lambda name: (name != "attention", name))
     return tuple(
         Importance(
             method=_NAMES.get(name, name),
-            values=tuple(float(f"{value:.4g}") for value in trust.evidence[name].tolist()),
+            values=tuple(float(f"{value:.4g}") for value in found.evidence[name].tolist()),
             output=output,
-            correlation=_with_attention(trust.correlation, name),
+            correlation=_with_attention(found.correlation, name),
         )
         for name in names
     )

@@ -10,7 +10,7 @@ from tests.profiling import profiled
 import regard as rg
 from regard.comparison import architectures
 from regard.comparison.architectures import LENGTHS, count_measurements
-from regard.comparison.candidates import CANDIDATES, Recurrence, Sizes
+from regard.comparison.candidates import CANDIDATES, LayerSizes, Recurrence
 from regard.comparison.dispatch import peak_bytes, trace
 from regard.comparison.growth import Growth
 from regard.comparison.paths import path_length
@@ -31,21 +31,21 @@ CLOSED = {
 @pytest.mark.parametrize("size", [(13, 5, 3, 7), (17, 3, 2, 11)], ids=str)
 def test_counts_are_the_closed_forms(name, size):
     n, d, k, r = size
-    sizes = Sizes(length=n, width=d, kernel=k, window=r)
+    sizes = LayerSizes(length=n, width=d, kernel=k, window=r)
     counted = trace(CANDIDATES[name](sizes), torch.randn(n, d)).multiply_adds
     assert counted == CLOSED[name](n, d, k, r) == CANDIDATES[name].multiply_adds(sizes)
 
 
 def test_projections_add_four_products_with_a_square_matrix():
     for name in ("attention-written", "attention", "restricted-written"):
-        sizes = Sizes(length=13, width=5, window=7, projections=True)
+        sizes = LayerSizes(length=13, width=5, window=7, projections=True)
         counted = trace(CANDIDATES[name](sizes), torch.randn(13, 5)).multiply_adds
         assert counted == CLOSED[name](13, 5, 3, 7) + 4 * 13 * 25
         assert counted == CANDIDATES[name].multiply_adds(sizes)
 
 
 def test_attend_computes_no_more_of_a_window_than_its_blocks_hold():
-    sizes = Sizes(length=1024, width=8, window=32)
+    sizes = LayerSizes(length=1024, width=8, window=32)
     name = "restricted"
     counted = trace(CANDIDATES[name](sizes), torch.randn(1024, 8)).multiply_adds
     closed = CANDIDATES[name].multiply_adds(sizes)
@@ -67,7 +67,7 @@ PATHS = {
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("n", [2, 9, 10, 27, 28])
 def test_paths_found_by_the_gradient_are_the_closed_forms(name, n):
-    sizes = Sizes(length=n, width=2, kernel=3, window=5)
+    sizes = LayerSizes(length=n, width=2, kernel=3, window=5)
     found = path_length(CANDIDATES[name], sizes)
     assert found == PATHS[name](n, 3, 5) == CANDIDATES[name].longest_path(sizes)
 
@@ -87,7 +87,9 @@ def test_counted_operations_grow_by_their_power(measured):
 
 def test_a_window_by_attend_grows_with_the_length_alone():
     lengths = (512, 1024, 2048)
-    traced = [trace(CANDIDATES["restricted"](Sizes(length=n)), torch.randn(n, 64)) for n in lengths]
+    traced = [
+        trace(CANDIDATES["restricted"](LayerSizes(length=n)), torch.randn(n, 64)) for n in lengths
+    ]
     grown = Growth.fit(lengths, [one.multiply_adds for one in traced])
     assert grown.exponent == pytest.approx(1, abs=0.03)
     assert len({one.steps for one in traced}) == 1
@@ -116,7 +118,7 @@ def test_memory_is_quadratic_as_written_and_linear_by_attend(measured):
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_bytes_agree_with_what_the_allocator_was_asked_for(name):
     n, d = (64, 16) if name == "fully-connected" else (512, 64)
-    layer = CANDIDATES[name](Sizes(length=n, width=d))
+    layer = CANDIDATES[name](LayerSizes(length=n, width=d))
     states = torch.randn(n, d, requires_grad=True)
 
     def train():
@@ -134,19 +136,19 @@ def test_both_ways_of_attention_and_of_a_window_are_the_same_function():
     states = torch.randn(37, 5)
     for written, run in (("attention-written", "attention"), ("restricted-written", "restricted")):
         for projections in (False, True):
-            sizes = Sizes(length=37, width=5, window=7, projections=projections)
+            sizes = LayerSizes(length=37, width=5, window=7, projections=projections)
             one, other = CANDIDATES[written](sizes), CANDIDATES[run](sizes)
             other.load_state_dict(one.state_dict())
             torch.testing.assert_close(one(states), other(states))
     mask = rg.causal() & rg.window(before=6)
     torch.testing.assert_close(
-        CANDIDATES["restricted"](Sizes(length=37, width=5, window=7))(states),
+        CANDIDATES["restricted"](LayerSizes(length=37, width=5, window=7))(states),
         rg.weights(states, states, mask=mask) @ states,
     )
 
 
 def test_a_recurrence_is_as_many_hops_as_there_are_positions():
-    layer = Recurrence(Sizes(length=7, width=3))
+    layer = Recurrence(LayerSizes(length=7, width=3))
     inputs = torch.randn(7, 3)
     states = layer.start(inputs)
     for _ in range(7):

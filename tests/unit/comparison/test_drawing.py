@@ -5,13 +5,13 @@ from xml.etree import ElementTree
 
 from regard.comparison.drawing import draw
 from regard.comparison.page import page
-from regard.comparison.report import HeatMap, Line, Plot, Report, Table
+from regard.comparison.report import ComparisonReport, ComparisonTable, Curve, HeatMap, Plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def make_plot(*points, **settings):
-    lines = (Line(name="一 & <one>", points=tuple(points)),)
+    lines = (Curve(name="一 & <one>", points=tuple(points)),)
     return Plot(title="T", across="n", up="y", lines=lines, **settings)
 
 
@@ -51,7 +51,7 @@ def test_what_a_logarithm_cannot_show_is_left_out_and_said():
         title="T",
         across="x",
         up="y",
-        lines=(Line(name="zero", points=((1, 0),)), Line(name="one", points=((1, 1), (2, 3)))),
+        lines=(Curve(name="zero", points=((1, 0),)), Curve(name="one", points=((1, 1), (2, 3)))),
         log_up=True,
     )
     assert "zero (0)" in draw(two)
@@ -68,8 +68,8 @@ def test_a_map_has_a_cell_for_each_number_dark_to_light():
 
 
 def test_a_page_needs_nothing_from_outside_and_knows_light_and_dark():
-    table = Table(title="<T>", columns=("a", "b"), rows=(("1", "& 2"),))
-    one = Report(
+    table = ComparisonTable(title="<T>", columns=("a", "b"), rows=(("1", "& 2"),))
+    one = ComparisonReport(
         title="一", text=("x < y",), tables=(table,), pictures=(make_plot((1, 2), (2, 3)),)
     )
     text = page(one, one)

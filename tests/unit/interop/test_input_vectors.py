@@ -152,7 +152,7 @@ def test_the_gradient_is_along_the_vectors_that_the_model_makes_of_its_input(nam
     kind, config, options, give, where, length = FAMILIES[name]
     model, inputs = made(kind, config, **options), give()
     learned = [parameter.requires_grad for parameter in model.parameters()]
-    found = rg.trust(model, inputs)
+    found = rg.faithfulness(model, inputs)
     assert [parameter.requires_grad for parameter in model.parameters()] == learned
     assert found.places.tolist() == list(range(length))
     expected = by_differences(model, inputs, where, found, length)
@@ -165,7 +165,7 @@ def test_a_decoder_that_is_given_the_same_ids_is_not_taken_for_the_input():
     model = made("BartForConditionalGeneration", "BartConfig", **TWO_SIDED)
     same = ids()
     inputs = {"input_ids": same, "decoder_input_ids": same}
-    found = rg.trust(model, inputs, (2, None))
+    found = rg.faithfulness(model, inputs, (2, None))
     expected = by_differences(model, inputs, "model.encoder.embed_tokens", found, N)
     assert_close(found.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
 
@@ -201,7 +201,7 @@ class TwoTables(nn.Module):
 
 def test_every_table_that_is_looked_up_with_the_ids_counts():
     model, inputs = Reader(TwoTables()).eval().double(), {"given": ids()}
-    found = rg.trust(model, inputs)
+    found = rg.faithfulness(model, inputs)
     expected = sum(
         by_differences(model, inputs, f"read.{name}", found, N) for name in ("one", "other")
     )
@@ -222,7 +222,7 @@ def test_ids_that_the_model_changes_first_are_followed_to_their_vectors():
             return self.table(given.clone())
 
     model, inputs = Reader(Copied()).eval().double(), {"given": ids()}
-    found = rg.trust(model, inputs)
+    found = rg.faithfulness(model, inputs)
     expected = by_differences(model, inputs, "read.table", found, N)
     assert_close(found.evidence["gradient"], expected, atol=1e-4, rtol=1e-2)
 
@@ -232,16 +232,16 @@ def test_vectors_that_are_given_are_the_input_themselves():
     given = ids()
     embedded = model.get_input_embeddings()(given).detach()
     with torch.no_grad():
-        found = rg.trust(model, {"inputs_embeds": embedded})
-    expected = rg.trust(model, {"input_ids": given})
+        found = rg.faithfulness(model, {"inputs_embeds": embedded})
+    expected = rg.faithfulness(model, {"input_ids": given})
     assert_close(found.evidence["gradient"], expected.evidence["gradient"])
 
 
 def test_ids_are_the_models_main_input_whatever_stands_first():
     model = made("BertForMaskedLM", "BertConfig", vocab_size=V, **SIZES)
     given, mask = ids(), torch.ones(1, N, dtype=torch.long)
-    one = rg.trust(model, {"input_ids": given, "attention_mask": mask}, replacement=3)
-    other = rg.trust(model, {"attention_mask": mask, "input_ids": given}, replacement=3)
+    one = rg.faithfulness(model, {"input_ids": given, "attention_mask": mask}, replacement=3)
+    other = rg.faithfulness(model, {"attention_mask": mask, "input_ids": given}, replacement=3)
     for name, numbers in one.evidence.items():
         assert_close(other.evidence[name], numbers)
 
@@ -257,9 +257,9 @@ class Patches(nn.Conv2d):
 def test_input_that_reaches_the_answer_past_its_vectors_is_an_error():
     past = nn.Sequential(nn.Flatten(), nn.Linear(243, 5))
     inputs = {"given": torch.randn(1, 3, 9, 9)}
-    rg.trust(Reader(Patches()).eval(), inputs)
+    rg.faithfulness(Reader(Patches()).eval(), inputs)
     with pytest.raises(SettingError, match=r"one vector of each place; got Reader, which its inp"):
-        rg.trust(Reader(Patches(), past).eval(), inputs)
+        rg.faithfulness(Reader(Patches(), past).eval(), inputs)
 
 
 def test_an_input_whose_vectors_no_module_meets_is_an_error():
@@ -273,7 +273,7 @@ def test_an_input_whose_vectors_no_module_meets_is_an_error():
             return Answer(rg.attend(states, states, states)[:, 0, 0])
 
     with pytest.raises(SettingError, match=r"must make one vector of each place .* got Hidden"):
-        rg.trust(Hidden().eval(), {"given": torch.randn(1, 14)})
+        rg.faithfulness(Hidden().eval(), {"given": torch.randn(1, 14)})
 
 
 def test_attention_to_parts_of_the_input_is_an_error_that_names_it():
@@ -288,7 +288,7 @@ def test_attention_to_parts_of_the_input_is_an_error_that_names_it():
         window_size=2,
     )
     with pytest.raises(SettingError, match=r"attend to its whole input.*swin\.encoder.*in 16 part"):
-        rg.trust(model, {"pixel_values": torch.randn(1, 3, 16, 16).double()})
+        rg.faithfulness(model, {"pixel_values": torch.randn(1, 3, 16, 16).double()})
 
 
 def test_logits_without_a_gradient_are_an_error():
@@ -297,4 +297,4 @@ def test_logits_without_a_gradient_are_an_error():
             return Answer(super().forward(given).logits.detach())
 
     with pytest.raises(SettingError, match="must have a gradient from its logits"):
-        rg.trust(Deaf(nn.Embedding(V, C)).eval(), {"given": ids()})
+        rg.faithfulness(Deaf(nn.Embedding(V, C)).eval(), {"given": ids()})

@@ -12,11 +12,11 @@ from regard.layers import AdditiveAttention, BilinearAttention, DotAttention
 from regard.models import RnnSeq2Seq, RnnSeq2SeqConfig, recurrent_attention
 from regard.models.recurrent_attention import (
     Covering,
-    Memory,
     Mixture,
     Near,
     Sampled,
     Soft,
+    SourceMemory,
     reinforce,
 )
 from regard.text import EOS_ID
@@ -31,7 +31,7 @@ def memory(look):
     states = torch.randn(B, S, Y, dtype=F64, generator=generator)
     values = torch.randn(B, S, E, dtype=F64, generator=generator)
     keys = states if look is None else look.prepare(states)
-    return Memory(keys, values, LENGTHS, lengths(LENGTHS))
+    return SourceMemory(keys, values, LENGTHS, lengths(LENGTHS))
 
 
 def queries(steps):
@@ -271,7 +271,7 @@ def test_gradients_pass_finite_differences(name):
 
     def two_steps(query, keys, values, *tensors):
         names = [n for n, _ in way.named_parameters()]
-        given = Memory(keys, values, LENGTHS, known.mask)
+        given = SourceMemory(keys, values, LENGTHS, known.mask)
         step = lambda state: torch.func.functional_call(  # noqa: E731
             way, dict(zip(names, tensors, strict=True)), (look, query, given, state)
         )

@@ -59,7 +59,7 @@ def log_prob(logits, found):
 @pytest.mark.parametrize("name", ["BertForMaskedLM", "BertForSequenceClassification"])
 def test_a_removed_token_is_one_that_the_padding_mask_hides(name):
     model, inputs = bert(name), given()
-    found = rg.trust(model, inputs, rows=2)
+    found = rg.faithfulness(model, inputs, rows=2)
     assert found.places.tolist() == list(range(N - 2))
     with torch.no_grad():
         assert_close(found.log_prob, float(log_prob(model(**inputs).logits, found)))
@@ -72,7 +72,7 @@ def test_a_removed_token_is_one_that_the_padding_mask_hides(name):
 
 def test_a_replaced_token_is_another_in_its_place():
     model, inputs = gpt2(), given(0)
-    found = rg.trust(model, inputs, (5, 4), replacement=3)
+    found = rg.faithfulness(model, inputs, (5, 4), replacement=3)
     assert found.output == (5, 4)
     for place in range(N):
         ids = inputs["input_ids"].clone()
@@ -85,7 +85,7 @@ def test_a_replaced_token_is_another_in_its_place():
 
 def test_the_gradient_is_the_slope_along_the_embedding():
     model, inputs = gpt2().double(), given(0)
-    found = rg.trust(model, inputs)
+    found = rg.faithfulness(model, inputs)
     assert found.output[0] == N - 1
     embedded = model.get_input_embeddings()(inputs["input_ids"]).detach()
     for place in range(N):
@@ -100,7 +100,7 @@ def test_the_gradient_is_the_slope_along_the_embedding():
 
 def test_attention_and_rollout_are_those_of_the_watched_model():
     model, inputs = gpt2(), given(0)
-    found = rg.trust(model, inputs, (4, None))
+    found = rg.faithfulness(model, inputs, (4, None))
     with torch.no_grad(), rg.watch(model, keep=True) as seen:
         model(**inputs)
     rows = torch.stack([seen.rows(layer, [4])[0, :, 0] for layer in (0, 1)])
@@ -120,7 +120,7 @@ def test_a_translation_is_explained_by_its_source():
         "source_lengths": torch.tensor([5]),
         "target": torch.randint(4, V, (1, 3)),
     }
-    found = rg.trust(model, inputs)
+    found = rg.faithfulness(model, inputs)
     assert found.output[0] == 2
     assert found.places.tolist() == [0, 1, 2, 3, 4]
     # The last word of a source can be left out by its length alone.
@@ -139,7 +139,7 @@ def test_rank_correlation_is_spearmans_also_with_ties(few):
 
 
 def test_correlations_are_those_of_sizes():
-    found = rg.trust(gpt2(), given(0))
+    found = rg.faithfulness(gpt2(), given(0))
     one, other = found.evidence["removed"], found.evidence["attention"]
     assert found.correlation["removed", "attention"] == rank_correlation(one.abs(), other.abs())
 
@@ -147,12 +147,12 @@ def test_correlations_are_those_of_sizes():
 def test_what_cannot_be_explained_is_an_error():
     model, inputs = bert(), given()
     with pytest.raises(ShapeError, match="inputs must be of one text; got input_ids of 2"):
-        rg.trust(model, {"input_ids": torch.zeros(2, N, dtype=torch.long)})
+        rg.faithfulness(model, {"input_ids": torch.zeros(2, N, dtype=torch.long)})
     with pytest.raises(SettingError, match=f"output must be at a place below {N}; got 9"):
-        rg.trust(model, inputs, (9, None))
+        rg.faithfulness(model, inputs, (9, None))
     with pytest.raises(SettingError, match=f"output must be a token below {V}; got {V}"):
-        rg.trust(model, inputs, (0, V))
+        rg.faithfulness(model, inputs, (0, V))
     with pytest.raises(SettingError, match="model must be in evaluation mode; got training"):
-        rg.trust(model.train(), inputs)
+        rg.faithfulness(model.train(), inputs)
     with pytest.raises(SettingError, match="model must give logits"):
-        rg.trust(bert("BertModel"), inputs)
+        rg.faithfulness(bert("BertModel"), inputs)

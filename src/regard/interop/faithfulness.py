@@ -22,7 +22,7 @@ from regard.interop.watch import Watch, watch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trust:
+class Faithfulness:
     """What attention says of one output's inputs, and what else does; one number per input token.
 
     Attributes:
@@ -58,14 +58,14 @@ class Trust:
         return "\n".join(lines)
 
 
-def trust(
+def faithfulness(
     model: nn.Module,
     inputs: Mapping[str, Any],
     output: tuple[int | None, int | None] = (None, None),
     *,
     replacement: int | None = None,
     rows: int = 16,
-) -> Trust:
+) -> Faithfulness:
     """Attention beside leave-one-out and gradient × input, with their rank correlations.
 
     Without its token, a place is hidden from every other's attention, in all layers; what stands
@@ -91,7 +91,7 @@ def trust(
         >>> config = TransformerConfig(model_dim=16, num_heads=2, num_encoder_layers=1,
         ...     num_decoder_layers=1, ffn_dim=16)
         >>> model = Transformer(config, source_vocab=11, target_vocab=11).eval()
-        >>> found = trust(model, {"source": torch.tensor([[4, 5, 6]]),
+        >>> found = faithfulness(model, {"source": torch.tensor([[4, 5, 6]]),
         ...     "source_lengths": torch.tensor([3]), "target": torch.tensor([[1, 7]])})
         >>> found.places.tolist(), sorted(found.evidence)
         ([0, 1, 2], ['attention', 'gradient', 'removed'])
@@ -140,7 +140,7 @@ def trust(
         (one, other): rank_correlation(sizes[one], sizes[other])
         for one, other in combinations(sizes, 2)
     }
-    return Trust(whole, (place, token), places, evidence, correlation)
+    return Faithfulness(whole, (place, token), places, evidence, correlation)
 
 
 def rank_correlation(one: Float[Tensor, " P"], other: Float[Tensor, " P"]) -> float:
