@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from regard.inference.report_plot import TRAIN, VALID, draw_loss
+from regard.inference.loss_plot import TRAIN, VALID, draw_loss
 from regard.models import KernelRegression
 from regard.tasks.regression import PointBatch, Regression
 from regard.text.points import Point

@@ -8,6 +8,7 @@ from regard.errors import RunError, SettingError
 from regard.inference.ensemble import Answering
 from regard.inference.job_evaluation import JobReport
 from regard.inference.labeller import Labeller
+from regard.inference.loss_plot import draw_loss
 from regard.tasks.task import Table
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 # Labels beyond these would be too small to read.
 _MOST_FIGURES = 12
-# Okabe and Ito's colours, which readers with colour blindness tell apart.
-TRAIN, VALID = "#0072b2", "#d55e00"
 
 
 def plot_report(
@@ -60,20 +59,6 @@ def plot_report(
         raise RunError(
             f"{path} must be an image file that can be written; got: {error}."
         ) from error
-
-
-def draw_loss(axes: "Axes", history: Sequence[Mapping[str, Any]]) -> None:
-    """Loss against updates, in training and on the validation examples."""
-    for split, colour in (("train", TRAIN), ("valid", VALID)):
-        found = [each for each in history if each["split"] == split]
-        updates, losses = [each["update"] for each in found], [each["loss"] for each in found]
-        name = {"train": "training", "valid": "validation"}[split]
-        marker = "o" if len(found) <= _MOST_FIGURES else None
-        axes.plot(updates, losses, color=colour, marker=marker, label=name)
-    axes.set_xlabel("update")
-    axes.set_ylabel("loss")
-    axes.set_title("Training")
-    axes.legend()
 
 
 def _draw(figure: "Figure", tables: Sequence[Table], history: Sequence[Mapping[str, Any]]) -> None:
