@@ -9,7 +9,6 @@ import pytest
 from tests.end_to_end.tiny_tasks import TINY, TRAINING
 
 from regard.config import write_toml
-from regard.inference.job_looking import LOOKED_INTO
 from regard.runs import Run
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.parts import read_parts, subject
@@ -57,7 +56,7 @@ def test_a_part_of_it_is_held_out_to_test_on(regard, tmp_path: Path, task: str) 
     assert (
         f"next: regard predict {tmp_path / 'run'}, regard evaluate {tmp_path / 'run'}" in next_line
     )
-    assert ("look" in next_line) == (TASKS[task].task is None or task in LOOKED_INTO)
+    assert ("look" in next_line) == TASKS[task].is_shown
 
 
 def test_a_run_that_began_without_goes_on_without(regard, tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
         run: Its run folder. A finished one is used as it is.
     """
     from regard.inference.alignment import alignment_errors
-    from regard.inference.looking import document, draw, look_at
+    from regard.inference.looking import document, look_at
     from regard.text.phrasebook import phrases
-    from regard.viewer import page
+    from regard.viewer import draw_attention, page
 
     predictor = _predictor(run)
     test = phrases("test")
@@ -41,7 +41,7 @@ def demo(*, run: Path = Path("regard-demo")) -> None:
     first = look_at(predictor, SENTENCE, phrase=known.get(SENTENCE))
     say(f"{first.source} → {first.output}")
     say()
-    say(str(draw(first)))
+    say(str(draw_attention(first)))
     say()
     outputs = _outputs(predictor, test)
     new = phrases("new")

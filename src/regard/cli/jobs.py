@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from regard.inference.ensemble import Answering
     from regard.tasks import Task
     from regard.text import Line
-    from regard.viewer import Document
 
 _SPLITS = ("train", "valid", "test")
 
@@ -72,31 +71,6 @@ def evaluate_run_of_job(
         say(json.dumps(record, ensure_ascii=False))
     else:
         say(str(report))
-
-
-def look_into_run_of_job(
-    run: Path,
-    texts: Sequence[str],
-    *,
-    layers: list[int] | None,
-    heads: list[int] | None,
-    given: Mapping[str, Any],
-) -> "Document":
-    """What the model says of texts, and what it looks at.
-
-    Args:
-        run: The run folder.
-        texts: What it reads.
-        layers: Which layers are shown; None is all.
-        heads: Which heads; None is all.
-        given: Options that only translators have, by name; none may be set.
-    """
-    from regard.inference.job_looking import look_into_job
-    from regard.inference.labeller import Labeller
-
-    labeller = Labeller.load(run)
-    _refuse(given, labeller)
-    return look_into_job(labeller, texts, layers=layers, heads=heads)
 
 
 def predict_run_of_job(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from regard.cli.output import note, say, write_file
+from regard.cli.output import note, refuse, say, write_file
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -120,11 +120,11 @@ def _look_into_run(
     serve: bool,
 ) -> "Shown":
     from regard.checks import check_at_least
-    from regard.cli.jobs import is_run_of_job, look_into_run_of_job
+    from regard.cli.jobs import is_run_of_job
     from regard.inference import Predictor
     from regard.inference.filtering import source_in
-    from regard.inference.live_rows import rows_of
-    from regard.inference.looking import look_into
+    from regard.inference.labeller import Labeller
+    from regard.inference.looking import look_into, rows_of
     from regard.viewer import show
 
     given = [*texts, *(() if file is None else (line for line in _lines(file) if line.strip()))]
@@ -135,8 +135,10 @@ def _look_into_run(
             "or a line each into --file."
         )
     if is_run_of_job(run):
+        labeller = Labeller.load(run)
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
-        return show(look_into_run_of_job(run, given, layers=layers, heads=heads, given=options))
+        refuse(options, f"for a run of {labeller.task.recipe.task}; it is for translators")
+        return show(look_into(labeller, given, layers=layers, heads=heads))
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     predictor = Predictor.load(run)
@@ -191,7 +193,7 @@ def _is_reverse(example: "Example", drawn: "Example") -> bool:
 
 def _draw(example: "Example") -> None:
     """What a terminal can show of an example."""
-    from regard.inference.looking import draw
+    from regard.viewer import draw_attention
     from regard.viewer.table import draw_layers
 
     if example.answer is not None:
@@ -205,7 +207,7 @@ def _draw(example: "Example") -> None:
         say(_line(example.source or example.output))
     if any(found.kind == "cross" for found in example.maps):
         say()
-        say(str(draw(example)))
+        say(str(draw_attention(example)))
     elif example.summaries:
         say()
         say(draw_layers(example))

@@ -98,12 +98,11 @@ def _train(
 
 def _next(recipe: "Recipe", run: Path) -> str:
     """The commands that can do something with a new run."""
-    from regard.inference.job_looking import LOOKED_INTO
     from regard.tasks import TASKS
 
     has_test = recipe.uses_phrasebook or bool(recipe.data.test)
     commands = [f"predict {run}", f"evaluate {run}{'' if has_test else ' --split valid'}"]
-    if TASKS[recipe.task].task is None or recipe.task in LOOKED_INTO:
+    if TASKS[recipe.task].is_shown:
         commands.append(f"look {run} TEXT")
     return ", ".join(f"regard {command}" for command in commands)
 

@@ -17,7 +17,7 @@ from regard.attention.inspect.alignment import (
     words_from_tokens,
 )
 from regard.errors import DataError, SettingError
-from regard.inference.maps import joined, mean_weights
+from regard.inference.look import joined, mean_weights
 from regard.inference.predictor import Predictor
 from regard.metrics import alignment_error_rate
 from regard.tasks.translation import batched

@@ -1,14 +1,15 @@
-"""What a model looked at while it wrote one output: its weights, and summaries of a long text."""
+"""What a model looked at: the calls of attention it made, their weights, and their summaries."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, Summary, weights_seen
+from regard.attention import Seen, Summary, attend, observe, weights_seen
 from regard.attention.inspect.summarizing import summarize_seen
+from regard.attention.observing import editing
 from regard.errors import SettingError
 from regard.text import Piece
 
@@ -93,22 +94,74 @@ class Look:
 
 
 def attention_maps(seen: Mapping[tuple[str, int], Seen]) -> list[AttentionMap]:
-    """The weights of calls of ``attend``, given by kind and layer."""
-    return [_map(kind, layer, call) for (kind, layer), call in seen.items()]
+    """The weights of calls of ``attend``, given by kind and layer, in the first row of each."""
+    return [AttentionMap(kind, layer, weights_of_row(call)) for (kind, layer), call in seen.items()]
 
 
 def attention_summaries(seen: Mapping[tuple[str, int], Seen]) -> list[AttentionSummary]:
-    """The summaries of calls of ``attend``, given by kind and layer."""
-    return [_summary(kind, layer, call) for (kind, layer), call in seen.items()]
+    """The summaries of calls of ``attend``, given by kind and layer, in the first row of each."""
+    return [
+        AttentionSummary(kind, layer, summarize_seen(_with_heads(call))[0])
+        for (kind, layer), call in seen.items()
+    ]
 
 
-def _map(kind: str, layer: int, seen: Seen) -> AttentionMap:
-    """The weights of one sentence."""
-    rows = weights_seen(seen)[0]
-    return AttentionMap(kind, layer, rows.reshape(-1, *rows.shape[-2:]))
+def weights_of_row(seen: Seen, row: int = 0) -> Float[Tensor, "H N M"]:
+    """The weights of a row of the batch, the last where it has fewer; one head has an axis too."""
+    found = weights_seen(seen)
+    weights = found[min(row, len(found) - 1)]
+    return weights.reshape(-1, *weights.shape[-2:])
 
 
-def _summary(kind: str, layer: int, seen: Seen) -> AttentionSummary:
-    if seen.query.dim() == 3:  # one head, without an axis for it
-        seen = replace(seen, query=seen.query[:, None], key=seen.key[:, None])
-    return AttentionSummary(kind, layer, summarize_seen(seen)[0])
+def _with_heads(seen: Seen) -> Seen:
+    """The same with an axis of heads, where there is one head without an axis for it."""
+    if seen.query.dim() == 4:
+        return seen
+    return replace(seen, query=seen.query[:, None], key=seen.key[:, None])
+
+
+def joined(calls: Iterable[Seen]) -> dict[tuple[str, int], Seen]:
+    """One call for each kind and layer, with all its queries.
+
+    A recurrent decoder calls once a token, always over the same keys and with a mask that says the
+    same of every query; what differs is the bias, which holds weights that no softmax makes (see
+    ``regard.layers.mix``). A Transformer calls once a layer.
+    """
+    found: dict[tuple[str, int], list[Seen]] = {}
+    for seen in calls:
+        found.setdefault((seen.kind, seen.layer), []).append(seen)
+    return {place: _one_call(parts) for place, parts in found.items()}
+
+
+def _one_call(parts: list[Seen]) -> Seen:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    biases = [seen.bias for seen in parts if isinstance(seen.bias, Tensor)]
+    return replace(
+        first,
+        query=torch.cat([seen.query for seen in parts], dim=-2),
+        bias=torch.cat(biases, dim=-2) if biases else first.bias,
+    )
+
+
+def mean_weights(seen: Seen) -> Float[Tensor, "B N M"]:
+    """The weights of a call, over its heads averaged.
+
+    Weights are what attention makes of the identity, one value a key. That is the engine's own
+    path: for an additive score ten times as fast as the matrix written out.
+    """
+    M = seen.key.shape[-2]
+    identity = torch.eye(M, dtype=seen.query.dtype, device=seen.query.device)
+    # Whoever watches or edits the model has nothing to do with this call.
+    with observe(lambda seen: None), editing(lambda seen: None):
+        found = attend(
+            seen.query,
+            seen.key,
+            identity.expand(*seen.key.shape[:-1], M),
+            score=seen.score,
+            mask=seen.mask,
+            bias=seen.bias,
+            weighting=seen.weighting,
+        )
+    return found if found.dim() == 3 else found.mean(1)

@@ -19,8 +19,8 @@ from regard.inference.look import (
     Look,
     attention_maps,
     attention_summaries,
+    joined,
 )
-from regard.inference.maps import joined
 from regard.inference.searcher import Found, Searcher
 from regard.inference.trail import Trail
 from regard.inference.translations import Alignment, Translation, pieces_of

@@ -15,10 +15,9 @@ from regard.errors import DataError
 from regard.inference.predictor import Predictor
 from regard.inference.translations import Translation
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from regard.text.pieces import END
 from regard.viewer.search import Beginning, Extension, Outcome, Search, SearchAnswer
 
-# The end of a sentence, which is a token without text.
-END = "⟨end⟩"
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 _FEWEST = 5  # extensions shown of each beginning
 

@@ -18,7 +18,7 @@ from regard.attention import Seen, observe
 from regard.attention.observing import current_observer
 from regard.decoding import State
 from regard.errors import SettingError
-from regard.inference.maps import mean_weights
+from regard.inference.look import mean_weights
 
 # Above every token id: a row of the step before and a token in one number.
 _IDS = 1 << 32

@@ -6,7 +6,6 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.inference import Predictor
-from regard.inference.job_looking import job_document
 from regard.inference.labeller import Labeller
 from regard.inference.looking import document, looked_parts
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
@@ -168,7 +167,7 @@ class Service:
                     422, f"{name} must be left out for a run of {task}; got {shown(got)}."
                 )
         examples = await self._answers(Looking(run, 1), [self._subject(request)], gone)
-        return await asyncio.to_thread(lambda: job_document(labeller, examples).to_json())
+        return await asyncio.to_thread(lambda: document(labeller, examples).to_json())
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, Any]:
         """Exact weights of one head.

@@ -14,7 +14,6 @@ from regard.attention.masks.parse import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
 from regard.inference.generator import Generator
-from regard.inference.job_looking import look_at_text
 from regard.inference.labeller import Labeller
 from regard.inference.looking import look_at
 from regard.server.batching import AbandonedError
@@ -246,8 +245,6 @@ class Worker:
 
     def _example(self, task: Looking, subject: Subject) -> Example:
         model = self._predictors[task.run]
-        if isinstance(model, Labeller):
-            return look_at_text(model, subject.text)
         return look_at(model, subject.text, subject.target, beam_size=task.beam_size)
 
     def _tile(self, task: Reading, asked: Tile) -> list[list[float]]:

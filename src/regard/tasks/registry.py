@@ -32,6 +32,7 @@ from regard.tasks.question_answering import QuestionAnswering, QuestionsData
 from regard.tasks.recipe import DataConfig
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
 from regard.tasks.sentence_selection import SentencesData, SentenceSelection
+from regard.tasks.showing import Showing
 from regard.tasks.tagging import Tagging, TaggingData
 from regard.tasks.word_answering import WordAnswering
 from regard.text import TokenizerConfig
@@ -63,6 +64,11 @@ class TaskEntry:
     begins: bool = False
     beside: bool = False
     task: Any = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the task says how its examples are shown, or a search writes what is."""
+        return self.task is None or issubclass(self.task, Showing)
 
     @property
     def sections(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from regard.choices import choose
 from regard.errors import SettingError
 from regard.models import PAIR_MODELS, PairClassifier, Reader
 from regard.tasks.recipe import Recipe
+from regard.tasks.showing import Crossing, ShownText, TextPart
 from regard.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer, words_of_spans
 from regard.text.normalization import normalize, split_words
 from regard.text.questions import places_of_normalized
@@ -250,6 +251,38 @@ def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> Reader:
             f"side by side; got {most}. Lower data.max_length, or raise model.max_length."
         )
     return reader
+
+
+def crossings(
+    recipe: Recipe,
+    text: tuple[str, ShownText],
+    other: tuple[str, ShownText],
+    *,
+    read: range | None = None,
+    row: int = 0,
+) -> tuple[Crossing, ...]:
+    """How two texts look at each other, in the rows that ``collate_pairs`` makes of them.
+
+    Args:
+        recipe: Whose ``[model]`` reads them.
+        text: What the text is called, and its tokens.
+        other: The same of the one it is read beside.
+        read: Which tokens of the text are read; None is all.
+        row: Which row of the batch they stand in.
+    """
+    model = pair_model(recipe)
+    own, beside = (1, 0) if model.reads_apart else (len(other[1].tokens) + 2, 1)
+    looking = Crossing(
+        looks=TextPart(*text, own, read),
+        seen=TextPart(*other, beside),
+        is_answered=True,
+        kind="cross" if model.reads_apart else "encoder",
+        row=row,
+    )
+    back = replace(looking, looks=looking.seen, seen=looking.looks, is_answered=False)
+    if issubclass(model, PairClassifier):
+        return replace(back, layers=(0,)), replace(looking, layers=(1,))
+    return (looking,) if model.reads_apart else (back, looking)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "R N"], Int[Tensor, " R"]]:

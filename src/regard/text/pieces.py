@@ -9,6 +9,8 @@ UNK_ID = 1
 BOS_ID = 2
 EOS_ID = 3
 RESERVED = ("<pad>", "<unk>", "<s>", "</s>")
+# What people are shown of the tokens without text.
+BEGIN, END = "⟨begin⟩", "⟨end⟩"
 
 # What an unknown piece reads as: the sign for "two questions", which hardly any text holds.
 UNKNOWN_TEXT = "⁇"

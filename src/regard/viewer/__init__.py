@@ -22,7 +22,7 @@ from regard.viewer.page import page
 from regard.viewer.parts import OneAttention
 from regard.viewer.search import Search
 from regard.viewer.summaries import example_of, watched_rows
-from regard.viewer.terminal import draw_text
+from regard.viewer.terminal import draw_attention, draw_text
 from regard.viewer.texts import Text
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "Token",
     "View",
     "beside",
+    "draw_attention",
     "draw_image",
     "draw_text",
     "example_of",

@@ -1,19 +1,15 @@
+import numpy as np
 import pytest
 import torch
 
 from regard.errors import DataError, SettingError
 from regard.inference import AttentionMap, Look, Predictor
-from regard.inference.looking import (
-    END,
-    document,
-    draw,
-    example,
-    gold_links,
-    look_at,
-)
+from regard.inference.examples import example, gold_links
+from regard.inference.looking import document, look_at, rows_of
 from regard.text import Piece
 from regard.text.phrasebook import Phrase
-from regard.viewer import Document, Example, Token
+from regard.text.pieces import END
+from regard.viewer import Document, Example, Token, draw_attention
 
 # What a perfect translator of 我爱中国 looks at: rows I, love, China and the end.
 WEIGHTS = [
@@ -68,7 +64,7 @@ def test_gold_links_go_to_every_token_of_a_word() -> None:
 
 
 def test_the_drawing_leaves_the_end_out_and_says_its_mass(look: Look) -> None:
-    drawing = draw(example(look))
+    drawing = draw_attention(example(look))
     assert drawing.left_on_end == (0.01, 0.05, 0.0)
     lines = drawing.text.splitlines()
     assert [line.split()[0] for line in lines] == ["我", "I", "love", "China"]
@@ -82,7 +78,7 @@ def test_a_source_read_without_its_end_has_no_token_for_it(look: Look) -> None:
         Look(look.source, look.output, look.source_pieces, look.output_pieces, maps=[bare])
     )
     assert [token.text for token in shown.source_tokens] == ["我", "爱", "中", "国"]
-    drawing = draw(shown)
+    drawing = draw_attention(shown)
     assert drawing.left_on_end is None
     assert str(drawing) == drawing.text
     assert drawing.text.splitlines()[0].split() == ["我", "爱", "中", "国"]
@@ -91,7 +87,7 @@ def test_a_source_read_without_its_end_has_no_token_for_it(look: Look) -> None:
 def test_a_model_without_attention_cannot_be_drawn(look: Look) -> None:
     bare = Look(look.source, look.output, look.source_pieces, look.output_pieces, maps=[])
     with pytest.raises(SettingError, match="layer must be one with attention to the source"):
-        draw(example(bare))
+        draw_attention(example(bare))
 
 
 def test_looking_shows_the_model_s_own_translation(predictor: Predictor) -> None:
@@ -127,3 +123,18 @@ def test_a_document_goes_through_json(predictor: Predictor, phrases: list[Phrase
     assert (made.task, made.source_language, made.output_language) == ("translation", "zh", "en")
     assert "parameters" in made.model
     assert Document.from_json(made.to_json()) == made
+
+
+def test_rows_are_those_of_the_look(predictor: Predictor) -> None:
+    shown = document(predictor, [look_at(predictor, "我爱中国。", "I love China.")])
+    rows = rows_of(predictor, shown)
+    for kept in shown.examples[0].maps:
+        wanted = np.array(kept.rows)
+        found = rows(0, kept.kind, kept.layer, kept.head, [0, len(wanted) - 1])
+        assert found == pytest.approx(wanted[[0, -1]], abs=1e-3)
+    cross = [kept for kept in shown.examples[0].maps if kept.kind == "cross"]
+    layers = {kept.layer for kept in cross}
+    means = [np.mean([k.rows for k in cross if k.layer == layer], axis=0) for layer in layers]
+    found = rows(0, "cross", "mean", "mean", [1])
+    assert found[0] == pytest.approx(np.mean(means, axis=0)[1], abs=1e-3)
+    assert rows(0, "cross", 99, 0, [0]) is None

@@ -8,8 +8,9 @@ import pytest
 import regard
 from regard.errors import DataError
 from regard.inference import Predictor
-from regard.inference.looking import END, document, look_at
+from regard.inference.looking import document, look_at
 from regard.inference.searching import followed, searched
+from regard.text.pieces import END
 from regard.viewer import Document
 
 

@@ -7,7 +7,7 @@ from regard.attention import Seen, observe
 from regard.decoding import beam, greedy
 from regard.errors import SettingError
 from regard.inference import Predictor
-from regard.inference.maps import mean_weights
+from regard.inference.look import mean_weights
 from regard.inference.trail import Trail
 from regard.text import BOS_ID, EOS_ID
 

@@ -1,20 +1,21 @@
 """Classification: one label for a text, such as its polarity; or for a text and an aspect of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int32, Int64
+from jaxtyping import Float, Int32, Int64
 from torch import Tensor, nn
 
 from regard.errors import DataError, SettingError
-from regard.fields import Count, Natural, Share, check_fields
 from regard.metrics.labels import accuracy, macro_f1
 from regard.models import READERS, Classifier
 from regard.tasks.baselines.naive_bayes import NaiveBayes
+from regard.tasks.classification.data import EncodedText, LabelledText, TextBatch
+from regard.tasks.classification.leaving_out import MOST_LEFT_OUT, odds_lost
 from regard.tasks.classification.speller import Speller, boxed
 from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
@@ -27,10 +28,11 @@ from regard.tasks.labels import (
     number_of,
     tell_labels,
 )
-from regard.tasks.recipe import Recipe, check_different_columns, check_framed_positions
+from regard.tasks.recipe import Recipe, check_framed_positions
+from regard.tasks.showing import Said, Shade, Shown, ShownText, by_share
 from regard.tasks.tables import confusion_table, label_table, length_table
 from regard.tasks.task import Table
-from regard.tasks.word_parts import WordPartsName, reads_parts
+from regard.tasks.word_parts import reads_parts
 from regard.text import (
     BOS_ID,
     EOS_ID,
@@ -43,101 +45,14 @@ from regard.text import (
     train_tokenizer,
 )
 from regard.text.files import read_table, write_plain
-from regard.text.records import Field, OnBadLine, read_records
+from regard.text.records import Field, read_records
 from regard.text.words import SPLITTERS
 
 _LABELS_FILE = "labels.json"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClassificationData:
-    """Where the labelled texts are.
-
-    Attributes:
-        train: TSV or JSONL files.
-        valid: The same, for validation; empty takes a few examples from the training text.
-        test: The same, for ``evaluate``; or ``held out`` of the training text.
-        text: The text's column of a TSV file, from 1; of JSONL, the key is "text".
-        label: The label's column; of JSONL, the key is "label".
-        aspect: The column of what of the text is asked about, such as the kind of goods a review is
-            of; of JSONL, the key is "aspect". 0: there is none.
-        parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
-            ``characters`` or ``ngrams`` of them; or its pairs with its ``neighbours``, which suit
-            text cut into characters.
-        drop_words: Share of the words that are read as unknown in training, so that a text is
-            judged by all of them (Iyyer et al., 2015, https://aclanthology.org/P15-1162). Their
-            parts stay.
-        max_length: Longest text, in tokens; what is beyond is cut off.
-        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    text: Count = 1
-    label: Count = 2
-    aspect: Natural = 0
-    parts: WordPartsName = "ngrams"
-    drop_words: Share = 0.0
-    max_length: Count = 256
-    on_bad_line: OnBadLine = "error"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_different_columns(text=self.text, label=self.label, aspect=self.aspect)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledText:
-    """A text and its label.
-
-    Attributes:
-        text: Normalised.
-        label: None where it is asked for.
-        aspect: What of the text is asked about; None where nothing is.
-        where: ``file:line`` it was read at.
-    """
-
-    text: str
-    label: str | None
-    aspect: str | None
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedText:
-    """A text as ids.
-
-    Attributes:
-        ids: Of its tokens; of pieces, the end last, and the begin first if they have one.
-        parts: Of each word's parts; None where words are not read from them.
-        label: The label's number; -1 where it is not known.
-        aspect: The aspect's number; 0 is that of aspects not met in training.
-    """
-
-    ids: list[int]
-    parts: Int32[Tensor, "N L"] | None
-    label: int
-    aspect: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TextBatch:
-    """Padded texts, batch first.
-
-    Attributes:
-        ids: Of their tokens.
-        lengths: How many of each row are real.
-        parts: Ids of the words' parts; None where words are not read from them.
-        aspects: The aspects' numbers.
-        labels: The labels' numbers; -1 where not known.
-    """
-
-    ids: Int[Tensor, "B S"]
-    lengths: Int[Tensor, " B"]
-    parts: Int[Tensor, "B S L"] | None
-    aspects: Int[Tensor, " B"]
-    labels: Int[Tensor, " B"]
+# What a query of the pooling looks at, where the pooling has one.
+_POOLING = Shade(
+    kind="cross", layer=0, query=0, measure="the more the query of the pooling looks at it"
+)
 
 
 class Classification:
@@ -371,6 +286,29 @@ class Classification:
     def fingerprint(self, example: LabelledText) -> str:
         """Its text, label and aspect."""
         return "\0".join((example.text, example.label or "", example.aspect or "", ""))
+
+    def shown(self, example: LabelledText, encoded: EncodedText, answer: LabelPrediction) -> Shown:
+        """The text in the tokens that are read, and its label."""
+        is_framed = encoded.parts is None
+        begins = is_framed and bool(self._begin)
+        pieces = self.tokenizer.pieces(example.text)[: len(encoded.ids) - is_framed - begins]
+        text = ShownText.of_pieces(example.text, pieces, begins=begins, ends=is_framed)
+        return Shown(text=text, output=ShownText.of_words([answer.label]))
+
+    def said(
+        self, model: nn.Module, example: LabelledText, encoded: EncodedText, answer: LabelPrediction
+    ) -> Said:
+        """The labels, and what the answer owes to each token: by the pooling, or without it."""
+        said = Said(labels=by_share(answer.probabilities.items()), shade=_POOLING)
+        if len(encoded.ids) > MOST_LEFT_OUT:
+            return said
+        lost = odds_lost(encoded, answer, lambda texts: self.predict(model, self.collate(texts)))
+        return replace(
+            said,
+            values=lost,
+            measure=f"the more the odds of “{answer.label}” fall without it",
+            importances=(("leave one out", lost),),
+        )
 
     def show(self, example: LabelledText, answer: LabelPrediction) -> str:
         """The text, its label by the model and by people."""

@@ -28,6 +28,7 @@ from regard.tasks.labels import (
     tell_labels,
 )
 from regard.tasks.recipe import Recipe
+from regard.tasks.showing import Said, Shade, Shown, ShownImage, ShownText, by_share
 from regard.tasks.tables import confusion_table, label_table
 from regard.tasks.task import Table
 from regard.text import BadLines
@@ -40,6 +41,8 @@ _BRIGHTNESS = ("mean", "deviation", "darkest")
 # Of scikit-learn's 1,797 digits, in the order they come in, where a hand's digits stand together:
 # where training ends, and validation.
 _DIGITS = (1197, 1497)
+# The token before a picture's patches, whose state becomes the label.
+CLASS = "⟨class⟩"
 _OF_SPLIT = re.compile(r"(train|valid|test):(\d+)")
 
 
@@ -314,6 +317,39 @@ class ImageClassification:
     def fingerprint(self, example: Picture) -> str:
         """Its pixels and label."""
         return repr(example)
+
+    def shown(self, example: Picture, encoded: EncodedPicture, answer: LabelPrediction) -> Shown:
+        """The picture and its patches, the class token before them."""
+        patch, (height, width, _) = self.recipe.model.patch, self.shape
+        rows, columns = range(height // patch), range(width // patch)
+        places = [(row, column) for row in rows for column in columns]
+        names = [f"{row + 1},{column + 1}" for row, column in places]
+        boxes = [(patch * row, patch * column, patch, patch) for row, column in places]
+        has_first = self.recipe.model.pooling == "first"
+        low, high = min(self.darkest, example.pixels.min()), example.pixels.max()
+        shares = (example.pixels - low) / max(high - low, 1e-9)
+        if shares.shape[-1] != 3:
+            shares = shares.mean(-1, keepdims=True)  # of other channels, grey
+        return Shown(
+            text=ShownText.of_words([*[CLASS] * has_first, *names]),
+            output=ShownText.of_words([answer.label]),
+            image=ShownImage(shares, (*[None] * has_first, *boxes)),
+            label=example.where,
+        )
+
+    def said(
+        self, model: nn.Module, example: Picture, encoded: EncodedPicture, answer: LabelPrediction
+    ) -> Said:
+        """The labels, and how much each patch is looked at."""
+        has_first = self.recipe.model.pooling == "first"
+        look = "the class token looks" if has_first else "they all look"
+        shade = Shade(
+            kind="encoder",
+            layer=None,
+            query=0 if has_first else None,
+            measure=f"the more {look} at it in the last layer, its heads' mean",
+        )
+        return Said(labels=by_share(answer.probabilities.items()), shade=shade)
 
     def show(self, example: Picture, answer: LabelPrediction) -> str:
         """Where the picture stands, its label by the model and by people."""

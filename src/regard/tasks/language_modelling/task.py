@@ -23,6 +23,7 @@ from regard.tasks.language_modelling.running_text import (
     read_passages,
 )
 from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.task import Table
 from regard.text import (
     EOS_ID,
@@ -239,10 +240,7 @@ class LanguageModelling:
 
     def predict(self, model: nn.Module, batch: WindowBatch) -> list[Surprise]:
         """How unexpected each stretch was."""
-        logits = model.project(model(batch.ids)).float()  # type: ignore[operator]
-        each = F.cross_entropy(
-            logits.flatten(0, 1), batch.labels.flatten(), ignore_index=-1, reduction="none"
-        ).view_as(batch.labels)
+        each = self._costs(model, batch)
         nats = torch.zeros(batch.count).index_add(0, batch.owners, each.sum(1))
         tokens = torch.zeros(batch.count).index_add(
             0, batch.owners, (batch.labels >= 0).sum(1).float()
@@ -286,9 +284,27 @@ class LanguageModelling:
         """None: the figures are means over one running text."""
         return []
 
+    def shown(self, example: Passage, encoded: Stretch, answer: Surprise) -> Shown:
+        """The text, whose every token was predicted."""
+        check_shown_length(len(encoded.ids) - 1, self.recipe.data.context, "tokens")
+        (text,) = example.lines
+        return Shown(output=ShownText.of_pieces(text, self.tokenizer.pieces(text), ends=True))
+
+    def said(self, model: nn.Module, example: Passage, encoded: Stretch, answer: Surprise) -> Said:
+        """How unexpected each token was."""
+        (costs,) = self._costs(model, self.collate([encoded])).tolist()
+        return Said(values=tuple(costs), measure="the less expected it was, in nats")
+
     def show(self, example: Passage, answer: Surprise) -> str:
         """How a passage begins, and its perplexity."""
         return f"{example.beginning} (perplexity {math.exp(answer.nats / answer.tokens):.2f})"
+
+    def _costs(self, model: nn.Module, batch: WindowBatch) -> Float[Tensor, "B N"]:
+        """−log p of each token; 0 of those that are not scored."""
+        logits = model.project(model(batch.ids)).float()  # type: ignore[operator]
+        return F.cross_entropy(
+            logits.flatten(0, 1), batch.labels.flatten(), ignore_index=-1, reduction="none"
+        ).view_as(batch.labels)
 
     def _ids(self, passage: Passage) -> Int64[np.ndarray, " ids"]:
         """Its tokens and line ends, and the line end before it."""

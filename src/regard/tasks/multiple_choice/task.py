@@ -22,6 +22,7 @@ from regard.tasks.baselines.sliding_window import SlidingWindow
 from regard.tasks.held_out import hold_out_contexts
 from regard.tasks.multiple_choice.choices import Choices, read_choices
 from regard.tasks.recipe import Recipe
+from regard.tasks.showing import Said, Shown, ShownText, ShownToken, by_share
 from regard.tasks.tables import by_group, length_group, question_word
 from regard.tasks.task import Table
 from regard.tasks.text_pairs import (
@@ -29,6 +30,7 @@ from regard.tasks.text_pairs import (
     PairBatch,
     build_reader,
     collate_pairs,
+    crossings,
     cut_text,
     encode_pair,
     joined,
@@ -36,6 +38,7 @@ from regard.tasks.text_pairs import (
     pair_model,
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
+from regard.text.pieces import END
 from regard.text.questions import question_of
 from regard.text.records import OnBadLine
 
@@ -328,11 +331,46 @@ class MultipleChoiceAnswering:
         """Its texts, and which is right."""
         return "\0".join((example.text, example.context, *example.choices, f"{example.right}", ""))
 
+    def shown(self, example: Choices, encoded: EncodedChoices, answer: Choice) -> Shown:
+        """Question and text, and what the answer chosen looks at in the text."""
+        pair = encoded.pairs[answer.place]
+        context = self.tokenizer.pieces(example.context)[: len(pair.other)]
+        found = crossings(
+            self.recipe,
+            ("answer", self._asked(example.text, answer.answer, len(pair.ids))),
+            ("text", ShownText.of_pieces(example.context, context)),
+            row=answer.place,
+        )
+        return Shown(
+            text=ShownText.of_words((example.text, example.context), "\n"),
+            output=ShownText.of_words([answer.answer]),
+            crossings=found[::-1],
+        )
+
+    def said(
+        self, model: nn.Module, example: Choices, encoded: EncodedChoices, answer: Choice
+    ) -> Said:
+        """How likely each choice is."""
+        return Said(labels=by_share(zip(example.choices, answer.probabilities, strict=True)))
+
     def show(self, example: Choices, answer: Choice) -> str:
         """The question, the answer chosen and the right one."""
         share = answer.probabilities[answer.place]
         right = example.choices[example.right] if example.right >= 0 else "?"
         return f"{example.text} → {answer.answer} ({share:.2f}; right: {right})"
+
+    def _asked(self, question: str, answer: str, kept: int) -> ShownText:
+        """The question and an answer, of which the last tokens are read."""
+        place = len(question)
+        tokens = (
+            *ShownText.of_pieces(question, self.tokenizer.pieces(question)).tokens,
+            ShownToken(END, place, place),
+            *(
+                ShownToken(piece.text, piece.start + place + 1, piece.end + place + 1)
+                for piece in self.tokenizer.pieces(answer)
+            ),
+        )
+        return ShownText(f"{question} {answer}", tokens[-kept:])
 
     def _logits(
         self, model: nn.Module, batch: ChoicesBatch

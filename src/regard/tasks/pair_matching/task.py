@@ -31,6 +31,7 @@ from regard.tasks.labels import (
     tell_labels,
 )
 from regard.tasks.recipe import Recipe, check_different_columns
+from regard.tasks.showing import Said, Shown, ShownText, by_share
 from regard.tasks.tables import by_group, confusion_table, label_table, length_group, question_word
 from regard.tasks.task import Table
 from regard.tasks.text_pairs import (
@@ -38,6 +39,7 @@ from regard.tasks.text_pairs import (
     PairBatch,
     build_reader,
     collate_pairs,
+    crossings,
     cut_text,
     encode_pair,
     pair_length,
@@ -306,6 +308,28 @@ class PairMatching:
     def fingerprint(self, example: LabelledPair) -> str:
         """Its texts and label."""
         return "\0".join((example.first, example.second, example.label or "", ""))
+
+    def shown(self, example: LabelledPair, encoded: LabelledIds, answer: LabelPrediction) -> Shown:
+        """Both texts, and what they look at in each other."""
+
+        def read(text: str, ids: Sequence[int]) -> ShownText:
+            return ShownText.of_pieces(text, self.tokenizer.pieces(text)[: len(ids)])
+
+        return Shown(
+            text=ShownText.of_words((example.first, example.second), "\n"),
+            output=ShownText.of_words([answer.label]),
+            crossings=crossings(
+                self.recipe,
+                ("second", read(example.second, encoded.pair.ids)),
+                ("first", read(example.first, encoded.pair.other)),
+            ),
+        )
+
+    def said(
+        self, model: nn.Module, example: LabelledPair, encoded: LabelledIds, answer: LabelPrediction
+    ) -> Said:
+        """How they stand to each other."""
+        return Said(labels=by_share(answer.probabilities.items()))
 
     def show(self, example: LabelledPair, answer: LabelPrediction) -> str:
         """Both texts, their label by the model and the right one."""

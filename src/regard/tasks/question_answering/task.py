@@ -19,6 +19,7 @@ from regard.models.span_finder import NO_ANSWER
 from regard.tasks.baselines.sliding_window import SlidingWindow
 from regard.tasks.held_out import hold_out_contexts, read_asked
 from regard.tasks.recipe import Recipe, check_not_smoothed
+from regard.tasks.showing import Said, Shown, ShownText
 from regard.tasks.tables import (
     by_group,
     confusion_table,
@@ -32,6 +33,7 @@ from regard.tasks.text_pairs import (
     PairBatch,
     build_reader,
     collate_pairs,
+    crossings,
     cut_text,
     encode_pair,
 )
@@ -346,6 +348,36 @@ class QuestionAnswering:
                 [kind_of_answer(each) for each in given], [kind_of_answer(each) for each in firsts]
             ),
         ]
+
+    def shown(self, example: Question, encoded: EncodedQuestion, answer: SpanAnswer) -> Shown:
+        """The text, and what it and the question look at in each other where the answer stands."""
+        text = ShownText.of_spans(encoded.context, encoded.spans)
+        asked = self.tokenizer.pieces(example.text)[: len(encoded.pair.other)]
+        windows = self._windows(encoded)
+        begins = [place for place, (start, _) in enumerate(encoded.spans) if start == answer.start]
+        held = (row for row, window in enumerate(windows) if begins and begins[0] in window)
+        row = next(held, 0)
+        return Shown(
+            text=text,
+            output=ShownText.of_words([answer.answer or "no answer"]),
+            crossings=crossings(
+                self.recipe,
+                ("text", text),
+                ("question", ShownText.of_pieces(example.text, asked)),
+                read=windows[row],
+                row=row,
+            ),
+        )
+
+    def said(
+        self, model: nn.Module, example: Question, encoded: EncodedQuestion, answer: SpanAnswer
+    ) -> Said:
+        """The answer, marked in its text."""
+        is_inside = (answer.start <= start < answer.end for start, _ in encoded.spans)
+        return Said(
+            labels=((answer.answer or "no answer", answer.probability),),
+            tags=tuple("answer" if inside else "" for inside in is_inside),
+        )
 
     def show(self, example: Question, answer: SpanAnswer) -> str:
         """The question, the model's answer and those of people."""

@@ -23,6 +23,7 @@ from regard.tasks.recipe import (
     check_not_smoothed,
     check_positions,
 )
+from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.tables import confusion_table, label_table
 from regard.tasks.tagging.data import TaggingData, check_whole
 from regard.tasks.tagging.entities import compared, joined
@@ -39,6 +40,7 @@ from regard.text import (
     train_tokenizer,
 )
 from regard.text.files import read_table, write_plain
+from regard.text.pieces import BEGIN, END
 from regard.text.tagged import TaggedWords, read_tagged
 from regard.text.vocabulary import Vocabulary
 
@@ -321,6 +323,31 @@ class Tagging:
     def fingerprint(self, example: TaggedWords) -> str:
         """Its words and tags."""
         return "\0".join((*example.words, *(example.tags or ()), ""))
+
+    def shown(self, example: TaggedWords, encoded: EncodedWords, answer: Tags) -> Shown:
+        """The words, single characters without spaces between, or their pieces."""
+        is_cut = self.tokenizer is not None
+        unit, size = ("pieces" if is_cut else "words"), sum(encoded.sizes)
+        check_shown_length(size, self.recipe.data.max_length, unit)
+        if self.tokenizer is None:
+            space = "" if all(len(word) == 1 for word in example.words) else " "
+            text = ShownText.of_words(example.words, space)
+        else:
+            decode = self.tokenizer.decode
+            pieces = [decode([one]).strip() or "␣" for ids in encoded.pieces for one in ids]
+            text = ShownText.of_words([*[BEGIN] * self.recipe.tokenizer.begins, *pieces, END])
+        return Shown(text=text, output=ShownText.of_words(answer.tags))
+
+    def said(
+        self, model: nn.Module, example: TaggedWords, encoded: EncodedWords, answer: Tags
+    ) -> Said:
+        """The tags; of a word in pieces its first has it."""
+        if self.tokenizer is None:
+            return Said(tags=answer.tags)
+        tags = [""] * self.recipe.tokenizer.begins
+        for ids, tag in zip(encoded.pieces, answer.tags, strict=True):
+            tags += [tag, *[""] * (len(ids) - 1)]
+        return Said(tags=(*tags, ""))
 
     def show(self, example: TaggedWords, answer: Tags) -> str:
         """The words with their tags, the right ones behind wrong ones; entities in brackets."""

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from regard.errors import DataError, SettingError
-from regard.inference.job_looking import look_into_job
 from regard.inference.labeller import Labeller
+from regard.inference.looking import look_into
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
@@ -44,7 +44,7 @@ def a_classifier(model, pooling="mean", **data):
 
 def test_a_label_has_probabilities_and_what_the_odds_lose_without_each_token():
     labeller = a_classifier(RECURRENT)
-    (example,) = look_into_job(labeller, "菜好").examples
+    (example,) = look_into(labeller, "菜好").examples
     (verdict,) = labeller.predict(["菜好"])
     assert dict(example.answer.labels) == pytest.approx(verdict.probabilities, rel=1e-4)
     assert [token.text for token in example.source_tokens][:2] == ["菜", "好"]
@@ -64,7 +64,7 @@ def test_a_label_has_probabilities_and_what_the_odds_lose_without_each_token():
 def test_where_a_query_pools_the_text_is_shaded_by_its_weights(pooling):
     data = {"aspect": 3} if pooling == "aspect" else {}
     labeller = a_classifier(RECURRENT, pooling, **data)
-    (example,) = look_into_job(labeller, "菜很好吃").examples
+    (example,) = look_into(labeller, "菜很好吃").examples
     (found,) = example.maps
     assert found.kind == "cross"
     assert len(found.rows) == 1
@@ -76,7 +76,7 @@ def test_where_a_query_pools_the_text_is_shaded_by_its_weights(pooling):
 
 def test_hops_are_heads_and_the_text_is_shaded_by_their_mean():
     labeller = a_classifier(RECURRENT, "structured")
-    (example,) = look_into_job(labeller, "菜很好吃").examples
+    (example,) = look_into(labeller, "菜很好吃").examples
     assert [found.head for found in example.maps] == list(range(5))
     assert {len(found.rows) for found in example.maps} == {1}
     mean = [sum(column) / 5 for column in zip(*(m.rows[0] for m in example.maps), strict=True)]
@@ -85,23 +85,23 @@ def test_hops_are_heads_and_the_text_is_shaded_by_their_mean():
 
 def test_self_attention_is_there_layer_by_layer_and_may_be_chosen_from():
     labeller = a_classifier(TRANSFORMER)
-    (example,) = look_into_job(labeller, "菜很好吃").examples
+    (example,) = look_into(labeller, "菜很好吃").examples
     assert {(m.kind, m.layer, m.head) for m in example.maps} == {
         ("encoder", layer, head) for layer in range(3) for head in range(2)
     }
-    (example,) = look_into_job(labeller, "菜很好吃", layers=[2], heads=[1]).examples
+    (example,) = look_into(labeller, "菜很好吃", layers=[2], heads=[1]).examples
     assert [(m.layer, m.head) for m in example.maps] == [(2, 1)]
     with pytest.raises(SettingError, match=r"layers must be of 0, 1, 2; got 7\."):
-        look_into_job(labeller, "菜", layers=[7])
+        look_into(labeller, "菜", layers=[7])
 
 
 def test_long_texts_are_packed_and_cut_where_the_model_stops_reading():
     labeller = a_classifier(TRANSFORMER, max_length=100)
-    (example,) = look_into_job(labeller, "菜很好吃" * 40).examples
+    (example,) = look_into(labeller, "菜很好吃" * 40).examples
     assert len(example.source_tokens) == 101
     assert len(example.summaries) == 3
     assert example.summaries[0].rows.shape == (2, 101, 101)
-    document = look_into_job(labeller, ["菜很好吃" * 40, "好"])
+    document = look_into(labeller, ["菜很好吃" * 40, "好"])
     assert Document.from_json(document.to_json()) == document
     assert document.task == "classification"
 
@@ -115,20 +115,20 @@ def test_words_have_their_tags_and_too_many_are_refused():
         labeller = a_labeller(
             "tagging", examples, model, data={"max_length": 4}, head={"crf": True}
         )
-        (example,) = look_into_job(labeller, "John 在 京").examples
+        (example,) = look_into(labeller, "John 在 京").examples
         (tags,) = labeller.predict(["John 在 京"])
         assert example.answer.tags == tags.tags
         assert [token.text for token in example.source_tokens] == ["John", "在", "京"]
         assert example.source == "John 在 京"
         assert bool(example.maps) is (model is TRANSFORMER)
         with pytest.raises(DataError, match="at most 4 words long to be looked at; got 5"):
-            look_into_job(labeller, "a b c d e")
+            look_into(labeller, "a b c d e")
 
 
 def test_chinese_characters_are_not_parted():
     examples = [TaggedWords(("江", "在"), ("B-PER", "O"), ""), TaggedWords(("京",), ("B-LOC",), "")]
     labeller = a_labeller("tagging", examples, RECURRENT)
-    (example,) = look_into_job(labeller, "江在京").examples
+    (example,) = look_into(labeller, "江在京").examples
     assert example.source == "江在京"
     assert [(t.start, t.end) for t in example.source_tokens] == [(0, 1), (1, 2), (2, 3)]
 
@@ -142,7 +142,7 @@ def test_a_language_models_text_is_shaded_by_its_surprise(model):
         tokenizer={"type": "characters"},
         data={"context": 8},
     )
-    (example,) = look_into_job(labeller, "abcc").examples
+    (example,) = look_into(labeller, "abcc").examples
     (surprise,) = labeller.predict(["abcc"])
     assert sum(example.answer.values) == pytest.approx(surprise.nats, rel=1e-3)
     assert [token.text for token in example.output_tokens][:4] == ["a", "b", "c", "c"]
@@ -152,21 +152,21 @@ def test_a_language_models_text_is_shaded_by_its_surprise(model):
         assert first[0] == pytest.approx(1, abs=1e-3)
         assert sum(first[1:]) == 0  # the first token is guessed from the start alone
     with pytest.raises(DataError, match="at most 8 tokens long to be looked at; got 11"):
-        look_into_job(labeller, "abcabcabca")
+        look_into(labeller, "abcabcabca")
 
 
 def test_an_answer_is_marked_in_its_text_and_pairs_have_their_label():
     words = {"tokenizer": {"type": "words"}}
     question = Question("who reads", "Anna  reads a book", (SpanText("Anna", 0),))
     labeller = a_labeller("question_answering", [question], {"type": "bag"}, **words)
-    (example,) = look_into_job(labeller, "who reads\tAnna  reads a book").examples
+    (example,) = look_into(labeller, "who reads\tAnna  reads a book").examples
     (found,) = labeller.predict(["who reads\tAnna  reads a book"])
     marked = [t for t, tag in zip(example.source_tokens, example.answer.tags, strict=True) if tag]
     assert marked[0].start == found.start
     assert marked[-1].end == found.end
     pairs = [LabelledPair("a", "b", "same", ""), LabelledPair("c", "d", "other", "")]
     labeller = a_labeller("pair_matching", pairs, {"type": "bag"}, **words)
-    (example,) = look_into_job(labeller, "a\tb").examples
+    (example,) = look_into(labeller, "a\tb").examples
     (found,) = labeller.predict(["a\tb"])
     assert dict(example.answer.labels) == pytest.approx(found.probabilities, rel=1e-4)
     assert example.source == "a\nb"
@@ -175,6 +175,6 @@ def test_an_answer_is_marked_in_its_text_and_pairs_have_their_label():
 def test_no_text_and_a_task_without_text_are_refused():
     labeller = a_classifier(RECURRENT)
     with pytest.raises(DataError, match="texts must hold text to look at; got none"):
-        look_into_job(labeller, [])
+        look_into(labeller, [])
     with pytest.raises(DataError, match="text 1: text must hold something to classify"):
-        look_into_job(labeller, " ")
+        look_into(labeller, " ")

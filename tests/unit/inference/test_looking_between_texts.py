@@ -7,8 +7,8 @@ import torch
 
 from regard.attention import Seen, observe, weights
 from regard.errors import SettingError
-from regard.inference.job_looking import look_at_text, look_into_job
 from regard.inference.labeller import Labeller
+from regard.inference.looking import look_at, look_into
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.multiple_choice.task import Choices
 from regard.tasks.pair_matching import LabelledPair
@@ -71,7 +71,7 @@ def texts_of(tokens):
 def test_a_cross_encoder_looks_both_ways_in_its_row():
     labeller = a_labeller("question_answering", TRANSFORMER)
     asked = ASKED["question_answering"]
-    first, second = look_into_job(labeller, asked).examples
+    first, second = look_into(labeller, asked).examples
     assert (first.label, second.label) == ("question looks at text", "text looks at question")
     assert texts_of(first.output_tokens) == "何时成立？"
     assert texts_of(first.source_tokens) == CONTEXT
@@ -90,8 +90,8 @@ def test_a_cross_encoder_looks_both_ways_in_its_row():
         tokens = example.source_tokens if example is first else example.output_tokens
         marked = [t for t, tag in zip(tokens, example.answer.tags, strict=True) if tag]
         assert (marked[0].start, marked[-1].end) == (answer.start, answer.end)
-    assert look_at_text(labeller, asked) == first
-    document = look_into_job(labeller, asked)
+    assert look_at(labeller, asked) == first
+    document = look_into(labeller, asked)
     assert Document.from_json(document.to_json()) == document
     drawn = draw_answer(first)
     assert drawn == draw_answer(second)
@@ -103,7 +103,7 @@ def test_a_cross_encoder_looks_both_ways_in_its_row():
 @pytest.mark.parametrize("task", sorted(EXAMPLES))
 def test_a_reader_that_matches_has_what_its_text_looks_at(task):
     labeller = a_labeller(task, MATCH)
-    (example,) = look_into_job(labeller, ASKED[task]).examples
+    (example,) = look_into(labeller, ASKED[task]).examples
     names = {
         "question_answering": "text looks at question",
         "pair_matching": "second looks at first",
@@ -129,7 +129,7 @@ def test_a_reader_that_matches_has_what_its_text_looks_at(task):
 
 def test_esim_looks_once_each_way():
     labeller = a_labeller("pair_matching", ESIM)
-    first, second = look_into_job(labeller, ASKED["pair_matching"]).examples
+    first, second = look_into(labeller, ASKED["pair_matching"]).examples
     seen = calls_of(labeller, ASKED["pair_matching"])
     near = {"atol": 1e-4, "rtol": 1e-3}
     assert (set(maps_of(first)), set(maps_of(second))) == ({(0, 0)}, {(1, 0)})
@@ -141,7 +141,7 @@ def test_esim_looks_once_each_way():
 def test_a_long_text_is_looked_at_in_the_window_of_its_answer():
     labeller = a_labeller("question_answering", TRANSFORMER, data={"max_length": 6, "stride": 3})
     asked = ASKED["question_answering"]
-    first, _ = look_into_job(labeller, asked).examples
+    first, _ = look_into(labeller, asked).examples
     (answer,) = labeller.predict([asked])
     places = [place for place, t in enumerate(first.source_tokens) if t.start == answer.start]
     looked_at = maps_of(first)[0, 0].sum(0)
@@ -152,11 +152,11 @@ def test_a_long_text_is_looked_at_in_the_window_of_its_answer():
 
 def test_layers_and_heads_may_be_chosen_and_some_models_look_at_nothing():
     labeller = a_labeller("pair_matching", TRANSFORMER)
-    first, _ = look_into_job(labeller, ASKED["pair_matching"], layers=[2], heads=[1]).examples
+    first, _ = look_into(labeller, ASKED["pair_matching"], layers=[2], heads=[1]).examples
     assert set(maps_of(first)) == {(2, 1)}
     with pytest.raises(SettingError, match=r"layers must be of 0, 1, 2; got 7\."):
-        look_into_job(labeller, ASKED["pair_matching"], layers=[7])
+        look_into(labeller, ASKED["pair_matching"], layers=[7])
     labeller = a_labeller("pair_matching", {"type": "recurrent", "embed_dim": 6, "hidden_dim": 5})
-    (example,) = look_into_job(labeller, ASKED["pair_matching"]).examples
+    (example,) = look_into(labeller, ASKED["pair_matching"]).examples
     assert example.maps == ()
     assert example.source == "何时？\n成立于"
