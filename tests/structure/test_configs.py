@@ -61,7 +61,7 @@ def kinds(hint: Any) -> set[Any]:
 
 def made(config: type, **given: Any) -> Any:
     """One of a class, with what it needs besides."""
-    needed = {"comparison.candidates.Sizes": {"length": 7}, "TrainingConfig": {"updates": 7}}
+    needed = {"comparison.candidates.LayerSizes": {"length": 7}, "TrainingConfig": {"updates": 7}}
     for name, values in needed.items():
         if f"{config.__module__}.{config.__qualname__}".endswith(name):
             given = {**values, **given}
@@ -91,7 +91,7 @@ def test_settings_are_found():
     names = {config.__name__ for config in configs()}
     assert len(names) >= 28
     assert {"EncoderConfig", "ClassifierConfig", "TaggingData", "TrainingConfig"} <= names
-    assert {"DecodingConfig", "TokenizerConfig", "PairLayout", "Limits", "Sizes"} <= names
+    assert {"DecodingConfig", "TokenizerConfig", "PairLayout", "Limits", "LayerSizes"} <= names
     assert len(choice_fields()) >= 45
 
 
