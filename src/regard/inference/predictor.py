@@ -224,7 +224,7 @@ class Predictor:
         with observe(calls.append):
             self.model(batch, lengths, torch.tensor([[BOS_ID, *output]]))
         seen = joined(calls)
-        if getattr(self.model.config, "source_begin", False):
+        if self.model.begins_source:
             # What an encoder reads besides, no token of the source stands for.
             return {place: each for place, each in seen.items() if place[0] != "encoder"}
         return seen

@@ -18,9 +18,12 @@ class Seq2Seq(nn.Module, ABC, Generic[StateT]):
 
     Attributes:
         max_length: Longest sequence it can take, in tokens; None sets no limit.
+        begins_source: Whether its encoder reads a begin before each source, for which no token of
+            the source stands.
     """
 
     max_length: int | None
+    begins_source: bool = False
 
     @abstractmethod
     def forward(

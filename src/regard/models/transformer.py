@@ -187,6 +187,7 @@ class Transformer(Seq2Seq[TransformerState]):
         super().__init__()
         self.config = config
         self.begin_id = begin_id
+        self.begins_source = config.source_begin
         longest = config.max_length - config.source_begin
         self.max_length = longest if config.positions == "learned" else None
         width = config.model_dim

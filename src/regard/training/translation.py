@@ -99,7 +99,7 @@ class TranslationTraining:
     def model_dim(self) -> int:
         """The width that the paper's learning rate depends on."""
         model = self.recipe.model
-        return int(getattr(model, "model_dim", 0) or model.hidden_dim)
+        return int(getattr(model, "model_dim", 0) or getattr(model, "hidden_dim", 0) or 512)
 
     @property
     def num_samples(self) -> int:
