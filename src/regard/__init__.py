@@ -3,8 +3,9 @@
 Names are looked up when they are first used, so that ``import regard`` alone is quick.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
 
 __version__ = "0.1.0"
 
@@ -57,60 +58,6 @@ if TYPE_CHECKING:
     )
     from regard.interop import edit, faithfulness, look, use, watch
     from regard.viewer import show
-
-# Where each public name lives.
-_HOMES = {
-    "Additive": "regard.attention",
-    "Bilinear": "regard.attention",
-    "Box": "regard.attention",
-    "Cosine": "regard.attention",
-    "Custom": "regard.attention",
-    "Dot": "regard.attention",
-    "Entmax15": "regard.attention",
-    "Epanechnikov": "regard.attention",
-    "Gaussian": "regard.attention",
-    "Hard": "regard.attention",
-    "KeyValueCache": "regard.attention",
-    "Laplace": "regard.attention",
-    "Picked": "regard.attention",
-    "Plan": "regard.attention",
-    "ScaledDot": "regard.attention",
-    "Softmax": "regard.attention",
-    "Sparsemax": "regard.attention",
-    "StudentT": "regard.attention",
-    "Summary": "regard.attention",
-    "alibi": "regard.attention",
-    "at": "regard.attention",
-    "attend": "regard.attention",
-    "causal": "regard.attention",
-    "columns": "regard.attention",
-    "dense": "regard.attention",
-    "documents": "regard.attention",
-    "edit": "regard.interop",
-    "explain": "regard.attention",
-    "faithfulness": "regard.interop",
-    "lengths": "regard.attention",
-    "masked_softmax": "regard.attention",
-    "look": "regard.interop",
-    "observe": "regard.attention",
-    "parse_mask": "regard.attention",
-    "pick": "regard.attention",
-    "prefix": "regard.attention",
-    "relative": "regard.attention",
-    "rollout": "regard.attention",
-    "rows": "regard.attention",
-    "shaw": "regard.attention",
-    "show": "regard.viewer",
-    "summarize": "regard.attention",
-    "summarize_seen": "regard.attention",
-    "testing": "regard.attention",
-    "transposed": "regard.attention",
-    "use": "regard.interop",
-    "watch": "regard.interop",
-    "weights": "regard.attention",
-    "where": "regard.attention",
-    "window": "regard.attention",
-}
 
 __all__ = [
     "Additive",
@@ -166,10 +113,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'regard' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = _names(__name__, __file__)
 
 
 def __dir__() -> list[str]:

@@ -1,17 +1,22 @@
 """Text to numbers and back: readers, tokenizers, corpora, batches."""
 
-from regard.text.batches import Batch, Batches, BatchPlan, collate, permutation
-from regard.text.checking import DataReport, check_pairs
-from regard.text.corpus import Corpus, Sequences, encode_corpus, resample
-from regard.text.findings import Finding
-from regard.text.lines import BadLines, Line, decode_lines, open_text, read_lines
-from regard.text.masking import Masked, mask_words, words_of_spans
-from regard.text.normalization import normalize
-from regard.text.pair_tokenizer import PairTokenizer, load_pair_tokenizer, train_pair_tokenizer
-from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece
-from regard.text.readers import Pair, PairLayout, read_pairs
-from regard.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
-from regard.text.vectors import WordVectors, read_vectors, write_vectors
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.text.batches import Batch, Batches, BatchPlan, collate, permutation
+    from regard.text.checking import DataReport, check_pairs
+    from regard.text.corpus import Corpus, Sequences, encode_corpus, resample
+    from regard.text.findings import Finding
+    from regard.text.lines import BadLines, Line, decode_lines, open_text, read_lines
+    from regard.text.masking import Masked, mask_words, words_of_spans
+    from regard.text.normalization import normalize
+    from regard.text.pair_tokenizer import PairTokenizer, load_pair_tokenizer, train_pair_tokenizer
+    from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Piece
+    from regard.text.readers import Pair, PairLayout, read_pairs
+    from regard.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
+    from regard.text.vectors import WordVectors, read_vectors, write_vectors
 
 __all__ = [
     "BOS_ID",
@@ -54,3 +59,5 @@ __all__ = [
     "words_of_spans",
     "write_vectors",
 ]
+
+__getattr__ = _names(__name__, __file__)

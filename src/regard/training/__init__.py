@@ -1,9 +1,14 @@
 """Training: the loop, its settings, and the path from text to a run folder."""
 
-from regard.training.progress import ConsoleReporter, Reporter
-from regard.training.settings import TrainingConfig
-from regard.training.start import Trained, resume, train, with_test
-from regard.training.trainer import Trainer
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.training.progress import ConsoleReporter, Reporter
+    from regard.training.settings import TrainingConfig
+    from regard.training.start import Trained, resume, train, with_test
+    from regard.training.trainer import Trainer
 
 __all__ = [
     "ConsoleReporter",
@@ -15,3 +20,5 @@ __all__ = [
     "train",
     "with_test",
 ]
+
+__getattr__ = _names(__name__, __file__)

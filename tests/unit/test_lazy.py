@@ -1,0 +1,56 @@
+"""Packages that import a name when it is asked for."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import regard
+from regard.lazy import names
+
+ALL = ["regard", *(each.name for each in pkgutil.walk_packages(regard.__path__, "regard."))]
+PACKAGES = {name: importlib.import_module(name) for name in ALL if not name.endswith("__main__")}
+LAZY = [name for name, package in PACKAGES.items() if vars(package).get("_names") is names]
+
+
+def test_a_name_is_imported_once_and_kept(tmp_path):
+    package = tmp_path / "drawers"
+    package.mkdir()
+    (package / "socks.py").write_text("class Sock: ...\nprint('opened')\n")
+    (package / "__init__.py").write_text(
+        "from typing import TYPE_CHECKING\nfrom regard.lazy import names\n"
+        "if TYPE_CHECKING:\n    from drawers.socks import Sock\n"
+        "__getattr__ = names(__name__, __file__)\n"
+    )
+    code = "import drawers; print('closed'); drawers.Sock; drawers.Sock; print(*vars(drawers))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": f"{tmp_path}:{':'.join(filter(None, sys.path))}", "PATH": "/usr/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    closed, opened, found = done.stdout.splitlines()
+    assert (closed, opened) == ("closed", "opened")
+    assert "Sock" in found.split()
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_a_lazy_package_gives_every_name_of_its_list(name):
+    package = PACKAGES[name]
+    find = names(name, package.__file__)
+    assert all(find(public) is getattr(package, public) for public in package.__all__)
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_no_public_name_of_a_lazy_package_is_one_of_its_modules(name):
+    package = PACKAGES[name]
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert not modules & set(package.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"module 'regard\.text' has no attribute 'Tokeniser'"):
+        PACKAGES["regard.text"].Tokeniser  # noqa: B018
