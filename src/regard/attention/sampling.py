@@ -13,7 +13,7 @@ from regard.attention.engine.blocks import Inputs, Job, Sizes, rows_of
 from regard.attention.engine.noise import gumbel
 from regard.attention.engine.request import Request, make_request
 from regard.attention.masks.base import Mask, as_mask
-from regard.attention.masks.rules import where
+from regard.attention.masks.where import where
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.weighting import Softmax
 from regard.errors import ShapeError

@@ -1,34 +1,42 @@
 """Weightings: how a row of scores becomes a row of weights."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol, runtime_checkable
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.masks.rules import lengths as within
+from regard.attention.masks.lengths import lengths as within
 
 
-@runtime_checkable
-class Weighting(Protocol):
-    """How a row of scores becomes a row of weights."""
+class Weighting(ABC):
+    """How a row of scores becomes a row of weights.
 
+    Attributes:
+        ranks_like_scores: Whether a key with a higher score never has less weight.
+    """
+
+    __slots__ = ()
+
+    ranks_like_scores: ClassVar[bool] = False
+
+    @abstractmethod
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         """The weights of whole rows of scores; a row of −inf gives zeros."""
-        ...
 
+    @abstractmethod
     def gradient(
         self, weights: Float[Tensor, "*b n M"], grad: Float[Tensor, "*b n M"]
     ) -> Float[Tensor, "*b n M"]:
         """The gradient of the scores, from the weights and their gradient."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(Weighting):
     """``exp(score) / sum of exp(scores)``.
 
     Attributes:
@@ -36,6 +44,8 @@ class Softmax:
             that is always there and whose value is zero. Weights then sum to less than one, as in
             Xiao et al. (2024), https://arxiv.org/abs/2309.17453; with 0 this is "softmax plus one".
     """
+
+    ranks_like_scores = True
 
     sink: float | Float[Tensor, "..."] | None = None
 
@@ -62,12 +72,14 @@ class Softmax:
 
 
 @dataclass(frozen=True, slots=True)
-class Sparsemax:
+class Sparsemax(Weighting):
     """The nearest row of probabilities: Martins & Astudillo (2016), algorithm 1.
 
     https://arxiv.org/abs/1602.02068
     A key whose score is far enough below the best gets a weight of exactly zero.
     """
+
+    ranks_like_scores = True
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         """The weights of whole rows of scores; a row of −inf gives zeros.
@@ -94,12 +106,14 @@ class Sparsemax:
 
 
 @dataclass(frozen=True, slots=True)
-class Entmax15:
+class Entmax15(Weighting):
     """Between softmax and sparsemax: α-entmax with α = 1.5, Peters, Niculae & Martins (2019).
 
     ``max(0, score / 2 − τ)²`` with the τ that makes a row sum to one, by the exact algorithm of
     https://arxiv.org/abs/1905.05702, section 3.
     """
+
+    ranks_like_scores = True
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         """The weights of whole rows of scores; a row of −inf gives zeros.
@@ -133,12 +147,14 @@ class Entmax15:
 
 
 @dataclass(frozen=True, slots=True)
-class Hard:
+class Hard(Weighting):
     """All weight on the best key, the first of several: hard attention, Xu et al. (2015).
 
     Its scores get no gradient. To train them, draw a key by ``pick`` and weigh its log-probability
     by a reward.
     """
+
+    ranks_like_scores = True
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         """The weights of whole rows of scores; a row of −inf gives zeros.

@@ -372,7 +372,7 @@ def _first(*widths: int | None) -> int:
 
 
 def _check_score(score: Score) -> Score:
-    if not hasattr(score, "tile") or isinstance(score, type):
+    if not isinstance(score, Score):
         raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.")
     return score
 

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention.attend import attend, weights
-from regard.attention.masks.rules import lengths as visible
+from regard.attention.masks.lengths import lengths as visible
 from regard.attention.observing import at
 from regard.attention.scores import Dot
 from regard.checks import check_positive

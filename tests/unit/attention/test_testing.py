@@ -23,7 +23,7 @@ from regard.attention import (
 )
 from regard.attention.masks.base import Mask
 from regard.attention.masks.grid import Band, Cover
-from regard.attention.scores import DotForm
+from regard.attention.scores import DotForm, Score
 from regard.attention.testing import CheckError, check
 
 GOOD_SCORES = [
@@ -65,7 +65,7 @@ def test_built_in_masks_pass(mask):
 
 
 @dataclass(frozen=True, eq=False)
-class Changed:
+class Changed(Score):
     """A scaled dot product with one thing changed."""
 
     dot: object = None

@@ -11,7 +11,7 @@ from regard.attention.engine import tiled
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Band, Run, Runs
-from regard.attention.masks.rules import window
+from regard.attention.masks.window import window
 
 # With more of the grid than this inside documents, one call with a mask is as fast.
 _LARGEST_SHARE = 0.5

@@ -15,7 +15,7 @@ from regard.attention.engine.noise import kept
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import cut
-from regard.attention.scores import Cosine, Dot, ScaledDot, Score
+from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 
 # Numbers held at once for a block: so many as stay in a core's cache. Matrix products want many
@@ -26,8 +26,6 @@ _MOST_ROWS, _MOST_ROWS_UNDER_A_MASK, _MOST_KEYS = 512, 256, 512
 _FEWER_ROWS, _LARGEST_SHARE = 64, 0.75
 # Hidden keys between visible ones that are not worth a piece of their own.
 _SMALLEST_GAP = 64
-# Scores that, unless made with tensors, are the same for every head; of others nobody knows.
-_OF_ANY_HEAD = (Dot, ScaledDot, Cosine)
 LOG2_E = log2(e)
 
 
@@ -357,8 +355,7 @@ def as_it_is(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 def _has_like_heads(request: Request) -> bool:
     """Whether the score of a head is known not to depend on which one it is."""
-    is_known = type(request.score) in _OF_ANY_HEAD
-    return is_known and not request.tensors() and request.position is None
+    return request.score.has_like_heads and not request.tensors() and request.position is None
 
 
 def _pieces(size: int, most: int) -> Iterator[range]:

@@ -161,10 +161,12 @@ def _check_kinds(
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not isinstance(tensor, Tensor):
             raise ShapeError(f"{name} must be a tensor; got {type(tensor).__name__}.")
-    if not hasattr(score, "tile") or isinstance(score, type):
+    if not isinstance(score, Score):
         cure = " Scores are objects and have no names." if isinstance(score, str) else ""
+        if hasattr(score, "tile") and not isinstance(score, type):
+            cure = " Let its class inherit from regard.attention.Score."
         raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.{cure}")
-    if not hasattr(weighting, "rows") or isinstance(weighting, type):
+    if not isinstance(weighting, Weighting):
         raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
     dtype, device = query.dtype, query.device
     if key.dtype != dtype or value.dtype != dtype:

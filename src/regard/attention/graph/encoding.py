@@ -7,28 +7,34 @@ of the same names; so a new one needs nothing here.
 
 from collections.abc import Iterator, Sequence
 from inspect import signature
+from sys import modules
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from regard.attention import biases, weighting
-from regard.attention.masks import base, rules
-from regard.attention.scores import additive, custom, dot, kernels
+from regard.attention.biases import PositionBias
+from regard.attention.masks import Mask
+from regard.attention.scores import Score
+from regard.attention.weighting import Weighting
 
-_ROOMS = (additive, custom, dot, kernels, base, rules, biases, weighting)
+_FAMILIES = (Score, Mask, PositionBias, Weighting)
+_HERE = "regard.attention."
 _CONSTANTS = {"None": None, "True": True, "False": False}
 
 
-def _classes() -> Iterator[type]:
-    for room in _ROOMS:
-        for each in vars(room).values():
-            if isinstance(each, type) and each.__module__ == room.__name__:
-                yield each
+def _kinds(family: type) -> Iterator[type]:
+    """The classes of a family that are written here, whoever else has added to it."""
+    kind: type
+    for kind in family.__subclasses__():
+        yield from _kinds(kind)
+        if kind.__module__.startswith(_HERE):
+            # As the module holds it: a class with slots has a first version that nobody uses.
+            yield vars(modules[kind.__module__])[kind.__name__]
 
 
-# Every class of the rooms above by its name, and the names of what it is made with.
-BUILT_IN: dict[str, type] = {each.__name__: each for each in _classes()}
+# Every built-in class by its name, and the names of what it is made with.
+BUILT_IN: dict[str, type] = {each.__name__: each for family in _FAMILIES for each in _kinds(family)}
 _ARGUMENTS = {each: tuple(signature(each).parameters) for each in BUILT_IN.values()}
 
 

@@ -13,14 +13,12 @@ from regard.attention.engine.request import Request, make_request
 from regard.attention.graph.encoding import encode, is_built_in
 from regard.attention.graph.operators import attend_operator
 from regard.attention.masks.base import Mask
-from regard.attention.masks.rules import causal
+from regard.attention.masks.window import causal
 from regard.attention.observing import current_place, is_watched
-from regard.attention.scores import Bilinear, Cosine, Dot, ScaledDot, Score
+from regard.attention.scores import Score
 from regard.attention.weighting import Softmax, Weighting, drained
 from regard.errors import SettingError
 
-# Scores that are dot products whatever the numbers in queries and keys.
-_DOTS = (Dot, ScaledDot, Bilinear, Cosine)
 _CAUSAL = (encode(causal()).form, encode(causal(first=0)).form)
 
 
@@ -108,7 +106,7 @@ def attend_in_graph(
 
 def _as_dot_product(request: Request, mask: Mask | Tensor | None) -> Tensor | None:
     """The answer of torch's kernel, or None if it is not the one to ask."""
-    if type(request.score) not in _DOTS or type(request.weighting) is not Softmax:
+    if not request.score.is_dot_product or type(request.weighting) is not Softmax:
         return None
     kind = request.query.device.type
     # On a CPU the engine keeps NaN from queries that do not see it, which a mask does not; an ONNX

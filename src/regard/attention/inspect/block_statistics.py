@@ -11,10 +11,6 @@ from regard.attention.engine.gradients import weights_of
 from regard.attention.inspect.best import best_of
 from regard.attention.inspect.buckets import numbers_of
 from regard.attention.inspect.statistics import Ask, Statistics, counted_rows, rows_of_map
-from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax
-
-# Of these, a key with a higher score never has less weight.
-_RANKED_LIKE_SCORES = (Softmax, Sparsemax, Entmax15, Hard)
 
 
 def of_block(
@@ -38,7 +34,7 @@ def of_block(
     columns = given.new_zeros(*given.shape[:-1], ask.columns(M)).index_add(-1, key_buckets, given)
     pooled = columns.new_zeros(*columns.shape[:2], map_rows.stop - map_rows.start, ask.columns(M))
     ranked = scores.detach()
-    if not isinstance(job.weighting, _RANKED_LIKE_SCORES):
+    if not job.weighting.ranks_like_scores:
         ranked = weights.detach().masked_fill(ranked == float("-inf"), float("-inf"))
     places, is_there = best_of(ranked, ask.top)
     return Statistics(

@@ -14,26 +14,10 @@ from regard.attention.inspect.best import best_of
 from regard.attention.inspect.buckets import parts_of
 from regard.attention.inspect.statistics import Ask, Statistics, counted_rows
 from regard.attention.inspect.workspace import Room, Stripe
-from regard.attention.scores import Additive, Bilinear, Cosine, Dot, ScaledDot
-from regard.attention.scores.kernels import Box, Epanechnikov, Gaussian, Laplace, StudentT
 
 # Keys of a part of a block, for each of which it is known whether something is hidden.
 PART = 1024
 
-# Scores whose tiles belong to nobody else, so that they may be changed in place.
-_PRODUCTS = (Dot, ScaledDot)
-_OWN_TILES = (
-    Additive,
-    Bilinear,
-    Box,
-    Cosine,
-    Dot,
-    Epanechnikov,
-    Gaussian,
-    Laplace,
-    ScaledDot,
-    StudentT,
-)
 # Two to such a power is zero, and yet zero times it is not NaN.
 _LOWEST = -10000.0
 
@@ -102,14 +86,14 @@ def _scores(job: Job, block: Block, own: Given, room: Room) -> tuple[Tensor, flo
     half the product.
     """
     is_plain = own.bias is None and job.position is None
-    if is_plain and type(job.score) in _PRODUCTS:
+    if is_plain and job.score.is_dot_product and not own.tensors:
         form = job.score.as_dot(own.query, own.key)
         if form is not None:
             shape = (*own.query.shape[:-1], own.key.shape[-2])
             query = form.query * (form.scale * LOG2_E)
             return torch.matmul(query, form.key.mT, out=room.scores(*shape)), 1 / LOG2_E
     scores = own.scores(job, block)
-    if type(job.score) not in _OWN_TILES or not scores.is_contiguous():
+    if not (job.score.gives_new_tiles and scores.is_contiguous()):
         scores = scores.clone(memory_format=torch.contiguous_format)
     return scores, 1.0
 

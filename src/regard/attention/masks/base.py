@@ -169,18 +169,12 @@ class _Dense(Mask):
             )
         check_device("mask", self.tensor, grid)
 
-    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        return None
-
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
         return cut(lift(self.tensor, grid), rows, keys)
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         B, H, N, M = (1, 1, 1, 1, *lift(self.tensor, grid).shape)[-4:]
         return (B, H, N, M)
-
-    def form(self, grid: Grid) -> Form | None:
-        return None
 
 
 @final
@@ -251,9 +245,6 @@ class _Opposite(Mask):
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         return self.mask.extent(grid)
 
-    def form(self, grid: Grid) -> Form | None:
-        return None
-
 
 def _opposite(mask: Mask) -> Mask:
     """``~mask``, which torch.compile cannot trace as an operator of objects."""
@@ -289,6 +280,24 @@ def check_device(name: str, tensor: Tensor, grid: Grid) -> None:
             f"{name} must be on the device of the query, {grid.device}; got {tensor.device}. "
             "Make the mask of a tensor that is there."
         )
+
+
+def as_numbers(name: str, given: object) -> Tensor:
+    """Numbers that a mask is given, as a tensor.
+
+    Raises:
+        ShapeError: They are no numbers.
+    """
+    try:
+        return torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ShapeError(f"{name} must be integers; got {given!r}.") from error
+
+
+def check_whole(name: str, numbers: Tensor) -> None:
+    """Raise ShapeError unless numbers that a mask is given are whole."""
+    if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
+        raise ShapeError(f"{name} must be integers; got {numbers.dtype}.")
 
 
 def _as_mask_operand(other: object) -> Mask:

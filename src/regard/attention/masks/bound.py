@@ -20,30 +20,33 @@ _PLACES_LOOKED_AT = 8
 
 
 class Rule(ABC):
-    """What a mask must be able to say of a grid of queries and keys."""
-
-    @abstractmethod
-    def check(self, grid: Grid) -> None:
-        """Raise ShapeError if the mask cannot be applied to this grid."""
-
-    @abstractmethod
-    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
-        """Whether queries ``rows`` see all of ``keys`` or nothing; None: look at the pairs.
-
-        Answered from the rule alone, without making a tensor.
-        """
+    """What a mask says of a grid of queries and keys: ``pairs``, and what it knows without them."""
 
     @abstractmethod
     def pairs(self, grid: Grid, rows: range, keys: range) -> Bool[Tensor, "..."]:
         """What queries ``rows`` see of ``keys``; broadcasts to (B, H, len(rows), len(keys))."""
 
-    @abstractmethod
-    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
-        """The shape of the dense mask at most: one on the axes of (B, H, N, M) it ignores."""
+    def check(self, grid: Grid) -> None:  # noqa: B027  (most masks fit every grid)
+        """Raise ShapeError if the mask cannot be applied to this grid. Unless said, it can."""
 
-    @abstractmethod
+    def cover(self, grid: Grid, rows: range, keys: range) -> Cover | None:
+        """Whether queries ``rows`` see all of ``keys`` or nothing; None: look at the pairs.
+
+        Answered from the rule alone, without making a tensor. Unless said, nothing is known.
+        """
+        return None
+
+    def extent(self, grid: Grid) -> tuple[int, int, int, int]:
+        """The shape of the dense mask at most: one on the axes of (B, H, N, M) it ignores.
+
+        Unless said, queries and keys differ, and batch rows and heads as in the first pair.
+        """
+        B, H = (1, 1, 1, 1, *self.pairs(grid, range(1), range(1)).shape)[-4:-2]
+        return (B, H, grid.queries, grid.keys)
+
     def form(self, grid: Grid) -> Form | None:
-        """A shape that all visible pairs lie in and that backends know, or None."""
+        """A shape that all visible pairs lie in and that backends know, or None as unless said."""
+        return None
 
     @final
     def tile(self, grid: Grid, rows: range, keys: range) -> Tile:

@@ -1,18 +1,33 @@
-"""Masks written as text: read by a small grammar of their own, so that nothing is ever run.
+"""Masks written as text, read by a small grammar of their own, so that nothing is ever run.
 
-The page's playground reads the same grammar in ``viewer/static/masks.js``; the tests hold the two
-together, the messages included.
+Not Python's own parser: it gives up on deep or damaged text in words that differ from version to
+version, and a text may come from anyone. What is read is a tree of plain data, which JSON holds and
+the page draws from (``MaskTree``)::
+
+    causal() & ~window(before=1) | prefix(2)
+
+    {"op": "or", "args": [
+        {"op": "and", "args": [
+            {"op": "rule", "name": "causal", "keywords": {}, "at": 1},
+            {"op": "not", "args": [
+                {"op": "rule", "name": "window", "keywords": {"before": 1}, "at": 13}]}]},
+        {"op": "rule", "name": "prefix", "keywords": {"n": 2}, "at": 32}]}
+
+``and`` and ``or`` have two arguments or more, ``not`` has one. A rule has the arguments that were
+written, by their names: whole numbers, null, or lists of whole numbers, of one or two axes. ``at``
+is where it stands in the text, in characters from 1.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Collection, Iterator
+from functools import reduce
+from operator import and_, or_
+from typing import Literal, NamedTuple, NoReturn, TypedDict, TypeVar
 
 import torch
-from torch import Tensor
 
 from regard.attention.masks.base import Mask
-from regard.attention.masks.rules import causal, documents, lengths, prefix, window
+from regard.attention.masks.rules import LIST, NUMBER, NUMBERS, RULES, Allowed
 from regard.choices import nearest
 from regard.errors import RegardError, SettingError
 
@@ -20,31 +35,36 @@ LONGEST = 10_000  # characters
 DEEPEST = 50  # parentheses and ~ within each other
 LARGEST = 2**31 - 1
 
+Value = int | None | list[int] | list[list[int]]
+Item = TypeVar("Item")
+
+
+class Joined(TypedDict):
+    """Masks joined, or one turned round."""
+
+    op: Literal["and", "or", "not"]
+    args: "list[MaskTree]"
+
+
+class Named(TypedDict):
+    """A rule with what it was given."""
+
+    op: Literal["rule"]
+    name: str
+    keywords: dict[str, Value]
+    at: int
+
+
+MaskTree = Joined | Named
+
 _TOKEN = re.compile(
     r"[ \t\r\n]*(?:(-?[0-9]+)|((?:(?:rg|regard)\.)?[A-Za-z_][A-Za-z_0-9]*)|(.))?", re.S
 )
 _SIGNS = "()[],=&|~"
+_OPERATORS: tuple[tuple[str, Literal["or", "and"]], ...] = (("|", "or"), ("&", "and"))
 
-_Value = int | None | list[Any]
-
-
-class _Rule(NamedTuple):
-    """A mask that may be named: how it is made, and what its arguments may be."""
-
-    make: Callable[..., Mask]
-    arguments: tuple[str, ...]
-    allowed: str
-
-
-_NUMBER, _NUMBERS, _LIST = "a whole number or None", "whole numbers", "a list of whole numbers"
-
-RULES: dict[str, _Rule] = {
-    "causal": _Rule(causal, ("first",), _NUMBER),
-    "documents": _Rule(documents, ("query_ids", "key_ids"), _LIST),
-    "lengths": _Rule(lengths, ("n",), _NUMBERS),
-    "prefix": _Rule(prefix, ("n",), _NUMBERS),
-    "window": _Rule(window, ("before", "after", "first"), _NUMBER),
-}
+# How many axes a value may have, for each kind of argument.
+_AXES = {NUMBER: (0,), NUMBERS: (0, 1, 2), LIST: (1, 2)}
 
 # Masks that are made of things which text cannot hold.
 _UNWRITABLE = {"dense": "a tensor", "where": "a function"}
@@ -78,6 +98,41 @@ def parse_mask(expression: str) -> Mask:
         Traceback (most recent call last):
         regard.errors.SettingError: mask must be made of causal, documents, lengths, prefix, window; got 'casual' at character 1. Did you mean 'causal'?
     """  # noqa: E501
+    return _mask_of(_read(expression))
+
+
+def parse_tree(expression: str) -> MaskTree:
+    """What ``parse_mask`` reads, as plain data; see this module's first lines.
+
+    Raises:
+        SettingError: As ``parse_mask`` does.
+
+    Example:
+        >>> parse_tree("~causal()")["args"]
+        [{'op': 'rule', 'name': 'causal', 'keywords': {}, 'at': 2}]
+    """
+    tree = _read(expression)
+    _mask_of(tree)  # Whatever a rule has to say of its numbers.
+    return tree
+
+
+def _mask_of(tree: MaskTree) -> Mask:
+    if tree["op"] == "rule":
+        given = {
+            name: torch.tensor(value) if isinstance(value, list) else value
+            for name, value in tree["keywords"].items()
+        }
+        try:
+            return RULES[tree["name"]].make(**given)
+        except RegardError as error:
+            raise SettingError(f"{error} It is at character {tree['at']}.") from None
+    masks = [_mask_of(each) for each in tree["args"]]
+    if tree["op"] == "not":
+        return ~masks[0]
+    return reduce(and_ if tree["op"] == "and" else or_, masks)
+
+
+def _read(expression: str) -> MaskTree:
     if len(expression) > LONGEST:
         raise SettingError(
             f"mask must be at most {LONGEST} characters long; got {len(expression)}."
@@ -98,9 +153,7 @@ class _Token(NamedTuple):
         return self.text[-1:].isdigit() and not self.is_name
 
     def __str__(self) -> str:
-        if not self.text:
-            return f"the end at character {self.start + 1}"
-        return f"{self.text!r} at character {self.start + 1}"
+        return f"{repr(self.text) if self.text else 'the end'} at character {self.start + 1}"
 
 
 class _Reader:
@@ -111,27 +164,21 @@ class _Reader:
         self._at = 0
         self._depth = 0
 
-    def read(self) -> Mask:
-        mask = self._either()
+    def read(self) -> MaskTree:
+        tree = self._joined()
         if self._next.text:
             self._complain("& or | or the end")
-        return mask
+        return tree
 
     @property
     def _next(self) -> _Token:
         return self._tokens[self._at]
 
-    def _take(self) -> _Token:
-        token = self._next
-        self._at += 1
-        return token
-
     def _has(self, sign: str) -> bool:
         """Take the sign if it comes next."""
-        if self._next.text != sign:
-            return False
-        self._at += 1
-        return True
+        found = self._next.text == sign
+        self._at += found
+        return found
 
     def _expect(self, sign: str, rule: str) -> None:
         if not self._has(sign):
@@ -140,36 +187,35 @@ class _Reader:
     def _complain(self, rule: str) -> NoReturn:
         raise SettingError(f"mask must have {rule} here; got {self._next}.")
 
-    def _either(self) -> Mask:
-        mask = self._both()
-        while self._has("|"):
-            mask = mask | self._both()
-        return mask
+    def _joined(self, level: int = 0) -> MaskTree:
+        """What one of ``_OPERATORS`` joins, or those that bind closer."""
+        if level == len(_OPERATORS):
+            return self._operand()
+        sign, op = _OPERATORS[level]
+        parts = [self._joined(level + 1)]
+        while self._has(sign):
+            parts.append(self._joined(level + 1))
+        return parts[0] if len(parts) == 1 else {"op": op, "args": parts}
 
-    def _both(self) -> Mask:
-        mask = self._operand()
-        while self._has("&"):
-            mask = mask & self._operand()
-        return mask
-
-    def _operand(self) -> Mask:
+    def _operand(self) -> MaskTree:
         self._depth += 1
         if self._depth > DEEPEST:
             raise SettingError(
                 f"mask must be nested at most {DEEPEST} deep; got more at character "
                 f"{self._next.start + 1}."
             )
+        tree: MaskTree
         if self._has("~"):
-            mask = ~self._operand()
+            tree = {"op": "not", "args": [self._operand()]}
         elif self._has("("):
-            mask = self._either()
+            tree = self._joined()
             self._expect(")", "& or | or )")
         else:
-            mask = self._mask()
+            tree = self._rule()
         self._depth -= 1
-        return mask
+        return tree
 
-    def _mask(self) -> Mask:
+    def _rule(self) -> Named:
         token = self._next
         if not token.is_name:
             self._complain("a mask such as causal()")
@@ -186,43 +232,40 @@ class _Reader:
         self._at += 1
         self._expect("(", "(")
         given = self._arguments(name)
-        rule = RULES[name]
-        if rule.allowed != _NUMBER and rule.arguments[0] not in given:
+        first, *_ = RULES[name].arguments
+        if RULES[name].allowed != NUMBER and first not in given:
             raise SettingError(
-                f"{name} must be given {rule.arguments[0]}; got nothing at character "
-                f"{token.start + 1}."
+                f"{name} must be given {first}; got nothing at character {token.start + 1}."
             )
-        try:
-            return rule.make(**given)
-        except RegardError as error:
-            raise SettingError(f"{error} It is at character {token.start + 1}.") from None
+        return {"op": "rule", "name": name, "keywords": given, "at": token.start + 1}
 
-    def _arguments(self, name: str) -> dict[str, int | Tensor | None]:
-        rule = RULES[name]
-        given: dict[str, int | Tensor | None] = {}
+    def _arguments(self, name: str) -> dict[str, Value]:
+        arguments, allowed = RULES[name].arguments, RULES[name].allowed
+        given: dict[str, Value] = {}
         is_named = False
         while not self._has(")"):
             token = self._next
             if token.is_name and token.text != "None":
                 is_named = True
-                argument = self._argument_name(name)
+                argument = self._argument_name(name, arguments)
             elif is_named:
                 self._complain("a name, as after every named argument,")
-            elif len(given) < len(rule.arguments):
-                argument = rule.arguments[len(given)]
+            elif len(given) < len(arguments):
+                argument = arguments[len(given)]
             else:
                 raise SettingError(
-                    f"{name} must be given at most {len(rule.arguments)} arguments; got {token}."
+                    f"{name} must be given at most {len(arguments)} arguments; got {token}."
                 )
             if argument in given:
                 raise SettingError(f"{name} must be given {argument} once; got {token}.")
-            given[argument] = self._argument(f"{argument} of {name}", rule.allowed)
+            given[argument] = self._argument(f"{argument} of {name}", allowed)
             if self._next.text != ")":
                 self._expect(",", ", or )")
         return given
 
-    def _argument_name(self, name: str) -> str:
-        token, arguments = self._take(), RULES[name].arguments
+    def _argument_name(self, name: str, arguments: tuple[str, ...]) -> str:
+        token = self._next
+        self._at += 1
         if token.text not in arguments:
             raise SettingError(
                 f"{name} must be given {' or '.join(arguments)}; got {token}."
@@ -231,65 +274,63 @@ class _Reader:
         self._expect("=", "=")
         return token.text
 
-    def _argument(self, name: str, allowed: str) -> int | Tensor | None:
+    def _argument(self, name: str, allowed: Allowed) -> Value:
         token = self._next
-        value = self._value()
-        depth = _depth(value)
-        lists = (0,) if allowed == _NUMBER else (0, 1, 2) if allowed == _NUMBERS else (1, 2)
-        if depth not in lists or (value is None and allowed != _NUMBER):
+        if self._has("None"):
+            value, axes = None, 0 if allowed == NUMBER else None
+        else:
+            value, axes = self._value()
+        if axes not in _AXES[allowed]:
             raise SettingError(f"{name} must be {allowed}; got {token}.")
-        return torch.tensor(value) if isinstance(value, list) else value
+        return value
 
-    def _value(self, level: int = 0) -> _Value:
-        token = self._next
-        if token.text == "None" and level == 0:
-            self._at += 1
-            return None
-        if token.is_number:
-            self._at += 1
-            if len(token.text) > 11 or abs(int(token.text)) > LARGEST:
-                raise SettingError(f"mask must have numbers up to {LARGEST}; got {token}.")
-            return int(token.text)
-        if token.text != "[" or level == 2:
-            self._complain("a whole number" + (", None or a list" if level == 0 else ""))
-        self._at += 1
-        values: list[Any] = []
+    def _value(self) -> tuple[Value, int | None]:
+        """A number or a list, and how many axes it has; None if its rows are unlike."""
+        if self._next.text != "[":
+            return self._number(", None or a list"), 0
+        rows = self._list(
+            lambda: self._list(self._number) if self._next.text == "[" else self._number()
+        )
+        numbers = [row for row in rows if isinstance(row, int)]
+        lists = [row for row in rows if isinstance(row, list)]
+        if not lists:
+            return numbers, 1 if numbers else None
+        is_even = not numbers and len({len(row) for row in lists}) == 1 and lists[0]
+        return lists, 2 if is_even else None
+
+    def _list(self, read: Callable[[], Item]) -> list[Item]:
+        self._expect("[", "[")
+        found: list[Item] = []
         while not self._has("]"):
-            values.append(self._value(level + 1))
+            found.append(read())
             if self._next.text != "]":
                 self._expect(",", ", or ]")
-        return values
+        return found
+
+    def _number(self, instead: str = "") -> int:
+        token = self._next
+        if not token.is_number:
+            self._complain(f"a whole number{instead}")
+        if len(token.text) > 11 or abs(int(token.text)) > LARGEST:
+            raise SettingError(f"mask must have numbers up to {LARGEST}; got {token}.")
+        self._at += 1
+        return int(token.text)
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str) -> Iterator[_Token]:
     """Numbers, names and signs, and an empty one for the end."""
-    found = []
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        assert match is not None  # every part of the pattern may be missing
+    for match in _TOKEN.finditer(text):
         number, name, sign = match.groups()
-        at = match.end()
         part = number or name or sign
         if part is None:
             break  # spaces at the end
-        token = _Token(part, at - len(part))
+        token = _Token(part, match.end() - len(part))
         if sign is not None and sign not in _SIGNS:
             raise SettingError(f"mask must be made of names, numbers and {_SIGNS}; got {token}.")
-        found.append(token)
-    return [*found, _Token("", len(text))]
+        yield token
+    yield _Token("", len(text))
 
 
-def _depth(value: _Value) -> int:
-    """0 for a number, 1 for a list, 2 for lists of one length in a list; -1 for anything else."""
-    if not isinstance(value, list):
-        return 0
-    inner = {(_depth(each), len(each) if isinstance(each, list) else 0) for each in value}
-    if len(inner) != 1:
-        return -1
-    return next(iter(inner))[0] + 1
-
-
-def _hint(name: str, names: Sequence[str] | dict[str, Any]) -> str:
+def _hint(name: str, names: Collection[str]) -> str:
     found = nearest(name, names)
     return f" Did you mean {found!r}?" if found else ""

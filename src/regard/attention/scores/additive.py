@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.scores.base import DotForm, check_parameter, check_same_width, check_tensor
+from regard.attention.scores.base import (
+    Score,
+    check_parameter,
+    check_same_width,
+    check_tensor,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Additive:
+class Additive(Score):
     """``w · tanh(q + k)``: additive attention of Bahdanau et al. (2015), on projected q and k.
 
     Attributes:
@@ -39,10 +44,6 @@ class Additive:
         # keeps a digit that adding up all pairs one after the other would lose.
         w = w[:, None, :, None] if w.dim() == 2 else w[:, None].expand(*hidden.shape[:-2], -1, 1)
         return (hidden @ w).squeeze(-1)
-
-    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """None: it is not a dot product."""
-        return None
 
     def floats_per_pair(self, dim: int) -> int:
         """Every hidden unit, and once more for its gradient."""

@@ -4,7 +4,8 @@ A new score is one class beside this file: its tensors, its formula on a tile, a
 dot product.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
@@ -26,35 +27,56 @@ class DotForm(NamedTuple):
     scale: float
 
 
-@runtime_checkable
-class Score(Protocol):
-    """How a query and a key match."""
+class Score(ABC):
+    """How a query and a key match. A score of one's own has a ``tile``, and says what else it can.
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors the score is made with; gradients flow to them.
+    Attributes:
+        has_like_heads: Whether a pair is scored alike in every head, as far as ``tensors`` do not
+            tell heads apart. Where it is not known, a tile holds all heads.
+        is_dot_product: Whether what ``as_dot`` gives is the score itself, and of the same form
+            whatever the numbers in queries and keys.
+        gives_new_tiles: Whether nobody else holds what ``tile`` gives, so that it may be changed.
+    """
 
-        What differs from head to head belongs here: a tile may hold a part of the heads only of a
-        score that has none.
-        """
-        ...
+    __slots__ = ()
 
-    def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError if (B, H, N, D) queries and (B, H, M, D) keys cannot be scored."""
-        ...
+    has_like_heads: ClassVar[bool] = False
+    is_dot_product: ClassVar[bool] = False
+    gives_new_tiles: ClassVar[bool] = True
 
+    @abstractmethod
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
     ) -> Float[Tensor, "*b n m"]:
-        """The scores of every query with every key; pure, and differentiable by autograd."""
-        ...
+        """The scores of every query with every key; pure, and differentiable by autograd.
+
+        Args:
+            query: Some of the queries.
+            key: Some of the keys.
+            tensors: What stands in for ``tensors()``.
+        """
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors the score is made with; gradients flow to them. None, unless said."""
+        return ()
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        """Raise ShapeError if (B, H, N, D) queries and (B, H, M, D) keys cannot be scored.
+
+        Unless said, they must be equally wide.
+        """
+        check_same_width(query, key)
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """The same score as a dot product, or None if it is not one."""
-        ...
+        """The same score as a dot product, up to a number for each query; None if it is not one."""
+        return None
 
     def floats_per_pair(self, dim: int) -> int:
-        """How many numbers ``tile`` holds at once for each pair of a query and a key."""
-        ...
+        """How many numbers ``tile`` holds at once for each pair of a query and a key.
+
+        Unless said, as many as a formula over differences would hold.
+        """
+        return 3 * dim
 
 
 def parameters(*given_with: float | Tensor | None) -> tuple[Tensor, ...]:

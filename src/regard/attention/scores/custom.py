@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.scores.base import DotForm
+from regard.attention.scores.base import Score
 from regard.errors import SettingError, ShapeError
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Custom:
+class Custom(Score):
     """Whatever formula one writes, in memory that grows with N all the same.
 
     Attributes:
@@ -22,12 +22,15 @@ class Custom:
             passed over, and is refused.
 
     Example:
+        >>> import torch
         >>> from regard.attention import attend
         >>> sharpness = torch.tensor(3.0, requires_grad=True)
         >>> score = Custom(lambda q, k, sharpness: sharpness * (q @ k.mT), sharpness)
         >>> attend(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 3, 2), score=score).shape
         torch.Size([1, 1, 1, 2])
     """
+
+    gives_new_tiles = False
 
     function: Callable[..., Tensor]
     parameters: tuple[Tensor, ...]
@@ -65,11 +68,3 @@ class Custom:
     ) -> Float[Tensor, "*b n m"]:
         """The scores of every query with every key."""
         return self.function(query, key, *tensors)
-
-    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """None: nobody knows."""
-        return None
-
-    def floats_per_pair(self, dim: int) -> int:
-        """As much as a formula over differences would hold."""
-        return 3 * dim

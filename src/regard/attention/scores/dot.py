@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.attention.scores.base import (
     DotForm,
+    Score,
     check_same_width,
     check_tensor,
     given,
@@ -20,13 +21,16 @@ from regard.errors import SettingError, ShapeError
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledDot:
+class ScaledDot(Score):
     """``scale · q · k``: the scaled dot product of Vaswani et al. (2017), equation 1.
 
     Attributes:
         scale: None is 1/sqrt(D).
         softcap: None, or a bound c: scores become ``c · tanh(score / c)``, never beyond ±c.
     """
+
+    has_like_heads = True
+    is_dot_product = True
 
     scale: float | None = None
     softcap: float | None = None
@@ -38,14 +42,6 @@ class ScaledDot:
             raise SettingError(f"scale must be a finite number; got {self.scale!r}.")
         if self.softcap is not None:
             check_positive("softcap", self.softcap)
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """None: nothing is learned."""
-        return ()
-
-    def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless queries and keys are equally wide."""
-        check_same_width(query, key)
 
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
@@ -69,16 +65,11 @@ class ScaledDot:
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(Score):
     """``q · k``: the plain dot product of Luong et al. (2015)."""
 
-    def tensors(self) -> tuple[Tensor, ...]:
-        """None: nothing is learned."""
-        return ()
-
-    def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ShapeError unless queries and keys are equally wide."""
-        check_same_width(query, key)
+    has_like_heads = True
+    is_dot_product = True
 
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor
@@ -96,12 +87,14 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bilinear:
+class Bilinear(Score):
     """``qᵀ W k``: Luong et al. (2015)'s *general* score; queries and keys may differ in width.
 
     Attributes:
         w: W, (D, K), or (H, D, K) per head, for queries of width D and keys of width K.
     """
+
+    is_dot_product = True
 
     w: Float[Tensor, "..."]
 
@@ -136,12 +129,15 @@ class Bilinear:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cosine:
+class Cosine(Score):
     """``cos(q, k) / temperature``: only directions count; a vector of zeros scores zero.
 
     Attributes:
         temperature: A number, or a tensor, () or (H, 1), such as a learned one per head.
     """
+
+    has_like_heads = True
+    is_dot_product = True
 
     temperature: float | Float[Tensor, "..."] = 1.0
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.attention.scores.base import (
     DotForm,
+    Score,
     check_parameter,
     check_same_width,
     given,
@@ -32,7 +33,7 @@ Bandwidth = float | Float[Tensor, "..."]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gaussian:
+class Gaussian(Score):
     """``−‖q − k‖² / (2 · bandwidth²)``: the Gaussian kernel of Nadaraya (1964) and Watson (1964).
 
     Attributes:
@@ -104,10 +105,6 @@ class Gaussian:
             form = _in_one_more_dimension(*doubled, matrix.double())
         return form
 
-    def floats_per_pair(self, dim: int) -> int:
-        """The difference in every dimension, and its square or product."""
-        return 3 * dim
-
     def _around_mean(self, query: Tensor, key: Tensor, bandwidth: Bandwidth) -> DotForm | None:
         query, key = _centred(query, key)
         scale = per_head(bandwidth)
@@ -115,7 +112,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _OfDifferences(ABC):
+class _OfDifferences(Score, ABC):
     """A score that is a function of ``(q − k) / bandwidth``, and no dot product."""
 
     bandwidth: Bandwidth = 1.0
@@ -145,16 +142,6 @@ class _OfDifferences(ABC):
         """The scores of every query with every key."""
         return self.falls(_differences(query, key, given(self.bandwidth, tensors)))
 
-    @final
-    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """None: it is no dot product."""
-        return None
-
-    @final
-    def floats_per_pair(self, dim: int) -> int:
-        """The difference in every dimension, and its square or absolute value."""
-        return 3 * dim
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Laplace(_OfDifferences):
@@ -171,7 +158,7 @@ class Laplace(_OfDifferences):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StudentT:
+class StudentT(Score):
     """``−(df + 1)/2 · log(1 + ‖q − k‖² / df)``: Student's t kernel, whose tails are long.
 
     Attributes:
@@ -202,14 +189,6 @@ class StudentT:
         """The scores of every query with every key."""
         df = per_head(given(self.df, tensors))
         return -(df + 1) / 2 * (_squared_distance(query, key, 1.0) / df).log1p()
-
-    def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """None: a logarithm of a distance is no dot product."""
-        return None
-
-    def floats_per_pair(self, dim: int) -> int:
-        """The difference in every dimension, and its square."""
-        return 3 * dim
 
 
 @dataclass(frozen=True, slots=True, eq=False)

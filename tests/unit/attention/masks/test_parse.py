@@ -1,10 +1,12 @@
 """Masks written as text: what is read, what is refused, and what a mask writes of itself."""
 
+import json
+
 import pytest
 import torch
 
 from regard.attention import causal, dense, documents, lengths, prefix, where, window
-from regard.attention.masks.parse import LONGEST, parse_mask
+from regard.attention.masks.parse import LONGEST, parse_mask, parse_tree
 from regard.errors import SettingError
 
 WRITTEN = {
@@ -97,4 +99,39 @@ REFUSED = {
 @pytest.mark.parametrize("text", REFUSED, ids=[text[:30] for text in REFUSED])
 def test_what_is_no_expression_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(SettingError, match=REFUSED[text]):
+        parse_mask(text)
+
+
+def test_what_is_read_is_a_tree_of_plain_data() -> None:
+    tree = parse_tree("causal() & ~window(1, first=None) & (prefix([1, 2]) | lengths([[3]]))")
+    rule = {"op": "rule", "keywords": {}}
+    assert json.loads(json.dumps(tree)) == {
+        "op": "and",
+        "args": [
+            {**rule, "name": "causal", "at": 1},
+            {
+                "op": "not",
+                "args": [
+                    {**rule, "name": "window", "keywords": {"before": 1, "first": None}, "at": 13}
+                ],
+            },
+            {
+                "op": "or",
+                "args": [
+                    {**rule, "name": "prefix", "keywords": {"n": [1, 2]}, "at": 38},
+                    {**rule, "name": "lengths", "keywords": {"n": [[3]]}, "at": 55},
+                ],
+            },
+        ],
+    }
+
+
+def test_a_tree_is_of_a_mask_that_can_be_made() -> None:
+    with pytest.raises(SettingError, match=r"before must be at least 0; got -1\. It is at"):
+        parse_tree("causal() & window(before=-1)")
+
+
+@pytest.mark.parametrize("text", ["lengths([])", "lengths([[], []])", "causal(first=[[], []])"])
+def test_a_list_of_nothing_is_no_list_of_numbers(text: str) -> None:
+    with pytest.raises(SettingError, match=r"must be .*whole number"):
         parse_mask(text)

@@ -13,6 +13,7 @@ from regard.attention import (
     Gaussian,
     Laplace,
     ScaledDot,
+    Score,
     StudentT,
     attend,
     explain,
@@ -212,7 +213,7 @@ def test_padding_of_nan_does_not_hide_that_a_kernel_is_too_narrow_for_a_dot_prod
     torch.testing.assert_close(attend(query, key, score=score, mask=lengths([90, 90])), want)
 
 
-class _SteeperByHead:
+class _SteeperByHead(Score):
     """A user's own: numbers of each head that no gradient flows to."""
 
     def tensors(self):
