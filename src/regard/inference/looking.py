@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from regard.attention import Seen, observe, rows_seen
 from regard.errors import DataError
-from regard.inference.examples import Chosen, example, plain_view, task_examples
+from regard.inference.examples import Calls, Chosen, example, plain_view, task_examples
 from regard.inference.labeller import Labeller
 from regard.inference.look import joined
 from regard.inference.predictor import Predictor
@@ -223,7 +223,7 @@ def _answered(labeller: Labeller, text: str, where: str, chosen: Chosen) -> list
     made: list[Seen] = []
     with observe(made.append):
         (answer,) = task.predict(model, task.collate([encoded]))
-    calls = joined(made)
+    calls: Calls = joined(made)
     if isinstance(task, Showing):
         shown = task.shown(asked, encoded, answer)
         said = task.said(model, asked, encoded, answer)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from regard.checks import check_at_least
 from regard.choices import choose
@@ -16,6 +16,9 @@ Kind = Literal["cross", "encoder", "decoder"]
 Head = int | Literal["mean"]
 Layer = int | Literal["mean"]
 Side = Literal["source", "output"]
+Link = Annotated[tuple[int, int], "a pair [source token, output token]"]
+Sizes = Annotated[tuple[int, int], "a pair [queries, keys]"]
+Share = Annotated[tuple[str, float], "a pair [label, probability]"]
 
 # Which tokens look (rows) and which are looked at (columns), by kind.
 AXES: dict[str, tuple[Side, Side]] = {
@@ -50,8 +53,8 @@ class GoldLinks:
         possible: Links that some would set; those in ``sure`` need not be repeated.
     """
 
-    sure: tuple[tuple[int, int], ...] = ()
-    possible: tuple[tuple[int, int], ...] = ()
+    sure: tuple[Link, ...] = ()
+    possible: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,8 +165,8 @@ class LayerSummary:
     first: Line | None = None
     received: Line | None = None
     pooled: Packed | None = None
-    bucket: tuple[int, int] = (1, 1)
-    start: tuple[int, int] = (0, 0)
+    bucket: Sizes = (1, 1)
+    start: Sizes = (0, 0)
     top_heads: tuple[int, ...] = ()
     top_counts: tuple[int, ...] = ()
     top_keys: Packed | None = None
@@ -279,7 +282,7 @@ class Answer:
         side: Whose tokens these are, where both texts have some; None is as ``tags`` says.
     """
 
-    labels: tuple[tuple[str, float], ...] = ()
+    labels: tuple[Share, ...] = ()
     tags: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
     measure: str = ""

@@ -1,14 +1,15 @@
 """A picture whose parts are the tokens of an example."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from regard.errors import DataError
-from regard.viewer.members import Number, built, each, typed
 
 # From dark to light, two characters a pixel, which is about a square.
 _SHADES = " ░▒▓█"
+
+Box = Annotated[tuple[int, int, int, int], "[top, left, rows, columns]"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,7 +23,7 @@ class Image:
     """
 
     pixels: tuple[tuple[tuple[float, ...], ...], ...]
-    boxes: tuple[tuple[int, int, int, int] | None, ...]
+    boxes: tuple[Box | None, ...]
 
     def __post_init__(self) -> None:
         if not self.pixels or len({len(row) for row in self.pixels}) != 1:
@@ -78,33 +79,6 @@ def draw_image(image: Image, weights: Sequence[float] | None = None) -> str:
             row[left : left + columns] = [weight / full] * columns
     pairs = zip(grey, heat, strict=True)
     return "\n".join(f"{_shaded(left)}   {_shaded(right)}" for left, right in pairs)
-
-
-def read_image(members: Mapping[str, Any] | None, where: str) -> Image | None:
-    """The image of a document's member, checked; None where there is none.
-
-    Raises:
-        DataError: A part of it is missing, of another kind, or contradicts the others.
-    """
-    if members is None:
-        return None
-
-    def pixel(value: object, place: str) -> tuple[float, ...]:
-        return tuple(float(typed(one, Number, place)) for one in typed(value, list, place))
-
-    def row(value: object, place: str) -> tuple[tuple[float, ...], ...]:
-        return tuple(pixel(one, place) for one in typed(value, list, place))
-
-    def box(value: object, place: str) -> tuple[int, ...] | None:
-        if value is None:
-            return None
-        sides = tuple(int(typed(one, int, place)) for one in typed(value, list, place))
-        if len(sides) != 4:
-            raise DataError(f"{place} must be [top, left, rows, columns]; got {list(sides)}.")
-        return sides
-
-    pixels, boxes = each(members, "pixels", row, where), each(members, "boxes", box, where)
-    return built(where, Image, pixels=pixels, boxes=boxes)
 
 
 def _shaded(row: Sequence[float]) -> str:

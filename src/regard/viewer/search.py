@@ -1,13 +1,11 @@
 """How an output was found, as plain data: what a search held at every step."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from regard.choices import choose
 from regard.errors import DataError
-from regard.viewer.members import Number, built, each, flag, optional, take, typed
 
 Outcome = Literal["kept", "ended", "dropped"]
 
@@ -54,6 +52,9 @@ class Beginning:
         object.__setattr__(self, "log_prob", _finite("log_prob", self.log_prob))
 
 
+Step = Annotated[tuple[Beginning, ...], "beginnings"]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchAnswer:
     """An answer the search came to.
@@ -68,7 +69,7 @@ class SearchAnswer:
     text: str
     score: float
     log_prob: float
-    is_finished: bool
+    is_finished: bool = True
 
     def __post_init__(self) -> None:
         for name in ("score", "log_prob"):
@@ -96,7 +97,7 @@ class Search:
     """
 
     beam_size: int | None
-    steps: tuple[tuple[Beginning, ...], ...]
+    steps: tuple[Step, ...]
     path: tuple[int, ...]
     probabilities: tuple[float | None, ...]
     answers: tuple[SearchAnswer, ...] = ()
@@ -124,72 +125,6 @@ class Search:
                     f"got {place}."
                 )
             before = len(step)
-
-
-def read_search(value: object, where: str) -> Search:
-    """A search from its JSON, checked member by member."""
-    members = typed(value, dict, where)
-    return built(
-        where,
-        Search,
-        beam_size=optional(members, "beam_size", int, where),
-        steps=each(members, "steps", _step, where),
-        path=each(members, "path", _place, where),
-        probabilities=each(members, "probabilities", _probability, where),
-        answers=each(members, "answers", _answer, where),
-    )
-
-
-def _step(value: object, where: str) -> tuple[Beginning, ...]:
-    step = {"beginnings": typed(value, list, where)}
-    return each(step, "beginnings", _beginning, where)
-
-
-def _beginning(value: object, where: str) -> Beginning:
-    members = typed(value, dict, where)
-    return built(
-        where,
-        Beginning,
-        parent=take(members, "parent", int, where),
-        text=take(members, "text", str, where),
-        log_prob=_number(members, "log_prob", where),
-        extensions=each(members, "extensions", _extension, where),
-    )
-
-
-def _extension(value: object, where: str) -> Extension:
-    members = typed(value, dict, where)
-    return built(
-        where,
-        Extension,
-        text=take(members, "text", str, where),
-        probability=_number(members, "probability", where),
-        outcome=take(members, "outcome", str, where),
-    )
-
-
-def _answer(value: object, where: str) -> SearchAnswer:
-    members = typed(value, dict, where)
-    return built(
-        where,
-        SearchAnswer,
-        text=take(members, "text", str, where),
-        score=_number(members, "score", where),
-        log_prob=_number(members, "log_prob", where),
-        is_finished=flag(members, "is_finished", True, where),
-    )
-
-
-def _probability(value: object, where: str) -> float | None:
-    return None if value is None else float(typed(value, Number, where))
-
-
-def _place(value: object, where: str) -> int:
-    return int(typed(value, int, where))
-
-
-def _number(members: Mapping[str, Any], name: str, where: str) -> float:
-    return float(take(members, name, Number, where))
 
 
 def _check_probability(probability: float) -> None:

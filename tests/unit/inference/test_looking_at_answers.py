@@ -12,6 +12,8 @@ from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
 from regard.tasks.pair_matching import LabelledPair
+from regard.tasks.tagging import Tagging
+from regard.text.points import Point
 from regard.text.questions import Answer as SpanText
 from regard.text.questions import Question
 from regard.text.tagged import TaggedWords
@@ -178,3 +180,29 @@ def test_no_text_and_a_task_without_text_are_refused():
         look_into(labeller, [])
     with pytest.raises(DataError, match="text 1: text must hold something to classify"):
         look_into(labeller, " ")
+
+
+def test_a_task_that_says_nothing_of_its_own_shows_its_text_and_its_answer():
+    class Plain(Tagging):
+        shown = None
+
+    torch.manual_seed(5)
+    recipe = recipe_from_table({"task": "tagging", "model": TRANSFORMER})
+    examples = [TaggedWords(("John", "ran"), ("B-PER", "O"), "")]
+    task = Plain.learn(recipe, examples)
+    labeller = Labeller(task.build_model(), task)
+    (example,) = look_into(labeller, "John ran").examples
+    (tags,) = labeller.predict(["John ran"])
+    assert (example.source, example.output) == ("John ran", tags.text())
+    assert [token.text for token in example.source_tokens] == ["John", "ran"]
+    assert {(m.kind, m.layer, m.head) for m in example.maps} == {
+        ("encoder", layer, head) for layer in range(3) for head in range(2)
+    }
+
+
+def test_attention_that_is_not_between_its_words_is_left_out():
+    points = [Point((place,), 1.0, ("x",), "") for place in (0.1, 0.5, 0.7)]
+    model = {"type": "kernel_regression", "is_learned": True}
+    labeller = a_labeller("regression", points, model)
+    (example,) = look_into(labeller, "0.5").examples
+    assert (example.source, example.maps, example.answer) == ("0.5", (), None)
