@@ -1,36 +1,41 @@
 """Modules that own weights; where they attend, they call the engine."""
 
-from regard.layers.attention import (
-    AdditiveAttention,
-    AttentionPooling,
-    BilinearAttention,
-    DotAttention,
-    KernelAttention,
-    LocationAttention,
-    ScoredAttention,
-)
-from regard.layers.block import BlockStack, TransformerBlock
-from regard.layers.convolution import GatedConvolution
-from regard.layers.crf import Crf
-from regard.layers.dropout import Dropout, dropout
-from regard.layers.embedding import TokenEmbedding
-from regard.layers.feedforward import FeedForward
-from regard.layers.given_weights import mix
-from regard.layers.multihead import MultiHeadAttention
-from regard.layers.packing import Packing
-from regard.layers.parts import PartsEmbedding
-from regard.layers.pointer import CopyAttention, Pointer, identity
-from regard.layers.pooling import Pooling
-from regard.layers.positions import (
-    LearnedPositions,
-    RelativePositions,
-    RotaryPositions,
-    ShawPositions,
-    SinusoidalPositions,
-    sinusoidal,
-)
-from regard.layers.recurrent import RecurrentCell, RecurrentEncoder
-from regard.layers.residual import Residual
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.layers.attention import (
+        AdditiveAttention,
+        AttentionPooling,
+        BilinearAttention,
+        DotAttention,
+        KernelAttention,
+        LocationAttention,
+        ScoredAttention,
+    )
+    from regard.layers.block import BlockStack, TransformerBlock
+    from regard.layers.convolution import GatedConvolution
+    from regard.layers.crf import Crf
+    from regard.layers.dropping import Dropout, dropout
+    from regard.layers.embedding import TokenEmbedding
+    from regard.layers.feedforward import FeedForward
+    from regard.layers.given_weights import mix
+    from regard.layers.multihead import MultiHeadAttention
+    from regard.layers.packing import Packing
+    from regard.layers.parts import PartsEmbedding
+    from regard.layers.pointer import CopyAttention, Pointer, identity
+    from regard.layers.pooling import Pooling
+    from regard.layers.positions import (
+        LearnedPositions,
+        RelativePositions,
+        RotaryPositions,
+        ShawPositions,
+        SinusoidalPositions,
+        sinusoidal,
+    )
+    from regard.layers.recurrent import RecurrentCell, RecurrentEncoder
+    from regard.layers.residual import Residual
 
 __all__ = [
     "AdditiveAttention",
@@ -66,3 +71,5 @@ __all__ = [
     "mix",
     "sinusoidal",
 ]
+
+__getattr__ = _names(__name__, __file__)

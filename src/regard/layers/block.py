@@ -13,9 +13,9 @@ from regard.attention.masks.base import Mask
 from regard.attention.observing import at
 from regard.attention.scores import ScaledDot, Score
 from regard.choices import check_choice
+from regard.layers.choices import NormKind
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import MultiHeadAttention
-from regard.layers.norms import NormKind
 from regard.layers.packing import Packing
 from regard.layers.positions import RotaryPositions, ShawPositions
 from regard.layers.residual import NormOrder, Residual

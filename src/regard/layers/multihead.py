@@ -14,7 +14,7 @@ from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score
 from regard.checks import check_divides, check_fraction, check_positive
 from regard.errors import SettingError, ShapeError
-from regard.layers.dropout import dropout as drop
+from regard.layers.dropping import dropout as drop
 from regard.layers.heads import PROJECTIONS, Part, cut
 from regard.layers.packing import Packing
 from regard.layers.positions import RotaryPositions

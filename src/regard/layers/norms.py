@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,8 +9,6 @@ from torch import Tensor, nn
 
 from regard.checks import check_fraction, check_positive
 from regard.choices import choose
-
-NormKind = Literal["layer", "rms", "batch"]
 
 
 class BatchNorm(nn.Module):

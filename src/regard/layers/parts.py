@@ -1,7 +1,6 @@
 """A vector for each word from its parts, so that words never seen before have one too."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -13,8 +12,6 @@ from regard.choices import choose
 from regard.errors import SettingError
 from regard.layers.embedding import TokenEmbedding
 from regard.layers.recurrent import RecurrentEncoder
-
-PartsName = Literal["none", "bag", "convolution", "lstm"]
 
 # How many parts a filter sees.
 FILTER_WIDTHS = (2, 3, 4, 5)

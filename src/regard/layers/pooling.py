@@ -1,7 +1,6 @@
 """A text of any length as one vector."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -15,10 +14,6 @@ from regard.checks import check_positive
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.layers.attention import AdditiveAttention, AttentionPooling
-
-PoolingName = Literal[
-    "first", "mean", "maximum", "query", "tanh_query", "structured", "state", "aspect"
-]
 
 
 class First(nn.Module):

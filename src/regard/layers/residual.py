@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.checks import check_fraction
 from regard.choices import check_choice
-from regard.layers.dropout import dropout, keep_mask, keep_scale, random_bytes
+from regard.layers.dropping import dropout, keep_mask, keep_scale, random_bytes
 from regard.layers.norms import make_norm
 
 NormOrder = Literal["post", "pre"]

@@ -1,43 +1,59 @@
 """Architectures, one a file: token ids in, tensors out."""
 
-from regard.models.classifier import Classifier, ClassifierConfig, MultipleChoice
-from regard.models.conv_seq2seq import ConvSeq2Seq, ConvSeq2SeqConfig, ConvState
-from regard.models.decoder import Decoder, DecoderConfig, DecoderState
-from regard.models.encoder import Encoder, EncoderConfig, MaskedLanguageModel
-from regard.models.esim import Esim, EsimConfig
-from regard.models.interfaces import (
-    LanguageModel,
-    PairClassifier,
-    PairReader,
-    Reader,
-    Seq2Seq,
-    TextReader,
-)
-from regard.models.kernel_regression import KernelRegression, KernelRegressionConfig
-from regard.models.match_reader import MatchReader, MatchReaderConfig
-from regard.models.memory_network import MemoryNetwork, MemoryNetworkConfig
-from regard.models.readers import (
-    BagReader,
-    BagReaderConfig,
-    ConvReader,
-    ConvReaderConfig,
-    RecurrentReader,
-    RecurrentReaderConfig,
-)
-from regard.models.recurrent_lm import RecurrentLm, RecurrentLmConfig, RecurrentLmState
-from regard.models.registry import (
-    LANGUAGE_MODELS,
-    MODELS,
-    PAIR_MODELS,
-    PAIR_READERS,
-    READERS,
-    register_model,
-)
-from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnSeq2SeqConfig, RnnState
-from regard.models.span_finder import AnswerSpans, SpanFinder, SpanFinderConfig, best_spans
-from regard.models.tagger import Tagger, TaggerConfig
-from regard.models.transformer import Transformer, TransformerConfig, TransformerState
-from regard.models.vision_transformer import VisionTransformer, VisionTransformerConfig
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.models.classifier import Classifier, MultipleChoice
+    from regard.models.configs.heads import ClassifierConfig, SpanFinderConfig, TaggerConfig
+    from regard.models.configs.language_models import DecoderConfig, RecurrentLmConfig
+    from regard.models.configs.readers import (
+        BagReaderConfig,
+        ConvReaderConfig,
+        EncoderConfig,
+        EsimConfig,
+        MatchReaderConfig,
+        MemoryNetworkConfig,
+        RecurrentReaderConfig,
+        VisionTransformerConfig,
+    )
+    from regard.models.configs.regression import KernelRegressionConfig
+    from regard.models.configs.seq2seq import ConvSeq2SeqConfig, RnnSeq2SeqConfig, TransformerConfig
+    from regard.models.conv_seq2seq import ConvSeq2Seq, ConvState
+    from regard.models.decoder import Decoder, DecoderState
+    from regard.models.encoder import Encoder, MaskedLanguageModel
+    from regard.models.esim import Esim
+    from regard.models.interfaces import (
+        LanguageModel,
+        PairClassifier,
+        PairReader,
+        Reader,
+        Seq2Seq,
+        TextReader,
+    )
+    from regard.models.kernel_regression import KernelRegression
+    from regard.models.match_reader import MatchReader
+    from regard.models.memory_network import MemoryNetwork
+    from regard.models.readers import (
+        BagReader,
+        ConvReader,
+        RecurrentReader,
+    )
+    from regard.models.recurrent_lm import RecurrentLm, RecurrentLmState
+    from regard.models.registry import (
+        LANGUAGE_MODELS,
+        MODELS,
+        PAIR_MODELS,
+        PAIR_READERS,
+        READERS,
+        register_model,
+    )
+    from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
+    from regard.models.span_finder import AnswerSpans, SpanFinder, best_spans
+    from regard.models.tagger import Tagger
+    from regard.models.transformer import Transformer, TransformerState
+    from regard.models.vision_transformer import VisionTransformer
 
 __all__ = [
     "LANGUAGE_MODELS",
@@ -96,3 +112,5 @@ __all__ = [
     "best_spans",
     "register_model",
 ]
+
+__getattr__ = _names(__name__, __file__)

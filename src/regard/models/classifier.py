@@ -1,47 +1,14 @@
 """One label for a text: what read it, one vector of that, and a linear layer."""
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.checks import check_positive
-from regard.fields import Count, Share, Weight, check_fields
 from regard.layers import Dropout
-from regard.layers.pooling import Pooling, PoolingName
+from regard.layers.pooling import Pooling
+from regard.models.configs.heads import ClassifierConfig
 from regard.models.interfaces import Reader
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClassifierConfig:
-    """Options of the head.
-
-    Attributes:
-        pooling: How a text becomes one vector: its ``first`` state, the ``mean``, the ``maximum``,
-            or what a query gathers: a learned one (``query``; as in Zhou et al., 2016, with tanh
-            before and after: ``tanh_query``), several (``structured``, as in Lin et al., 2017), one
-            made of the text (``state``), or that of the text's ``aspect``.
-        num_hops: How many queries ``structured`` has; the vector is as many times as wide. The
-            paper has 30.
-        attention_dim: Width of what they look at; 350 in the paper.
-        penalty: What ``‖A Aᵀ − I‖²`` of its weights counts in the loss, so that the queries look at
-            different words; 1 in the paper. Too much of it, and nothing else is learned.
-        pooler: Whether the text's vector goes through a linear layer and tanh before the last
-            layer, as BERT's does (Devlin et al., 2019); what training began with may have learned
-            it.
-        dropout: Share dropped of that vector while training.
-    """
-
-    pooling: PoolingName = "mean"
-    num_hops: Count = 5
-    attention_dim: Count = 128
-    penalty: Weight = 0.1
-    pooler: bool = False
-    dropout: Share = 0.2
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class Classifier(nn.Module):

@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from regard.attention import Dot, Mask, at, attend, lengths
-from regard.config import newer
-from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, GatedConvolution, LearnedPositions, TokenEmbedding
+from regard.models.configs.seq2seq import ConvSeq2SeqConfig
 from regard.models.interfaces import Seq2Seq
 
 # The sum of two numbers of one variance has twice that: halve it again (section 3.4).
@@ -19,42 +18,6 @@ HALF = 0.5**0.5
 # Of words and places alike (section 4.2). Nothing scales the dot products: were embeddings of unit
 # size, each query would begin with one key, and hardly hear of the others.
 EMBEDDING_DEVIATION = 0.1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConvSeq2SeqConfig:
-    """Sizes and options of a convolutional encoder-decoder.
-
-    The defaults are the sizes that Gehring et al.'s code has for some 100,000 pairs; the paper's
-    own, for millions, are 512 wide and 15 or 20 layers deep.
-
-    Attributes:
-        embed_dim: Width of the embeddings of both sides, and of what attention compares.
-        hidden_dim: Width of the convolutions' states.
-        num_encoder_layers: Convolutions that read the source.
-        num_decoder_layers: Convolutions that write the target, each with attention.
-        kernel_size: Places that a convolution sees, k; odd.
-        dropout: Share dropped of embeddings, of each convolution's inputs and before the last
-            layer.
-        weight_norm: Whether lengths and directions of the weights are learned apart.
-        max_length: Longest sequence, in tokens.
-        tie_embeddings: Whether the last layer is the target embeddings' table.
-        output_bias: Whether the logits have a bias, as in the authors' code.
-    """
-
-    embed_dim: Count = 256
-    hidden_dim: Count = 256
-    num_encoder_layers: Count = 4
-    num_decoder_layers: Count = 3
-    kernel_size: Count = 3
-    dropout: Share = 0.2
-    weight_norm: bool = True
-    max_length: Count = 1024
-    tie_embeddings: bool = True
-    output_bias: bool = newer(True, before=False)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True)

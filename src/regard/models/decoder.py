@@ -6,7 +6,6 @@ GPT: Radford et al. (2018); pre-norm and the scaled beginning are those of GPT-2
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -15,61 +14,13 @@ from torch import Tensor, nn
 from regard.attention import KeyValueCache, Mask, alibi, causal, window
 from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
-from regard.checks import check_divides
-from regard.fields import Count, Positive, Share, check_fields
 from regard.layers import Dropout, Packing, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.norms import final_norm
 from regard.layers.positions import added_positions, turned_positions
+from regard.models.configs.language_models import DecoderConfig
 from regard.models.interfaces import LanguageModel
 from regard.models.prompt import AlignedPrompt
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DecoderConfig:
-    """Sizes and options of a decoder-only language model.
-
-    Attributes:
-        model_dim: Width of every state, C.
-        num_heads: Attention heads per layer, H; divides model_dim.
-        num_key_heads: Heads of keys and values; divides num_heads. None is num_heads.
-        num_layers: How many layers.
-        ffn_dim: Width inside the feed-forward sublayer, F.
-        dropout: Share dropped of embeddings and of each sublayer's output while training.
-        attention_dropout: Share of the attention weights dropped while training.
-        norm: ``pre`` as in GPT-2, or ``post``.
-        norm_kind: ``layer`` as in the paper, or ``rms``.
-        norm_eps: What the norms add to a variance.
-        activation: ``gelu``, ``gelu_tanh`` (as GPT-2 approximates it), ``relu`` or ``swiglu``.
-        positions: ``learned``; or ``sinusoidal``, added to embeddings times √C as in Vaswani et al.
-            (2017), ``rotary`` or ``alibi``, which have no limit.
-        max_length: Longest text, in tokens, that learned positions can take.
-        window: How many tokens back a layer sees; None is all of them. The states still reach
-            further, a window a layer.
-        tie_embeddings: Whether the last layer is the embeddings' table.
-    """
-
-    model_dim: Count = 256
-    num_heads: Count = 4
-    num_key_heads: Count | None = None
-    num_layers: Count = 4
-    ffn_dim: Count = 1024
-    dropout: Share = 0.1
-    attention_dropout: Share = 0.0
-    norm: Literal["pre", "post"] = "pre"
-    norm_kind: Literal["layer", "rms"] = "layer"
-    norm_eps: Positive = 1e-5
-    activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
-    positions: Literal["learned", "sinusoidal", "rotary", "alibi"] = "learned"
-    max_length: Count = 1024
-    window: Count | None = None
-    tie_embeddings: bool = True
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
-        if self.num_key_heads is not None:
-            check_divides("num_key_heads", self.num_key_heads, "num_heads", self.num_heads)
 
 
 @dataclass(frozen=True)

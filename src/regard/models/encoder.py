@@ -3,9 +3,7 @@
 BERT: Devlin et al. (2019), https://arxiv.org/abs/1810.04805.
 """
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -13,59 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import lengths as visible
-from regard.checks import check_divides
 from regard.errors import SettingError
-from regard.fields import Count, Natural, Positive, Share, check_fields
 from regard.layers import Dropout, Packing, TokenEmbedding
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.norms import final_norm, make_norm
-from regard.layers.parts import PartsEmbedding, PartsName, check_given
+from regard.layers.parts import PartsEmbedding, check_given
 from regard.layers.positions import added_positions, turned_positions
+from regard.models.configs.readers import EncoderConfig
 from regard.models.interfaces import TextReader
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EncoderConfig:
-    """Sizes and options of an encoder; the defaults are a small BERT.
-
-    Attributes:
-        model_dim: Width of every state, C.
-        num_heads: Attention heads per layer, H; divides model_dim.
-        num_layers: How many layers.
-        ffn_dim: Width inside the feed-forward sublayer, F.
-        dropout: Share dropped of embeddings and of each sublayer's output while training.
-        attention_dropout: Share of the attention weights dropped while training.
-        norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
-        norm_kind: ``layer`` as in the paper, or ``rms``.
-        norm_eps: What the norms add to a variance.
-        activation: ``gelu`` as in the paper, ``gelu_tanh`` (an approximation of it), ``relu`` or
-            ``swiglu``.
-        positions: ``learned`` as in the paper; or ``sinusoidal``, added to embeddings times √C as
-            in Vaswani et al. (2017), or ``rotary``, which have no limit.
-        max_length: Longest text, in tokens, that learned positions can take.
-        num_segments: How many texts side by side can be told apart; 0 is not to.
-        parts: What is added to a word's embedding: ``none``, or what is read from its parts by
-            ``bag``, ``convolution`` or ``lstm``.
-    """
-
-    model_dim: Count = 256
-    num_heads: Count = 4
-    num_layers: Count = 4
-    ffn_dim: Count = 1024
-    dropout: Share = 0.1
-    attention_dropout: Share = 0.0
-    norm: Literal["post", "pre"] = "post"
-    norm_kind: Literal["layer", "rms"] = "layer"
-    norm_eps: Positive = 1e-12
-    activation: Literal["gelu", "gelu_tanh", "relu", "swiglu"] = "gelu"
-    positions: Literal["learned", "sinusoidal", "rotary"] = "learned"
-    max_length: Count = 512
-    num_segments: Natural = 2
-    parts: PartsName = "none"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
 
 
 class Encoder(TextReader):

@@ -1,7 +1,5 @@
 """Two texts compared word by word: ESIM of Chen et al. (2017), https://arxiv.org/abs/1609.06038."""
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -9,28 +7,10 @@ from torch import Tensor, nn
 from regard.attention import Dot, at, attend
 from regard.attention import lengths as visible
 from regard.checks import check_positive
-from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.pooling import Maximum, Mean
+from regard.models.configs.readers import EsimConfig
 from regard.models.interfaces import PairClassifier
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EsimConfig:
-    """Sizes of the model.
-
-    Attributes:
-        embed_dim: Width of the embeddings.
-        hidden_dim: Width of one direction's state, and of the layer before the last.
-        dropout: Share dropped before each layer while training.
-    """
-
-    embed_dim: Count = 128
-    hidden_dim: Count = 128
-    dropout: Share = 0.3
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class Esim(PairClassifier):

@@ -5,7 +5,6 @@ guess, the keys where something was seen, the values what was seen there.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -14,34 +13,13 @@ from torch import Tensor, nn
 from regard.attention import Mask, Score, attend, weights, window
 from regard.checks import check_at_least, check_positive
 from regard.errors import ShapeError
-from regard.fields import check_fields
 from regard.layers.attention import KERNELS
+from regard.models.configs.regression import KernelRegressionConfig
 
 # How many bandwidths farther than the nearest key another counts for less than 10^-16 of it; a box
 # and a parabola end after one.
 _REACH = {"box": 1.0, "epanechnikov": 1.0, "gaussian": 8.6, "laplace": 37.0}
 _FEWEST_PAIRS, _PART = 2**20, 512
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KernelRegressionConfig:
-    """Which kernel, and how far "near" reaches.
-
-    Attributes:
-        kernel: ``gaussian``, ``laplace``, ``epanechnikov`` or ``box``.
-        bandwidth: How far "near" reaches, at first. Infinite: every key counts the same, whatever
-            the query, which is average pooling.
-        per_dimension: Whether each dimension has a bandwidth of its own.
-        is_learned: Whether the bandwidth is trained. That of a box has no gradient.
-    """
-
-    kernel: Literal["gaussian", "laplace", "epanechnikov", "box"] = "gaussian"
-    bandwidth: Annotated[float, check_positive] = 1.0
-    per_dimension: bool = False
-    is_learned: bool = False
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class KernelRegression(nn.Module):

@@ -5,58 +5,17 @@ attention between what has been read of both of BiDAF (Seo et al., 2017,
 https://arxiv.org/abs/1611.01603).
 """
 
-from dataclasses import dataclass
-from typing import Literal
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention import Dot, ScaledDot, at, attend
 from regard.attention import lengths as visible
-from regard.config import newer
-from regard.errors import SettingError, ShapeError
-from regard.fields import Count, Share, check_fields
+from regard.errors import ShapeError
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
 from regard.layers.pooling import LearnedQuery
+from regard.models.configs.readers import MatchReaderConfig
 from regard.models.interfaces import PairReader
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MatchReaderConfig:
-    """Sizes of the reader.
-
-    Attributes:
-        embed_dim: Width of the embeddings.
-        hidden_dim: Width of one direction's state.
-        cell: ``rnn``, ``gru`` or ``lstm``.
-        num_layers: Stacked recurrences over each text, whose outputs stand side by side; DrQA has
-            three.
-        compares: Whether what has been read of both texts is set side by side and read again, as in
-            BiDAF; without it the reader is DrQA's, at half the cost.
-        alignment: How the words of both texts match: by the ``dot`` product, as in DrQA, or by
-            ``scaled_dot``, over √E, as runs from before there was the choice.
-        similarity: How the states h and q that are compared match: by their ``dot`` product, or by
-            BiDAF's ``trilinear``, ``w · [h; q; h ⊙ q]`` with learned weights.
-        dropout: Share dropped of what each layer reads while training.
-    """
-
-    embed_dim: Count = 128
-    hidden_dim: Count = 64
-    cell: Literal["rnn", "gru", "lstm"] = "lstm"
-    num_layers: Count = 1
-    compares: bool = False
-    alignment: Literal["dot", "scaled_dot"] = newer("dot", before="scaled_dot")
-    similarity: Literal["dot", "trilinear"] = "dot"
-    dropout: Share = 0.3
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.similarity != "dot" and not self.compares:
-            raise SettingError(
-                f"similarity must be dot where compares is false; got {self.similarity!r}. "
-                "Set compares to true."
-            )
 
 
 class MatchReader(PairReader):

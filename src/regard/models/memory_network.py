@@ -1,45 +1,14 @@
 """The end-to-end memory network of Sukhbaatar et al. (2015), https://arxiv.org/abs/1503.08895."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.attention import Dot, at, attend
 from regard.attention import lengths as visible
-from regard.config import newer
 from regard.errors import ShapeError
-from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryNetworkConfig:
-    """Sizes of the model.
-
-    Attributes:
-        model_dim: Width of memories and of the question, C.
-        num_hops: How often the memory is looked at.
-        max_sentences: Most sentences of a memory.
-        encoding: What a sentence's words add up to (section 4.1): ``position`` tells their places
-            apart, in a ``bag`` a word matches another wherever both stand.
-        counted_from: Where the places of sentences are counted from (section 4.1): the ``last``
-            sentence, as in the paper, so that the same place is as far from the question in every
-            text; or the ``first``, as in runs from before there was the choice.
-        dropout: Share dropped of memories and question while training.
-    """
-
-    model_dim: Count = 128
-    num_hops: Count = 3
-    max_sentences: Count = 64
-    encoding: Literal["position", "bag"] = "position"
-    counted_from: Literal["last", "first"] = newer("last", before="first")
-    dropout: Share = 0.1
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+from regard.models.configs.readers import MemoryNetworkConfig
 
 
 class MemoryNetwork(nn.Module):

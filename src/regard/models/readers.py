@@ -3,82 +3,15 @@
 Each is called with ids and lengths; what else one takes (``segments``, ``parts``) a head hands on.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.errors import SettingError
-from regard.fields import Count, Share, at_least, check_fields
 from regard.layers import Dropout, RecurrentEncoder, TokenEmbedding
-from regard.layers.parts import PartsEmbedding, PartsName, check_given
+from regard.layers.parts import PartsEmbedding, check_given
+from regard.models.configs.readers import BagReaderConfig, ConvReaderConfig, RecurrentReaderConfig
 from regard.models.interfaces import TextReader
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BagReaderConfig:
-    """Sizes of embeddings alone.
-
-    Attributes:
-        embed_dim: Width of the embeddings.
-        dropout: Share dropped of them while training.
-        parts: What words are also read from: ``none``, or their parts by ``bag``, ``convolution``
-            or ``lstm``.
-        parts_dim: Width of what is read from the parts.
-    """
-
-    embed_dim: Count = 128
-    dropout: Share = 0.3
-    parts: PartsName = "none"
-    parts_dim: Annotated[int, at_least(2)] = 64
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecurrentReaderConfig(BagReaderConfig):
-    """Sizes of a recurrence in both directions.
-
-    Attributes:
-        embed_dim: Width of the embeddings.
-        dropout: Share dropped of them, and between layers, while training.
-        parts: What words are also read from; see ``BagReaderConfig``.
-        parts_dim: Width of what is read from the parts.
-        cell: ``rnn``, ``gru`` or ``lstm``.
-        hidden_dim: Width of one direction's state.
-        num_layers: Stacked layers.
-    """
-
-    cell: Literal["rnn", "gru", "lstm"] = "lstm"
-    hidden_dim: Count = 128
-    num_layers: Count = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConvReaderConfig(BagReaderConfig):
-    """Sizes of convolutions side by side.
-
-    Attributes:
-        embed_dim: Width of the embeddings.
-        dropout: Share dropped of them while training.
-        parts: What words are also read from; see ``BagReaderConfig``.
-        parts_dim: Width of what is read from the parts.
-        channels: Filters of each width.
-        widths: How many words a filter sees; the middle one is the word itself, of an even number
-            the one before the middle.
-    """
-
-    channels: Count = 100
-    widths: tuple[Count, ...] = (1, 3, 5)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if not self.widths:
-            raise SettingError("widths must hold at least one; got none.")
 
 
 class BagReader(TextReader):

@@ -4,52 +4,15 @@ https://www.isca-archive.org/interspeech_2010/mikolov10_interspeech.html
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.config import newer
-from regard.errors import SettingError
-from regard.fields import Count, Share, check_fields
 from regard.layers import Dropout, TokenEmbedding
+from regard.models.configs.language_models import RecurrentLmConfig
 from regard.models.interfaces import LanguageModel
 from regard.models.prompt import AlignedPrompt
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecurrentLmConfig:
-    """Sizes and options of a recurrent language model.
-
-    Attributes:
-        cell: ``rnn``, ``gru`` or ``lstm``.
-        activation: φ of an ``rnn``: ``tanh``, or ``relu``.
-        embed_dim: Width of the embeddings.
-        hidden_dim: Width of a layer's state.
-        num_layers: Stacked layers.
-        dropout: Share dropped of embeddings, between layers and before the last layer.
-        tie_embeddings: Whether the last layer is the embeddings' table, behind a linear map where
-            the two widths differ.
-        output_bias: Whether the logits have a bias, b_q.
-    """
-
-    cell: Literal["rnn", "gru", "lstm"] = "lstm"
-    activation: Literal["tanh", "relu"] = "tanh"
-    embed_dim: Count = 256
-    hidden_dim: Count = 256
-    num_layers: Count = 1
-    dropout: Share = 0.2
-    tie_embeddings: bool = True
-    output_bias: bool = newer(True, before=False)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.activation != "tanh" and self.cell != "rnn":
-            raise SettingError(
-                f"activation must be tanh where cell is {self.cell}; got {self.activation!r}. "
-                "Set cell = 'rnn' to choose."
-            )
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,20 @@ from typing import Any
 from torch import nn
 
 from regard.errors import SettingError
-from regard.models.conv_seq2seq import ConvSeq2Seq, ConvSeq2SeqConfig
-from regard.models.decoder import Decoder, DecoderConfig
-from regard.models.encoder import Encoder, EncoderConfig
-from regard.models.esim import Esim, EsimConfig
+from regard.models.configs.language_models import DecoderConfig, RecurrentLmConfig
+from regard.models.configs.readers import (
+    BagReaderConfig,
+    ConvReaderConfig,
+    EncoderConfig,
+    EsimConfig,
+    MatchReaderConfig,
+    RecurrentReaderConfig,
+)
+from regard.models.configs.seq2seq import ConvSeq2SeqConfig, RnnSeq2SeqConfig, TransformerConfig
+from regard.models.conv_seq2seq import ConvSeq2Seq
+from regard.models.decoder import Decoder
+from regard.models.encoder import Encoder
+from regard.models.esim import Esim
 from regard.models.interfaces import (
     LanguageModel,
     PairClassifier,
@@ -17,18 +27,15 @@ from regard.models.interfaces import (
     Seq2Seq,
     TextReader,
 )
-from regard.models.match_reader import MatchReader, MatchReaderConfig
+from regard.models.match_reader import MatchReader
 from regard.models.readers import (
     BagReader,
-    BagReaderConfig,
     ConvReader,
-    ConvReaderConfig,
     RecurrentReader,
-    RecurrentReaderConfig,
 )
-from regard.models.recurrent_lm import RecurrentLm, RecurrentLmConfig
-from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnSeq2SeqConfig
-from regard.models.transformer import Transformer, TransformerConfig
+from regard.models.recurrent_lm import RecurrentLm
+from regard.models.rnn_seq2seq import RnnSeq2Seq
+from regard.models.transformer import Transformer
 
 # Tables of a recipe's ``type``: name -> (its settings, its class), the default first. What
 # translates:

@@ -10,7 +10,7 @@ How it may look otherwise (near, at one place, onwards only) is in ``recurrent_a
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -18,9 +18,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import at, lengths
-from regard.config import newer
-from regard.errors import SettingError
-from regard.fields import Count, Share, Weight, check_fields
 from regard.layers import (
     AdditiveAttention,
     BilinearAttention,
@@ -34,6 +31,7 @@ from regard.layers import (
     TokenEmbedding,
 )
 from regard.layers.pointer import check_shared
+from regard.models.configs.seq2seq import RnnSeq2SeqConfig
 from regard.models.interfaces import Seq2Seq
 from regard.models.recurrent_attention import (
     AttentionOutput,
@@ -47,98 +45,6 @@ from regard.models.recurrent_attention import (
     SourceMemory,
     reinforce,
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RnnSeq2SeqConfig:
-    """Sizes and options of a recurrent encoder-decoder.
-
-    Attributes:
-        cell: ``rnn``, ``gru`` or ``lstm``, in the encoder and the decoder.
-        attention: How a query and a source state match: ``additive`` (Bahdanau), ``dot`` (with the
-            sum of the two directions), ``general`` or ``location`` (Luong); ``mixture`` for Graves'
-            bumps, which match nothing and move onwards; ``none`` for one fixed context vector.
-        decoder: ``bahdanau`` asks with the state before the last token is read; ``luong`` with the
-            state after it, and the answer is an input of the next step.
-        local: Whether attention is near one place only: ``monotonic`` (local-m) or ``predictive``
-            (local-p).
-        reach: Places to each side of a local window, D.
-        hard: Whether attention takes one place, drawn while training (REINFORCE).
-        mean_share: The share of sentences that get the mean of all places instead, while training.
-        reward_weight: What the loss of the draws is multiplied by, λ_r: far below one, since the
-            gradient of a draw is mostly noise, which would drown that of the words.
-        entropy_weight: What a nat of the weights' entropy is worth at each step, λ_e.
-        coverage: Whether attention is told what it has looked at, and loses by looking again.
-        coverage_weight: What that loss is multiplied by.
-        copy: Whether words may be copied from the source; needs a shared vocabulary.
-        num_gaussians: Bumps of the mixture, K.
-        max_length: Longest source, in tokens, that ``location`` can take.
-        values: What attention mixes: the encoder's ``states`` as in the paper, or the source
-            ``embeddings``. With embeddings, a word's meaning reaches the output only through the
-            attention paid to that very word, so the weights can be read as an alignment.
-        embed_dim: Width of the embeddings of both sides.
-        hidden_dim: Width of the decoder's state, and of each direction of the encoder.
-        attention_dim: Width inside the additive score, h.
-        num_layers: Stacked layers, in the encoder and the decoder.
-        dropout: Share dropped of embeddings, between layers and before the last layer.
-        tie_embeddings: Whether the last layer is the target embeddings' table.
-        output_bias: Whether the logits have a bias, b_q.
-        beginning: What the decoder's first state is made of: the ``backward`` encoder's last, which
-            is that of the first word, as in Bahdanau et al. (2015), A.2.2; or those of ``both``
-            directions.
-    """
-
-    cell: Literal["rnn", "gru", "lstm"] = "gru"
-    attention: Literal["additive", "dot", "general", "location", "mixture", "none"] = "additive"
-    decoder: Literal["bahdanau", "luong"] = "bahdanau"
-    local: Literal["none", "monotonic", "predictive"] = "none"
-    reach: Count = 10
-    hard: bool = False
-    mean_share: Share = 0.5
-    reward_weight: Weight = 0.03
-    entropy_weight: Weight = 0.01
-    coverage: bool = False
-    coverage_weight: Weight = 1.0
-    copy: bool = False
-    num_gaussians: Count = 10
-    max_length: Count = 1024
-    values: Literal["states", "embeddings"] = "states"
-    embed_dim: Count = 256
-    hidden_dim: Count = 256
-    attention_dim: Count = 256
-    num_layers: Count = 1
-    dropout: Share = 0.2
-    tie_embeddings: bool = True
-    output_bias: bool = newer(True, before=False)
-    beginning: Literal["backward", "both"] = newer("backward", before="both")
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.attention == "none" and self.values == "embeddings":
-            raise SettingError(
-                "values must be states where attention is none; got 'embeddings'. "
-                "Set attention = 'additive' to mix embeddings."
-            )
-        self._check_ways()
-
-    def _check_ways(self) -> None:
-        """One way of looking at a time; only coverage and copying go together."""
-        covers = self.coverage or self.copy
-        chosen = {
-            f"local={self.local!r}": self.local != "none",
-            "hard=True": self.hard,
-            "coverage=True or copy=True": covers,
-        }
-        found = [name for name, is_chosen in chosen.items() if is_chosen]
-        if len(found) > 1:
-            raise SettingError(
-                f"local, hard, and coverage or copy must not be set together; got {found}."
-            )
-        if found and self.attention in ("none", "mixture"):
-            raise SettingError(
-                f"attention must be a score for {found[0]}; got {self.attention!r}. "
-                "Set attention = 'additive'."
-            )
 
 
 @dataclass(frozen=True)

@@ -8,25 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.checks import check_at_least
-from regard.fields import Share, check_fields
 from regard.layers import Dropout
+from regard.models.configs.heads import SpanFinderConfig
 from regard.models.interfaces import Reader
 
 NO_ANSWER = 0  # the place of the first token, which is no word of the passage
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpanFinderConfig:
-    """Options of the head.
-
-    Attributes:
-        dropout: Share dropped of the states while training.
-    """
-
-    dropout: Share = 0.1
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True)

@@ -4,34 +4,16 @@ BiLSTM-CRF: Huang et al. (2015), https://arxiv.org/abs/1508.01991; Lample et al.
 https://arxiv.org/abs/1603.01360.
 """
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.checks import check_positive
-from regard.fields import Share, check_fields
 from regard.layers import Dropout
 from regard.layers.crf import Crf
+from regard.models.configs.heads import TaggerConfig
 from regard.models.interfaces import Reader
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaggerConfig:
-    """Options of the head.
-
-    Attributes:
-        crf: Whether tags are scored together with their neighbours, instead of each by itself.
-        dropout: Share dropped of the states while training.
-    """
-
-    crf: bool = False
-    dropout: Share = 0.3
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class Tagger(nn.Module):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -23,9 +22,6 @@ from regard.attention import (
     lengths,
     window,
 )
-from regard.checks import check_divides
-from regard.errors import SettingError
-from regard.fields import Count, Positive, Share, check_fields
 from regard.layers import (
     CopyAttention,
     Dropout,
@@ -35,101 +31,14 @@ from regard.layers import (
     TokenEmbedding,
 )
 from regard.layers.block import BlockStack, TransformerBlock
-from regard.layers.norms import NormKind, final_norm, make_norm
+from regard.layers.norms import final_norm, make_norm
 from regard.layers.pointer import check_shared
 from regard.layers.positions import added_positions, turned_positions
+from regard.models.configs.seq2seq import TransformerConfig
 from regard.models.interfaces import Seq2Seq
 
 # The largest distance told apart by Shaw et al. (2018), section 4.1: k.
 MAX_DISTANCE = 16
-
-ScoreName = Literal["scaled_dot", "dot", "additive"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TransformerConfig:
-    """Sizes and options of an encoder-decoder Transformer; the defaults are the paper's base model.
-
-    Attributes:
-        model_dim: Width of every state, C.
-        num_heads: Attention heads per layer, H; divides model_dim.
-        num_key_heads: Heads of keys and values, which divide num_heads and are shared by groups of
-            queries' heads; None is num_heads, 1 is multi-query.
-        num_encoder_layers: Layers that read the source.
-        num_decoder_layers: Layers that write the target.
-        ffn_dim: Width inside the feed-forward sublayer, F.
-        dropout: Share dropped of embeddings and of each sublayer's output while training.
-        attention_dropout: Share of the attention weights dropped while training, as in the paper's
-            code and in later models.
-        head_dropout: Share of the heads of cross-attention left out for a query while training, so
-            that each head finds the right word by itself.
-        norm: ``post`` as in the paper, ``pre`` for deep stacks without warm-up.
-        norm_kind: ``layer`` as in the paper, ``rms``, or ``batch``, whose mean and variance are
-            those of the batch's real positions while training, and running averages in use.
-        activation: ``relu`` as in the paper, ``gelu``, ``gelu_tanh`` (an approximation of it),
-            ``silu``, or ``swiglu``, which has a third matrix.
-        positions: Added to the embeddings: ``sinusoidal`` as in the paper, or ``learned``. Known to
-            self-attention alone: ``rotary`` (Su et al.), ``relative`` (Shaw et al.), ``t5`` (Raffel
-            et al.), ``alibi`` (Press et al.). Or ``none``.
-        score: How a query and a key match: ``scaled_dot`` as in the paper; ``dot``, which grows
-            with the width of a head; or ``additive``, Bahdanau's ``w · tanh(q + k)``, w a head's.
-        window: Restricted self-attention: tokens on each side, in the decoder before, that one
-            sees besides itself; None is all. States reach further, a window a layer.
-        max_length: Longest sequence, in tokens, that learned positions can take.
-        tie_embeddings: Which tables are one: ``all`` (source, target and last layer, which needs a
-            shared vocabulary), ``target`` (target and last layer) or ``none``.
-        scale_embeddings: Whether embeddings are multiplied by √C as in the paper; BART's are not.
-        embedding_norm: Whether the sum of embeddings and positions is normed, as BART's is.
-        own_positions: Whether learned positions are two tables, one a side, as BART's are.
-        norm_eps: What the norms add to a variance; None is each kind's own.
-        source_begin: Whether the encoder reads the begin before each source, as BERT its
-            ``[CLS]``; the decoder does not look at it.
-        output_bias: Whether the logits have a bias, as Marian's have.
-        values: What cross-attention mixes: the encoder's ``states`` as in the paper, or the source
-            ``embeddings``. With embeddings, a word's meaning reaches the output only through the
-            attention paid to that very word, so the weights can be read as an alignment.
-        copy: Whether words may be copied from the source, by one more head over it; needs a shared
-            vocabulary.
-    """
-
-    model_dim: Count = 512
-    num_heads: Count = 8
-    num_key_heads: Count | None = None
-    num_encoder_layers: Count = 6
-    num_decoder_layers: Count = 6
-    ffn_dim: Count = 2048
-    dropout: Share = 0.1
-    attention_dropout: Share = 0.0
-    head_dropout: Share = 0.0
-    norm: Literal["post", "pre"] = "post"
-    norm_kind: NormKind = "layer"
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"
-    positions: Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none"] = (
-        "sinusoidal"
-    )
-    score: ScoreName = "scaled_dot"
-    window: Count | None = None
-    max_length: Count = 1024
-    tie_embeddings: Literal["all", "target", "none"] = "all"
-    scale_embeddings: bool = True
-    embedding_norm: bool = False
-    own_positions: bool = False
-    norm_eps: Positive | None = None
-    source_begin: bool = False
-    output_bias: bool = False
-    values: Literal["states", "embeddings"] = "states"
-    copy: bool = False
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
-        if self.num_key_heads is not None:
-            check_divides("num_key_heads", self.num_key_heads, "num_heads", self.num_heads)
-        if self.embedding_norm and self.norm_kind == "batch":
-            raise SettingError(
-                "embedding_norm must be off where norm_kind is batch, since padding is among the "
-                "embeddings; got both. Set norm_kind = 'layer'."
-            )
 
 
 @dataclass(frozen=True)

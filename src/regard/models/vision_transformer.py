@@ -3,49 +3,17 @@
 Dosovitskiy et al. (2021), "An image is worth 16×16 words", https://arxiv.org/abs/2010.11929.
 """
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.checks import check_at_least, check_divides
-from regard.fields import Count, Share, check_fields
+from regard.checks import check_at_least
 from regard.layers import Dropout, LearnedPositions
 from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.patches import PatchEmbedding
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VisionTransformerConfig:
-    """Sizes and options of a picture's encoder; the defaults suit pictures of 8 × 8 pixels.
-
-    Attributes:
-        patch: Height and width of the squares that are read as one token each, in pixels.
-        model_dim: Width of every state, C.
-        num_heads: Attention heads per layer, H; divides model_dim.
-        num_layers: How many layers.
-        ffn_dim: Width inside the feed-forward sublayer, F.
-        dropout: Share dropped of embeddings and of each sublayer's output while training.
-        attention_dropout: Share of the attention weights dropped while training.
-        pooling: What the label is told by: the state of a class token that stands ``first``, as in
-            the paper, or the ``mean`` of the patches' states.
-    """
-
-    patch: Count = 2
-    model_dim: Count = 64
-    num_heads: Count = 4
-    num_layers: Count = 4
-    ffn_dim: Count = 128
-    dropout: Share = 0.1
-    attention_dropout: Share = 0.0
-    pooling: Literal["first", "mean"] = "first"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_divides("num_heads", self.num_heads, "model_dim", self.model_dim)
+from regard.models.configs.readers import VisionTransformerConfig
 
 
 class VisionTransformer(nn.Module):

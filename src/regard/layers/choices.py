@@ -1,0 +1,9 @@
+"""What can be chosen by name in layers; without torch, so that settings are read in no time."""
+
+from typing import Literal
+
+NormKind = Literal["layer", "rms", "batch"]
+PartsName = Literal["none", "bag", "convolution", "lstm"]
+PoolingName = Literal[
+    "first", "mean", "maximum", "query", "tanh_query", "structured", "state", "aspect"
+]

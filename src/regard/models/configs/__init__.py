@@ -1,0 +1,1 @@
+"""Settings of the architectures, without torch, so that recipes are checked in no time."""

@@ -1,0 +1,28 @@
+"""Settings of kernel regression."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from regard.checks import check_positive
+from regard.fields import check_fields
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelRegressionConfig:
+    """Which kernel, and how far "near" reaches.
+
+    Attributes:
+        kernel: ``gaussian``, ``laplace``, ``epanechnikov`` or ``box``.
+        bandwidth: How far "near" reaches, at first. Infinite: every key counts the same, whatever
+            the query, which is average pooling.
+        per_dimension: Whether each dimension has a bandwidth of its own.
+        is_learned: Whether the bandwidth is trained. That of a box has no gradient.
+    """
+
+    kernel: Literal["gaussian", "laplace", "epanechnikov", "box"] = "gaussian"
+    bandwidth: Annotated[float, check_positive] = 1.0
+    per_dimension: bool = False
+    is_learned: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
