@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from regard.cli.output import note, progress_bar, say, write_file
 
 if TYPE_CHECKING:
-    from regard.comparison.report import ComparisonReport, ComparisonTable
+    from regard.comparison.report import Comparison, ComparisonTable
 
 compare = App(
     name="compare",
@@ -44,12 +44,6 @@ class Files:
 
 
 NOWHERE = Files()
-
-
-class _Comparison(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
-
-    def report(self) -> "ComparisonReport": ...
 
 
 @compare.default
@@ -291,7 +285,7 @@ def bandwidths(
     )
 
 
-def _run(measure: Callable[..., _Comparison], total: int, files: Files) -> None:
+def _run(measure: Callable[..., "Comparison"], total: int, files: Files) -> None:
     """Measure with a bar, print the tables, and write what is asked for."""
     from regard.comparison.page import page
 

@@ -1,9 +1,8 @@
 """Fully connected, convolutional, recurrent and self-attention layers, as in Vaswani's table 1."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
 
 import torch
 
@@ -14,6 +13,7 @@ from regard.comparison.dispatch import peak_bytes, trace
 from regard.comparison.growth import LEAST_POINTS, Growth, seconds
 from regard.comparison.paths import path_length
 from regard.comparison.report import (
+    Comparison,
     ComparisonReport,
     ComparisonTable,
     Curve,
@@ -78,7 +78,7 @@ class Architecture:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Architectures:
+class Architectures(Comparison):
     """Layers side by side.
 
     Attributes:
@@ -103,13 +103,19 @@ class Architectures:
         """The row of a layer, by the name it is asked for."""
         return choose("architecture", name, {row.name: row for row in self.rows})
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"comparison": "architectures", **asdict(self)}
-
     def report(self) -> ComparisonReport:
         """As tables and plots."""
-        return _report(self)
+        setting = f"d = {self.width}, k = {self.kernel}, r = {self.window}"
+        return ComparisonReport(
+            title="Layers side by side",
+            text=_text(self),
+            tables=(
+                _operations_table(self, setting),
+                _paths_table(self),
+                _training_table(self, setting),
+            ),
+            pictures=tuple(_plot(self, *plotted) for plotted in _PLOTS),
+        )
 
 
 def architectures(
@@ -253,20 +259,6 @@ def _device(name: str) -> torch.device:
             f"device must be one that torch can use here; got {name!r} ({reason}). Use cpu."
         ) from None
     return device
-
-
-def _report(found: Architectures) -> ComparisonReport:
-    setting = f"d = {found.width}, k = {found.kernel}, r = {found.window}"
-    return ComparisonReport(
-        title="Layers side by side",
-        text=_text(found),
-        tables=(
-            _operations_table(found, setting),
-            _paths_table(found),
-            _training_table(found, setting),
-        ),
-        pictures=tuple(_plot(found, *plotted) for plotted in _PLOTS),
-    )
 
 
 def _text(found: Architectures) -> tuple[str, ...]:

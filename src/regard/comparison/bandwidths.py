@@ -3,14 +3,20 @@
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 
 from regard.checks import check_at_least, check_positive
-from regard.comparison.report import ComparisonReport, ComparisonTable, Plot, lines_over, short
-from regard.errors import SettingError
+from regard.comparison.report import (
+    Comparison,
+    ComparisonReport,
+    ComparisonTable,
+    Plot,
+    check_ascending,
+    lines_over,
+    spread_row,
+)
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 
@@ -37,7 +43,7 @@ class BandwidthCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bandwidths:
+class Bandwidths(Comparison):
     """Errors against the number of points.
 
     Attributes:
@@ -50,13 +56,41 @@ class Bandwidths:
     draws: int
     curves: tuple[BandwidthCurve, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"comparison": "bandwidths", **asdict(self)}
-
     def report(self) -> ComparisonReport:
         """As a table and a plot."""
-        return _report(self)
+        title = "Distance from the true curve"
+        return ComparisonReport(
+            title="Kernel regression against the number of points",
+            text=(
+                "Nadaraya-Watson regression is consistent, which is to say that it finds the "
+                "curve if it sees enough points, only if its bandwidth shrinks as they come. With "
+                "a fixed one, more points make it surer of the smoothed curve, which is not the "
+                "curve: its error stays. A bandwidth learned from n points is right for about n "
+                "points.",
+            ),
+            tables=(
+                ComparisonTable(
+                    title=f"{title}, RMSE (± over {self.draws} draws)",
+                    columns=("bandwidth", *(f"n = {size:,}" for size in self.sizes)),
+                    rows=tuple(
+                        spread_row(curve.title, curve.error, curve.error_spread)
+                        for curve in self.curves
+                    ),
+                ),
+            ),
+            pictures=(
+                Plot(
+                    title=title,
+                    across="points n",
+                    up="root mean squared error",
+                    lines=lines_over(
+                        self.sizes, ((curve.title, curve.error) for curve in self.curves)
+                    ),
+                    log_across=True,
+                    log_up=True,
+                ),
+            ),
+        )
 
 
 def bandwidths(
@@ -88,9 +122,7 @@ def bandwidths(
         >>> fixed[1] > 0.6, shrinking[1] < shrinking[0] / 2
         (True, True)
     """
-    if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 2:
-        got = ", ".join(map(str, sizes)) or "none"
-        raise SettingError(f"sizes must be numbers from 2, ascending; got {got}.")
+    check_ascending("sizes", sizes, least=2)
     check_positive("bandwidth", bandwidth)
     check_at_least("draws", draws, 2, cure="One draw has no spread.")
     ways: dict[str, Callable[[int], float | None]] = {
@@ -125,44 +157,3 @@ def _error(example: SineExample, bandwidth: float | None) -> float:
     model = KernelRegression(config)
     guesses = model(example.asked, example.places, example.seen)
     return float((guesses - example.truth).square().mean().sqrt())
-
-
-def _report(found: Bandwidths) -> ComparisonReport:
-    title = "Distance from the true curve"
-    return ComparisonReport(
-        title="Kernel regression against the number of points",
-        text=(
-            "Nadaraya-Watson regression is consistent, which is to say that it finds the curve if "
-            "it sees enough points, only if its bandwidth shrinks as they come. With a fixed one, "
-            "more points make it surer of the smoothed curve, which is not the curve: its error "
-            "stays. A bandwidth learned from n points is right for about n points.",
-        ),
-        tables=(
-            ComparisonTable(
-                title=f"{title}, RMSE (± over {found.draws} draws)",
-                columns=("bandwidth", *(f"n = {size:,}" for size in found.sizes)),
-                rows=tuple(
-                    (
-                        curve.title,
-                        *(
-                            f"{short(value)} ± {spread:.1g}"
-                            for value, spread in zip(curve.error, curve.error_spread, strict=True)
-                        ),
-                    )
-                    for curve in found.curves
-                ),
-            ),
-        ),
-        pictures=(
-            Plot(
-                title=title,
-                across="points n",
-                up="root mean squared error",
-                lines=lines_over(
-                    found.sizes, ((curve.title, curve.error) for curve in found.curves)
-                ),
-                log_across=True,
-                log_up=True,
-            ),
-        ),
-    )

@@ -7,10 +7,11 @@ earliest. Another follows the tensors that kernels make until they are let go.
 
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Argument, Tensor
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
@@ -24,12 +25,14 @@ _ZEROS = (aten.zeros_like, aten.new_zeros, aten.ones_like, aten.new_ones)
 _BY_SHAPE = (*_ZEROS, aten.full_like, aten.new_full, aten.rand_like, aten.randn_like)
 
 
-def _fused_attention(query: Tensor, key: Tensor, value: Tensor, *rest: Any, **more: Any) -> int:
+def _fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, *rest: object, **more: object
+) -> int:
     return query.numel() * key.shape[-2] + query[..., 0].numel() * value[0, 0].numel()
 
 
 # What torch's own counter leaves out: products with a vector, and the CPU's fused attention.
-_LEFT_OUT: dict[Any, Callable[..., int]] = {
+_LEFT_OUT: dict[OpOverloadPacket, Callable[..., int]] = {
     aten.mv: lambda matrix, vector: matrix.numel(),
     aten.addmv: lambda added, matrix, vector, **more: matrix.numel(),
     aten.dot: lambda one, other: one.numel(),
@@ -102,8 +105,12 @@ class _Holder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.peak = 0
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self,
+        func: OpOverload,
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         known = {_address(tensor) for tensor in _tensors((args, kwargs))}
@@ -137,8 +144,12 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._write(given, 0)
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self,
+        func: OpOverload,
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         packet = func._overloadpacket
@@ -178,7 +189,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._writes[_address(tensor)] = [*still, (start, stop, depth)]
 
 
-def _tensors(tree: Any) -> list[Tensor]:
+def _tensors(tree: object) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
@@ -187,13 +198,15 @@ def _address(tensor: Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def _is_view(func: Any) -> bool:
+def _is_view(func: OpOverload) -> bool:
     """Whether what comes back is what went in, seen otherwise."""
     infos = [value.alias_info for value in func._schema.returns]
     return any(info is not None and not info.is_write for info in infos)
 
 
-def _written(func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> Iterator[Tensor]:
+def _written(
+    func: OpOverload, args: tuple[object, ...], kwargs: dict[str, object], out: object
+) -> Iterator[Tensor]:
     """The tensors a kernel wrote: new ones, and arguments it changed."""
     places = [i for i, given in enumerate(func._schema.arguments) if _is_changed(given)]
     names = [given.name for given in func._schema.arguments if _is_changed(given)]
@@ -202,7 +215,7 @@ def _written(func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> Iterator
     yield from _tensors((changed, out))
 
 
-def _is_changed(argument: Any) -> bool:
+def _is_changed(argument: Argument) -> bool:
     return argument.alias_info is not None and argument.alias_info.is_write
 
 

@@ -2,10 +2,10 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from math import exp, log
-from typing import Any, cast
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,14 @@ from torch import Tensor, nn
 
 from regard.attention import attend
 from regard.checks import check_at_least, check_positive
-from regard.comparison.report import ComparisonReport, ComparisonTable, Plot, lines_over, short
+from regard.comparison.report import (
+    Comparison,
+    ComparisonReport,
+    ComparisonTable,
+    Plot,
+    lines_over,
+    short,
+)
 
 RADII = (0.5, 0.9, 1.0, 1.5)
 
@@ -46,7 +53,7 @@ class GradientCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gradients:
+class Gradients(Comparison):
     """Gradient norm against distance.
 
     Attributes:
@@ -63,13 +70,56 @@ class Gradients:
     draws: int
     curves: tuple[GradientCurve, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"comparison": "gradients", **asdict(self)}
-
     def report(self) -> ComparisonReport:
         """As a table and a plot."""
-        return _report(self)
+        far = self.length - 1
+        middle = far // 2
+        return ComparisonReport(
+            title="Gradients against distance",
+            text=(
+                "How strongly the last output depends on an input so many places back: the norm "
+                f"of its Jacobian, the geometric mean of {self.draws} draws. In a recurrence every "
+                "step multiplies by the recurrent weight and by the slope of tanh, so it vanishes "
+                "below a spectral radius ρ of one; above, it explodes while the states are small, "
+                "and grows slowly where they have become so large that tanh is flat. An LSTM's "
+                "forget gate is such a factor too, nearer to one. Attention reaches every place "
+                "in one step, so distance plays no part.",
+            ),
+            tables=(
+                ComparisonTable(
+                    title=f"Norm of the gradient (n = {self.length}, d = {self.width}, "
+                    f"inputs of deviation {self.input_scale:g})",
+                    columns=(
+                        "model",
+                        "distance 1",
+                        f"{middle}",
+                        f"{far}",
+                        "factor a step",
+                        "of draws",
+                    ),
+                    rows=tuple(
+                        (
+                            curve.title,
+                            *(short(curve.norms[place]) for place in (1, middle, far)),
+                            f"{curve.factor:.3f}",
+                            f"{curve.factor_low:.3f} to {curve.factor_high:.3f}",
+                        )
+                        for curve in self.curves
+                    ),
+                ),
+            ),
+            pictures=(
+                Plot(
+                    title="Gradient of the last output by an input",
+                    across="distance of the input",
+                    up="norm",
+                    lines=lines_over(
+                        range(self.length), ((curve.title, curve.norms) for curve in self.curves)
+                    ),
+                    log_up=True,
+                ),
+            ),
+        )
 
 
 def gradients(
@@ -200,47 +250,3 @@ def _factor(norms: Sequence[float]) -> float:
 
 def _geometric_mean(values: Sequence[float]) -> float:
     return exp(statistics.fmean(log(max(value, 1e-300)) for value in values))
-
-
-def _report(found: Gradients) -> ComparisonReport:
-    far = found.length - 1
-    middle = far // 2
-    return ComparisonReport(
-        title="Gradients against distance",
-        text=(
-            "How strongly the last output depends on an input so many places back: the norm of "
-            f"its Jacobian, the geometric mean of {found.draws} draws. In a recurrence every step "
-            "multiplies by the recurrent weight and by the slope of tanh, so it vanishes below a "
-            "spectral radius ρ of one; above, it explodes while the states are small, and grows "
-            "slowly where they have become so large that tanh is flat. An LSTM's forget gate is "
-            "such a factor too, nearer to one. Attention reaches every place in one step, so "
-            "distance plays no part.",
-        ),
-        tables=(
-            ComparisonTable(
-                title=f"Norm of the gradient (n = {found.length}, d = {found.width}, "
-                f"inputs of deviation {found.input_scale:g})",
-                columns=("model", "distance 1", f"{middle}", f"{far}", "factor a step", "of draws"),
-                rows=tuple(
-                    (
-                        curve.title,
-                        *(short(curve.norms[place]) for place in (1, middle, far)),
-                        f"{curve.factor:.3f}",
-                        f"{curve.factor_low:.3f} to {curve.factor_high:.3f}",
-                    )
-                    for curve in found.curves
-                ),
-            ),
-        ),
-        pictures=(
-            Plot(
-                title="Gradient of the last output by an input",
-                across="distance of the input",
-                up="norm",
-                lines=lines_over(
-                    range(found.length), ((curve.title, curve.norms) for curve in found.curves)
-                ),
-                log_up=True,
-            ),
-        ),
-    )

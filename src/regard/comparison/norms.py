@@ -2,8 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention import attend, lengths
 from regard.checks import check_at_least
-from regard.comparison.report import ComparisonReport, ComparisonTable, Plot, lines_over
+from regard.comparison.report import Comparison, ComparisonReport, ComparisonTable, Plot, lines_over
 from regard.errors import SettingError
 from regard.layers.norms import BatchNorm
 
@@ -38,7 +37,7 @@ class NormCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Norms:
+class Norms(Comparison):
     """Norms on sentences of different lengths.
 
     Attributes:
@@ -62,13 +61,60 @@ class Norms:
     variance_jitter: tuple[tuple[float, ...], tuple[float, ...]]
     curves: tuple[NormCurve, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"comparison": "norms", **asdict(self)}
-
     def report(self) -> ComparisonReport:
         """As tables and plots."""
-        return _report(self)
+        pictures = (
+            Plot(
+                title="Jitter: one sentence, normed in many batches",
+                across=f"lengths vary by ± (mean {self.mean_length})",
+                up="deviation over batches",
+                lines=lines_over(self.spreads, ((c.title, c.jitter) for c in self.curves)),
+            ),
+            Plot(
+                title="The variance that a batch norm works with",
+                across=f"lengths vary by ± (mean {self.mean_length})",
+                up="relative deviation over batches",
+                lines=lines_over(self.spreads, zip(TITLES[1:], self.variance_jitter, strict=True)),
+            ),
+            Plot(
+                title="Longer inputs in use: what comes out",
+                across=f"length, as a multiple of {self.mean_length}",
+                up="deviation (one is right)",
+                lines=lines_over(self.times, ((c.title, c.deviation) for c in self.curves)),
+                log_across=True,
+            ),
+        )
+        plain, padded = self.variance_jitter
+        return ComparisonReport(
+            title="Norms on sentences of different lengths",
+            text=(
+                "The states are what self-attention makes of random tokens; the longer a "
+                "sentence, the smaller they are. A layer norm looks at one state at a time, so "
+                "neither the other sentences of a batch nor the length change what it gives. A "
+                "batch norm's mean and variance are those of its batch; they move the more the "
+                "lengths differ, above all where padding is counted. In use it divides by what "
+                "training had, so that longer inputs come out too small.",
+            ),
+            tables=(
+                ComparisonTable(
+                    title=f"Jitter by how lengths vary ({self.batches} batches of {self.batch})",
+                    columns=("norm", *(f"± {spread}" for spread in self.spreads)),
+                    rows=(
+                        *((c.title, *(f"{value:.3f}" for value in c.jitter)) for c in self.curves),
+                        ("variance of a batch, relative", *(f"{value:.1%}" for value in plain)),
+                        ("the same, padding counted", *(f"{value:.1%}" for value in padded)),
+                    ),
+                ),
+                ComparisonTable(
+                    title="Deviation of outputs in use, by length (one is right)",
+                    columns=("norm", *(f"{n * self.mean_length:,}" for n in self.times)),
+                    rows=tuple(
+                        (c.title, *(f"{value:.3f}" for value in c.deviation)) for c in self.curves
+                    ),
+                ),
+            ),
+            pictures=pictures,
+        )
 
 
 def norms(
@@ -216,58 +262,3 @@ def _use(
     """The deviation of what each norm makes of sentences that all have one length."""
     states, _ = texts.draw(torch.full((batch,), length))
     return tuple(norm(states).std().item() for norm in norms)
-
-
-def _report(found: Norms) -> ComparisonReport:
-    pictures = (
-        Plot(
-            title="Jitter: one sentence, normed in many batches",
-            across=f"lengths vary by ± (mean {found.mean_length})",
-            up="deviation over batches",
-            lines=lines_over(found.spreads, ((c.title, c.jitter) for c in found.curves)),
-        ),
-        Plot(
-            title="The variance that a batch norm works with",
-            across=f"lengths vary by ± (mean {found.mean_length})",
-            up="relative deviation over batches",
-            lines=lines_over(found.spreads, zip(TITLES[1:], found.variance_jitter, strict=True)),
-        ),
-        Plot(
-            title="Longer inputs in use: what comes out",
-            across=f"length, as a multiple of {found.mean_length}",
-            up="deviation (one is right)",
-            lines=lines_over(found.times, ((c.title, c.deviation) for c in found.curves)),
-            log_across=True,
-        ),
-    )
-    plain, padded = found.variance_jitter
-    return ComparisonReport(
-        title="Norms on sentences of different lengths",
-        text=(
-            "The states are what self-attention makes of random tokens; the longer a sentence, the "
-            "smaller they are. A layer norm looks at one state at a time, so neither the other "
-            "sentences of a batch nor the length change what it gives. A batch norm's mean and "
-            "variance are those of its batch; they move the more the lengths differ, above all "
-            "where padding is counted. In use it divides by what training had, so that longer "
-            "inputs come out too small.",
-        ),
-        tables=(
-            ComparisonTable(
-                title=f"Jitter by how lengths vary ({found.batches} batches of {found.batch})",
-                columns=("norm", *(f"± {spread}" for spread in found.spreads)),
-                rows=(
-                    *((c.title, *(f"{value:.3f}" for value in c.jitter)) for c in found.curves),
-                    ("variance of a batch, relative", *(f"{value:.1%}" for value in plain)),
-                    ("the same, padding counted", *(f"{value:.1%}" for value in padded)),
-                ),
-            ),
-            ComparisonTable(
-                title="Deviation of outputs in use, by length (one is right)",
-                columns=("norm", *(f"{n * found.mean_length:,}" for n in found.times)),
-                rows=tuple(
-                    (c.title, *(f"{value:.3f}" for value in c.deviation)) for c in found.curves
-                ),
-            ),
-        ),
-        pictures=pictures,
-    )

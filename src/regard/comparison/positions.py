@@ -1,9 +1,8 @@
 """Positions: waves beside binary numbers, shifts as linear maps, and what a shuffle changes."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import log, pi
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -11,7 +10,14 @@ from torch import Tensor
 
 from regard.attention import alibi, attend, causal
 from regard.checks import check_at_least
-from regard.comparison.report import ComparisonReport, ComparisonTable, HeatMap, Plot, short
+from regard.comparison.report import (
+    Comparison,
+    ComparisonReport,
+    ComparisonTable,
+    HeatMap,
+    Plot,
+    short,
+)
 from regard.errors import SettingError
 from regard.layers.positions import LearnedPositions, RotaryPositions, sinusoidal
 
@@ -71,7 +77,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Positions:
+class Positions(Comparison):
     """The sinusoidal matrix and what it can do.
 
     Attributes:
@@ -94,13 +100,85 @@ class Positions:
     shifts: tuple[Shift, ...]
     shuffled: tuple[Shuffled, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"comparison": "positions", **asdict(self)}
-
     def report(self) -> ComparisonReport:
         """As tables and a map."""
-        return _report(self)
+        waves = [self.waves[round(k * (len(self.waves) - 1) / 7)] for k in range(8)]
+        pictures: tuple[Plot | HeatMap, ...] = (
+            HeatMap(
+                title="Sinusoidal positions",
+                across=f"number of the vector, 0 to {self.width - 1}",
+                down=f"position, 0 to {self.length - 1}",
+                rows=self.matrix,
+            ),
+            HeatMap(
+                title="The binary numbers 0 to 7",
+                across="bit, the lowest first",
+                down="number",
+                rows=tuple(tuple(float(bit) for bit in row) for row in self.bits),
+            ),
+        )
+        return ComparisonReport(
+            title="Positions",
+            text=(
+                "Counting in binary, the lowest bit changes with every number, the next with every "
+                "second, the third with every fourth. Sinusoidal positions do the same with waves: "
+                "each pair of columns is a sine and a cosine slower than the pair before.",
+                "Row i + δ is row i times a matrix that does not depend on i: each pair turned by "
+                "δ times its frequency. So a layer can learn to look a fixed distance away. A "
+                "table of random numbers, as learned positions begin, has no such matrix.",
+                "Self-attention without positions answers shuffled inputs with shuffled outputs: "
+                "it cannot tell the order. Positions break that, and so does a causal mask alone. "
+                "Where distances alone count, moving everything on changes nothing.",
+            ),
+            tables=(
+                ComparisonTable(
+                    title="Bits and waves",
+                    columns=(
+                        "bit",
+                        "0 to 7",
+                        "repeats after",
+                        "wave (pair)",
+                        "frequency",
+                        "measured",
+                        "period",
+                    ),
+                    rows=tuple(
+                        (
+                            f"{place}" if place < 3 else "",
+                            "".join(f"{row[place]}" for row in self.bits) if place < 3 else "",
+                            f"{self.bit_periods[place]}" if place < 3 else "",
+                            f"{wave.pair}",
+                            short(wave.frequency),
+                            short(wave.measured),
+                            short(wave.period),
+                        )
+                        for place, wave in enumerate(dict.fromkeys(waves))
+                    ),
+                ),
+                ComparisonTable(
+                    title="A shift is a linear map: largest error",
+                    columns=("δ", "rotations, float32", "fitted maps", "fitted, random table"),
+                    rows=tuple(
+                        (
+                            f"{shift.shift}",
+                            f"{shift.error:.1e}",
+                            f"{shift.fitted_error:.1e}",
+                            f"{shift.random_error:.2g}",
+                        )
+                        for shift in self.shifts
+                    ),
+                ),
+                ComparisonTable(
+                    title="Self-attention of shuffled and of moved inputs: largest difference",
+                    columns=("positions", "shuffled", "7 further on"),
+                    rows=tuple(
+                        (row.title, f"{row.shuffled:.1e}", f"{row.moved:.1e}")
+                        for row in self.shuffled
+                    ),
+                ),
+            ),
+            pictures=pictures,
+        )
 
 
 def positions(
@@ -262,82 +340,3 @@ def _shuffled(length: int, width: int) -> tuple[Shuffled, ...]:
         moved = (way(inputs, 7) - there).abs().max().item()
         found.append(Shuffled(title=title, shuffled=shuffled, moved=moved))
     return tuple(found)
-
-
-def _report(found: Positions) -> ComparisonReport:
-    waves = [found.waves[round(k * (len(found.waves) - 1) / 7)] for k in range(8)]
-    pictures: tuple[Plot | HeatMap, ...] = (
-        HeatMap(
-            title="Sinusoidal positions",
-            across=f"number of the vector, 0 to {found.width - 1}",
-            down=f"position, 0 to {found.length - 1}",
-            rows=found.matrix,
-        ),
-        HeatMap(
-            title="The binary numbers 0 to 7",
-            across="bit, the lowest first",
-            down="number",
-            rows=tuple(tuple(float(bit) for bit in row) for row in found.bits),
-        ),
-    )
-    return ComparisonReport(
-        title="Positions",
-        text=(
-            "Counting in binary, the lowest bit changes with every number, the next with every "
-            "second, the third with every fourth. Sinusoidal positions do the same with waves: "
-            "each pair of columns is a sine and a cosine slower than the pair before.",
-            "Row i + δ is row i times a matrix that does not depend on i: each pair turned by δ "
-            "times its frequency. So a layer can learn to look a fixed distance away. A table of "
-            "random numbers, as learned positions begin, has no such matrix.",
-            "Self-attention without positions answers shuffled inputs with shuffled outputs: it "
-            "cannot tell the order. Positions break that, and so does a causal mask alone. Where "
-            "distances alone count, moving everything on changes nothing.",
-        ),
-        tables=(
-            ComparisonTable(
-                title="Bits and waves",
-                columns=(
-                    "bit",
-                    "0 to 7",
-                    "repeats after",
-                    "wave (pair)",
-                    "frequency",
-                    "measured",
-                    "period",
-                ),
-                rows=tuple(
-                    (
-                        f"{place}" if place < 3 else "",
-                        "".join(f"{row[place]}" for row in found.bits) if place < 3 else "",
-                        f"{found.bit_periods[place]}" if place < 3 else "",
-                        f"{wave.pair}",
-                        short(wave.frequency),
-                        short(wave.measured),
-                        short(wave.period),
-                    )
-                    for place, wave in enumerate(dict.fromkeys(waves))
-                ),
-            ),
-            ComparisonTable(
-                title="A shift is a linear map: largest error",
-                columns=("δ", "rotations, float32", "fitted maps", "fitted, random table"),
-                rows=tuple(
-                    (
-                        f"{shift.shift}",
-                        f"{shift.error:.1e}",
-                        f"{shift.fitted_error:.1e}",
-                        f"{shift.random_error:.2g}",
-                    )
-                    for shift in found.shifts
-                ),
-            ),
-            ComparisonTable(
-                title="Self-attention of shuffled and of moved inputs: largest difference",
-                columns=("positions", "shuffled", "7 further on"),
-                rows=tuple(
-                    (row.title, f"{row.shuffled:.1e}", f"{row.moved:.1e}") for row in found.shuffled
-                ),
-            ),
-        ),
-        pictures=pictures,
-    )

@@ -1,7 +1,11 @@
 """What a comparison has to show, as plain data: tables, lines, maps and a few sentences."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from regard.config import JsonValue
+from regard.errors import SettingError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +89,37 @@ class ComparisonReport:
     text: tuple[str, ...]
     tables: tuple[ComparisonTable, ...]
     pictures: tuple[Plot | HeatMap, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison(ABC):
+    """What was measured of some things side by side."""
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """As plain data."""
+        return {"comparison": type(self).__name__.lower(), **asdict(self)}
+
+    @abstractmethod
+    def report(self) -> ComparisonReport:
+        """As tables and pictures."""
+
+
+def check_ascending(name: str, numbers: Sequence[int], *, least: int) -> None:
+    """Raise SettingError unless there are numbers, each above the one before."""
+    if not numbers or list(numbers) != sorted(set(numbers)) or numbers[0] < least:
+        got = ", ".join(map(str, numbers)) or "none"
+        raise SettingError(f"{name} must be numbers from {least}, ascending; got {got}.")
+
+
+def spread_row(name: str, values: Sequence[float], spreads: Sequence[float]) -> tuple[str, ...]:
+    """A table's row of figures, each with its deviation.
+
+    Example:
+        >>> spread_row("dot", (4.0, 1234.0), (0.12, 5.0))
+        ('dot', '4 ± 0.1', '1.23k ± 5')
+    """
+    pairs = zip(values, spreads, strict=True)
+    return (name, *(f"{short(value)} ± {spread:.1g}" for value, spread in pairs))
 
 
 def lines_over(

@@ -2,9 +2,8 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -12,8 +11,15 @@ from torch import Tensor
 
 from regard.attention import Additive, Bilinear, Dot, ScaledDot
 from regard.checks import check_at_least
-from regard.comparison.report import ComparisonReport, ComparisonTable, Plot, lines_over, short
-from regard.errors import SettingError
+from regard.comparison.report import (
+    Comparison,
+    ComparisonReport,
+    ComparisonTable,
+    Plot,
+    check_ascending,
+    lines_over,
+    spread_row,
+)
 
 WIDTHS = (4, 16, 64, 256, 1024)
 
@@ -42,7 +48,7 @@ class ScoreCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scores:
+class Scores(Comparison):
     """Scores against the width.
 
     Attributes:
@@ -59,13 +65,52 @@ class Scores:
     draws: int
     curves: tuple[ScoreCurve, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"comparison": "scores", **asdict(self)}
-
     def report(self) -> ComparisonReport:
         """As tables and plots."""
-        return _report(self)
+        pictures = []
+        tables = []
+        for title, up, name, is_log in (
+            ("Variance of the score", "variance", "variance", True),
+            (f"Entropy of the softmax over {self.keys} keys", "nats", "entropy", False),
+            ("Gradient of the softmax", "norm of the Jacobian", "gradient", True),
+        ):
+            pictures.append(
+                Plot(
+                    title=title,
+                    across="width d",
+                    up=up,
+                    lines=lines_over(
+                        self.widths, ((curve.title, getattr(curve, name)) for curve in self.curves)
+                    ),
+                    log_across=True,
+                    log_up=is_log,
+                )
+            )
+            tables.append(
+                ComparisonTable(
+                    title=f"{title} (± over {self.draws} draws)",
+                    columns=("score", *(f"d = {width:,}" for width in self.widths)),
+                    rows=tuple(
+                        spread_row(
+                            curve.title, getattr(curve, name), getattr(curve, f"{name}_spread")
+                        )
+                        for curve in self.curves
+                    ),
+                )
+            )
+        return ComparisonReport(
+            title="Scores against the width",
+            text=(
+                "Queries and keys of independent numbers with mean 0 and variance 1. Their dot "
+                "product has variance d. A softmax of scores that far apart is nearly arg-max: "
+                f"its entropy goes to 0 (all alike would be {log(self.keys):.2f} nats), its "
+                "gradient too, and with it all learning. Dividing by √d mends that. The bilinear "
+                "score has the dot product's fault, and the additive one never had it, since tanh "
+                "keeps every summand below one.",
+            ),
+            tables=tuple(tables),
+            pictures=tuple(pictures),
+        )
 
 
 def scores(
@@ -100,9 +145,7 @@ def scores(
         >>> dot.gradient[1] < dot.gradient[0] / 2, scaled.gradient[1] > scaled.gradient[0] / 2
         (True, True)
     """
-    if not widths or list(widths) != sorted(set(widths)) or widths[0] < 1:
-        got = ", ".join(map(str, widths)) or "none"
-        raise SettingError(f"widths must be numbers from 1, ascending; got {got}.")
+    check_ascending("widths", widths, least=1)
     check_at_least("keys", keys, 2)
     check_at_least("queries", queries, 2)
     check_at_least("draws", draws, 2, cure="One draw has no spread.")
@@ -170,57 +213,4 @@ def _curve(title: str, samples: Sequence[Sequence[tuple[float, float, float]]]) 
         entropy_spread=entropy_spread,
         gradient=gradient,
         gradient_spread=gradient_spread,
-    )
-
-
-def _report(found: Scores) -> ComparisonReport:
-    pictures = []
-    tables = []
-    for title, up, name, is_log in (
-        ("Variance of the score", "variance", "variance", True),
-        (f"Entropy of the softmax over {found.keys} keys", "nats", "entropy", False),
-        ("Gradient of the softmax", "norm of the Jacobian", "gradient", True),
-    ):
-        pictures.append(
-            Plot(
-                title=title,
-                across="width d",
-                up=up,
-                lines=lines_over(
-                    found.widths, ((curve.title, getattr(curve, name)) for curve in found.curves)
-                ),
-                log_across=True,
-                log_up=is_log,
-            )
-        )
-        tables.append(
-            ComparisonTable(
-                title=f"{title} (± over {found.draws} draws)",
-                columns=("score", *(f"d = {width:,}" for width in found.widths)),
-                rows=tuple(
-                    (
-                        curve.title,
-                        *(
-                            f"{short(value)} ± {spread:.1g}"
-                            for value, spread in zip(
-                                getattr(curve, name), getattr(curve, f"{name}_spread"), strict=True
-                            )
-                        ),
-                    )
-                    for curve in found.curves
-                ),
-            )
-        )
-    return ComparisonReport(
-        title="Scores against the width",
-        text=(
-            "Queries and keys of independent numbers with mean 0 and variance 1. Their dot product "
-            "has variance d. A softmax of scores that far apart is nearly arg-max: its entropy "
-            f"goes to 0 (all alike would be {log(found.keys):.2f} nats), its gradient too, and "
-            "with it all learning. Dividing by √d mends that. The bilinear score has the dot "
-            "product's fault, and the additive one never had it, since tanh keeps every summand "
-            "below one.",
-        ),
-        tables=tuple(tables),
-        pictures=tuple(pictures),
     )

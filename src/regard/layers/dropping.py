@@ -6,7 +6,6 @@ one byte per element for the backward pass.
 """
 
 import math
-from typing import Any
 
 import torch
 from jaxtyping import Float, UInt8
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.checks import check_fraction
+from regard.layers.function_context import FunctionContext
 
 
 class Dropout(nn.Module):
@@ -91,14 +91,14 @@ def keep_scale(rate: float) -> float:
 
 class _PackedDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, states: Tensor, rate: float) -> Tensor:
+    def forward(ctx: FunctionContext, states: Tensor, rate: float) -> Tensor:
         randoms = random_bytes(states.shape)
         ctx.save_for_backward(randoms)
         ctx.rate = rate
         return _apply_mask(states, randoms, rate)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: FunctionContext, grad: Tensor) -> tuple[Tensor, None]:
         (randoms,) = ctx.saved_tensors
         return _apply_mask(grad, randoms, ctx.rate), None
 

@@ -1,10 +1,10 @@
 """Cutting one projection into the heads of queries, keys and values."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from regard.layers.function_context import FunctionContext
 
 # How many heads a part of a projection has, and how wide each is.
 Part = tuple[int, int]
@@ -50,7 +50,9 @@ class _Widened(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, projected: Tensor, parts: tuple[Part, ...]) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: FunctionContext, projected: Tensor, parts: tuple[Part, ...]
+    ) -> tuple[Tensor, ...]:
         ctx.dtype = projected.dtype
         return tuple(
             torch.empty(view.shape, dtype=torch.float32).copy_(view)
@@ -58,7 +60,7 @@ class _Widened(torch.autograd.Function):
         )
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: FunctionContext, *grads: Tensor) -> tuple[Tensor, None]:
         rows = [grad.transpose(1, 2).to(ctx.dtype).flatten(2) for grad in grads]
         return torch.cat(rows, dim=-1), None
 

@@ -1,10 +1,10 @@
 """Leaving padding out of everything that treats each position by itself."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
+
+from regard.layers.function_context import FunctionContext
 
 # Below this share of real positions, cutting the padding out costs less than computing it.
 WORTHWHILE = 0.9
@@ -57,25 +57,27 @@ class Packing:
 
 class _Pack(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, padded: Tensor, places: Tensor) -> Tensor:
+    def forward(ctx: FunctionContext, padded: Tensor, places: Tensor) -> Tensor:
         ctx.save_for_backward(places)
-        ctx.shape = padded.shape[:2]
+        ctx.shape = (padded.shape[0], padded.shape[1])
         return padded.flatten(0, 1).index_select(0, places)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: FunctionContext, grad: Tensor) -> tuple[Tensor, None]:
         (places,) = ctx.saved_tensors
         return _spread(grad, places, ctx.shape), None
 
 
 class _Pad(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, packed: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
+    def forward(
+        ctx: FunctionContext, packed: Tensor, places: Tensor, shape: tuple[int, int]
+    ) -> Tensor:
         ctx.save_for_backward(places)
         return _spread(packed, places, shape)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: FunctionContext, grad: Tensor) -> tuple[Tensor, None, None]:
         (places,) = ctx.saved_tensors
         return grad.flatten(0, 1).index_select(0, places), None, None
 

@@ -1,7 +1,7 @@
 """The residual connection around a sublayer: dropout, addition and norm in one step."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from regard.checks import check_fraction
 from regard.choices import check_choice
 from regard.layers.dropping import dropout, keep_mask, keep_scale, random_bytes
+from regard.layers.function_context import FunctionContext
 from regard.layers.norms import make_norm
 
 NormOrder = Literal["post", "pre"]
@@ -81,7 +82,7 @@ class _AddDropoutNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
+        ctx: FunctionContext,
         states: Tensor,
         change: Tensor,
         weight: Tensor,
@@ -95,14 +96,16 @@ class _AddDropoutNorm(torch.autograd.Function):
         out, mean, rstd = torch.native_layer_norm(total, weight.shape, weight, bias, eps)
         ctx.save_for_backward(total, randoms, mean, rstd, weight, bias)
         ctx.rate = rate
-        ctx.change_dtype = change.dtype
+        ctx.dtype = change.dtype
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None, None]:
+    def backward(
+        ctx: FunctionContext, grad: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, None, None]:
         total, randoms, mean, rstd, weight, bias = ctx.saved_tensors
         d_total, d_weight, d_bias = torch.ops.aten.native_layer_norm_backward(
             grad, total, weight.shape, mean, rstd, weight, bias, [True, True, True]
         )
         d_change = (d_total * keep_mask(randoms, ctx.rate)).mul_(keep_scale(ctx.rate))
-        return d_total, d_change.to(ctx.change_dtype), d_weight, d_bias, None, None
+        return d_total, d_change.to(ctx.dtype), d_weight, d_bias, None, None

@@ -1,7 +1,5 @@
 """The weights of torch's ``nn.MultiheadAttention`` under the names of ours."""
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -13,7 +11,7 @@ _JOINT = ("in_proj_weight", "in_proj_bias")
 _ADDED = ("bias_k", "bias_v")
 
 
-def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, *_: Any) -> None:
+def rename_torchs(layer: nn.Module, state_dict: dict[str, Tensor], prefix: str, *_: object) -> None:
     """Put torch's weights, if there are any, under our names: a hook of ``load_state_dict``.
 
     Args:
