@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from regard.attention import Dot, at
 from regard.attention.observing import announce, current_observer
+from regard.attention.weighting import Weighting
 from regard.errors import SettingError
 from regard.interop.hugging_face import calling
 from regard.interop.lazy_mask import Frame, LazyMask
@@ -35,7 +36,7 @@ _ROUNDING = 1e-2
 
 
 @dataclass(frozen=True, slots=True)
-class AsGiven:
+class AsGiven(Weighting):
     """Scores that are the weights already; −inf is a weight of zero."""
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:

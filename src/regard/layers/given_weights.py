@@ -8,10 +8,11 @@ from torch import Tensor
 
 from regard.attention import Dot, attend
 from regard.attention.observing import is_edited, is_watched
+from regard.attention.weighting import Weighting
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class Exponential(Weighting):
     """A weighting: ``exp(score)``, as it is; rows need not sum to one."""
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
