@@ -23,7 +23,7 @@ SEARCHING = ("generation", "translation")
 @pytest.mark.parametrize("name", sorted(n for n in RECIPES if RECIPES[n].task in SEARCHING))
 def test_recipe_builds_a_model_that_computes(name: str):
     recipe = RECIPES[name]
-    _, architecture = MODELS[recipe.model_type]
+    architecture = MODELS[recipe.model_type].load()
     model = architecture(
         recipe.model, source_vocab=11, target_vocab=11, shared_vocab=recipe.tokenizer.shared
     ).eval()

@@ -56,8 +56,8 @@ def _sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, typ
         single = {name: getattr(kind, name) for name in ("data", "tokenizer", "head", "decoding")}
         found = [(name, f"[{name}]", config) for name, config in single.items() if config]
         found += [
-            ("model", f'[model] with type = "{name}"', config)
-            for name, (config, _) in kind.models.items()
+            ("model", f'[model] with type = "{name}"', architecture.config)
+            for name, architecture in kind.models.items()
         ]
         for name, heading, config in [*found, ("training", "[training]", TrainingConfig)]:
             tasks[name].setdefault((heading, config), []).append(task)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         PAIR_MODELS,
         PAIR_READERS,
         READERS,
+        Architecture,
         register_model,
     )
     from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
@@ -62,6 +63,7 @@ __all__ = [
     "PAIR_READERS",
     "READERS",
     "AnswerSpans",
+    "Architecture",
     "BagReader",
     "BagReaderConfig",
     "Classifier",

@@ -1,9 +1,10 @@
 """Which architectures recipes can name, and how one from outside joins them."""
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from torch import nn
-
+from regard import models
 from regard.errors import SettingError
 from regard.models.configs.language_models import DecoderConfig, RecurrentLmConfig
 from regard.models.configs.readers import (
@@ -15,73 +16,72 @@ from regard.models.configs.readers import (
     RecurrentReaderConfig,
 )
 from regard.models.configs.seq2seq import ConvSeq2SeqConfig, RnnSeq2SeqConfig, TransformerConfig
-from regard.models.conv_seq2seq import ConvSeq2Seq
-from regard.models.decoder import Decoder
-from regard.models.encoder import Encoder
-from regard.models.esim import Esim
-from regard.models.interfaces import (
-    LanguageModel,
-    PairClassifier,
-    PairReader,
-    Reader,
-    Seq2Seq,
-    TextReader,
-)
-from regard.models.match_reader import MatchReader
-from regard.models.readers import (
-    BagReader,
-    ConvReader,
-    RecurrentReader,
-)
-from regard.models.recurrent_lm import RecurrentLm
-from regard.models.rnn_seq2seq import RnnSeq2Seq
-from regard.models.transformer import Transformer
 
-# Tables of a recipe's ``type``: name -> (its settings, its class), the default first. What
-# translates:
-MODELS: dict[str, tuple[type[object], type[Seq2Seq]]] = {
-    "transformer": (TransformerConfig, Transformer),
-    "conv_seq2seq": (ConvSeq2SeqConfig, ConvSeq2Seq),
-    "rnn_seq2seq": (RnnSeq2SeqConfig, RnnSeq2Seq),
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.models.interfaces import LanguageModel, PairClassifier, Reader, Seq2Seq, TextReader
+
+ModelT = TypeVar("ModelT", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture(Generic[ModelT]):
+    """What a name in a recipe stands for.
+
+    Attributes:
+        config: Its settings.
+        load: Gives its class, which needs torch; settings are told and checked without.
+    """
+
+    config: type[object]
+    load: Callable[[], type[ModelT]]
+
+
+# Tables of a recipe's ``type``, the default first. What translates:
+MODELS: "dict[str, Architecture[Seq2Seq]]" = {
+    "transformer": Architecture(TransformerConfig, lambda: models.Transformer),
+    "conv_seq2seq": Architecture(ConvSeq2SeqConfig, lambda: models.ConvSeq2Seq),
+    "rnn_seq2seq": Architecture(RnnSeq2SeqConfig, lambda: models.RnnSeq2Seq),
 }
 
 # What continues a text:
-LANGUAGE_MODELS: dict[str, tuple[type[object], type[LanguageModel]]] = {
-    "decoder": (DecoderConfig, Decoder),
-    "recurrent": (RecurrentLmConfig, RecurrentLm),
+LANGUAGE_MODELS: "dict[str, Architecture[LanguageModel]]" = {
+    "decoder": Architecture(DecoderConfig, lambda: models.Decoder),
+    "recurrent": Architecture(RecurrentLmConfig, lambda: models.RecurrentLm),
 }
 
 # What reads a text for a head:
-READERS: dict[str, tuple[type[object], type[TextReader]]] = {
-    "bag": (BagReaderConfig, BagReader),
-    "convolutional": (ConvReaderConfig, ConvReader),
-    "recurrent": (RecurrentReaderConfig, RecurrentReader),
-    "transformer": (EncoderConfig, Encoder),
+READERS: "dict[str, Architecture[TextReader]]" = {
+    "bag": Architecture(BagReaderConfig, lambda: models.BagReader),
+    "convolutional": Architecture(ConvReaderConfig, lambda: models.ConvReader),
+    "recurrent": Architecture(RecurrentReaderConfig, lambda: models.RecurrentReader),
+    "transformer": Architecture(EncoderConfig, lambda: models.Encoder),
 }
 
 # What reads a text beside another for a head; all but the first read both in one row:
-PAIR_READERS: dict[str, tuple[type[object], type[Reader]]] = {
-    "match": (MatchReaderConfig, MatchReader),
+PAIR_READERS: "dict[str, Architecture[Reader]]" = {
+    "match": Architecture(MatchReaderConfig, lambda: models.MatchReader),
     **READERS,
 }
 
 # What says how two texts stand to each other, a reader with a head on it; all but the first:
-PAIR_MODELS: dict[str, tuple[type[object], type[Reader | PairClassifier]]] = {
-    "esim": (EsimConfig, Esim),
+PAIR_MODELS: "dict[str, Architecture[Reader | PairClassifier]]" = {
+    "esim": Architecture(EsimConfig, lambda: models.Esim),
     **PAIR_READERS,
 }
 
 # Which of the tables a model of each kind stands in.
-_TABLES: dict[type[nn.Module], tuple[dict[str, tuple[type[object], Any]], ...]] = {
-    Seq2Seq: (MODELS,),
-    LanguageModel: (LANGUAGE_MODELS,),
-    TextReader: (READERS, PAIR_READERS, PAIR_MODELS),
-    PairReader: (PAIR_READERS, PAIR_MODELS),
-    PairClassifier: (PAIR_MODELS,),
+_TABLES: dict[str, tuple[dict[str, Architecture[Any]], ...]] = {
+    "Seq2Seq": (MODELS,),
+    "LanguageModel": (LANGUAGE_MODELS,),
+    "TextReader": (READERS, PAIR_READERS, PAIR_MODELS),
+    "PairReader": (PAIR_READERS, PAIR_MODELS),
+    "PairClassifier": (PAIR_MODELS,),
 }
 
 
-def register_model(name: str, config: type[object], model: type[nn.Module]) -> None:
+def register_model(name: str, config: type[object], model: "type[nn.Module]") -> None:
     """Let recipes name an architecture from outside, as ``model.type``.
 
     It is then trained, used and looked into as the package's own are; each process that opens a run
@@ -97,13 +97,14 @@ def register_model(name: str, config: type[object], model: type[nn.Module]) -> N
         SettingError: The name is taken, the class derives from none of these, or lacks something
             that they must have.
     """
-    found = [tables for kind, tables in _TABLES.items() if issubclass(model, kind)]
+    found = [tables for kind, tables in _TABLES.items() if issubclass(model, getattr(models, kind))]
     if not found:
-        kinds = ", ".join(sorted(kind.__name__ for kind in _TABLES))
+        kinds = ", ".join(sorted(_TABLES))
         raise SettingError(f"model must derive from one of {kinds}; got {model.__name__}.")
     if missing := sorted(getattr(model, "__abstractmethods__", ())):
         raise SettingError(f"{model.__name__} must have {', '.join(missing)}; it has not.")
     for table in found[0]:
-        if table.get(name, (config, model)) != (config, model):
+        there = table.get(name)
+        if there and (there.config, there.load()) != (config, model):
             raise SettingError(f"name must be of no other model; got {name!r}. Choose another.")
-        table[name] = (config, model)
+        table[name] = there or Architecture(config, lambda: model)

@@ -51,7 +51,7 @@ def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -
     _check_sections(table, kind.sections)
     model_table = dict(table.get("model", {}))
     model_type = model_table.pop("type", next(iter(kind.models)))
-    config, _ = choose("model.type", model_type, kind.models)
+    config = choose("model.type", model_type, kind.models).config
 
     def section(name: str, settings: type[Any] | None) -> Any:
         return None if settings is None else build(settings, table.get(name, {}), where=name)
@@ -84,8 +84,12 @@ def saved_recipe(table: Mapping[str, Any]) -> RecipeTable:
     if kind is None:
         return cast(RecipeTable, dict(table))
     model_type = table.get("model", {}).get("type", next(iter(kind.models)))
-    config, _ = kind.models.get(model_type, (None, None))
-    configs = {"data": kind.data, "tokenizer": kind.tokenizer, "model": config}
+    model = kind.models.get(model_type)
+    configs = {
+        "data": kind.data,
+        "tokenizer": kind.tokenizer,
+        "model": model.config if model else None,
+    }
     configs |= {"head": kind.head, "decoding": kind.decoding}
     known = {name: settings for name, settings in configs.items() if settings is not None}
     whole = {

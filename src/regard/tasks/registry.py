@@ -4,20 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from regard import models
 from regard.models import (
     LANGUAGE_MODELS,
     MODELS,
     PAIR_MODELS,
     PAIR_READERS,
     READERS,
+    Architecture,
     ClassifierConfig,
-    KernelRegression,
     KernelRegressionConfig,
-    MemoryNetwork,
     MemoryNetworkConfig,
     SpanFinderConfig,
     TaggerConfig,
-    VisionTransformer,
     VisionTransformerConfig,
 )
 from regard.tasks.classification import Classification, ClassificationData
@@ -46,7 +45,7 @@ class TaskEntry:
         data: The class of its ``[data]``.
         tokenizer: The class of its ``[tokenizer]``; None if it cuts no text.
         cuts: Whether it always cuts text; else only where a recipe has ``[tokenizer]``.
-        models: Its architectures by ``model.type``: settings and class; the first is the default.
+        models: Its architectures by ``model.type``: the first is the default.
         head: The class of its ``[head]``; None if the model needs none.
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
         begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
@@ -58,7 +57,7 @@ class TaskEntry:
     data: type[Any]
     tokenizer: type[Any] | None = TokenizerConfig
     cuts: bool = True
-    models: Mapping[str, tuple[type[Any], Any]]
+    models: Mapping[str, Architecture[Any]]
     head: type[Any] | None = None
     decoding: type[Any] | None = None
     begins: bool = False
@@ -86,7 +85,11 @@ TASKS: dict[str, TaskEntry] = {
     "image_classification": TaskEntry(
         data=PicturesData,
         tokenizer=None,
-        models={"vision_transformer": (VisionTransformerConfig, VisionTransformer)},
+        models={
+            "vision_transformer": Architecture(
+                VisionTransformerConfig, lambda: models.VisionTransformer
+            )
+        },
         task=ImageClassification,
     ),
     "language_modelling": TaskEntry(
@@ -125,14 +128,18 @@ TASKS: dict[str, TaskEntry] = {
     "regression": TaskEntry(
         data=RegressionData,
         tokenizer=None,
-        models={"kernel_regression": (KernelRegressionConfig, KernelRegression)},
+        models={
+            "kernel_regression": Architecture(
+                KernelRegressionConfig, lambda: models.KernelRegression
+            )
+        },
         head=RegressionConfig,
         task=Regression,
     ),
     "sentence_selection": TaskEntry(
         data=SentencesData,
         tokenizer=None,
-        models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
+        models={"memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)},
         task=SentenceSelection,
     ),
     "tagging": TaskEntry(
@@ -142,7 +149,7 @@ TASKS: dict[str, TaskEntry] = {
     "word_answering": TaskEntry(
         data=SentencesData,
         tokenizer=None,
-        models={"memory_network": (MemoryNetworkConfig, MemoryNetwork)},
+        models={"memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)},
         task=WordAnswering,
     ),
 }

@@ -224,7 +224,7 @@ def pair_length(pair: EncodedPair) -> int:
 
 def pair_model(recipe: Recipe) -> type[Reader | PairClassifier]:
     """The class of the recipe's model, which says how it reads two texts."""
-    return choose("model.type", recipe.model_type, PAIR_MODELS)[1]
+    return choose("model.type", recipe.model_type, PAIR_MODELS).load()
 
 
 def build_reader(recipe: Recipe, *, vocab_size: int, longest: int) -> Reader:

@@ -77,7 +77,7 @@ class Pretrained:
                 f"got one of {before['task']} with model.type = {type_before!r} in {self.path}. "
                 f"A model here is one of {', '.join(sorted(kind.models))}."
             )
-        config, _ = kind.models[type_before]
+        config = kind.models[type_before].config
         own = {name: value for name, value in said["model"].items() if name != "type"}
         inherited = {name: value for name, value in before["model"].items() if name != "type"}
         self._check("model", inherited, _chosen(own, inherited.keys() - _FREE))
@@ -109,7 +109,7 @@ class Pretrained:
         """
         if run is not None and run.newest_checkpoint() is not None:
             return
-        _, reader = TASKS[recipe.task].models[recipe.model_type]
+        reader = TASKS[recipe.task].models[recipe.model_type].load()
         writes = recipe.task == _WRITING
         known, size = self._weights(Encoder if writes else reader)
         if writes:

@@ -62,7 +62,8 @@ def tables_as_they_were(monkeypatch):
 @pytest.mark.parametrize(("table", "name"), EVERY)
 def test_models_offer_what_their_kind_does(table, name):
     kind, sizes = TABLES[table]
-    config, architecture = getattr(registry, table)[name]
+    entry = getattr(registry, table)[name]
+    config, architecture = entry.config, entry.load()
     if issubclass(architecture, PairClassifier):
         sizes = sizes | {"num_classes": 3}
     model = architecture(config(), **sizes)
@@ -74,7 +75,7 @@ def test_models_offer_what_their_kind_does(table, name):
 
 @pytest.mark.parametrize(("table", "name"), EVERY)
 def test_models_are_called_as_their_kind_is(table, name):
-    _, architecture = getattr(registry, table)[name]
+    architecture = getattr(registry, table)[name].load()
     kinds = (Seq2Seq, LanguageModel, TextReader, PairReader, PairClassifier)
     (kind,) = [each for each in kinds if issubclass(architecture, each)]
     for method in kind.__abstractmethods__:
@@ -91,13 +92,13 @@ def test_models_are_called_as_their_kind_is(table, name):
 
 
 def test_readers_say_how_they_read_two_texts():
-    apart = {name for name, (_, made) in PAIR_MODELS.items() if made.reads_apart}
-    told = {name for name, (_, made) in PAIR_MODELS.items() if made.reads_features}
+    apart = {name for name, made in PAIR_MODELS.items() if made.load().reads_apart}
+    told = {name for name, made in PAIR_MODELS.items() if made.load().reads_features}
     assert (apart, told) == ({"esim", "match"}, {"match", "transformer"})
 
 
 def test_only_a_recurrence_is_recurrent():
-    assert [name for name, (_, made) in LANGUAGE_MODELS.items() if made.is_recurrent] == [
+    assert [name for name, made in LANGUAGE_MODELS.items() if made.load().is_recurrent] == [
         "recurrent"
     ]
 
@@ -106,9 +107,9 @@ def test_only_a_recurrence_is_recurrent():
 def test_a_model_from_outside_stands_in_the_tables_of_its_kind():
     register_model("toy", ToyConfig, ToyReader)
     register_model("toy", ToyConfig, ToyReader)  # again, as a notebook's cell may
-    of_readers, of_pairs, of_both = registry._TABLES[TextReader]
+    of_readers, of_pairs, of_both = registry._TABLES["TextReader"]
     for table in (of_readers, of_pairs, of_both):
-        assert table["toy"] == (ToyConfig, ToyReader)
+        assert (table["toy"].config, table["toy"].load()) == (ToyConfig, ToyReader)
     assert ToyReader(ToyConfig(), vocab_size=5)(torch.ones(2, 3, dtype=torch.long)).shape[-1] == 3
 
 

@@ -148,7 +148,7 @@ class Classification:
 
     def build_model(self) -> nn.Module:
         """The recipe's classifier with new weights."""
-        _, read = READERS[self.recipe.model_type]
+        read = READERS[self.recipe.model_type].load()
         reader = read(self.recipe.model, **self._sizes())
         check_framed_positions(reader, self.recipe)
         return Classifier(

@@ -159,7 +159,7 @@ class LanguageModelling:
         Raises:
             SettingError: It cannot take a window of ``data.context`` tokens.
         """
-        _, architecture = LANGUAGE_MODELS[self.recipe.model_type]
+        architecture = LANGUAGE_MODELS[self.recipe.model_type].load()
         model = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
         check_positions(model, "data.context", self.recipe.data.context)
         return model

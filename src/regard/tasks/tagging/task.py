@@ -177,7 +177,7 @@ class Tagging:
 
     def build_model(self) -> nn.Module:
         """The recipe's reader with new weights, and the tagger on it."""
-        _, read = READERS[self.recipe.model_type]
+        read = READERS[self.recipe.model_type].load()
         tokenizer = self.tokenizer
         sizes = {"vocab_size": len(self.words) if tokenizer is None else tokenizer.vocab_size}
         if self._parts_of is not None:

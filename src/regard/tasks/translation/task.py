@@ -142,7 +142,7 @@ def build_model(recipe: Recipe, tokenizer: PairTokenizer) -> Seq2Seq:
     Raises:
         SettingError: The model cannot take the longest sentences that the recipe lets in.
     """
-    _, architecture = MODELS[recipe.model_type]
+    architecture = MODELS[recipe.model_type].load()
     model = architecture(
         recipe.model,
         source_vocab=tokenizer.source.vocab_size,
