@@ -1,8 +1,7 @@
 """From a model in use and a text to the document of what it looked at, whatever its task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 import torch
@@ -21,6 +20,8 @@ from regard.text import normalize
 from regard.text.phrasebook import Phrase
 from regard.text.records import record_in
 from regard.viewer import Document, Example
+from regard.viewer.example import Head, Layer
+from regard.viewer.parts import AskedRows
 
 Served = Predictor | Labeller
 
@@ -140,12 +141,7 @@ def looked_parts(predictor: Predictor, text: str, target: str | None) -> list[st
     return [text] if target is not None or not text else predictor.parts(text)
 
 
-def rows_of(
-    predictor: Predictor, document: Document
-) -> Callable[
-    [int, str, int | Literal["mean"], int | Literal["mean"], Sequence[int]],
-    Float[np.ndarray, "N M"] | None,
-]:
+def rows_of(predictor: Predictor, document: Document) -> AskedRows:
     """What answers a page's questions for exact rows of examples that ``look_into`` made.
 
     The model reads an example again when it is first asked about it. Of an output that the
@@ -162,11 +158,7 @@ def rows_of(
         return predictor.observed(source, output)
 
     def rows(
-        number: int,
-        kind: str,
-        layer: int | Literal["mean"],
-        head: int | Literal["mean"],
-        queries: Sequence[int],
+        number: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]
     ) -> Float[np.ndarray, "N M"] | None:
         chosen = [
             seen

@@ -14,7 +14,7 @@ from regard.interop.hugging_face import is_hugging_face
 from regard.interop.reading import read, written
 from regard.interop.watch import Watch, watch
 from regard.viewer import Document, Shown, Text, example_of, show, watched_rows
-from regard.viewer.row_server import AskedRows
+from regard.viewer.parts import AskedRows
 
 _LONGEST_TITLE = 60
 _LONGEST_WITH_ROWS = 512  # tokens, of which the page keeps all weights

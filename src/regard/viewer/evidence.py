@@ -1,9 +1,12 @@
 """Other measures of what mattered, for a page to show beside the attention."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from regard.viewer.example import Importance
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _NAMES = {"removed": "leave one out", "gradient": "gradient × input"}
 
@@ -16,7 +19,7 @@ class Evidence(Protocol):
         """The place of the output that is explained, and its token."""
 
     @property
-    def evidence(self) -> Mapping[str, Any]:
+    def evidence(self) -> Mapping[str, "Tensor"]:
         """One number per input token, by the name of the measure."""
 
     @property

@@ -2,21 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regard.errors import DataError, SettingError, ShapeError
-from regard.viewer.parts import Array, OneAttention, array_of
+from regard.viewer.parts import Array, OneAttention, array_of, pooled_by
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from torch import Tensor
+
+    Weights = Tensor | ArrayLike | Sequence[Tensor]
 
 _MAP = 64  # buckets along a side
 _TOP = 8  # keys kept of a query
 
 
-class GivenWeights(Sequence[OneAttention]):
+class GivenWeights:
     """Weights as what ``regard.watch`` sees: a summary for each layer, and exact rows."""
 
-    def __init__(self, weights: Any, *, is_cross: bool | None = None) -> None:
+    def __init__(self, weights: "Weights", *, is_cross: bool | None = None) -> None:
         """See that these are weights.
 
         Args:
@@ -39,12 +45,6 @@ class GivenWeights(Sequence[OneAttention]):
     def sizes(self) -> tuple[int, int]:
         """N and M."""
         return self._weights.shape[-2], self._weights.shape[-1]
-
-    def __len__(self) -> int:
-        return len(self._seen)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._seen[index]
 
     def __iter__(self) -> Iterator[OneAttention]:
         return iter(self._seen)
@@ -87,14 +87,14 @@ class _Summary:
             "first": weights[..., 0],
             "received": weights.sum(-2),
             "counts": (weights.sum(-1) > 0).astype(float),
-            "pooled": _pooled(weights, bucket),
+            "pooled": pooled_by(weights, bucket),
             "top_keys": np.where(best > 0, top, -1).astype(float),
             "top_weights": best,
         }
         return cls(arrays, bucket)
 
 
-def _checked(weights: Any) -> Array:
+def _checked(weights: "Weights") -> Array:
     """The weights as (L, H, N, M)."""
     try:
         found = _stacked(weights)
@@ -113,7 +113,7 @@ def _checked(weights: Any) -> Array:
     return found.reshape((1,) * (4 - found.ndim) + found.shape)
 
 
-def _stacked(weights: Any) -> Array:
+def _stacked(weights: "Weights") -> Array:
     if not isinstance(weights, list | tuple):
         return array_of(weights)
     return np.stack([_stacked(part) for part in weights]) if weights else np.zeros(0)
@@ -125,11 +125,3 @@ def _bucket(size: int) -> int:
     while -(-size // bucket) > _MAP:
         bucket *= 2
     return bucket
-
-
-def _pooled(weights: Array, bucket: tuple[int, int]) -> Array:
-    H, N, M = weights.shape
-    padded = np.pad(weights, ((0, 0), (0, -N % bucket[0]), (0, -M % bucket[1])))
-    shape = (H, padded.shape[1] // bucket[0], bucket[0], padded.shape[2] // bucket[1], bucket[1])
-    found: Array = padded.reshape(shape).sum((2, 4))
-    return found

@@ -3,25 +3,40 @@
 import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard, Unpack
 
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.viewer.document import Document
+from regard.viewer.example import GoldLinks
 from regard.viewer.given import GivenWeights
 from regard.viewer.page import page
-from regard.viewer.parts import Attention, OneAttention
-from regard.viewer.row_server import AskedRows, RowServer
-from regard.viewer.summaries import LONGEST_WITH_ROWS, example_of, watched_rows
+from regard.viewer.parts import AskedRows, Attention, OneAttention
+from regard.viewer.row_server import RowServer
+from regard.viewer.search import Search
+from regard.viewer.summaries import LONGEST_WITH_ROWS, Padding, example_of, watched_rows
 from regard.viewer.texts import Text
+from regard.viewer.top_keys import HeadName
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-    from torch import Tensor
-
     from regard.attention.inspect.summary import Summary
+    from regard.viewer.given import Weights
 
-    Weights = Tensor | ArrayLike | Sequence[Tensor]
+
+Tokens = Text | Sequence[str]
+
+
+class ExampleOptions(TypedDict, total=False):
+    """What else ``example_of`` takes."""
+
+    row: int
+    padding: Padding
+    started: bool | None
+    top_heads: Iterable[HeadName] | Literal["all"] | None
+    gold: GoldLinks | None
+    score: float | None
+    search: Search | None
+    label: str | None
 
 
 class Shown:
@@ -77,16 +92,16 @@ class Shown:
 
 def show(
     what: "Document | Summary | Iterable[Attention] | Weights",
-    tokens: Text | Sequence[str] | None = None,
+    tokens: Tokens | None = None,
     *,
-    output: Text | Sequence[str] | None = None,
-    keys: Text | Sequence[str] | None = None,
-    queries: Text | Sequence[str] | None = None,
+    output: Tokens | None = None,
+    keys: Tokens | None = None,
+    queries: Tokens | None = None,
     title: str = "Attention",
     model: str = "",
     height: int = 760,
     rows: AskedRows | None = None,
-    **options: Any,
+    **options: Unpack[ExampleOptions],
 ) -> Shown:
     """The whole viewer in a notebook's cell: let it be the last expression of the cell.
 
@@ -124,16 +139,14 @@ def show(
         >>> shown._repr_html_()[:8]
         '<iframe '
     """
-    tokens, output = (
-        _side("keys", keys, "tokens", tokens),
-        _side("queries", queries, "output", output),
-    )
+    tokens = _side("keys", keys, "tokens", tokens)
+    output = _side("queries", queries, "output", output)
     if isinstance(what, Document):
         if tokens is not None or output is not None or options:
             raise SettingError("tokens must be None for a document; got some. It has its own.")
         return Shown(what, height=height, rows=rows)
     seen: Iterable[Attention]
-    if hasattr(what, "top_keys"):
+    if _is_summary(what):
         seen, tokens, output = _one(what, tokens, output)
     elif _are_weights(what):
         seen = GivenWeights(what, is_cross=True if output is not None else None)
@@ -154,20 +167,24 @@ def show(
     return Shown(document, height=height, rows=rows)
 
 
-def _side(name: str, one: Any, other_name: str, other: Any) -> Any:
+def _side(name: str, one: Tokens | None, other_name: str, other: Tokens | None) -> Tokens | None:
     if one is not None and other is not None:
         raise SettingError(f"{name} must be None where {other_name} is given; got both.")
     return other if one is None else one
 
 
-def _are_weights(what: Any) -> bool:
+def _is_summary(what: object) -> "TypeGuard[Summary]":
+    return hasattr(what, "top_keys")
+
+
+def _are_weights(what: object) -> "TypeGuard[Weights]":
     """Whether it is an array, or lists of numbers or of arrays."""
     if isinstance(what, list | tuple):
         return bool(what) and not hasattr(what[0], "kind") and isinstance(what[0], Iterable)
     return hasattr(what, "shape")
 
 
-def _check_sizes(weights: GivenWeights, keys: Any, queries: Any) -> None:
+def _check_sizes(weights: GivenWeights, keys: Tokens | None, queries: Tokens | None) -> None:
     """See that names are as many as there are rows and columns: weights have no padding."""
     N, M = weights.sizes
     for name, names, size in (("queries", queries, N), ("keys", keys, M)):
@@ -177,8 +194,8 @@ def _check_sizes(weights: GivenWeights, keys: Any, queries: Any) -> None:
 
 
 def _one(
-    summary: Any, tokens: Text | Sequence[str] | None, output: Text | Sequence[str] | None
-) -> tuple[list[Attention], Text | Sequence[str], Text | Sequence[str] | None]:
+    summary: "Summary", tokens: Tokens | None, output: Tokens | None
+) -> tuple[list[Attention], Tokens, Tokens | None]:
     """A summary alone: of a text with itself if it is square, else of an output with a source."""
     *lead, N, M = summary.shape
     is_cross = output is not None or N != M
@@ -191,9 +208,9 @@ def _sides(
     is_cross: bool,
     N: int,
     M: int,
-    keys: Text | Sequence[str] | None,
-    queries: Text | Sequence[str] | None,
-) -> tuple[Text | Sequence[str], Text | Sequence[str] | None]:
+    keys: Tokens | None,
+    queries: Tokens | None,
+) -> tuple[Tokens, Tokens | None]:
     """The tokens of both sides, numbered where they have no names."""
     keys = _numbered(M) if keys is None else keys
     if not is_cross:

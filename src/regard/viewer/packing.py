@@ -4,20 +4,24 @@ import base64
 import binascii
 import math
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import DataError
 
 Scale = Literal["linear", "log"]
+Whole = NDArray[np.uint8 | np.uint16 | np.uint32]
 
-_TYPES: dict[int, type[np.unsignedinteger[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.uint32}
+_TYPES: dict[int, type[np.uint8 | np.uint16 | np.uint32]] = {
+    8: np.uint8,
+    16: np.uint16,
+    32: np.uint32,
+}
 _SCALES = {"linear": "even steps", "log": "even ratios"}
 _FAINTEST = 1e-7  # of the largest: what is smaller counts as zero on a log scale
 _MOST = 1 << 30  # bytes that one array may unfold to
@@ -125,7 +129,7 @@ class Packed:
 
 
 def pack(
-    values: Sequence[Any] | NDArray[Any],
+    values: ArrayLike,
     *,
     bits: int = 8,
     scale: Scale = "linear",
@@ -163,7 +167,7 @@ def pack(
     return _packed(numbers, bits=bits, scale=scale, low=low, high=high, steps=steps)
 
 
-def pack_integers(values: Sequence[Any] | NDArray[Any], *, steps: bool = False) -> Packed:
+def pack_integers(values: ArrayLike, *, steps: bool = False) -> Packed:
     """Whole numbers from -1 up, exactly: in two bytes each if they fit, else in four.
 
     Args:
@@ -181,10 +185,16 @@ def pack_integers(values: Sequence[Any] | NDArray[Any], *, steps: bool = False) 
 
 
 def _packed(
-    numbers: NDArray[Any], *, bits: int, scale: Scale, low: float, high: float, steps: bool = False
+    numbers: NDArray[np.float64 | np.int64],
+    *,
+    bits: int,
+    scale: Scale,
+    low: float,
+    high: float,
+    steps: bool = False,
 ) -> Packed:
     shape = numbers.shape
-    whole = np.rint(numbers).astype(_TYPES[bits])
+    whole: Whole = np.rint(numbers).astype(_TYPES[bits])
     if steps and len(shape) > 1:
         whole = _rolled(whole, bits)
     planes = [(whole >> shift).astype(np.uint8) for shift in range(bits - 8, -1, -8)]
@@ -201,12 +211,12 @@ def _packed(
     )
 
 
-def _rolled(numbers: NDArray[Any], bits: int) -> NDArray[Any]:
+def _rolled(numbers: Whole, bits: int) -> Whole:
     """(…, N, K) numbers as the steps along N, (…, K, N)."""
     ranks = np.swapaxes(numbers.astype(np.int64), -1, -2)
     half = 2 ** (bits - 1)
     steps = (np.diff(ranks, axis=-1, prepend=0) + half) % (2 * half) - half
-    found: NDArray[Any] = np.where(steps < 0, -2 * steps - 1, 2 * steps).astype(_TYPES[bits])
+    found: Whole = np.where(steps < 0, -2 * steps - 1, 2 * steps).astype(_TYPES[bits])
     return found
 
 

@@ -1,19 +1,23 @@
 """One attention's summary as plain arrays of one text, the padding of a batch cut away."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from regard.errors import DataError
-from regard.viewer.example import AXES, Kind
+from regard.viewer.example import AXES, Head, Kind, Layer
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from regard.attention.inspect.summary import Summary
 
 Array = NDArray[np.float64]
+# (example, kind, layer, head, queries) -> weights (queries, keys), or None where there are none.
+AskedRows = Callable[[int, str, Layer, Head, Sequence[int]], NDArray[np.floating] | None]
 
 
 class Attention(Protocol):
@@ -140,10 +144,10 @@ class Part:
         )
 
 
-def array_of(tensor: Any) -> Array:
+def array_of(tensor: "Tensor | ArrayLike") -> Array:
     """A tensor of any kind as an array."""
-    if hasattr(tensor, "detach"):  # of torch: bfloat16 is nothing NumPy knows
-        tensor = tensor.detach().double().cpu().numpy()
+    if detach := getattr(tensor, "detach", None):  # of torch: bfloat16 is nothing NumPy knows
+        tensor = detach().double().cpu().numpy()
     return np.asarray(tensor, dtype=np.float64)
 
 
@@ -166,6 +170,16 @@ def _of_row(value: Array, row: int, dims: int, one: Attention) -> Array:
 def flat(value: Array, dims: int) -> Array:
     """All axes but the last ones as one."""
     return value.reshape(-1, *value.shape[value.ndim - dims :])
+
+
+def pooled_by(values: Array, by: tuple[int, int]) -> Array:
+    """The sums of (H, N, M) over buckets of so many rows and columns."""
+    H, N, M = values.shape
+    rows, columns = by
+    padded = np.pad(values, ((0, 0), (0, -N % rows), (0, -M % columns)))
+    shape = (H, padded.shape[1] // rows, rows, padded.shape[2] // columns, columns)
+    found: Array = padded.reshape(shape).sum((2, 4))
+    return found
 
 
 def _pooled(

@@ -1,16 +1,27 @@
 """What the page's playground of masks asks of Python: the plan of a call with a typed mask."""
 
-from typing import Any
+from typing import TypedDict
 
 from regard.checks import check_at_least
 from regard.errors import SettingError
+
+
+class AskedPlan(TypedDict):
+    """A plan of a call of ``attend``, as ``static/source.js`` wants it."""
+
+    backend: str
+    reason: str
+    notes: list[str]
+    bytes: int
+    operations: int
+
 
 _LARGEST = {"queries": 1 << 20, "keys": 1 << 20, "heads": 128, "head_dim": 512}
 
 
 def explained(
     mask: str, *, queries: int, keys: int, heads: int = 8, head_dim: int = 64
-) -> dict[str, Any]:
+) -> AskedPlan:
     """What ``regard.explain`` says of a call with this mask, as ``static/source.js`` wants it.
 
     Nothing is attended to, and no memory is taken for queries and keys. The call has as many batch

@@ -3,22 +3,19 @@
 import json
 import secrets
 import threading
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
 from regard.errors import RegardError
 from regard.viewer.example import AXES, Head, Layer
+from regard.viewer.parts import AskedRows
 from regard.viewer.playground import explained
 
 MOST_QUERIES = 64  # asked for at a time
-
-# (example, kind, layer, head, queries) -> weights (queries, keys), or None where there are none.
-AskedRows = Callable[[int, str, Layer, Head, Sequence[int]], Any]
 
 
 class RowServer:
@@ -77,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(200, np.ascontiguousarray(found, dtype="<f4").tobytes())
 
     def _explain(self, query: str) -> None:
-        asked: dict[str, Any] = {name: values[-1] for name, values in parse_qs(query).items()}
+        asked = {name: values[-1] for name, values in parse_qs(query).items()}
         try:
             sizes = {name: int(value) for name, value in asked.items() if name != "mask"}
             found = explained(asked["mask"], **sizes)
@@ -103,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(ConnectionError):  # whoever asked has gone: a page that was closed
             super().handle()
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_: object) -> None:
         """A notebook's output is no log."""
 
 

@@ -8,21 +8,26 @@ room for (``top_keys``).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from regard.choices import check_choice
 from regard.errors import DataError, SettingError
 from regard.metrics.alignment import alignment_error_rate
-from regard.viewer.example import AXES, Example, GoldLinks, LayerSummary, Line
+from regard.viewer.example import AXES, Example, GoldLinks, Head, Layer, LayerSummary, Line
 from regard.viewer.packing import Packed, pack
-from regard.viewer.parts import Array, Attention, Part, array_of, flat
+from regard.viewer.parts import Array, AskedRows, Attention, Part, array_of, flat, pooled_by
 from regard.viewer.search import Search
 from regard.viewer.texts import Text, text_of
 from regard.viewer.top_keys import HeadName, depths_of, packed_top
 
-Rows = Callable[[int, Sequence[int], str], Any]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Place = tuple[str, int]  # kind and layer
+Rows = Callable[[int, Sequence[int], str], "Tensor | Array"]
+KeptRows = Mapping[Place, "Tensor"]
 Padding = Literal["left", "right"]
 
 LONGEST_WITH_ROWS = 512  # tokens
@@ -40,7 +45,7 @@ def example_of(
     row: int = 0,
     padding: Padding = "right",
     started: bool | None = None,
-    rows: Rows | Mapping[tuple[str, int], Any] | None = None,
+    rows: Rows | KeptRows | None = None,
     top_heads: Iterable[HeadName] | Literal["all"] | None = None,
     gold: GoldLinks | None = None,
     score: float | None = None,
@@ -191,12 +196,14 @@ def _error(top_keys: Array, gold: GoldLinks) -> float:
 
 
 def _rows_of(
-    parts: Sequence[Part], rows: Rows | Mapping[tuple[str, int], Any] | None, row: int
+    parts: Sequence[Part], rows: Rows | KeptRows | None, row: int
 ) -> dict[tuple[str, int], Array]:
     """The exact weights of the attentions that are short enough, by kind and layer."""
     short = [part for part in parts if max(part.sizes, default=0) <= LONGEST_WITH_ROWS]
-    found = {}
-    for part in short if rows is not None else ():
+    found: dict[Place, Array] = {}
+    if rows is None:
+        return found
+    for part in short:
         queries, keys = part.places
         if isinstance(rows, Mapping):
             given = rows.get(part.name)
@@ -210,7 +217,7 @@ def _rows_of(
     return found
 
 
-def _asked(rows: Any, part: Part, queries: slice) -> Any:
+def _asked(rows: Rows, part: Part, queries: slice) -> "Tensor | Array | None":
     try:
         return rows(part.layer, list(range(queries.start, queries.stop)), part.kind)
     except SettingError:  # nobody asked to keep them
@@ -238,9 +245,7 @@ def _coarser(part: Part, by: int) -> tuple[Array, tuple[int, int], tuple[int, in
     """The pooled map with ``by`` by ``by`` buckets made one."""
     if by == 1:
         return part.pooled, part.bucket, part.start
-    H, R, C = part.pooled.shape
-    padded = np.pad(part.pooled, ((0, 0), (0, -R % by), (0, -C % by)))
-    sums = padded.reshape(H, padded.shape[1] // by, by, padded.shape[2] // by, by).sum((2, 4))
+    sums = pooled_by(part.pooled, (by, by))
     return sums, (part.bucket[0] * by, part.bucket[1] * by), part.start
 
 
@@ -272,8 +277,8 @@ def _short(value: float) -> float:
 
 
 def watched_rows(
-    seen: Any, example: Example, row: int = 0, padding: str = "right"
-) -> Callable[[int, str, Any, Any, Sequence[int]], Any] | None:
+    seen: Iterable[Attention], example: Example, row: int = 0, padding: str = "right"
+) -> AskedRows | None:
     """What answers a page's questions for exact rows from what ``regard.watch`` keeps.
 
     Args:
@@ -297,7 +302,7 @@ def watched_rows(
     except SettingError:  # nobody asked to keep them
         return None
 
-    def answer(_: int, kind: str, layer: Any, head: Any, queries: Sequence[int]) -> Any:
+    def answer(_: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]) -> Array | None:
         chosen = [
             part for name, part in parts.items() if name[0] == kind and layer in ("mean", name[1])
         ]
@@ -309,6 +314,7 @@ def watched_rows(
             weights = array_of(rows(part.layer, asked, part.kind))
             one = (weights if weights.ndim <= 3 else flat(weights, 3)[row])[..., part.places[1]]
             means.append(one.mean(0) if head == "mean" else one[part.heads.index(head)])
-        return np.mean(means, axis=0)
+        found: Array = np.mean(means, axis=0)
+        return found
 
     return answer
