@@ -23,7 +23,7 @@ from regard.attention import (
     causal,
     dense,
     lengths,
-    pick,
+    sample_key,
     weights,
 )
 from regard.layers.multihead import MultiHeadAttention
@@ -249,7 +249,7 @@ def test_the_mean_of_sampled_hard_attention_tends_to_soft_attention(seed, querie
     mask = dense(draw_mask(seed, queries, keys).bind(2, 3, queries, keys).dense()[:1])
     many = [t.expand(draws, -1, -1, -1) for t in (query, key, value)]
     generator = torch.Generator().manual_seed(seed)
-    mean = pick(*many, score=score, mask=mask, generator=generator).context.mean(0)
+    mean = sample_key(*many, score=score, mask=mask, generator=generator).context.mean(0)
     soft = attend(query, key, value, score=score, mask=mask)[0]
     spread = attend(query, key, value.square(), score=score, mask=mask)[0] - soft.square()
     # Six standard errors: less often wrong than once in a hundred million.

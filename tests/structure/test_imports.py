@@ -14,7 +14,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 def test_rooms_import_only_what_lies_below_them():
     done = run(sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 kept, 0 broken" in done.stdout
+    assert " kept, 0 broken" in done.stdout
 
 
 def test_an_import_upwards_would_be_found(tmp_path: Path):

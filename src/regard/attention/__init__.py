@@ -1,14 +1,14 @@
 """The engine: attention of any score and mask, exact, with gradients."""
 
 from regard.attention import testing
-from regard.attention.attend import attend, explain, weights, weights_seen
+from regard.attention.attend import attend
 from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.cache import KeyValueCache
-from regard.attention.inspect.rollout import rollout
-from regard.attention.inspect.rows import columns, rows, rows_seen
-from regard.attention.inspect.summarizing import summarize, summarize_seen
+from regard.attention.call import AttentionCall, summarize_seen
+from regard.attention.inspect.rollout import rollout, transposed
+from regard.attention.inspect.rows import columns, rows, weights
+from regard.attention.inspect.summarize import summarize
 from regard.attention.inspect.summary import Summary
-from regard.attention.inspect.transposing import transposed
 from regard.attention.masks import (
     BoundMask,
     Cover,
@@ -22,9 +22,9 @@ from regard.attention.masks import (
     where,
     window,
 )
-from regard.attention.observing import Seen, at, observe
-from regard.attention.plan import Plan
-from regard.attention.sampling import Picked, pick
+from regard.attention.observing import at, observe
+from regard.attention.plan import Plan, explain
+from regard.attention.sampling import SampledKey, sample_key
 from regard.attention.scores import (
     Additive,
     Bilinear,
@@ -44,6 +44,7 @@ from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weigh
 
 __all__ = [
     "Additive",
+    "AttentionCall",
     "Bilinear",
     "BoundMask",
     "Box",
@@ -59,12 +60,11 @@ __all__ = [
     "KeyValueCache",
     "Laplace",
     "Mask",
-    "Picked",
     "Plan",
     "PositionBias",
+    "SampledKey",
     "ScaledDot",
     "Score",
-    "Seen",
     "Softmax",
     "Sparsemax",
     "StudentT",
@@ -82,19 +82,17 @@ __all__ = [
     "masked_softmax",
     "observe",
     "parse_mask",
-    "pick",
     "prefix",
     "relative",
     "rollout",
     "rows",
-    "rows_seen",
+    "sample_key",
     "shaw",
     "summarize",
     "summarize_seen",
     "testing",
     "transposed",
     "weights",
-    "weights_seen",
     "where",
     "window",
 ]

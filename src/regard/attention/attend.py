@@ -7,13 +7,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.engine.request import Request, make_request
+from regard.attention.engine.request import make_request
 from regard.attention.graph.tracing import attend_in_graph, leave_graph, refuse_graph, refuse_tracer
 from regard.attention.masks.base import Mask
-from regard.attention.observing import Seen, announce, is_edited
-from regard.attention.plan import Plan, make_plan, serve
+from regard.attention.observing import announce, is_edited
+from regard.attention.plan import serve
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting, drained
+from regard.attention.weighting import Softmax, Weighting, apply_sink
 from regard.errors import SettingError
 
 _SCALED_DOT = ScaledDot()
@@ -154,7 +154,7 @@ def attend(
     out, lse = serve(request, backend)
     if request.sink is not None:
         assert lse is not None
-        out, lse = drained(request.sink, out, lse)
+        out, lse = apply_sink(request.sink, out, lse)
     shape = request.leading
     if out.shape[:2] != shape:
         out = out.reshape(*shape, *out.shape[2:])
@@ -162,132 +162,3 @@ def attend(
     if edit is not None and edit.finish is not None:
         out = edit.finish(out, value)
     return (out, lse) if return_lse and lse is not None else out
-
-
-def weights(
-    query: Float[Tensor, "*q N D"],
-    key: Float[Tensor, "*k M K"],
-    *,
-    score: Score = _SCALED_DOT,
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
-) -> Float[Tensor, "*b N M"]:
-    """The attention weights of every query over every key: the whole matrix, when it is wanted.
-
-    A query that may see no key at all gets zero weights.
-
-    Args:
-        query: What is looked for, one vector per query.
-        key: What each position is matched on.
-        score: How a query and a key match.
-        mask: Which keys a query may look at. None lets every query see every key.
-        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
-        weighting: How scores become weights.
-
-    Returns:
-        One row of weights per query; a row sums to one, or to zero if nothing is visible.
-
-    Raises:
-        ShapeError: Shapes, dtypes or devices do not fit together.
-
-    Example:
-        >>> weights(torch.zeros(1, 4), torch.zeros(2, 4))
-        tensor([[0.5000, 0.5000]])
-    """
-    # What distances add to values plays no part in weights, but says how wide values are.
-    table = getattr(bias, "value_table", None)
-    value = key if table is None else key.new_zeros(()).expand(*key.shape[:-1], table.shape[-1])
-    request = make_request(
-        query, key, value, score=score, mask=mask, bias=bias, weighting=weighting
-    )
-    kind = query.device.type
-    if not torch.is_autocast_enabled(kind):
-        return _matrix(request)
-    with torch.autocast(kind, enabled=False):
-        return _matrix(request)
-
-
-def weights_seen(seen: Seen) -> Float[Tensor, "*b N M"]:
-    """The weights of a call of ``attend`` that an observer saw; see :func:`weights`.
-
-    Example:
-        >>> from regard.attention import observe
-        >>> calls = []
-        >>> with observe(calls.append):
-        ...     _ = attend(torch.zeros(1, 4), torch.zeros(2, 4))
-        >>> weights_seen(calls[0])
-        tensor([[0.5000, 0.5000]])
-    """
-    return weights(
-        seen.query,
-        seen.key,
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-    )
-
-
-def explain(
-    query: Float[Tensor, "*q N D"],
-    key: Float[Tensor, "*k M K"],
-    value: Float[Tensor, "*v M E"] | None = None,
-    *,
-    score: Score = _SCALED_DOT,
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    bias: Float[Tensor, "..."] | PositionBias | None = None,
-    weighting: Weighting = _SOFTMAX,
-    dropout: float = 0.0,
-    generator: torch.Generator | None = None,
-    backend: str | None = None,
-    return_lse: bool = False,
-) -> Plan:
-    """How ``attend`` would serve this call: which backend, why, bytes and operations.
-
-    Takes what ``attend`` takes, checks it alike, and attends to nothing.
-
-    Example:
-        >>> plan = explain(torch.zeros(2, 8, 512, 64), torch.zeros(2, 8, 512, 64))
-        >>> plan.backend
-        'sdpa'
-    """
-    request = make_request(
-        query,
-        key,
-        key if value is None else value,
-        score=score,
-        mask=mask,
-        bias=bias,
-        weighting=weighting,
-        dropout=dropout,
-        generator=generator,
-        return_lse=return_lse,
-    )
-    return make_plan(request, backend)
-
-
-def _matrix(request: Request) -> Float[Tensor, "*b N M"]:
-    """The weights of a request, in float32 at least until they are given."""
-    dtype, score = request.query.dtype, request.score
-    wide = torch.promote_types(dtype, torch.float32)
-    queries, keys = request.query.to(wide), request.key.to(wide)
-    if (repeats := queries.shape[1] // max(1, keys.shape[1])) > 1:
-        keys = keys.repeat_interleave(repeats, dim=1)
-    if not keys.shape[2]:
-        return queries.new_zeros(*request.leading, queries.shape[2], 0).to(dtype)
-    scores = score.tile(queries, keys, *(tensor.to(wide) for tensor in score.tensors()))
-    if request.bias is not None:
-        scores = scores + request.bias
-    if (position := request.position) is not None:
-        N, M = scores.shape[-2:]
-        steps = position.steps(range(N), range(M), (N, M), scores.device)
-        tensors = (tensor.to(wide) for tensor in position.tensors())
-        scores = scores + position.tile(queries, steps, *tensors)
-    if request.mask is not None:
-        scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
-    rows = request.weighting.rows(scores)
-    if request.sink is not None:
-        rows, _ = drained(request.sink, rows, scores.logsumexp(dim=-1))
-    rows = rows.to(dtype)
-    return rows.reshape(*request.leading, *rows.shape[2:])

@@ -26,12 +26,11 @@ class PositionBias(ABC):
     def __init__(self, first: int | None) -> None:
         self.first = first
 
-    @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors the bias is made with; gradients flow to them."""
+        """The tensors the bias is made with; gradients flow to them. None, unless said."""
+        return ()
 
-    @abstractmethod
-    def check(self, heads: int, query_dim: int, value_dim: int) -> None:
+    def check(self, heads: int, query_dim: int, value_dim: int) -> None:  # noqa: B027
         """Raise ShapeError if the bias cannot be given to so many heads of such widths."""
 
     @abstractmethod
@@ -46,11 +45,16 @@ class PositionBias(ABC):
             tensors: What stands in for ``tensors()``.
         """
 
-    @abstractmethod
+    @property
+    def value_dim(self) -> int | None:
+        """How wide values must be; None, unless said, for any width."""
+        return None
+
     def mix(
         self, weights: Float[Tensor, "b H n m"], steps: Int[Tensor, "n m"], *tensors: Tensor
     ) -> Float[Tensor, "b H n E"] | None:
-        """What the distances add to the mixed values, or None for nothing."""
+        """What the distances add to the mixed values: None, unless said, for nothing."""
+        return None
 
     @final
     def steps(
@@ -151,9 +155,6 @@ class _Alibi(PositionBias):
             slopes = query.new_tensor(_slopes(query.shape[1]))
         return -slopes[:, None, None] * steps.abs().to(slopes.dtype)
 
-    def mix(self, weights: Tensor, steps: Tensor, *tensors: Tensor) -> Tensor | None:
-        return None
-
 
 @final
 class _Relative(PositionBias):
@@ -187,9 +188,6 @@ class _Relative(PositionBias):
     def tile(self, query: Tensor, steps: Tensor, *tensors: Tensor) -> Tensor:
         (table,) = tensors
         return table[self._buckets(steps)].permute(2, 0, 1)
-
-    def mix(self, weights: Tensor, steps: Tensor, *tensors: Tensor) -> Tensor | None:
-        return None
 
     def _buckets(self, steps: Tensor) -> Tensor:
         count = len(self.table)
@@ -235,6 +233,10 @@ class _Shaw(PositionBias):
                 f"got {key_table.shape[-2]}."
             )
         self.key_table, self.value_table, self.scale = key_table, value_table, scale
+
+    @property
+    def value_dim(self) -> int | None:
+        return None if self.value_table is None else self.value_table.shape[-1]
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.key_table,) if self.value_table is None else (self.key_table, self.value_table)

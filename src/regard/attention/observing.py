@@ -8,47 +8,21 @@ asked in the same way, and may hide more keys and change the answer.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 from types import TracebackType
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
+from regard.attention.call import AttentionCall
 from regard.attention.masks.base import Mask, as_mask
 from regard.attention.scores import Score
 from regard.attention.weighting import Weighting
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Seen:
-    """One call of ``attend``: enough to work its weights out again with ``weights``.
-
-    Attributes:
-        kind: What attends to what: "encoder", "decoder" or "cross"; "" if no model said.
-        layer: Which layer, from 0; -1 if no model said.
-        query: The queries, as they were given.
-        key: The keys.
-        score: How they match.
-        mask: Which keys were visible.
-        bias: What was added to the scores.
-        weighting: How scores became weights.
-    """
-
-    kind: str
-    layer: int
-    query: Float[Tensor, "*batch N D"]
-    key: Float[Tensor, "*keys M K"]
-    score: Score
-    mask: Mask | None
-    bias: Float[Tensor, "..."] | PositionBias | None
-    weighting: Weighting
-
-
-Observer = Callable[[Seen], None]
+Observer = Callable[[AttentionCall], None]
 
 
 class Edit(NamedTuple):
@@ -65,7 +39,7 @@ class Edit(NamedTuple):
 
 
 # Given what ``attend`` is called with; None leaves the call alone.
-Editor = Callable[[Seen], Edit | None]
+Editor = Callable[[AttentionCall], Edit | None]
 
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
@@ -178,7 +152,7 @@ def announce(
     if observer is None and editor is None:
         return None
     mask = None if mask is None else as_mask(mask)
-    seen = Seen(*current_place(), query, key, score, mask, bias, weighting)
+    seen = AttentionCall(*current_place(), query, key, score, mask, bias, weighting)
     if editor is not None and (edit := editor(seen)) is not None:
         seen = replace(seen, mask=edit.mask)
     if observer is not None:

@@ -4,14 +4,21 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.backends import additive_cpu, additive_triton, packed, sdpa, short
+from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
-from regard.attention.engine.request import Request
+from regard.attention.engine.request import Request, make_request, without_autocast
+from regard.attention.masks.base import Mask
+from regard.attention.scores import ScaledDot, Score
+from regard.attention.weighting import Softmax, Weighting
 from regard.choices import choose
 from regard.errors import SettingError
 
+_SCALED_DOT = ScaledDot()
+_SOFTMAX = Softmax()
 # In the order they are tried; the last serves everything.
 BACKENDS: dict[str, ModuleType] = {
     "short": short,
@@ -74,11 +81,8 @@ def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
 
     The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted.
     """
-    kind = request.query.device.type
-    if torch.is_autocast_enabled(kind):
-        with torch.autocast(kind, enabled=False):
-            return _serve_as_given(request, pinned)
-    return _serve_as_given(request, pinned)
+    with without_autocast(request.query.device.type):
+        return _serve_as_given(request, pinned)
 
 
 def make_plan(request: Request, pinned: str | None) -> Plan:
@@ -97,6 +101,44 @@ def make_plan(request: Request, pinned: str | None) -> Plan:
     return Plan(
         name, reason, module.notes(request), module.bytes_beyond(request), _operations(request)
     )
+
+
+def explain(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    value: Float[Tensor, "*v M E"] | None = None,
+    *,
+    score: Score = _SCALED_DOT,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | PositionBias | None = None,
+    weighting: Weighting = _SOFTMAX,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+    backend: str | None = None,
+    return_lse: bool = False,
+) -> Plan:
+    """How ``attend`` would serve this call: which backend, why, bytes and operations.
+
+    Takes what ``attend`` takes, checks it alike, and attends to nothing.
+
+    Example:
+        >>> plan = explain(torch.zeros(2, 8, 512, 64), torch.zeros(2, 8, 512, 64))
+        >>> plan.backend
+        'sdpa'
+    """
+    request = make_request(
+        query,
+        key,
+        key if value is None else value,
+        score=score,
+        mask=mask,
+        bias=bias,
+        weighting=weighting,
+        dropout=dropout,
+        generator=generator,
+        return_lse=return_lse,
+    )
+    return make_plan(request, backend)
 
 
 def _objection(module: ModuleType, request: Request) -> str | None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import Inputs, Job, Sizes, rows_of
+from regard.attention.engine.blocks import BlockPass, Inputs, Sizes, rows_of
 from regard.attention.engine.noise import gumbel
 from regard.attention.engine.request import Request, make_request
 from regard.attention.masks.base import Mask, as_mask
@@ -22,7 +22,7 @@ _SCALED_DOT = ScaledDot()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picked:
+class SampledKey:
     """One key for each query.
 
     Attributes:
@@ -37,7 +37,7 @@ class Picked:
     log_prob: Float[Tensor, "*b N"]
 
 
-def pick(
+def sample_key(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
     value: Float[Tensor, "*v M E"] | None = None,
@@ -46,7 +46,7 @@ def pick(
     mask: Mask | Bool[Tensor, "..."] | None = None,
     bias: Float[Tensor, "..."] | PositionBias | None = None,
     generator: torch.Generator | None = None,
-) -> Picked:
+) -> SampledKey:
     """One key for each query, drawn with the probability that softmax attention gives as weight.
 
     Stochastic hard attention, Xu et al. (2015), section 4.1, https://arxiv.org/abs/1502.03044, in
@@ -68,8 +68,8 @@ def pick(
 
     Example:
         >>> keys = torch.tensor([[9.0, 0.0], [0.0, 9.0]])
-        >>> picked = pick(torch.tensor([[9.0, 0.0]]), keys, torch.tensor([[1.0], [2.0]]))
-        >>> picked.index.tolist(), picked.context.tolist()
+        >>> drawn = sample_key(torch.tensor([[9.0, 0.0]]), keys, torch.tensor([[1.0], [2.0]]))
+        >>> drawn.index.tolist(), drawn.context.tolist()
         ([0], [[1.0]])
     """
     value = key if value is None else value
@@ -106,7 +106,7 @@ def pick(
     context = _taken(inputs.value, index).masked_fill(~seen, 0)
     log_prob = log_prob.masked_fill(~seen.squeeze(-1), float("-inf"))
     leading = request.leading
-    return Picked(
+    return SampledKey(
         context.to(request.query.dtype).reshape(*leading, *context.shape[2:]),
         index.masked_fill(~seen.squeeze(-1), 0).reshape(*leading, index.shape[-1]),
         log_prob.reshape(*leading, log_prob.shape[-1]),
@@ -118,12 +118,12 @@ def _draw(request: Request, inputs: Inputs) -> Int[Tensor, "B H N"]:
     B, H, N, D = inputs.query.shape
     # Four more than the score needs: random bits, and their logarithm in float64.
     sizes = Sizes.of(request, request.score.floats_per_pair(D) + 4, cuts_keys=False)
-    job = Job.of(request, sizes)
+    job = BlockPass.of(request, sizes)
     seed = int(torch.randint(2**31 - 1, (), generator=request.generator))
     index = torch.zeros(B, H, N, dtype=torch.long, device=inputs.query.device)
     for block in job.blocks():
         scores = tiled.scores_of(job, block, inputs)
-        noise = partial(gumbel, seed, block.chunk, block.heads, block.rows, like=scores)
+        noise = partial(gumbel, seed, block.batch, block.heads, block.rows, like=scores)
         best = (scores + block.along_keys(noise)).argmax(dim=-1)
         places = block.along_keys(lambda keys: torch.arange(keys.start, keys.stop))
         rows_of(index, block).copy_(places.to(index.device)[best])

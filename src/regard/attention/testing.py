@@ -194,8 +194,8 @@ def _check_form(bound: BoundMask, whole: Tensor) -> None:
     if band is not None:
         in_band = torch.zeros(N, M, dtype=torch.bool)
         for n in range(N):
-            span = band.span(range(n, n + 1), M)
-            in_band[n, span.start : span.stop] = True
+            seen = band.key_range(range(n, n + 1), M)
+            in_band[n, seen.start : seen.stop] = True
         inside = inside & in_band if isinstance(form, Runs) else in_band.expand(whole.shape)
     _demand(not bool((whole & ~inside).any()), "mask.form must hold every visible pair.")
     _demand(

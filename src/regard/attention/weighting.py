@@ -150,8 +150,8 @@ class Entmax15(Weighting):
 class Hard(Weighting):
     """All weight on the best key, the first of several: hard attention, Xu et al. (2015).
 
-    Its scores get no gradient. To train them, draw a key by ``pick`` and weigh its log-probability
-    by a reward.
+    Its scores get no gradient. To train them, draw a key by ``sample_key`` and weigh its
+    log-probability by a reward.
     """
 
     ranks_like_scores = True
@@ -213,12 +213,12 @@ def masked_softmax(
     wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
     wide = wide.reshape(prod(batch), heads, N, M)
     if lengths is not None:
-        veil = within(lengths).bind(prod(batch), heads, N, M, scores.device).whole_veil
-        wide = wide if veil is None else wide.masked_fill(veil, float("-inf"))
+        hidden = within(lengths).bind(prod(batch), heads, N, M, scores.device).whole_hidden
+        wide = wide if hidden is None else wide.masked_fill(hidden, float("-inf"))
     return Softmax().rows(wide).reshape(scores.shape).to(scores.dtype)
 
 
-def drained(
+def apply_sink(
     sink: Float[Tensor, "..."], out: Float[Tensor, "*b N E"], lse: Float[Tensor, "*b N"]
 ) -> tuple[Float[Tensor, "*b N E"], Float[Tensor, "*b N"]]:
     """What is left of mixed values beside the sink of a softmax, and the log-sum-exp with it.

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import Seen, observe, weights_seen
+from regard.attention import AttentionCall, observe
 from regard.attention.observing import current_observer
 from regard.checks import check_at_least
 from regard.decoding.step import StateT, Step
@@ -85,9 +85,9 @@ class CoveragePenalty(Generic[StateT]):
         self, token: Int[Tensor, " R"], covered: Covered[StateT]
     ) -> tuple[Float[Tensor, "R V"], Covered[StateT]]:
         """The model's step."""
-        outer, calls = current_observer(), list[Seen]()
+        outer, calls = current_observer(), list[AttentionCall]()
 
-        def note(seen: Seen) -> None:
+        def note(seen: AttentionCall) -> None:
             if seen.kind == "cross" and (self._layers is None or seen.layer in self._layers):
                 calls.append(seen)
             if outer is not None:
@@ -112,7 +112,7 @@ class CoveragePenalty(Generic[StateT]):
         return self._weight * lost.where(is_real, 0.0).sum(dim=1)
 
 
-def _looked(seen: Seen, rows: int) -> Float[Tensor, "R S"]:
+def _looked(seen: AttentionCall, rows: int) -> Float[Tensor, "R S"]:
     """The weights of the one query of each row, over its heads averaged."""
-    found = weights_seen(seen)
+    found = seen.weights()
     return found.float().reshape(rows, -1, found.shape[-1]).mean(dim=1)

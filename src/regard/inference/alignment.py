@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, observe
+from regard.attention import AttentionCall, observe
 from regard.attention.inspect.alignment import (
     Link,
     Span,
@@ -168,7 +168,7 @@ def cross_maps(
         read = [torch.tensor([*sources[place], *end]) for place in group]
         written = [torch.tensor([BOS_ID, *targets[place]]) for place in group]
         lengths = torch.tensor([len(row) for row in read])
-        calls: list[Seen] = []
+        calls: list[AttentionCall] = []
         with torch.no_grad(), observe(calls.append):
             predictor.model(_padded(read), lengths, _padded(written))
             rows = _mean_cross(calls, layer)
@@ -180,7 +180,7 @@ def _padded(rows: list[Tensor]) -> Tensor:
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
 
 
-def _mean_cross(calls: Sequence[Seen], layer: int | None) -> Float[Tensor, "B T S"]:
+def _mean_cross(calls: Sequence[AttentionCall], layer: int | None) -> Float[Tensor, "B T S"]:
     """Cross weights over heads and layers averaged."""
     chosen = [
         mean_weights(seen)

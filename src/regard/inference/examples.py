@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, Summary
+from regard.attention import AttentionCall, Summary
 from regard.attention.inspect.alignment import Link, Span
 from regard.errors import SettingError
 from regard.inference.look import (
@@ -42,7 +42,7 @@ from regard.viewer import AttentionMap as HeadMap
 from regard.viewer.example import AXES, Kind
 
 # What a model called ``attend`` with, by kind and layer.
-Calls = Mapping[tuple[str, int], Seen]
+Calls = Mapping[tuple[str, int], AttentionCall]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ def _answer(said: Said, calls: Calls) -> Answer:
     )
 
 
-def _shading(shade: Shade, calls: Calls) -> Seen | None:
+def _shading(shade: Shade, calls: Calls) -> AttentionCall | None:
     """The call whose weights shade a text; None where the model makes none such."""
     layers = [layer for kind, layer in calls if kind == shade.kind]
     layer = max(layers, default=0) if shade.layer is None else shade.layer

@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, Summary, attend, observe, weights_seen
-from regard.attention.inspect.summarizing import summarize_seen
+from regard.attention import AttentionCall, Summary, attend, observe
 from regard.attention.observing import editing
 from regard.errors import SettingError
 from regard.text import Piece
@@ -93,47 +92,47 @@ class Look:
         return torch.stack([m.weights.mean(0) for m in chosen]).mean(0)
 
 
-def attention_maps(seen: Mapping[tuple[str, int], Seen]) -> list[AttentionMap]:
+def attention_maps(seen: Mapping[tuple[str, int], AttentionCall]) -> list[AttentionMap]:
     """The weights of calls of ``attend``, given by kind and layer, in the first row of each."""
     return [AttentionMap(kind, layer, weights_of_row(call)) for (kind, layer), call in seen.items()]
 
 
-def attention_summaries(seen: Mapping[tuple[str, int], Seen]) -> list[AttentionSummary]:
+def attention_summaries(seen: Mapping[tuple[str, int], AttentionCall]) -> list[AttentionSummary]:
     """The summaries of calls of ``attend``, given by kind and layer, in the first row of each."""
     return [
-        AttentionSummary(kind, layer, summarize_seen(_with_heads(call))[0])
+        AttentionSummary(kind, layer, _with_heads(call).summary()[0])
         for (kind, layer), call in seen.items()
     ]
 
 
-def weights_of_row(seen: Seen, row: int = 0) -> Float[Tensor, "H N M"]:
+def weights_of_row(seen: AttentionCall, row: int = 0) -> Float[Tensor, "H N M"]:
     """The weights of a row of the batch, the last where it has fewer; one head has an axis too."""
-    found = weights_seen(seen)
+    found = seen.weights()
     weights = found[min(row, len(found) - 1)]
     return weights.reshape(-1, *weights.shape[-2:])
 
 
-def _with_heads(seen: Seen) -> Seen:
+def _with_heads(seen: AttentionCall) -> AttentionCall:
     """The same with an axis of heads, where there is one head without an axis for it."""
     if seen.query.dim() == 4:
         return seen
     return replace(seen, query=seen.query[:, None], key=seen.key[:, None])
 
 
-def joined(calls: Iterable[Seen]) -> dict[tuple[str, int], Seen]:
+def joined(calls: Iterable[AttentionCall]) -> dict[tuple[str, int], AttentionCall]:
     """One call for each kind and layer, with all its queries.
 
     A recurrent decoder calls once a token, always over the same keys and with a mask that says the
     same of every query; what differs is the bias, which holds weights that no softmax makes (see
     ``regard.layers.mix``). A Transformer calls once a layer.
     """
-    found: dict[tuple[str, int], list[Seen]] = {}
+    found: dict[tuple[str, int], list[AttentionCall]] = {}
     for seen in calls:
         found.setdefault((seen.kind, seen.layer), []).append(seen)
     return {place: _one_call(parts) for place, parts in found.items()}
 
 
-def _one_call(parts: list[Seen]) -> Seen:
+def _one_call(parts: list[AttentionCall]) -> AttentionCall:
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -145,7 +144,7 @@ def _one_call(parts: list[Seen]) -> Seen:
     )
 
 
-def mean_weights(seen: Seen) -> Float[Tensor, "B N M"]:
+def mean_weights(seen: AttentionCall) -> Float[Tensor, "B N M"]:
     """The weights of a call, over its heads averaged.
 
     Weights are what attention makes of the identity, one value a key. That is the engine's own

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from regard.attention import Seen, observe, rows_seen
+from regard.attention import AttentionCall, observe
 from regard.errors import DataError
 from regard.inference.examples import Calls, Chosen, example, plain_view, task_examples
 from regard.inference.labeller import Labeller
@@ -149,7 +149,7 @@ def rows_of(predictor: Predictor, document: Document) -> AskedRows:
     """
 
     @lru_cache(maxsize=_KEPT)
-    def observed(number: int) -> dict[tuple[str, int], Seen]:
+    def observed(number: int) -> dict[tuple[str, int], AttentionCall]:
         example = document.examples[number]
         source = predictor.tokenizer.source.encode(normalize(example.source))
         output = predictor.tokenizer.target.encode(normalize(example.output))
@@ -169,7 +169,7 @@ def rows_of(predictor: Predictor, document: Document) -> AskedRows:
             return None
         found = []
         for seen in chosen:
-            weights = rows_seen(seen, queries)[0]
+            weights = seen.rows(queries)[0]
             every = weights.reshape(-1, *weights.shape[-2:])  # a recurrent one has no axis of heads
             found.append(every.mean(0) if head == "mean" else every[head])
         return torch.stack(found).mean(0).detach().float().cpu().numpy()
@@ -212,7 +212,7 @@ def _answered(labeller: Labeller, text: str, where: str, chosen: Chosen) -> list
     task, model = labeller.task, labeller.model.eval()
     asked = task.request(record_in(text), where)
     (encoded,) = task.encode([asked])
-    made: list[Seen] = []
+    made: list[AttentionCall] = []
     with observe(made.append):
         (answer,) = task.predict(model, task.collate([encoded]))
     calls: Calls = joined(made)

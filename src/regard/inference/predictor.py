@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import Seen, observe
+from regard.attention import AttentionCall, observe
 from regard.decoding import score_answers
 from regard.errors import DataError, RunError
 from regard.inference.look import (
@@ -205,7 +205,9 @@ class Predictor:
         )
 
     @torch.no_grad()
-    def observed(self, source: Sequence[int], output: Sequence[int]) -> dict[tuple[str, int], Seen]:
+    def observed(
+        self, source: Sequence[int], output: Sequence[int]
+    ) -> dict[tuple[str, int], AttentionCall]:
         """What ``attend`` is called with when the model writes ``output``, by kind and layer.
 
         Args:
@@ -219,7 +221,7 @@ class Predictor:
         self._check_length("source", len(source), int(self.recipe.data.source_end))
         self._check_length("output", len(output), 1)
         batch, lengths = self._padded([source])
-        calls: list[Seen] = []
+        calls: list[AttentionCall] = []
         self.model.eval()
         with observe(calls.append):
             self.model(batch, lengths, torch.tensor([[BOS_ID, *output]]))

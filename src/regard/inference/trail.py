@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import Seen, observe
+from regard.attention import AttentionCall, observe
 from regard.attention.observing import current_observer
 from regard.decoding import State
 from regard.errors import SettingError
@@ -72,7 +72,7 @@ class Trail:
         self._step = step
         self._layers = layers
         self._steps: list[_Step] = []
-        self._sources: dict[int, Seen] = {}
+        self._sources: dict[int, AttentionCall] = {}
 
     def start(self, state: State, batch_size: int) -> Followed:
         """The state to begin with, one row a sentence."""
@@ -82,9 +82,9 @@ class Trail:
         self, token: Int[Tensor, " R"], followed: Followed
     ) -> tuple[Float[Tensor, "R V"], Followed]:
         """The model's step."""
-        outer, calls = current_observer(), list[Seen]()
+        outer, calls = current_observer(), list[AttentionCall]()
 
-        def note(seen: Seen) -> None:
+        def note(seen: AttentionCall) -> None:
             if seen.kind == "cross" and (self._layers is None or seen.layer in self._layers):
                 calls.append(seen)
             if outer is not None:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention import Mask, Seen, where
+from regard.attention import AttentionCall, Mask, where
 from regard.attention.observing import Edit, current_editor, editing
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
@@ -145,7 +145,7 @@ class Edits:
             self._is_on = True
         return before, run()
 
-    def edit(self, seen: Seen) -> Edit | None:
+    def edit(self, seen: AttentionCall) -> Edit | None:
         """What becomes of one call of ``attend``."""
         if not self.passage.is_ours():
             return None
@@ -236,7 +236,7 @@ def edit(model: nn.Module) -> Iterator[Edits]:
     check_model(model)
     edits, outer = Edits(), current_editor()
 
-    def ask(seen: Seen) -> Edit | None:
+    def ask(seen: AttentionCall) -> Edit | None:
         first = None if outer is None else outer(seen)
         if first is not None:
             seen = replace(seen, mask=first.mask)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.attention import Cover, Mask, Seen
+from regard.attention import AttentionCall, Cover, Mask
 from regard.interop.hugging_face import current_call, own_parts, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
 from regard.interop.own_attention import read_weights
@@ -71,9 +71,9 @@ class ForwardTrace:
         self._thread = threading.get_ident()
         self._calls = 0
         self._begun: list[int] = []
-        self._last: tuple[int, Site, Seen] | None = None
+        self._last: tuple[int, Site, AttentionCall] | None = None
 
-    def attended(self, seen: Seen, site: Site) -> bool:
+    def attended(self, seen: AttentionCall, site: Site) -> bool:
         """Note a call of ``attend``; whether it is the last one again, with other values.
 
         Differential attention mixes two values by the same weights.
@@ -170,7 +170,7 @@ def is_in_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-def site_of(seen: Seen) -> Site:
+def site_of(seen: AttentionCall) -> Site:
     """What a call is, that an observer or an editor is shown."""
     N, M = seen.query.shape[-2], seen.key.shape[-2]
     call = current_call()
@@ -190,7 +190,7 @@ def site_of(seen: Seen) -> Site:
     return Site(kind, layer, name, M - N, 0, None)
 
 
-def counted_of(seen: Seen, site: Site) -> Tensor | None:
+def counted_of(seen: AttentionCall, site: Site) -> Tensor | None:
     """Which queries (B, N) are no padding, as far as the mask says; None is all."""
     if site.kind == "cross":
         return None
@@ -201,16 +201,16 @@ def counted_of(seen: Seen, site: Site) -> Tensor | None:
         return None
     # Who is seen by nobody, not even by itself, is padding.
     bound = _bound(seen, seen.mask)
-    hidden = bound.hidden
+    hidden = bound.unseen
     return None if hidden is None else ~hidden[:, :, :, 0].all(dim=1).expand(len(seen.query), N)
 
 
-def _bound(seen: Seen, mask: Mask) -> Any:
+def _bound(seen: AttentionCall, mask: Mask) -> Any:
     *batch, H, N, _ = seen.query.shape
     return mask.bind(tuple(batch), H, N, seen.key.shape[-2], seen.query.device)
 
 
-def _looks_back(seen: Seen) -> bool:
+def _looks_back(seen: AttentionCall) -> bool:
     """Whether the first query does not see the last key."""
     N, M = seen.query.shape[-2], seen.key.shape[-2]
     if seen.mask is None or seen.query.dim() < 3 or N < 2:
@@ -225,7 +225,7 @@ def _is_attention(module: nn.Module) -> bool:
     return bool(named[0]) and not any(named[1:])
 
 
-def _is_same(one: Seen, other: Seen) -> bool:
+def _is_same(one: AttentionCall, other: AttentionCall) -> bool:
     """Whether two calls have the same weights, by the memory of what they are made of."""
     return (
         one.mask is other.mask

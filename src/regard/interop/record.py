@@ -8,9 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention import Seen, Softmax
-from regard.attention.inspect.rows import rows_seen
-from regard.attention.inspect.summarizing import summarize
+from regard.attention import AttentionCall, Softmax, summarize
 from regard.attention.inspect.summary import Summary
 from regard.errors import SettingError, ShapeError
 from regard.interop.own_attention import AsGiven
@@ -69,9 +67,9 @@ class Record:
         self._options = options
         self._parts: list[Summary] = []
         self._starts: list[tuple[int, int]] = []
-        self._kept: list[Seen] = []
+        self._kept: list[AttentionCall] = []
 
-    def add(self, seen: Seen, start: tuple[int, int], counted: Tensor | None) -> None:
+    def add(self, seen: AttentionCall, start: tuple[int, int], counted: Tensor | None) -> None:
         """Add a call: all queries, or some steps more.
 
         Args:
@@ -118,7 +116,7 @@ class Record:
         size = f"{self.matrix_bytes:,} bytes"
         return (f"read from output_attentions: the model makes all N×M weights, {size} here",)
 
-    def calls(self) -> list[Seen]:
+    def calls(self) -> list[AttentionCall]:
         """The calls that were kept.
 
         Raises:
@@ -128,7 +126,9 @@ class Record:
             raise SettingError("keep must be True; got False. Use watch(..., keep=True).")
         return self._kept
 
-    def _summarized(self, seen: Seen, start: tuple[int, int], counted: Tensor | None) -> Summary:
+    def _summarized(
+        self, seen: AttentionCall, start: tuple[int, int], counted: Tensor | None
+    ) -> Summary:
         # Heads that lie between each other, as models leave them, take a quarter more time.
         return summarize(
             seen.query.contiguous(),
@@ -155,7 +155,7 @@ class Record:
         for place in places:
             for (first, gone), seen in calls:
                 if first <= place < first + seen.query.shape[-2]:
-                    row = rows_seen(seen, [place - first])
+                    row = seen.rows([place - first])
                     found.append(F.pad(row, (gone, total - gone - row.shape[-1])))
                     break
             else:
@@ -164,7 +164,7 @@ class Record:
         return picked[:, list(self.heads)] if picked.dim() > 3 else picked
 
 
-def _narrowed(seen: Seen, heads: tuple[int, ...]) -> Seen | None:
+def _narrowed(seen: AttentionCall, heads: tuple[int, ...]) -> AttentionCall | None:
     """The same call with these heads only, or None where they cannot be told apart."""
     query, key, chosen = seen.query, seen.key, list(heads)
     if query.dim() != 4 or key.dim() != 4 or seen.score.tensors():

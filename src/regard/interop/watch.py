@@ -11,7 +11,7 @@ from typing import overload
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention import Seen, observe
+from regard.attention import AttentionCall, observe
 from regard.attention.inspect.rollout import rollout
 from regard.attention.inspect.summary import Summary
 from regard.attention.observing import current_observer
@@ -161,7 +161,7 @@ class Watch(Sequence[Watched]):
             raise SettingError("call must be a pass made at once; got one of several steps.")
         return rollout([each[0] for each in calls], list(queries), residual=residual)
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: AttentionCall) -> None:
         """Add a call of ``attend``."""
         if not self.passage.is_ours():
             return
@@ -209,7 +209,7 @@ class Watch(Sequence[Watched]):
                 f"got {_listed(sorted(unknown))}."
             )
 
-    def _counted_of(self, seen: Seen, site: Site) -> Tensor | None:
+    def _counted_of(self, seen: AttentionCall, site: Site) -> Tensor | None:
         """Which queries are no padding; those of cross-attention are its decoder's."""
         counted = counted_of(seen, site)
         if site.kind == "decoder":
@@ -308,7 +308,7 @@ def watch(
     )
     watched, outer = Watch(model, options), current_observer()
 
-    def see(seen: Seen) -> None:
+    def see(seen: AttentionCall) -> None:
         if outer is not None:
             outer(seen)
         with observe(_nobody):
@@ -370,5 +370,5 @@ def _listed(things: Iterable[object]) -> str:
     return ", ".join(map(str, things))
 
 
-def _nobody(seen: Seen) -> None:
+def _nobody(seen: AttentionCall) -> None:
     """Nothing: what is summarised is nobody's attention."""

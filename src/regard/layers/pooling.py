@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention.attend import attend, weights
+from regard.attention import attend, weights
 from regard.attention.masks.lengths import lengths as visible
 from regard.attention.observing import at
 from regard.attention.scores import Dot

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import Seen, explain, rows_seen
+from regard.attention import AttentionCall, explain
 from regard.attention.masks.parse import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor, Translation
@@ -146,7 +146,7 @@ Item = Part | Asked | Prompt | Subject | Tile | Call
 Served = Predictor | Labeller
 
 # What ``attend`` was called with, by kind and layer.
-_Calls = Mapping[tuple[str, int], Seen]
+_Calls = Mapping[tuple[str, int], AttentionCall]
 
 
 class Worker:
@@ -310,8 +310,8 @@ def tile(calls: _Calls, asked: Tile) -> Float[Tensor, "N M"]:
     return found[0][asked.head]
 
 
-def _rows(seen: Seen, queries: Sequence[int]) -> Float[Tensor, "H P M"]:
-    found = rows_seen(seen, queries)[0]
+def _rows(seen: AttentionCall, queries: Sequence[int]) -> Float[Tensor, "H P M"]:
+    found = seen.rows(queries)[0]
     return found.reshape(-1, *found.shape[-2:])  # a recurrent model's has no axis of heads
 
 

@@ -24,9 +24,9 @@ from regard.attention import (
     documents,
     explain,
     lengths,
-    pick,
     prefix,
     relative,
+    sample_key,
     shaw,
     weights,
     where,
@@ -187,7 +187,7 @@ class Work(TorchDispatchMode):
         return out
 
 
-@pytest.mark.parametrize("call", [attend, explain, weights, pick])
+@pytest.mark.parametrize("call", [attend, explain, weights, sample_key])
 @pytest.mark.parametrize(("given", "error", "message"), BAD)
 def test_the_error_says_what_and_how_before_any_work(call, given, error, message):
     given = given() if callable(given) else given

@@ -14,8 +14,8 @@ from regard.attention import (
     causal,
     explain,
     lengths,
-    pick,
     relative,
+    sample_key,
     shaw,
     weights,
 )
@@ -148,9 +148,9 @@ def test_rules_go_with_every_score(make_inputs):
     out = attend(*inputs, score=Additive(w), bias=alibi())
     torch.testing.assert_close(out, attend(*inputs, score=Additive(w), bias=tensor.double()))
     generator = torch.Generator().manual_seed(1)
-    picked = pick(*inputs, bias=alibi(), generator=generator)
-    chosen = weights(*inputs[:2], bias=alibi()).gather(-1, picked.index[..., None])[..., 0]
-    torch.testing.assert_close(picked.log_prob, chosen.log())
+    drawn = sample_key(*inputs, bias=alibi(), generator=generator)
+    chosen = weights(*inputs[:2], bias=alibi()).gather(-1, drawn.index[..., None])[..., 0]
+    torch.testing.assert_close(drawn.log_prob, chosen.log())
 
 
 def test_a_rule_is_never_made_into_a_matrix():

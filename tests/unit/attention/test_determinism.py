@@ -19,8 +19,8 @@ from regard.attention import (
     documents,
     explain,
     lengths,
-    pick,
     relative,
+    sample_key,
     shaw,
     window,
 )
@@ -103,7 +103,9 @@ def test_twice_the_same_gradients_of_gradients(name, threads):
 def test_twice_the_same_keys_are_drawn(threads):
     query, key = torch.randn(B, H, N, D), torch.randn(B, H, M, D)
     one, other = (
-        pick(query, key, generator=torch.Generator().manual_seed(2), mask=lengths([9, 99, 211]))
+        sample_key(
+            query, key, generator=torch.Generator().manual_seed(2), mask=lengths([9, 99, 211])
+        )
         for _ in range(2)
     )
     assert torch.equal(one.index, other.index)

@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from regard.attention import Additive, attend, causal, lengths, pick, weights, window
+from regard.attention import Additive, attend, causal, lengths, sample_key, weights, window
 from regard.errors import ShapeError
 
 
 def test_keys_are_drawn_as_often_as_their_weights_say():
     torch.manual_seed(0)
     query, key = torch.randn(1, 1, 4, 5), torch.randn(1, 1, 6, 5)
-    many = pick(query.expand(20_000, 1, 4, 5), key.expand(20_000, 1, 6, 5))
+    many = sample_key(query.expand(20_000, 1, 4, 5), key.expand(20_000, 1, 6, 5))
     share = torch.nn.functional.one_hot(many.index[:, 0], 6).double().mean(0)
     want = weights(query, key)[0, 0].double()
     error = (want * (1 - want) / 20_000).sqrt()
@@ -23,7 +23,7 @@ def test_the_mean_of_draws_tends_to_soft_attention():
     query, key, value = torch.randn(1, 1, 3, 5), torch.randn(1, 1, 6, 5), torch.randn(1, 1, 6, 2)
     mask = causal(first=2)
     many = [t.expand(20_000, *t.shape[1:]) for t in (query, key, value)]
-    mean = pick(*many, mask=mask).context.mean(0)
+    mean = sample_key(*many, mask=mask).context.mean(0)
     torch.testing.assert_close(mean, attend(query, key, value, mask=mask)[0], atol=0.05, rtol=0)
 
 
@@ -32,13 +32,13 @@ def test_context_index_and_log_probability_belong_together(make_inputs):
     w = torch.randn(11, dtype=torch.float64)
     bias = torch.randn(3, 1, 7, dtype=torch.float64)
     options = {"score": Additive(w), "bias": bias, "mask": lengths([4, 7])}
-    picked = pick(query, key, value, **options)
+    drawn = sample_key(query, key, value, **options)
     rows = weights(query, key, **options)
-    chosen = rows.gather(-1, picked.index[..., None])[..., 0]
-    torch.testing.assert_close(picked.log_prob, chosen.log())
-    want = value.gather(2, picked.index[..., None].expand(2, 3, 5, 13))
-    assert torch.equal(picked.context, want)
-    assert picked.index[0].max() < 4
+    chosen = rows.gather(-1, drawn.index[..., None])[..., 0]
+    torch.testing.assert_close(drawn.log_prob, chosen.log())
+    want = value.gather(2, drawn.index[..., None].expand(2, 3, 5, 13))
+    assert torch.equal(drawn.context, want)
+    assert drawn.index[0].max() < 4
 
 
 def test_the_log_probability_is_differentiable(make_inputs):
@@ -47,7 +47,7 @@ def test_the_log_probability_is_differentiable(make_inputs):
 
     def call(query, key, w, bias):
         generator = torch.Generator().manual_seed(5)
-        return pick(query, key, score=Additive(w), bias=bias, generator=generator).log_prob
+        return sample_key(query, key, score=Additive(w), bias=bias, generator=generator).log_prob
 
     query, key, _ = make_inputs(requires_grad=True)
     assert gradcheck(call, (query, key, w, bias), fast_mode=True)
@@ -60,9 +60,9 @@ def test_reinforce_learns_to_look_at_the_rewarded_key():
     guide = torch.zeros(4, requires_grad=True)
     optimizer = torch.optim.Adam([guide], lr=0.2)
     for _ in range(60):
-        picked = pick(query + guide, key.expand(64, 6, 4))
-        reward = (picked.index == wanted).float()
-        loss = -((reward - reward.mean()) * picked.log_prob).mean()
+        drawn = sample_key(query + guide, key.expand(64, 6, 4))
+        reward = (drawn.index == wanted).float()
+        loss = -((reward - reward.mean()) * drawn.log_prob).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -72,24 +72,24 @@ def test_reinforce_learns_to_look_at_the_rewarded_key():
 def test_the_seed_decides_and_blocks_do_not():
     query, key = torch.randn(2, 3, 300, 4), torch.randn(2, 3, 70, 4)
     one, other, third = (
-        pick(query, key, generator=torch.Generator().manual_seed(s)).index for s in (1, 1, 2)
+        sample_key(query, key, generator=torch.Generator().manual_seed(s)).index for s in (1, 1, 2)
     )
     assert torch.equal(one, other)
     assert not torch.equal(one, third)
-    first = pick(query[:, :, :50], key, generator=torch.Generator().manual_seed(1)).index
+    first = sample_key(query[:, :, :50], key, generator=torch.Generator().manual_seed(1)).index
     assert torch.equal(first, one[:, :, :50])
 
 
 def test_who_sees_nothing_picks_nothing():
-    picked = pick(torch.ones(1, 2, 4), torch.ones(1, 3, 4), mask=lengths([0]))
-    assert picked.context.eq(0).all()
-    assert picked.index.eq(0).all()
-    assert picked.log_prob.eq(float("-inf")).all()
+    drawn = sample_key(torch.ones(1, 2, 4), torch.ones(1, 3, 4), mask=lengths([0]))
+    assert drawn.context.eq(0).all()
+    assert drawn.index.eq(0).all()
+    assert drawn.log_prob.eq(float("-inf")).all()
 
 
 def test_without_keys_there_is_nothing_to_draw():
     with pytest.raises(ShapeError, match="key must have at least one position to draw from"):
-        pick(torch.ones(1, 2, 3), torch.ones(1, 0, 3))
+        sample_key(torch.ones(1, 2, 3), torch.ones(1, 0, 3))
 
 
 def test_where_nothing_is_visible_the_index_is_zero():
@@ -97,14 +97,14 @@ def test_where_nothing_is_visible_the_index_is_zero():
     some = torch.ones(40, 1, dtype=torch.bool)
     some[5] = False
     query, key = torch.randn(1, 1, 40, 4), torch.randn(1, 1, 200, 4)
-    picked = pick(query, key, mask=window(0, 0, first=100) & some)
-    assert picked.index[0, 0].tolist() == [0 if n == 5 else 100 + n for n in range(40)]
+    drawn = sample_key(query, key, mask=window(0, 0, first=100) & some)
+    assert drawn.index[0, 0].tolist() == [0 if n == 5 else 100 + n for n in range(40)]
 
 
 def test_autocast_narrows_nothing():
     query, key = torch.randn(1, 2, 9, 16), torch.randn(1, 2, 30, 16)
     seed = torch.Generator().manual_seed
-    plain = pick(query, key, generator=seed(1))
+    plain = sample_key(query, key, generator=seed(1))
     with torch.autocast("cpu", torch.bfloat16):
-        picked = pick(query, key, generator=seed(1))
-    assert torch.equal(picked.log_prob, plain.log_prob)
+        drawn = sample_key(query, key, generator=seed(1))
+    assert torch.equal(drawn.log_prob, plain.log_prob)

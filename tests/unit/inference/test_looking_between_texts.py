@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from regard.attention import Seen, observe, weights
+from regard.attention import AttentionCall, observe, weights
 from regard.errors import SettingError
 from regard.inference.labeller import Labeller
 from regard.inference.looking import look_at, look_into
@@ -47,7 +47,7 @@ def a_labeller(task, model, **sections):
 
 def calls_of(labeller, asked):
     """Every call of attention by kind and layer, as the model makes them."""
-    job, calls = labeller.task, list[Seen]()
+    job, calls = labeller.task, list[AttentionCall]()
     batch = job.collate(job.encode([job.request(asked, "here")]))
     with torch.no_grad(), observe(calls.append):
         job.predict(labeller.model.eval(), batch)

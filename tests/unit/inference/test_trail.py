@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.attention import Seen, observe
+from regard.attention import AttentionCall, observe
 from regard.decoding import beam, greedy
 from regard.errors import SettingError
 from regard.inference import Predictor
@@ -67,7 +67,7 @@ def test_a_look_has_the_weights_of_each_step_of_its_own(name: str) -> None:
     made = sharp(name)
     source, output = made.tokenizer.source.encode("他爱中国我爱你。"), [5, 6, 7, 8, 5]
     made.model.eval()
-    calls: list[Seen] = []
+    calls: list[AttentionCall] = []
     with torch.no_grad(), observe(calls.append):
         made.model(
             torch.tensor([[*source, EOS_ID]]),

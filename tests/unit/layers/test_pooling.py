@@ -5,7 +5,7 @@ from math import exp, tanh
 import pytest
 import torch
 
-from regard.attention import observe, weights_seen
+from regard.attention import observe
 from regard.errors import SettingError
 from regard.layers.pooling import POOLINGS, Pooling
 
@@ -101,7 +101,7 @@ def test_hops_are_seen_as_heads():
     seen = []
     with observe(seen.append):
         pool(pooling("structured"), torch.randn(B, M, C))
-    assert weights_seen(seen[0]).shape == (B, HOPS, 1, M)
+    assert seen[0].weights().shape == (B, HOPS, 1, M)
 
 
 @pytest.mark.parametrize("name", ["query", "tanh_query", "structured", "state", "aspect"])

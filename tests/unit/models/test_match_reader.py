@@ -5,7 +5,7 @@ from math import exp
 import pytest
 import torch
 
-from regard.attention import observe, weights_seen
+from regard.attention import observe
 from regard.errors import SettingError, ShapeError
 from regard.models import MatchReader, MatchReaderConfig, SpanFinder, SpanFinderConfig
 
@@ -141,7 +141,7 @@ def test_the_similarity_is_bidafs():
     with observe(calls.append):
         read(reader, ids, other, features, (N, N), (M, 2))
     (call,) = [each for each in calls if each.layer == 2]
-    looks = weights_seen(call)
+    looks = call.weights()
     w = [
         torch.randn(12).tolist(),
         reader.similarity.of_key.tolist(),

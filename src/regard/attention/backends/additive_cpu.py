@@ -24,8 +24,8 @@ from regard.attention.engine import tiled
 from regard.attention.engine.blocks import (
     LOG2_E,
     Block,
+    BlockPass,
     Inputs,
-    Job,
     Sizes,
     add_to_bias,
     add_to_keys,
@@ -93,7 +93,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     if additive_few.fits(request):
         return additive_few.run(request), None
     inputs = Inputs.of(request)
-    job = Job.of(request, Sizes.of(request, _FLOATS_PER_PAIR, cuts_keys=False))
+    job = BlockPass.of(request, Sizes.of(request, _FLOATS_PER_PAIR, cuts_keys=False))
     out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
         job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
     )
@@ -283,12 +283,12 @@ def _block_scores(factors: _Factors, block: Block, room: _Room) -> Tensor:
     return scores.mul_(factors.form.factor).add_(factors.shift())
 
 
-def _adjust(job: Job, block: Block, scores: Tensor, bias: Tensor | None) -> Tensor:
+def _adjust(job: BlockPass, block: Block, scores: Tensor, bias: Tensor | None) -> Tensor:
     """Bias and mask applied in place."""
     if bias is not None:
         scores.add_(bias_of(bias, block))  # type: ignore[arg-type]
-    if block.veil is not None:
-        scores.masked_fill_(block.veil, float("-inf"))
+    if block.hidden is not None:
+        scores.masked_fill_(block.hidden, float("-inf"))
     return scores
 
 
@@ -296,7 +296,7 @@ class _Additive(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        job: Job,
+        job: BlockPass,
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -317,7 +317,7 @@ class _Additive(torch.autograd.Function):
             rows_of(total, block).copy_(summed)
             if (factor := job.factor(block, powers)) is not None:
                 powers *= factor
-            mixed = mix(powers, keys_of(value, block), block.veil)
+            mixed = mix(powers, keys_of(value, block), block.hidden)
             rows_of(out, block).copy_(mixed.div_(divisor(summed)))
         ctx.job = job
         ctx.save_for_backward(query, key, value, bias, w, out, top, total)
@@ -356,7 +356,7 @@ class _Gradients:
     """
 
     def __init__(
-        self, job: Job, inputs: Inputs, wanted: tuple[bool, ...], top: Tensor, whole: bool
+        self, job: BlockPass, inputs: Inputs, wanted: tuple[bool, ...], top: Tensor, whole: bool
     ) -> None:
         self.job, self.inputs, self.wanted, self.top = job, inputs, wanted, top
         self.whole = whole
@@ -377,8 +377,8 @@ class _Gradients:
         if factor is not None:
             d_weights *= factor
         d_weights -= mean
-        if block.veil is not None:
-            d_weights.masked_fill_(block.veil, 0)
+        if block.hidden is not None:
+            d_weights.masked_fill_(block.hidden, 0)
         # What a score lacks to be the logarithm of a power.
         offset = _adjust(job, block, torch.zeros_like(d_weights), self.inputs.bias)
         offset += self.factors.shift() - rows_of(self.top, block)

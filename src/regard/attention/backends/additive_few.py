@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import Inputs, Job, Sizes, as_it_is, mix
+from regard.attention.engine.blocks import BlockPass, Inputs, Sizes, as_it_is, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax
 
@@ -37,10 +37,10 @@ def run(request: Request) -> Tensor:
     """The mixed values (B, H, N, E)."""
     inputs = Inputs.of(request)
     floats = request.score.floats_per_pair(inputs.query.shape[-1])
-    job = Job.of(request, Sizes.of(request, floats, cuts_keys=False))
-    veil = None if request.mask is None else request.mask.whole_veil
+    job = BlockPass.of(request, Sizes.of(request, floats, cuts_keys=False))
+    hidden = None if request.mask is None else request.mask.whole_hidden
     out: Tensor = _Few.apply(  # type: ignore[no-untyped-call]
-        job, veil, inputs.query, inputs.key, inputs.value, *inputs.tensors
+        job, hidden, inputs.query, inputs.key, inputs.value, *inputs.tensors
     )
     return out.to(request.query.dtype)
 
@@ -54,8 +54,8 @@ class _Few(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        job: Job,
-        veil: Tensor | None,
+        job: BlockPass,
+        hidden: Tensor | None,
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -64,12 +64,12 @@ class _Few(torch.autograd.Function):
         r = _unsquashed(query, key)
         # Around ½, tanh = −2 (r − ½): sums of numbers that are near ½ would lose what differs.
         scores = torch.mv(r.sub_(0.5).flatten(0, -2), w.mul(-2)).view(r.shape[:-1])
-        if veil is not None:
-            scores.masked_fill_(veil, float("-inf"))
+        if hidden is not None:
+            scores.masked_fill_(hidden, float("-inf"))
         weights = _SOFTMAX.rows(scores)
         ctx.job = job
         ctx.save_for_backward(query, key, value, w, weights)
-        return mix(weights, value, veil)
+        return mix(weights, value, hidden)
 
     @staticmethod
     @as_it_is

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.backends.key_ranges import Seen, Spans, is_span
+from regard.attention.backends.key_ranges import KeyRanges, VisibleKeys, is_range
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import without_hidden
+from regard.attention.engine.blocks import without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.scores import Additive
@@ -84,7 +84,7 @@ def bytes_beyond(request: Request) -> int:
     if request.query.dtype != torch.float32:
         numbers += (queries + keys) * (D + E)
     of_mask = 0
-    if request.mask is not None and not is_span(request.mask):
+    if request.mask is not None and not is_range(request.mask):
         of_mask = request.mask.size
     return 4 * numbers + of_mask
 
@@ -92,7 +92,7 @@ def bytes_beyond(request: Request) -> int:
 def run(request: Request) -> tuple[Tensor, Tensor | None]:
     """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
     query, key, value = (t.float() for t in (request.query, request.key, request.value))
-    key, value = without_hidden(request.mask, key, value)
+    key, value = without_unseen(request.mask, key, value)
     H, D = query.shape[1], query.shape[3]
     w = torch.broadcast_to(request.score.tensors()[0].float(), (H, D))
     task = _Task.of(request)
@@ -119,7 +119,7 @@ def _has_triton() -> bool:
 
 
 def _is_too_large(mask: BoundMask | None) -> bool:
-    return mask is not None and mask.size > _LARGEST_MASK and not is_span(mask)
+    return mask is not None and mask.size > _LARGEST_MASK and not is_range(mask)
 
 
 class _Task(NamedTuple):
@@ -225,7 +225,7 @@ class _Fused(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         B, H, N, _ = query.shape
         ctx.task, ctx.form = task, _Form.of(query, key)
-        ctx.seen = Seen.of(task.mask, (B, H, N, key.shape[2]))
+        ctx.seen = VisibleKeys.of(task.mask, (B, H, N, key.shape[2]))
         out, lse = _Launch(task, ctx.seen, ctx.form, query, key, value, bias, w).forward()
         ctx.save_for_backward(query, key, value, bias, w, out, lse)
         return out, lse
@@ -264,7 +264,7 @@ class _Launch:
     def __init__(
         self,
         task: _Task,
-        seen: Seen,
+        seen: VisibleKeys,
         form: _Form,
         query: Tensor,
         key: Tensor,
@@ -281,7 +281,7 @@ class _Launch:
         G, M, E = value.shape[1:]
         self.batch, self.sizes = B, kernels.Sizes(H, H // G, N, M, D, E)
         self.w = F.pad(w, (0, D - self.dim)).contiguous()
-        self.spans = None if seen.spans is None else self._laid_spans(seen.spans)
+        self.ranges = None if seen.ranges is None else self._laid_ranges(seen.ranges)
         self.inputs = (
             self.query.transpose(2, 3).contiguous(),
             self.key.transpose(2, 3).contiguous(),
@@ -289,7 +289,7 @@ class _Launch:
             self.w,
             None if bias is None else self._laid(bias.expand(B, H, N, M)),
             None if seen.pairs is None else self._laid(seen.pairs.view(torch.uint8)),
-            self.spans,
+            self.ranges,
             kernels.Noise(*_noise_numbers(task)) if task.dropout else None,
         )
 
@@ -313,9 +313,9 @@ class _Launch:
         d_query, d_key = torch.empty_like(query), torch.zeros_like(key)
         d_value = query.new_zeros(self.batch, H // repeats, M, E)
         d_w = query.new_empty(self.batch, H, _blocks(N, rows), D)
-        row_spans = None
-        if self.seen.spans is not None:
-            row_spans = self._laid_spans(self.seen.spans.turned(M, rows=rows, keys=keys))
+        row_ranges = None
+        if self.seen.ranges is not None:
+            row_ranges = self._laid_ranges(self.seen.ranges.turned(M, rows=rows, keys=keys))
         parts, columns = _blocks(D, sizes["DIMS"]), _blocks(E, sizes["WIDTH"])
         of_keys = self.batch * H // repeats * _blocks(M, keys)
         width = _panel_width(self.seen.reach, M, rows, keys)
@@ -334,17 +334,17 @@ class _Launch:
                 (
                     "query_gradient",
                     (of_rows, parts),
-                    (query, key, self.w, self.spans, d_scores, d_query, d_w),
+                    (query, key, self.w, self.ranges, d_scores, d_query, d_w),
                 ),
                 (
                     "key_gradient",
                     (of_keys, parts),
-                    (query, key, self.w, self.spans, row_spans, d_scores, d_key),
+                    (query, key, self.w, self.ranges, row_ranges, d_scores, d_key),
                 ),
                 (
                     "value_gradient",
                     (of_keys, columns),
-                    (self.spans, row_spans, d_out, weights, d_value),
+                    (self.ranges, row_ranges, d_out, weights, d_value),
                 ),
             ):
                 self.start(name, grid, (*arguments, panel), sizes)
@@ -385,10 +385,10 @@ class _Launch:
     def _laid(self, tensor: Tensor) -> Any:
         return self.kernels.Spread(tensor, *tensor.stride())
 
-    def _laid_spans(self, spans: Spans) -> Any:
-        shape = torch.broadcast_shapes(*(t.shape for t in spans))  # type: ignore[no-untyped-call]
-        first, stop = (t.expand(shape).contiguous() for t in spans)
-        return self.kernels.Spans(first, stop, 0 if shape[0] == 1 else shape[1])
+    def _laid_ranges(self, ranges: KeyRanges) -> Any:
+        shape = torch.broadcast_shapes(*(t.shape for t in ranges))  # type: ignore[no-untyped-call]
+        first, stop = (t.expand(shape).contiguous() for t in ranges)
+        return self.kernels.KeyRanges(first, stop, 0 if shape[0] == 1 else shape[1])
 
 
 def _blocks(size: int, block: int) -> int:

@@ -47,7 +47,7 @@ class Spread(NamedTuple):
     m: Any
 
 
-class Spans(NamedTuple):
+class KeyRanges(NamedTuple):
     """Keys ``first`` to before ``stop`` of each query; ``b`` is from one batch row to the next."""
 
     first: Any
@@ -148,7 +148,7 @@ def _scores(
 @jit
 @no_type_check
 def _seen_scores(
-    query, key, w, bias, seen, spans, b, h, rows, keys, sizes,
+    query, key, w, bias, seen, ranges, b, h, rows, keys, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """The same with the bias, −inf where hidden; and what is visible."""
@@ -159,8 +159,8 @@ def _seen_scores(
         places = bias.start + b * bias.b + h * bias.h
         places += rows.to(tl.int64)[:, None] * bias.n + keys.to(tl.int64)[None, :] * bias.m
         scores += tl.load(places, mask=inside, other=0.0).to(tl.float32)
-    if spans is not None:
-        first, stop = _spans_of(spans, b, rows, sizes)
+    if ranges is not None:
+        first, stop = _ranges_of(ranges, b, rows, sizes)
         visible &= (keys[None, :] >= first[:, None]) & (keys[None, :] < stop[:, None])
     if seen is not None:
         places = seen.start + b * seen.b + h * seen.h
@@ -171,21 +171,21 @@ def _seen_scores(
 
 @jit
 @no_type_check
-def _spans_of(spans, b, rows, sizes):
+def _ranges_of(ranges, b, rows, sizes):
     """The first key and the one after the last of each query; none of a row that is not there."""
-    places = b * spans.b + rows
-    first = tl.load(spans.first + places, mask=rows < sizes.queries, other=2147483647)
-    stop = tl.load(spans.stop + places, mask=rows < sizes.queries, other=0)
+    places = b * ranges.b + rows
+    first = tl.load(ranges.first + places, mask=rows < sizes.queries, other=2147483647)
+    stop = tl.load(ranges.stop + places, mask=rows < sizes.queries, other=0)
     return first, stop
 
 
 @jit
 @no_type_check
-def _keys_of(spans, b, rows, sizes, KEYS: tl.constexpr):
+def _keys_of(ranges, b, rows, sizes, KEYS: tl.constexpr):
     """From which block of keys to which place a block of queries has to look."""
     start, stop = 0, sizes.keys
-    if spans is not None:
-        first, last = _spans_of(spans, b, rows, sizes)
+    if ranges is not None:
+        first, last = _ranges_of(ranges, b, rows, sizes)
         start = tl.maximum(tl.min(first, axis=0), 0) // KEYS * KEYS
         stop = tl.minimum(tl.max(last, axis=0), sizes.keys)
     return start, stop
@@ -205,7 +205,7 @@ def _rows_of(panel, sizes, ROWS: tl.constexpr):
 @jit(do_not_specialize=["noise"])
 @no_type_check
 def forward(
-    query, key, value, w, bias, seen, spans, noise, out, lse, panel, sizes,
+    query, key, value, w, bias, seen, ranges, noise, out, lse, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr, PRECISION: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
@@ -223,11 +223,11 @@ def forward(
     top = tl.full([ROWS], float("-inf"), dtype=tl.float32)
     mass = tl.zeros([ROWS], dtype=tl.float32)
     mixed = tl.zeros([ROWS, WIDTH], dtype=tl.float32)
-    begin, end = _keys_of(spans, b, rows, sizes, KEYS)
+    begin, end = _keys_of(ranges, b, rows, sizes, KEYS)
     for start in range(begin, end, KEYS):
         keys = start + tl.arange(0, KEYS)
         scores, visible = _seen_scores(
-            query, key, w, bias, seen, spans, b, h, rows, keys, sizes, FORM, IS_FAST, ROWS, KEYS
+            query, key, w, bias, seen, ranges, b, h, rows, keys, sizes, FORM, IS_FAST, ROWS, KEYS
         )
         higher = tl.maximum(top, tl.max(scores, axis=1))
         pivot = tl.where(higher == float("-inf"), 0.0, higher)
@@ -241,7 +241,7 @@ def forward(
         places = value + keys[:, None] * sizes.width + columns[None, :]
         within = (keys < sizes.keys)[:, None] & (columns < sizes.width)[None, :]
         values = tl.load(places, mask=within, other=0.0)
-        if spans is not None or seen is not None:
+        if ranges is not None or seen is not None:
             # 0 · NaN is NaN: what is not finite must reach only the queries that see it.
             is_bad = ~(tl.abs(values) < float("inf"))
             if tl.max(tl.max(is_bad.to(tl.int32), axis=1), axis=0) > 0:
@@ -271,20 +271,20 @@ def _places_of(panel, bh, rows, ROWS: tl.constexpr):
 @jit(do_not_specialize=["noise"])
 @no_type_check
 def score_gradient(
-    query, key, value, w, bias, seen, spans, noise, lse, d_out, delta,
+    query, key, value, w, bias, seen, ranges, noise, lse, d_out, delta,
     weights, d_scores, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr, PRECISION: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The weights that mixed the values, and the gradient of the scores: a tile of a panel."""
     b, h, bh, bg, rows = _rows_of(panel, sizes, ROWS)
-    begin, end = _keys_of(spans, b, rows, sizes, KEYS)
+    begin, end = _keys_of(ranges, b, rows, sizes, KEYS)
     column = tl.program_id(1) * KEYS
     if begin + column < end:
         keys = begin + column + tl.arange(0, KEYS)
         scores, visible = _seen_scores(
             query + bh * sizes.dim * sizes.queries, key + bg * sizes.dim * sizes.keys,
-            w + h * sizes.dim, bias, seen, spans, b, h, rows, keys, sizes,
+            w + h * sizes.dim, bias, seen, ranges, b, h, rows, keys, sizes,
             FORM, IS_FAST, ROWS, KEYS,
         )  # fmt: skip
         is_row, is_key = rows < sizes.queries, keys < sizes.keys
@@ -335,7 +335,7 @@ def _add_slopes(
 @jit
 @no_type_check
 def query_gradient(
-    query, key, w, spans, d_scores, d_query, d_w, panel, sizes,
+    query, key, w, ranges, d_scores, d_query, d_w, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, DIMS: tl.constexpr,
 ):  # fmt: skip
@@ -353,7 +353,7 @@ def query_gradient(
     d_scores += _places_of(panel, bh, rows, ROWS)
     slopes = tl.zeros([ROWS, DIMS], dtype=tl.float32)
     sums = tl.zeros([ROWS, DIMS], dtype=tl.float32)
-    begin, end = _keys_of(spans, b, rows, sizes, KEYS)
+    begin, end = _keys_of(ranges, b, rows, sizes, KEYS)
     for other in range(begin, end, 2):
         # The last of an odd number comes twice: as the other one, its gradient is zero.
         second = tl.minimum(other + 1, end - 1)
@@ -371,7 +371,7 @@ def query_gradient(
 
 @jit
 @no_type_check
-def _block_of_keys(row_spans, panel, sizes, ROWS: tl.constexpr, KEYS: tl.constexpr):
+def _block_of_keys(row_ranges, panel, sizes, ROWS: tl.constexpr, KEYS: tl.constexpr):
     """The batch row, the head of keys, the first key, and the rows of the panel that look at it."""
     blocks = tl.cdiv(sizes.keys, KEYS)
     place, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
@@ -379,16 +379,16 @@ def _block_of_keys(row_spans, panel, sizes, ROWS: tl.constexpr, KEYS: tl.constex
     b, g = (place // groups).to(tl.int64), (place % groups).to(tl.int64)
     begin = panel.start
     end = tl.minimum(panel.start + panel.blocks * ROWS, sizes.queries)
-    if row_spans is not None:
-        begin = tl.maximum(begin, tl.load(row_spans.first + b * row_spans.b + block))
-        end = tl.minimum(end, tl.load(row_spans.stop + b * row_spans.b + block))
+    if row_ranges is not None:
+        begin = tl.maximum(begin, tl.load(row_ranges.first + b * row_ranges.b + block))
+        end = tl.minimum(end, tl.load(row_ranges.stop + b * row_ranges.b + block))
     return b, g, block * KEYS, begin, end
 
 
 @jit
 @no_type_check
 def key_gradient(
-    query, key, w, spans, row_spans, d_scores, d_key, panel, sizes,
+    query, key, w, ranges, row_ranges, d_scores, d_key, panel, sizes,
     FORM: tl.constexpr, IS_FAST: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, DIMS: tl.constexpr,
 ):  # fmt: skip
@@ -396,7 +396,7 @@ def key_gradient(
 
     Queries are (N, D) here, keys (M, D). Each program has DIMS of the hidden units.
     """
-    b, g, first_key, begin, end = _block_of_keys(row_spans, panel, sizes, ROWS, KEYS)
+    b, g, first_key, begin, end = _block_of_keys(row_ranges, panel, sizes, ROWS, KEYS)
     keys = first_key + tl.arange(0, KEYS)
     dims = tl.program_id(1) * DIMS + tl.arange(0, DIMS)
     is_dim = dims < sizes.dim
@@ -411,7 +411,7 @@ def key_gradient(
         slopes = tl.zeros([KEYS, DIMS], dtype=tl.float32)
         for start in range(begin, end, ROWS):
             rows = start + tl.arange(0, ROWS)
-            first, stop = _keys_of(spans, b, rows, sizes, KEYS)
+            first, stop = _keys_of(ranges, b, rows, sizes, KEYS)
             if (first_key >= first) & (first_key < stop):
                 others = query + (bh * sizes.queries + start) * sizes.dim + dims
                 d_others = d_scores + _places_of(panel, bh, start, ROWS) + (keys - first)
@@ -433,11 +433,11 @@ def key_gradient(
 @jit
 @no_type_check
 def value_gradient(
-    spans, row_spans, d_out, weights, d_value, panel, sizes,
+    ranges, row_ranges, d_out, weights, d_value, panel, sizes,
     PRECISION: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """What a panel adds to the gradient of the values of a block of keys, WIDTH columns of it."""
-    b, g, first_key, begin, end = _block_of_keys(row_spans, panel, sizes, ROWS, KEYS)
+    b, g, first_key, begin, end = _block_of_keys(row_ranges, panel, sizes, ROWS, KEYS)
     keys = first_key + tl.arange(0, KEYS)
     columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     is_column = (columns < sizes.width)[None, :]
@@ -449,7 +449,7 @@ def value_gradient(
         bh = b * sizes.heads + g * sizes.repeats + repeat
         for start in range(begin, end, ROWS):
             rows = start + tl.arange(0, ROWS)
-            first, stop = _keys_of(spans, b, rows, sizes, KEYS)
+            first, stop = _keys_of(ranges, b, rows, sizes, KEYS)
             if (first_key >= first) & (first_key < stop):
                 mixing = tl.load(
                     weights + _places_of(panel, bh, rows, ROWS)[None, :] + (keys - first)[:, None]

@@ -1,7 +1,7 @@
 """A mask as GPU kernels take it: from which key to which each query sees, the rest pair by pair.
 
-Most masks are a span for each query and nothing else, which takes memory that grows with N and lets
-a kernel pass over all keys outside.
+Most masks are a range of keys for each query and nothing else, which takes memory that grows with N
+and lets a kernel pass over all keys outside.
 """
 
 from typing import NamedTuple
@@ -14,18 +14,18 @@ from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Band, Form, Runs
 
 
-class Spans(NamedTuple):
+class KeyRanges(NamedTuple):
     """Keys ``first`` to before ``stop``, as int32 numbers that broadcast to (B, N).
 
-    A span may be empty, and reach below zero or beyond the last key.
+    A range of keys may be empty, and reach below zero or beyond the last key.
     """
 
     first: Tensor
     stop: Tensor
 
     @classmethod
-    def of(cls, form: Form, N: int, M: int, device: torch.device) -> "Spans":
-        """The spans of a band, or of runs, in which no query is twice."""
+    def of(cls, form: Form, N: int, M: int, device: torch.device) -> "KeyRanges":
+        """The ranges of a band, or of runs, in which no query is twice."""
         first, stop = torch.zeros(1, N, dtype=torch.int32), torch.full((1, N), M, dtype=torch.int32)
         if isinstance(form, Runs):
             first, stop = first.repeat(form.batch, 1), torch.zeros(form.batch, N, dtype=torch.int32)
@@ -42,14 +42,14 @@ class Spans(NamedTuple):
         return cls(first, stop)
 
     @classmethod
-    def of_all(cls, seen: Tensor, N: int, M: int) -> "Spans":
-        """The spans where all queries of a batch row see the same keys, (b, M)."""
+    def of_all(cls, seen: Tensor, N: int, M: int) -> "KeyRanges":
+        """The ranges where all queries of a batch row see the same keys, (b, M)."""
         places = torch.arange(M, dtype=torch.int32, device=seen.device)
         first = torch.where(seen, places, M).amin(dim=1, keepdim=True)
         stop = torch.where(seen, places + 1, 0).amax(dim=1, keepdim=True)
         return cls(first.repeat(1, N), stop.repeat(1, N))
 
-    def turned(self, M: int, *, rows: int, keys: int) -> "Spans":
+    def turned(self, M: int, *, rows: int, keys: int) -> "KeyRanges":
         """From which query to which each block of ``keys`` keys is seen: (b, blocks).
 
         Both are found in whole blocks of ``rows`` queries; between them there may be some that do
@@ -66,25 +66,25 @@ class Spans(NamedTuple):
         places = torch.arange(blocks, dtype=torch.int32, device=first.device)[:, None]
         begin = torch.where(meets, places, blocks).amin(dim=1)
         end = torch.where(meets, places + 1, 0).amax(dim=1)
-        return Spans(begin * rows, end * rows)
+        return KeyRanges(begin * rows, end * rows)
 
 
-class Seen(NamedTuple):
+class VisibleKeys(NamedTuple):
     """What a mask leaves visible: what both of these do.
 
     Attributes:
-        spans: From which key to which each query sees; None if that is not known.
+        ranges: From which key to which each query sees; None if that is not known.
         pairs: True where visible, laid over (B, H, N, M) with zero strides where nothing differs;
-            None if the spans say it all.
+            None if the ranges say it all.
         reach: The most keys from the first to the last that one query sees.
     """
 
-    spans: Spans | None
+    ranges: KeyRanges | None
     pairs: Tensor | None
     reach: int
 
     @classmethod
-    def of(cls, mask: BoundMask | None, shape: tuple[int, int, int, int]) -> "Seen":
+    def of(cls, mask: BoundMask | None, shape: tuple[int, int, int, int]) -> "VisibleKeys":
         """A mask laid over (B, H, N, M); None hides nothing."""
         N, M = shape[2:]
         if mask is None:
@@ -92,17 +92,17 @@ class Seen(NamedTuple):
         reach, form = M, mask.form
         if isinstance(form, Band) and form.least is not None and form.most is not None:
             reach = max(0, min(M, form.most - form.least + 1))
-        spans = None if form is None else Spans.of(form, N, M, mask.grid.device)
-        if is_span(mask):
-            return cls(spans, None, reach)
+        ranges = None if form is None else KeyRanges.of(form, N, M, mask.grid.device)
+        if is_range(mask):
+            return cls(ranges, None, reach)
         pairs = mask.dense()
         is_same_for_all = (1, 1, *pairs.shape)[-3:-1] == (1, 1)
         pairs = pairs.expand(shape)
-        if spans is None and is_same_for_all:
-            spans = Spans.of_all(pairs[:, 0, 0], N, M)
-        return cls(spans, pairs, reach)
+        if ranges is None and is_same_for_all:
+            ranges = KeyRanges.of_all(pairs[:, 0, 0], N, M)
+        return cls(ranges, pairs, reach)
 
 
-def is_span(mask: BoundMask) -> bool:
+def is_range(mask: BoundMask) -> bool:
     """Whether each query sees all keys from one place to another, and the mask knows."""
     return mask.form is not None and mask.form.is_exact

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import is_finite, without_hidden
+from regard.attention.engine.blocks import is_finite, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.scores import DotForm
@@ -131,7 +131,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     is_cpu = key.device.type == "cpu"
     if not is_cpu:
         # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-        key, value = without_hidden(mask, key, value)
+        key, value = without_unseen(mask, key, value)
     elif mask is not None and not (is_finite(key) and is_finite(value)):
         return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
     form = request.dot() if key is request.key else request.score.as_dot(request.query, key)

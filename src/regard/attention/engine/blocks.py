@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.noise import kept
-from regard.attention.engine.request import Request
+from regard.attention.engine.request import Request, without_autocast
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import cut
 from regard.attention.scores import Score
@@ -21,6 +21,8 @@ from regard.attention.weighting import Weighting
 # Numbers held at once for a block: so many as stay in a core's cache. Matrix products want many
 # queries; where all heads must be together, that makes a wider block.
 _BLOCK, _BLOCK_OF_PRODUCTS, _BLOCK_OF_HEADS, _FEW_FLOATS = 2**20, 2**22, 2**18, 4
+# The same of a block that is looked at: fewer pairs would cost more calls than work.
+_PAIRS_LOOKED_AT = 2**21
 _MOST_ROWS, _MOST_ROWS_UNDER_A_MASK, _MOST_KEYS = 512, 256, 512
 # Fewer rows have fewer keys in common that each sees but a part of: taken where that saves much.
 _FEWER_ROWS, _LARGEST_SHARE = 64, 0.75
@@ -51,7 +53,7 @@ class Inputs(NamedTuple):
         """The inputs of a request in float32 at least, keys that no query sees set to zero."""
         wide = torch.promote_types(request.query.dtype, torch.float32)
         query, key, value = (t.to(wide) for t in (request.query, request.key, request.value))
-        key, value = without_hidden(request.mask, key, value)
+        key, value = without_unseen(request.mask, key, value)
         if (repeats := query.shape[1] // max(1, key.shape[1])) > 1:
             key, value = (t.repeat_interleave(repeats, dim=1) for t in (key, value))
         bias = None if request.bias is None else request.bias.to(wide)
@@ -63,23 +65,23 @@ class Block(NamedTuple):
     """Some batch rows, some of their heads and queries, and the keys these may see.
 
     Attributes:
-        chunk: The batch rows.
+        batch: The batch rows.
         heads: The heads.
         rows: The queries.
         keys: The keys, in pieces from the first to the last.
-        veil: True where a pair is hidden, broadcasting to the block; None if all are visible.
+        hidden: True where a pair is hidden, broadcasting to the block; None if all are visible.
     """
 
-    chunk: range
+    batch: range
     heads: range
     rows: range
     keys: tuple[range, ...]
-    veil: Tensor | None
+    hidden: Tensor | None
 
     @property
     def corner(self) -> tuple[slice, slice]:
         """The block's batch rows and heads."""
-        return slice(self.chunk.start, self.chunk.stop), slice(self.heads.start, self.heads.stop)
+        return slice(self.batch.start, self.batch.stop), slice(self.heads.start, self.heads.stop)
 
     def along_keys(self, make: Callable[[range], Tensor], dim: int = -1) -> Tensor:
         """What ``make`` gives for each piece of the keys, one after the other along ``dim``."""
@@ -125,7 +127,7 @@ class Sizes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class BlockPass:
     """What the blocks have in common and no gradient flows to."""
 
     score: Score
@@ -139,7 +141,7 @@ class Job:
     wants_lse: bool
 
     @classmethod
-    def of(cls, request: Request, sizes: Sizes) -> "Job":
+    def of(cls, request: Request, sizes: Sizes) -> "BlockPass":
         """The job of a request; draws the seed of its dropout.
 
         Args:
@@ -162,6 +164,13 @@ class Job:
             request.return_lse,
         )
 
+    @classmethod
+    def of_whole_rows(cls, request: Request) -> "BlockPass":
+        """The pass of a request whose blocks hold whole rows of weights, to look at."""
+        floats = floats_per_pair(request)
+        sizes = Sizes.of(request, floats, cuts_keys=False)
+        return cls.of(request, sizes._replace(pairs=max(sizes.pairs, _PAIRS_LOOKED_AT // floats)))
+
     def blocks(self) -> Iterator[Block]:
         """All blocks in which something may be visible, stripe after stripe of queries."""
         return (block for (block,) in self._blocks(None))
@@ -173,7 +182,7 @@ class Job:
     def blocks_in_parts(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
         """The blocks of ``blocks``, each cut along its keys into parts of at most so many.
 
-        Where a block has but one head, one head comes after the other, if veils cost little: its
+        Where a block has but one head, one head comes after the other, if a mask costs little: its
         keys then stay in the cache.
         """
         rows = min(self.shape[2], self.sizes.rows)
@@ -183,13 +192,13 @@ class Job:
 
     def _by_head(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
         for b, h in product(range(self.shape[0]), range(self.shape[1])):
-            chunk, head = range(b, b + 1), range(h, h + 1)
+            batch, head = range(b, b + 1), range(h, h + 1)
             for rows, keys in self._stripes():
                 parts = list(_cut(keys, most_keys))
-                veils = [self.mask and self.mask.veil(rows, part, chunk) for part in parts]
+                hidden = self._hidden(rows, parts, batch)
                 yield tuple(
-                    Block(chunk, head, rows, part, _of_heads(veil, head))
-                    for part, veil in zip(parts, veils, strict=True)
+                    Block(batch, head, rows, part, _of_heads(pairs, head))
+                    for part, pairs in zip(parts, hidden, strict=True)
                 )
 
     def _blocks(self, most_keys: int | None) -> Iterator[tuple[Block, ...]]:
@@ -198,13 +207,19 @@ class Job:
             together = max(1, self.sizes.pairs // (len(rows) * self._width(keys)))
             heads = max(1, min(H, together) if self.sizes.splits_heads else H)
             parts = [keys] if most_keys is None else list(_cut(keys, most_keys))
-            for chunk in _pieces(B, max(1, together // max(1, H))):
-                veils = [self.mask and self.mask.veil(rows, part, chunk) for part in parts]
+            for batch in _pieces(B, max(1, together // max(1, H))):
+                hidden = self._hidden(rows, parts, batch)
                 for some in _pieces(H, heads):
                     yield tuple(
-                        Block(chunk, some, rows, part, _of_heads(veil, some))
-                        for part, veil in zip(parts, veils, strict=True)
+                        Block(batch, some, rows, part, _of_heads(pairs, some))
+                        for part, pairs in zip(parts, hidden, strict=True)
                     )
+
+    def _hidden(
+        self, rows: range, parts: list[tuple[range, ...]], batch: range
+    ) -> list[Tensor | None]:
+        """Where pairs are hidden in each part of the keys."""
+        return [self.mask and self.mask.hidden(rows, part, batch) for part in parts]
 
     def steps(self, block: Block, device: torch.device) -> Tensor:
         """How far the keys of a block are after its queries' places."""
@@ -216,9 +231,9 @@ class Job:
         """What dropout multiplies the weights of a block by, or None."""
         if not self.dropout:
             return None
-        chunk, heads, rows, *_ = block
+        batch, heads, rows, *_ = block
         return block.along_keys(
-            lambda keys: kept(self.seed, self.dropout, chunk, heads, rows, keys, like=weights)
+            lambda keys: kept(self.seed, self.dropout, batch, heads, rows, keys, like=weights)
         )
 
     def _stripes(self) -> Iterator[tuple[range, tuple[range, ...]]]:
@@ -248,7 +263,13 @@ class Job:
     def _keys_of(self, rows: range) -> tuple[range, ...]:
         if self.mask is None:
             return (range(self.shape[3]),)
-        return self.mask.spans(rows, smallest_gap=_SMALLEST_GAP)
+        return self.mask.key_ranges(rows, smallest_gap=_SMALLEST_GAP)
+
+
+def floats_per_pair(request: Request) -> int:
+    """How many numbers the scores of a request hold at once for each pair."""
+    of_position = 0 if request.position is None else 2
+    return request.score.floats_per_pair(request.query.shape[-1]) + of_position
 
 
 def rows_of(tensor: Tensor, block: Block) -> Tensor:
@@ -290,15 +311,15 @@ def add_to_bias(total: Tensor, block: Block, part: Tensor) -> None:
         start += len(keys)
 
 
-def hide(scores: Tensor, veil: Tensor | None) -> Tensor:
+def hide(scores: Tensor, hidden: Tensor | None) -> Tensor:
     """Scores with −∞ where they are hidden."""
-    if veil is None:
+    if hidden is None:
         return scores
-    if scores.device.type == "cpu" and 2 * veil.numel() <= scores.numel() and is_finite(scores):
+    if scores.device.type == "cpu" and 2 * hidden.numel() <= scores.numel() and is_finite(scores):
         # Adding is many times as fast there, and right where there is no NaN.
-        penalty = torch.zeros(veil.shape, dtype=scores.dtype).masked_fill_(veil, float("-inf"))
+        penalty = torch.zeros(hidden.shape, dtype=scores.dtype).masked_fill_(hidden, float("-inf"))
         return scores + penalty
-    return scores.masked_fill(veil, float("-inf"))
+    return scores.masked_fill(hidden, float("-inf"))
 
 
 def exp_of(tensor: Tensor) -> Tensor:
@@ -311,7 +332,7 @@ def divisor(total: Tensor) -> Tensor:
     return total.masked_fill(total == 0, 1)
 
 
-def without_hidden(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+def without_unseen(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """Keys and values with zeros where no query looks, if what is there could do harm.
 
     ``0 · NaN`` is NaN, so it must not be in the tensors at all. Where asking is free, as on a CPU,
@@ -319,18 +340,18 @@ def without_hidden(mask: BoundMask | None, key: Tensor, value: Tensor) -> tuple[
     """
     if mask is None or (key.device.type == "cpu" and is_finite(key) and is_finite(value)):
         return key, value
-    hidden = mask.hidden_of(key)
+    hidden = mask.unseen_of(key)
     if hidden is None:
         return key, value
     return key.masked_fill(hidden, 0), value.masked_fill(hidden, 0)
 
 
-def mix(weights: Tensor, value: Tensor, veil: Tensor | None) -> Tensor:
+def mix(weights: Tensor, value: Tensor, hidden: Tensor | None) -> Tensor:
     """``weights @ value``, where a NaN in a value reaches only the queries that see it."""
     out = weights @ value
-    if veil is not None and not is_finite(out):
+    if hidden is not None and not is_finite(out):
         bad = ~value.isfinite()
-        reached = (~veil).to(value.dtype).expand(weights.shape) @ bad.to(value.dtype)
+        reached = (~hidden).to(value.dtype).expand(weights.shape) @ bad.to(value.dtype)
         clean = weights @ value.masked_fill(bad, 0)
         out = torch.where(reached > 0, out, clean)
     return out
@@ -344,10 +365,7 @@ def as_it_is(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(backward)
     def run(ctx: Any, d_out: Tensor, *others: Tensor) -> Any:
-        kind = d_out.device.type
-        if not torch.is_autocast_enabled(kind):
-            return backward(ctx, d_out, *others)
-        with torch.autocast(kind, enabled=False):
+        with without_autocast(d_out.device.type):
             return backward(ctx, d_out, *others)
 
     return run
@@ -363,17 +381,17 @@ def _pieces(size: int, most: int) -> Iterator[range]:
         yield range(start, min(start + most, size))
 
 
-def _of_heads(veil: Tensor | None, heads: range) -> Tensor | None:
-    if veil is None or veil.dim() < 3 or veil.shape[-3] == 1:
-        return veil
-    return veil[..., heads.start : heads.stop, :, :]
+def _of_heads(hidden: Tensor | None, heads: range) -> Tensor | None:
+    if hidden is None or hidden.dim() < 3 or hidden.shape[-3] == 1:
+        return hidden
+    return hidden[..., heads.start : heads.stop, :, :]
 
 
-def _cut(spans: tuple[range, ...], most: int) -> Iterator[tuple[range, ...]]:
+def _cut(key_ranges: tuple[range, ...], most: int) -> Iterator[tuple[range, ...]]:
     """Pieces of keys in groups of ``most`` keys; the last may hold fewer."""
     part, room = list[range](), most
-    for span in spans:
-        rest = span
+    for keys in key_ranges:
+        rest = keys
         while rest:
             part.append(rest[:room])
             rest, room = rest[room:], room - len(part[-1])
@@ -384,14 +402,14 @@ def _cut(spans: tuple[range, ...], most: int) -> Iterator[tuple[range, ...]]:
         yield tuple(part)
 
 
-def _total(spans: tuple[range, ...]) -> int:
-    return sum(map(len, spans))
+def _total(key_ranges: tuple[range, ...]) -> int:
+    return sum(map(len, key_ranges))
 
 
 def _corner_of(bias: Tensor, block: Block) -> Tensor:
     """The part of a bias that a block's batch rows and heads have."""
-    chunk, heads = block.corner
-    bias = bias[chunk] if bias.shape[0] > 1 else bias
+    batch, heads = block.corner
+    bias = bias[batch] if bias.shape[0] > 1 else bias
     return bias[:, heads] if bias.shape[1] > 1 else bias
 
 

@@ -9,8 +9,8 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention.engine.blocks import (
     Block,
+    BlockPass,
     Inputs,
-    Job,
     add_to_bias,
     add_to_keys,
     bias_of,
@@ -66,7 +66,7 @@ class Given(NamedTuple):
             sink = sink[block.corner[1]]
         return Given(query, key, bias_of(self.bias, block), states, sink, self.tensors)
 
-    def scores(self, job: Job, block: Block) -> Tensor:
+    def scores(self, job: BlockPass, block: Block) -> Tensor:
         """The scores of a block, of which this is the part; −inf where hidden."""
         return score_block(job, block, self.query, self.key, self.bias, self.tensors)
 
@@ -75,7 +75,7 @@ Ends = Iterator[tuple[Tensor, Tensor]]
 
 
 def gradients(
-    job: Job,
+    job: BlockPass,
     given: Given,
     wanted: tuple[bool, ...],
     work: Callable[[Block, Given], Ends],

@@ -74,8 +74,8 @@ def gumbel(
 def _bits(seed: int, places: tuple[range, range, range, range], device: torch.device) -> Tensor:
     """32 random bits for each place of a tile."""
     bits = torch.tensor(_signed(seed * _GOLDEN), dtype=torch.int32, device=device)
-    for axis, span in enumerate(places):
-        place = torch.arange(span.start, span.stop, dtype=torch.int32, device=device)
+    for axis, run in enumerate(places):
+        place = torch.arange(run.start, run.stop, dtype=torch.int32, device=device)
         place = place.mul_(_signed(_GOLDEN)).reshape((-1,) + (1,) * (3 - axis))
         bits = _mix(bits + place if axis < 3 else bits ^ _mix(place))
     return bits

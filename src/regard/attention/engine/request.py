@@ -1,5 +1,6 @@
 """One call of ``attend``, checked and brought to one shape: what every backend is given."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
 from numbers import Real
@@ -16,6 +17,7 @@ from regard.attention.weighting import Softmax, Weighting
 from regard.checks import check_fraction
 from regard.errors import SettingError, ShapeError
 
+_AS_IT_IS = nullcontext()
 _DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -153,6 +155,37 @@ def make_request(
         wants_grad,
         seed,
     )
+
+
+def make_weights_request(
+    query: Tensor,
+    key: Tensor,
+    *,
+    score: Score,
+    mask: Mask | Tensor | None,
+    bias: Tensor | PositionBias | None,
+    weighting: Weighting,
+) -> Request:
+    """The same of a call that asks for weights alone: its values take no memory.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together.
+        SettingError: An option is not one, or is out of range.
+    """
+    value = key
+    if isinstance(key, Tensor) and key.dim() > 1:
+        width = bias.value_dim if isinstance(bias, PositionBias) else None
+        value = key.new_zeros(()).expand(*key.shape[:-1], width or 1)
+    return make_request(query, key, value, score=score, mask=mask, bias=bias, weighting=weighting)
+
+
+def without_autocast(kind: str) -> AbstractContextManager[object]:
+    """Inside, operations keep the dtypes of their tensors, even under automatic precision.
+
+    Args:
+        kind: Of the device.
+    """
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else _AS_IT_IS
 
 
 def _check_kinds(

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from regard.attention.engine.blocks import (
     Block,
+    BlockPass,
     Inputs,
-    Job,
     Sizes,
     add_to_bias,
     add_to_keys,
@@ -24,6 +24,7 @@ from regard.attention.engine.blocks import (
     bias_of,
     divisor,
     exp_of,
+    floats_per_pair,
     hide,
     is_finite,
     keys_of,
@@ -51,7 +52,7 @@ def bytes_beyond(request: Request) -> int:
     B, H, N, D = request.query.shape
     M, E = request.value.shape[-2:]
     # Scores, weights, and the gradients of both.
-    block = _sizes(request).largest(request) * (4 + _floats(request))
+    block = _sizes(request).largest(request) * (4 + floats_per_pair(request))
     copies = 0
     if request.query.dtype in (torch.bfloat16, torch.float16):
         copies += sum(t.numel() for t in (request.query, request.key, request.value))
@@ -70,12 +71,12 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
     return out.to(request.query.dtype), lse if request.return_lse else None
 
 
-def job_of(request: Request) -> Job:
+def job_of(request: Request) -> BlockPass:
     """What the blocks of a request have in common."""
-    return Job.of(request, _sizes(request))
+    return BlockPass.of(request, _sizes(request))
 
 
-def answer_of(job: Job, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+def answer_of(job: BlockPass, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
     """The mixed values; of softmax also the best scores, and the sums of powers relative to them.
 
     Both are (B, H, N, 1), and zeros for other weightings.
@@ -98,7 +99,7 @@ def answer_of(job: Job, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def backward(
-    job: Job,
+    job: BlockPass,
     inputs: Inputs,
     wanted: tuple[bool, ...],
     d_out: Tensor,
@@ -142,7 +143,7 @@ def backward(
     return sums.totals
 
 
-def scores_of(job: Job, block: Block, inputs: Inputs) -> Tensor:
+def scores_of(job: BlockPass, block: Block, inputs: Inputs) -> Tensor:
     """The scores of a block with its bias, −inf where hidden."""
     query, key, _, bias, tensors = inputs
     return score_block(
@@ -150,19 +151,14 @@ def scores_of(job: Job, block: Block, inputs: Inputs) -> Tensor:
     )
 
 
-def _floats(request: Request) -> int:
-    of_position = 0 if request.position is None else 2
-    return request.score.floats_per_pair(request.query.shape[-1]) + of_position
-
-
 def _sizes(request: Request) -> Sizes:
     # Weights of softmax follow from their scores and one sum; of others, from the whole row.
     is_softmax = isinstance(request.weighting, Softmax)
-    return Sizes.of(request, _floats(request), cuts_keys=is_softmax)
+    return Sizes.of(request, floats_per_pair(request), cuts_keys=is_softmax)
 
 
 def score_block(
-    job: Job,
+    job: BlockPass,
     block: Block,
     query: Tensor,
     key: Tensor,
@@ -176,14 +172,14 @@ def score_block(
         scores = scores + job.position.tile(query, job.steps(block, query.device), *tensors[own:])
     if bias is not None:
         scores = scores + bias
-    return hide(scores, block.veil)
+    return hide(scores, block.hidden)
 
 
 class _Tiled(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        job: Job,
+        job: BlockPass,
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -219,7 +215,7 @@ class _Partial(NamedTuple):
         return _Partial(top, total, self.mixed * one + other.mixed * two)
 
 
-def _partial(job: Job, block: Block, inputs: Inputs) -> _Partial:
+def _partial(job: BlockPass, block: Block, inputs: Inputs) -> _Partial:
     scores = scores_of(job, block, inputs)
     # Not −∞, even where nothing is visible: the powers of −∞ itself are zeros.
     top = scores.amax(dim=-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).min)
@@ -227,11 +223,11 @@ def _partial(job: Job, block: Block, inputs: Inputs) -> _Partial:
     return _Partial(top, powers.sum(dim=-1, keepdim=True), _mixed(job, block, inputs, powers))
 
 
-def _mixed(job: Job, block: Block, inputs: Inputs, weights: Tensor) -> Tensor:
+def _mixed(job: BlockPass, block: Block, inputs: Inputs, weights: Tensor) -> Tensor:
     """The values of a block's keys, and of their distances, mixed."""
     if (factor := job.factor(block, weights)) is not None:
         weights = weights * factor
-    mixed = mix(weights, keys_of(inputs.value, block), block.veil)
+    mixed = mix(weights, keys_of(inputs.value, block), block.hidden)
     moved = _moved(job, block, weights, inputs.tensors)
     return mixed if moved is None else mixed + moved
 
@@ -240,7 +236,7 @@ def _mixed(job: Job, block: Block, inputs: Inputs, weights: Tensor) -> Tensor:
 class _AnySlope:
     """The gradient of scores from that of weights, by the weighting's own formulas."""
 
-    job: Job
+    job: BlockPass
     d_lse: Tensor
 
     def weights(self, block: Block, scores: Tensor) -> Tensor:
@@ -250,7 +246,7 @@ class _AnySlope:
         d_scores = self.job.weighting.gradient(weights, d_weights)
         if self.job.wants_lse:
             d_scores = d_scores + weights * rows_of(self.d_lse, block).unsqueeze(-1)
-        return d_scores if block.veil is None else d_scores.masked_fill(block.veil, 0)
+        return d_scores if block.hidden is None else d_scores.masked_fill(block.hidden, 0)
 
 
 class _SoftmaxSlope:
@@ -262,7 +258,7 @@ class _SoftmaxSlope:
     """
 
     def __init__(
-        self, job: Job, d_out: Tensor, d_lse: Tensor, out: Tensor, top: Tensor, total: Tensor
+        self, job: BlockPass, d_out: Tensor, d_lse: Tensor, out: Tensor, top: Tensor, total: Tensor
     ) -> None:
         mean = (d_out * out).sum(dim=-1, keepdim=True)
         if job.wants_lse:
@@ -276,13 +272,13 @@ class _SoftmaxSlope:
 
     def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
         d_scores = d_weights.sub_(rows_of(self.mean, block)).mul_(weights)
-        if block.veil is None or (d_scores.device.type == "cpu" and is_finite(d_scores)):
+        if block.hidden is None or (d_scores.device.type == "cpu" and is_finite(d_scores)):
             return d_scores  # Where hidden, weights are zero; what they multiply may be NaN.
-        return d_scores.masked_fill_(block.veil, 0)
+        return d_scores.masked_fill_(block.hidden, 0)
 
 
 def _block_gradients(
-    job: Job,
+    job: BlockPass,
     block: Block,
     parts: list[Any],
     d_out: Tensor,
@@ -320,7 +316,7 @@ def _block_gradients(
 
 
 def _moved(
-    job: Job, block: Block, weights: Tensor, tensors: tuple[Tensor, ...] | list[Tensor]
+    job: BlockPass, block: Block, weights: Tensor, tensors: tuple[Tensor, ...] | list[Tensor]
 ) -> Tensor | None:
     """What distances add to the mixed values of a block."""
     if job.position is None:
@@ -330,7 +326,7 @@ def _moved(
 
 
 def _moved_gradients(
-    job: Job, block: Block, weights: Tensor, tensors: list[Tensor], d_out: Tensor, again: bool
+    job: BlockPass, block: Block, weights: Tensor, tensors: list[Tensor], d_out: Tensor, again: bool
 ) -> tuple[Tensor | None, dict[int, Tensor]]:
     """The gradients of ``_moved``: of the weights, and of tensors by their number."""
     if job.position is None:

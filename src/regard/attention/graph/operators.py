@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.attention.call import AttentionCall
 from regard.attention.graph.encoding import Encoded, decode
 from regard.attention.graph.gradients import (
     answer_and_sums,
@@ -25,7 +26,7 @@ from regard.attention.graph.gradients import (
     request_of,
 )
 from regard.attention.masks.base import as_mask
-from regard.attention.observing import Seen, current_observer
+from regard.attention.observing import current_observer
 from regard.attention.plan import serve
 from regard.errors import SettingError
 
@@ -65,7 +66,7 @@ def attend_operator(
             Encoded(form, tensors, integers, floats)
         )
         mask = None if mask is None else as_mask(mask)
-        observer(Seen(kind, layer, query, key, score, mask, bias, weighting))
+        observer(AttentionCall(kind, layer, query, key, score, mask, bias, weighting))
     with recording(query.device.type):
         leaves = leaves_of((query, key, value, *tensors), learned)
         request, backend = request_of(leaves, (form, integers, floats, learned))

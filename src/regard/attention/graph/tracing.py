@@ -16,7 +16,7 @@ from regard.attention.masks.base import Mask
 from regard.attention.masks.window import causal
 from regard.attention.observing import current_place, is_watched
 from regard.attention.scores import Score
-from regard.attention.weighting import Softmax, Weighting, drained
+from regard.attention.weighting import Softmax, Weighting, apply_sink
 from regard.errors import SettingError
 
 _CAUSAL = (encode(causal()).form, encode(causal(first=0)).form)
@@ -100,7 +100,7 @@ def attend_in_graph(
             return out
     out, lse, _ = attend_operator(query, key, value, tensors, form, integers, floats, learned)
     if (sink := request.sink) is not None:
-        out, lse = drained(sink if lse.dim() > 1 else sink[0], out, lse)
+        out, lse = apply_sink(sink if lse.dim() > 1 else sink[0], out, lse)
     return (out, lse) if return_lse else out
 
 

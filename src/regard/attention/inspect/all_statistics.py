@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from regard.attention.engine.blocks import Block, Job, as_it_is
+from regard.attention.engine.blocks import Block, BlockPass, as_it_is
 from regard.attention.engine.gradients import Ends, Given, gradients
 from regard.attention.inspect.block_statistics import of_block
 from regard.attention.inspect.softmax_statistics import PART, of_parts
@@ -16,7 +16,7 @@ from regard.attention.inspect.workspace import Room
 from regard.attention.weighting import Softmax
 
 
-def statistics_of(job: Job, ask: Ask, given: Given, counted: Tensor | None) -> Statistics:
+def statistics_of(job: BlockPass, ask: Ask, given: Given, counted: Tensor | None) -> Statistics:
     """The statistics of all queries; gradients flow to what is given.
 
     Args:
@@ -31,7 +31,7 @@ def statistics_of(job: Job, ask: Ask, given: Given, counted: Tensor | None) -> S
 class _Statistics(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, job: Job, ask: Ask, counted: Tensor | None, *flat: Tensor | None
+        ctx: Any, job: BlockPass, ask: Ask, counted: Tensor | None, *flat: Tensor | None
     ) -> tuple[Tensor, ...]:
         given = Given.from_flat(flat)
         total = Statistics.of_nothing(job, ask, given.query)
@@ -59,7 +59,7 @@ class _Statistics(torch.autograd.Function):
 
 
 def _of_blocks(
-    job: Job, ask: Ask, given: Given, counted: Tensor | None
+    job: BlockPass, ask: Ask, given: Given, counted: Tensor | None
 ) -> Iterator[tuple[Block, Statistics]]:
     """The blocks with their statistics."""
     if not all(job.shape):

@@ -6,7 +6,7 @@
 import torch
 from torch import Tensor
 
-from regard.attention.engine.blocks import Block, Job
+from regard.attention.engine.blocks import Block, BlockPass
 from regard.attention.engine.gradients import weights_of
 from regard.attention.inspect.best import best_of
 from regard.attention.inspect.buckets import numbers_of
@@ -14,7 +14,12 @@ from regard.attention.inspect.statistics import Ask, Statistics, counted_rows, r
 
 
 def of_block(
-    job: Job, ask: Ask, block: Block, scores: Tensor, sink: Tensor | None, counted: Tensor | None
+    job: BlockPass,
+    ask: Ask,
+    block: Block,
+    scores: Tensor,
+    sink: Tensor | None,
+    counted: Tensor | None,
 ) -> Statistics:
     """The statistics of one block from its scores; differentiable."""
     N, M = job.shape[2:]

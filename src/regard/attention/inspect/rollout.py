@@ -1,20 +1,106 @@
-"""Rollout: how much each input can have reached some outputs through all layers of attention."""
+"""Weights transposed, and rollout: what reaches each key, in one layer and through all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
+from regard.attention.biases import PositionBias
+from regard.attention.engine.blocks import Block, BlockPass, add_to_keys, as_it_is, keys_of, mix
+from regard.attention.engine.gradients import Given, gradients, weights_of
+from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.rows import Places, places_of
-from regard.attention.inspect.transposing import transposed
-from regard.attention.observing import Seen
+from regard.attention.masks.base import Mask
+from regard.attention.scores import ScaledDot, Score
+from regard.attention.weighting import Softmax, Weighting
 from regard.checks import check_fraction
 from regard.errors import SettingError, ShapeError
 
+_SCALED_DOT = ScaledDot()
+_SOFTMAX = Softmax()
+
+
+@runtime_checkable
+class SelfAttention(Protocol):
+    """A layer's attention, such as an ``AttentionCall``."""
+
+    @property
+    def query(self) -> Tensor:
+        """Its queries."""
+
+    @property
+    def key(self) -> Tensor:
+        """Its keys, of the same places."""
+
+    def transposed(self, states: Tensor) -> Tensor:
+        """What each key gets of the queries' states."""
+
+
+def transposed(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    states: Float[Tensor, "... N E"],
+    *,
+    score: Score = _SCALED_DOT,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | PositionBias | None = None,
+    weighting: Weighting = _SOFTMAX,
+) -> Float[Tensor, "*b M E"]:
+    """``weightsᵀ · states``: for each key, the states of the queries, by how much they look at it.
+
+    Of states that are all one, that is the mass a key receives; of one query's, its row. Memory
+    grows with N; differentiable, once.
+
+    Args:
+        query: What is looked for, one vector per query.
+        key: What each position is matched on.
+        states: What each query gives; broadcasts to (*batch, heads, N, E).
+        score: How a query and a key match.
+        mask: Which keys a query may look at. None lets every query see every key.
+        bias: Added to the scores.
+        weighting: How scores become weights.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together.
+        SettingError: An option is unknown or out of range.
+
+    Example:
+        >>> transposed(torch.zeros(3, 4), torch.zeros(2, 4), torch.ones(3, 1))
+        tensor([[1.5000],
+                [1.5000]])
+    """
+    return transposed_of(
+        make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting),
+        states,
+    )
+
+
+def transposed_of(request: Request, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
+    """``weightsᵀ · states`` of a request; see ``transposed``."""
+    B, H, N, M = (*request.query.shape[:3], request.key.shape[2])
+    whole = (*request.leading, N)
+    if states.dim() < 2:
+        raise ShapeError(f"states must have axes (N, E) at least; got {tuple(states.shape)}.")
+    try:
+        own = states.expand(*whole, states.shape[-1]).reshape(B, H, N, -1)
+    except RuntimeError:
+        raise ShapeError(
+            f"states must broadcast to (*batch, N, E) = {(*whole, states.shape[-1])}; "
+            f"got {tuple(states.shape)}."
+        ) from None
+    given = Given.of(request)
+    given = given._replace(states=own.to(given.query.dtype))
+    job = BlockPass.of_whole_rows(request)
+    with without_autocast(request.query.device.type):
+        found: Tensor = _Transposed.apply(job, *given.flat())  # type: ignore[no-untyped-call]
+    return found.reshape(*request.leading, M, states.shape[-1])
+
 
 def rollout(
-    calls: Sequence[Seen], places: Places, *, residual: float = 0.5
+    calls: Sequence[SelfAttention], places: Places, *, residual: float = 0.5
 ) -> Float[Tensor, "*batch P N"]:
     """How much of each chosen output comes from each input, by attention and residual paths alone.
 
@@ -64,17 +150,41 @@ def rollout(
     return reached.mT
 
 
-def _back(call: Seen, reached: Tensor) -> Tensor:
+def _back(call: SelfAttention, reached: Tensor) -> Tensor:
     """What is reached before a layer's attention, (*batch, N, P): the mean over its heads."""
     has_heads = max(call.query.dim(), call.key.dim()) > 3
     states = reached.unsqueeze(-3) if has_heads and reached.dim() > 2 else reached
-    found = transposed(
-        call.query,
-        call.key,
-        states,
-        score=call.score,
-        mask=call.mask,
-        bias=call.bias,
-        weighting=call.weighting,
-    )
+    found = call.transposed(states)
     return found.mean(dim=-3) if has_heads else found
+
+
+class _Transposed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, job: BlockPass, *flat: Tensor | None) -> Tensor:
+        given = Given.from_flat(flat)
+        assert given.states is not None
+        B, H, _, M = job.shape
+        total = given.states.new_zeros(B, H, M, given.states.shape[-1])
+        for block in job.blocks() if all(job.shape) else ():
+            add_to_keys(total, block, _of_block(job, block, given.of_block(block)))
+        ctx.job = job
+        ctx.save_for_backward(*flat)
+        return total
+
+    @staticmethod
+    @as_it_is
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        def again(block: Block, own: Given) -> Iterator[tuple[Tensor, Tensor]]:
+            yield _of_block(ctx.job, block, own), keys_of(grad, block)
+
+        given = Given.from_flat(ctx.saved_tensors)
+        return (None, *gradients(ctx.job, given, ctx.needs_input_grad[1:], again))
+
+
+def _of_block(job: BlockPass, block: Block, own: Given) -> Tensor:
+    """What the keys of a block get, (b, h, m, E)."""
+    assert own.states is not None
+    weights, _, _ = weights_of(job.weighting, own.scores(job, block), own.sink)
+    hidden = None if block.hidden is None else block.hidden.expand(weights.shape).mT
+    return mix(weights.mT, own.states, hidden)

@@ -1,4 +1,4 @@
-"""Exact rows and columns of the weights, for the few queries or keys that someone points at."""
+"""The weights themselves: all of them, or those of a few queries or keys that someone points at."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,14 +7,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.engine.blocks import Block, Job
+from regard.attention.engine.blocks import Block, BlockPass
 from regard.attention.engine.gradients import Given, weights_of
-from regard.attention.engine.request import Request
-from regard.attention.inspect.summarizing import job_of, request_of, without_autocast
+from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.masks.base import Mask
-from regard.attention.observing import Seen
 from regard.attention.scores import ScaledDot, Score
-from regard.attention.weighting import Softmax, Weighting
+from regard.attention.weighting import Softmax, Weighting, apply_sink
 from regard.errors import ShapeError
 
 _SCALED_DOT = ScaledDot()
@@ -24,7 +22,42 @@ Places = Sequence[int] | Int[Tensor, " P"] | slice
 _MOST_PAIRS = 2**22
 
 
-@without_autocast
+def weights(
+    query: Float[Tensor, "*q N D"],
+    key: Float[Tensor, "*k M K"],
+    *,
+    score: Score = _SCALED_DOT,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Float[Tensor, "..."] | PositionBias | None = None,
+    weighting: Weighting = _SOFTMAX,
+) -> Float[Tensor, "*b N M"]:
+    """The attention weights of every query over every key: the whole matrix, when it is wanted.
+
+    A query that may see no key at all gets zero weights.
+
+    Args:
+        query: What is looked for, one vector per query.
+        key: What each position is matched on.
+        score: How a query and a key match.
+        mask: Which keys a query may look at. None lets every query see every key.
+        bias: Added to the scores; broadcasts to (*batch, heads, N, M).
+        weighting: How scores become weights.
+
+    Returns:
+        One row of weights per query; a row sums to one, or to zero if nothing is visible.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together.
+
+    Example:
+        >>> weights(torch.zeros(1, 4), torch.zeros(2, 4))
+        tensor([[0.5000, 0.5000]])
+    """
+    return matrix_of(
+        make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting)
+    )
+
+
 def rows(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
@@ -56,8 +89,20 @@ def rows(
         >>> rows(torch.zeros(3, 4), torch.zeros(2, 4), [-1])
         tensor([[0.5000, 0.5000]])
     """
-    request = request_of(query, key, score, mask, bias, weighting)
-    job, given = job_of(request), Given.of(request)
+    return rows_of(
+        make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting),
+        places,
+    )
+
+
+def rows_of(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
+    """Some rows of the weights of a request; see ``rows``."""
+    with without_autocast(request.query.device.type):
+        return _rows(request, places)
+
+
+def _rows(request: Request, places: Places) -> Float[Tensor, "*b P M"]:
+    job, given = BlockPass.of_whole_rows(request), Given.of(request)
     B, H, N, M = job.shape
     wanted = places_of(places, N, "query")
     most = max(1, _MOST_PAIRS // max(1, B * H * M))
@@ -68,20 +113,6 @@ def rows(
     return _shaped(request, torch.cat([empty, *found], dim=-2))
 
 
-def rows_seen(seen: Seen, places: Places) -> Float[Tensor, "*b P M"]:
-    """Rows of the weights of a call of ``attend`` that an observer saw; see :func:`rows`."""
-    return rows(
-        seen.query,
-        seen.key,
-        places,
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-    )
-
-
-@without_autocast
 def columns(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
@@ -116,12 +147,19 @@ def columns(
         >>> columns(torch.zeros(3, 4), torch.zeros(2, 4), [0]).T
         tensor([[0.5000, 0.5000, 0.5000]])
     """
-    request = request_of(query, key, score, mask, bias, weighting)
-    job, given = job_of(request), Given.of(request)
+    request = make_weights_request(
+        query, key, score=score, mask=mask, bias=bias, weighting=weighting
+    )
+    with without_autocast(request.query.device.type):
+        return _columns(request, places, lse)
+
+
+def _columns(request: Request, places: Places, lse: Tensor | None) -> Float[Tensor, "*b N P"]:
+    job, given = BlockPass.of_whole_rows(request), Given.of(request)
     B, H, N, M = job.shape
     wanted = places_of(places, M, "key")
     pieces = tuple(_runs(wanted))
-    known = lse if isinstance(weighting, Softmax) and pieces else None
+    known = lse if isinstance(request.weighting, Softmax) and pieces else None
     if known is not None:
         if known.shape != (*request.leading, N):
             raise ShapeError(
@@ -142,18 +180,49 @@ def columns(
     return _shaped(request, torch.cat([empty, *found], dim=-2))
 
 
-def _weights(job: Job, given: Given, queries: range, keys: tuple[range, ...]) -> Tensor:
+def matrix_of(request: Request) -> Float[Tensor, "*b N M"]:
+    """All weights of a request, in float32 at least until they are given."""
+    with without_autocast(request.query.device.type):
+        return _matrix(request)
+
+
+def _matrix(request: Request) -> Float[Tensor, "*b N M"]:
+    dtype, score = request.query.dtype, request.score
+    wide = torch.promote_types(dtype, torch.float32)
+    queries, keys = request.query.to(wide), request.key.to(wide)
+    if (repeats := queries.shape[1] // max(1, keys.shape[1])) > 1:
+        keys = keys.repeat_interleave(repeats, dim=1)
+    if not keys.shape[2]:
+        return queries.new_zeros(*request.leading, queries.shape[2], 0).to(dtype)
+    scores = score.tile(queries, keys, *(tensor.to(wide) for tensor in score.tensors()))
+    if request.bias is not None:
+        scores = scores + request.bias
+    if (position := request.position) is not None:
+        N, M = scores.shape[-2:]
+        steps = position.steps(range(N), range(M), (N, M), scores.device)
+        tensors = (tensor.to(wide) for tensor in position.tensors())
+        scores = scores + position.tile(queries, steps, *tensors)
+    if request.mask is not None:
+        scores = scores.masked_fill(~request.mask.dense(), float("-inf"))
+    rows = request.weighting.rows(scores)
+    if request.sink is not None:
+        rows, _ = apply_sink(request.sink, rows, scores.logsumexp(dim=-1))
+    rows = rows.to(dtype)
+    return rows.reshape(*request.leading, *rows.shape[2:])
+
+
+def _weights(job: BlockPass, given: Given, queries: range, keys: tuple[range, ...]) -> Tensor:
     scores, sink = _scores(job, given, queries, keys)
     return weights_of(job.weighting, scores, sink)[0] if scores.shape[-1] else scores
 
 
 def _scores(
-    job: Job, given: Given, queries: range, keys: tuple[range, ...]
+    job: BlockPass, given: Given, queries: range, keys: tuple[range, ...]
 ) -> tuple[Tensor, Tensor | None]:
     """The scores of some queries with pieces of the keys, −inf where hidden; and the sink."""
     B, H, _, _ = job.shape
-    veil = job.mask and job.mask.veil(queries, keys, range(B))
-    block = Block(range(B), range(H), queries, keys, veil)
+    hidden = job.mask and job.mask.hidden(queries, keys, range(B))
+    block = Block(range(B), range(H), queries, keys, hidden)
     own = given.of_block(block)
     return own.scores(job, block), own.sink
 

@@ -8,7 +8,7 @@ from math import log
 import torch
 from torch import Tensor
 
-from regard.attention.engine.blocks import LOG2_E, Block, Job, is_finite
+from regard.attention.engine.blocks import LOG2_E, Block, BlockPass, is_finite
 from regard.attention.engine.gradients import Given
 from regard.attention.inspect.best import best_of
 from regard.attention.inspect.buckets import parts_of
@@ -23,7 +23,7 @@ _LOWEST = -10000.0
 
 
 def of_parts(
-    job: Job,
+    job: BlockPass,
     ask: Ask,
     parts: tuple[Block, ...],
     given: Given,
@@ -40,7 +40,7 @@ def of_parts(
         counted: Which queries count.
         room: What is kept from block to block.
     """
-    block = parts[0]._replace(keys=_joined(parts), veil=None)
+    block = parts[0]._replace(keys=_joined(parts), hidden=None)
     stripe = room.stripe(block)
     own = given.of_block(block)
     scores, unit = _scores(job, block, own, room)
@@ -79,7 +79,7 @@ def of_parts(
     )
 
 
-def _scores(job: Job, block: Block, own: Given, room: Room) -> tuple[Tensor, float]:
+def _scores(job: BlockPass, block: Block, own: Given, room: Room) -> tuple[Tensor, float]:
     """The scores of a block, in memory of their own, and what one of them is worth.
 
     Plain products come in base two, into memory that is used again: new memory costs as much as
@@ -100,13 +100,13 @@ def _scores(job: Job, block: Block, own: Given, room: Room) -> tuple[Tensor, flo
 
 def _joined(parts: tuple[Block, ...]) -> tuple[range, ...]:
     """The keys of all parts, neighbours in one piece."""
-    spans: list[range] = []
-    for span in (span for part in parts for span in part.keys):
-        if spans and spans[-1].stop == span.start:
-            spans[-1] = range(spans[-1].start, span.stop)
+    key_ranges: list[range] = []
+    for keys in (keys for part in parts for keys in part.keys):
+        if key_ranges and key_ranges[-1].stop == keys.start:
+            key_ranges[-1] = range(key_ranges[-1].start, keys.stop)
         else:
-            spans.append(span)
-    return tuple(spans)
+            key_ranges.append(keys)
+    return tuple(key_ranges)
 
 
 def _keys_at(block: Block, stripe: Stripe, places: Tensor) -> Tensor:
@@ -121,8 +121,8 @@ def _hide(scores: Tensor, parts: tuple[Block, ...]) -> list[Tensor]:
     found, start = [], 0
     for part in parts:
         stop = start + sum(map(len, part.keys))
-        if part.veil is not None:
-            found.append(scores[..., start:stop].masked_fill_(part.veil, float("-inf")))
+        if part.hidden is not None:
+            found.append(scores[..., start:stop].masked_fill_(part.hidden, float("-inf")))
         start = stop
     return found
 
@@ -153,7 +153,7 @@ def _sum_of_products(scores: Tensor, powers: Tensor) -> Tensor:
 
 
 def _received(
-    job: Job,
+    job: BlockPass,
     ask: Ask,
     stripe: Stripe,
     block: Block,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.engine.blocks import Block, Job, add_to_keys, keys_of, rows_of
+from regard.attention.engine.blocks import Block, BlockPass, add_to_keys, keys_of, rows_of
 from regard.attention.inspect.buckets import count_of
 
 
@@ -51,7 +51,7 @@ class Statistics(NamedTuple):
     top_keys: Tensor
 
     @classmethod
-    def of_nothing(cls, job: Job, ask: Ask, like: Tensor) -> "Statistics":
+    def of_nothing(cls, job: BlockPass, ask: Ask, like: Tensor) -> "Statistics":
         """The statistics of queries that see nothing."""
         B, H, N, M = job.shape
         R, C = (count_of(*each) for each in zip(ask.start, (N, M), ask.bucket, strict=True))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.engine.blocks import Block, Job
+from regard.attention.engine.blocks import Block, BlockPass
 from regard.attention.inspect.buckets import numbers_of
 from regard.attention.inspect.statistics import Ask
 
@@ -40,7 +40,7 @@ class Room:
         like: Of the dtype and on the device of the scores.
     """
 
-    def __init__(self, job: Job, ask: Ask, like: Tensor) -> None:
+    def __init__(self, job: BlockPass, ask: Ask, like: Tensor) -> None:
         N, M = job.shape[2:]
         self._job, self._like = job, like
         self._powers: Tensor | None = None

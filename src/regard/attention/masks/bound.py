@@ -75,26 +75,26 @@ class BoundMask:
             return self.whole
         return self.mask.tile(self.grid, rows, keys)
 
-    def veil(
-        self, rows: range, keys: tuple[range, ...], chunk: range
+    def hidden(
+        self, rows: range, keys: tuple[range, ...], batch: range
     ) -> Bool[Tensor, "..."] | None:
-        """Where ``rows`` of batch rows ``chunk`` do not see ``keys``; None if they see them all.
+        """Where ``rows`` of batch rows ``batch`` do not see ``keys``; None if they see them all.
 
         Broadcasts to (b, H, n, m), with pieces of keys one after the other.
         """
-        veils = [self._veil_of(rows, piece, chunk) for piece in keys]
-        if len(veils) == 1 or all(veil is None for veil in veils):
-            return veils[0]
+        parts = [self._hidden_of(rows, piece, batch) for piece in keys]
+        if len(parts) == 1 or all(part is None for part in parts):
+            return parts[0]
         nothing = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=self.grid.device)
-        filled = [nothing if veil is None else veil for veil in veils]
+        filled = [nothing if part is None else part for part in parts]
         lead = tuple(
-            map(max, zip(*((1, 1, 1, *veil.shape)[-4:-1] for veil in filled), strict=True))
+            map(max, zip(*((1, 1, 1, *part.shape)[-4:-1] for part in filled), strict=True))
         )
         return torch.cat(
-            [veil.expand(*lead, len(k)) for veil, k in zip(filled, keys, strict=True)], -1
+            [part.expand(*lead, len(k)) for part, k in zip(filled, keys, strict=True)], -1
         )
 
-    def spans(self, rows: range, *, smallest_gap: int = 1) -> tuple[range, ...]:
+    def key_ranges(self, rows: range, *, smallest_gap: int = 1) -> tuple[range, ...]:
         """The keys that some query of ``rows`` may see, in pieces from the first to the last.
 
         Read off a form; else found by halving, from tiles that are known to be hidden.
@@ -104,13 +104,15 @@ class BoundMask:
             smallest_gap: How many hidden keys between two pieces keep them apart.
         """
         every = range(self.grid.keys)
-        found = self._seen(rows, every) if self.form is None else self.form.spans(rows, every.stop)
+        found = (
+            self._seen(rows, every) if self.form is None else self.form.key_ranges(rows, every.stop)
+        )
         joined: list[range] = []
-        for span in found:
-            if joined and span.start - joined[-1].stop < smallest_gap:
-                joined[-1] = range(joined[-1].start, max(joined[-1].stop, span.stop))
-            elif span:
-                joined.append(span)
+        for keys in found:
+            if joined and keys.start - joined[-1].stop < smallest_gap:
+                joined[-1] = range(joined[-1].start, max(joined[-1].stop, keys.stop))
+            elif keys:
+                joined.append(keys)
         return tuple(joined)
 
     def _seen(self, rows: range, keys: range) -> list[range]:
@@ -140,17 +142,17 @@ class BoundMask:
         return self.mask.tile(self.grid, range(self.grid.queries), range(self.grid.keys))
 
     @cached_property
-    def whole_veil(self) -> Bool[Tensor, "..."] | None:
+    def whole_hidden(self) -> Bool[Tensor, "..."] | None:
         """Where queries do not see keys, or None if they see them all."""
         return None if self.whole is Cover.ALL else ~as_tensor(self.whole, self.grid)
 
-    def _veil_of(self, rows: range, keys: range, chunk: range) -> Tensor | None:
+    def _hidden_of(self, rows: range, keys: range, batch: range) -> Tensor | None:
         if len(rows) == self.grid.queries and len(keys) == self.grid.keys:
-            return _of_rows(self.whole_veil, chunk)
+            return _of_rows(self.whole_hidden, batch)
         tile = self.tile(rows, keys)
         if tile is Cover.ALL:
             return None
-        seen = _of_rows(as_tensor(tile, self.grid), chunk)
+        seen = _of_rows(as_tensor(tile, self.grid), batch)
         return None if seen is None else ~seen
 
     @property
@@ -166,7 +168,7 @@ class BoundMask:
             least, most = self.form.least, self.form.most
             return M if least is None or most is None else max(0, most - least + 1)
         places = range(0, N, max(1, N // _PLACES_LOOKED_AT))
-        seen = (sum(map(len, self.spans(range(n, n + 1)))) for n in places)
+        seen = (sum(map(len, self.key_ranges(range(n, n + 1)))) for n in places)
         return max(seen, default=0)
 
     @cached_property
@@ -187,14 +189,14 @@ class BoundMask:
         return self._floats[dtype]
 
     @cached_property
-    def hidden(self) -> Bool[Tensor, "b h M 1"] | None:
+    def unseen(self) -> Bool[Tensor, "b h M 1"] | None:
         """Keys that no query sees, or None if it is known that there are none."""
         if self.cover is Cover.ALL:
             return None
         B, H, N, M = self.mask.extent(self.grid)
         seen = torch.zeros(B, H, 1, M, dtype=torch.bool, device=self.grid.device)
         if isinstance(self.form, Band) and self.form.is_exact:
-            band = self.form.span(range(N), M)
+            band = self.form.key_range(range(N), M)
             if len(band) == M:
                 return None
             seen[..., band.start : band.stop] = True
@@ -213,19 +215,19 @@ class BoundMask:
         rows = max(1, min(_HIDDEN_ROWS, _HIDDEN_BLOCK // max(1, others * most)))
         for start in range(0, queries, rows):
             some = range(start, min(start + rows, queries))
-            for keys in self.spans(some):
+            for keys in self.key_ranges(some):
                 yield some, keys
 
-    def hidden_of(self, key: Float[Tensor, "B G M D"]) -> Bool[Tensor, "b g M 1"] | None:
+    def unseen_of(self, key: Float[Tensor, "B G M D"]) -> Bool[Tensor, "b g M 1"] | None:
         """``hidden`` for keys that several heads may share: hidden from all that do."""
-        hidden, groups = self.hidden, key.shape[1]
+        hidden, groups = self.unseen, key.shape[1]
         if hidden is None or hidden.shape[1] in (1, groups):
             return hidden
         return hidden.reshape(hidden.shape[0], groups, -1, *hidden.shape[2:]).all(dim=2)
 
 
-def _of_rows(tile: Tensor | None, chunk: range) -> Tensor | None:
-    """The part of a tile that batch rows ``chunk`` have."""
+def _of_rows(tile: Tensor | None, batch: range) -> Tensor | None:
+    """The part of a tile that batch rows ``batch`` have."""
     if tile is None or tile.dim() < 4 or tile.shape[0] == 1:
         return tile
-    return tile[chunk.start : chunk.stop]
+    return tile[batch.start : batch.stop]

@@ -35,7 +35,7 @@ class Band:
     most: int | None
     is_exact: bool
 
-    def span(self, rows: range, keys: int) -> range:
+    def key_range(self, rows: range, keys: int) -> range:
         """The keys of the stripe that some query of ``rows`` may see, of ``keys`` in all."""
         if self.is_empty:
             return range(0)
@@ -43,9 +43,9 @@ class Band:
         last = keys - 1 if self.most is None else min(keys - 1, rows.stop - 1 + self.most)
         return range(first, last + 1) if last >= first else range(0)
 
-    def spans(self, rows: range, keys: int) -> list[range]:
-        """``span`` as the only piece."""
-        return [self.span(rows, keys)]
+    def key_ranges(self, rows: range, keys: int) -> list[range]:
+        """``key_range`` as the only piece."""
+        return [self.key_range(rows, keys)]
 
     @property
     def is_empty(self) -> bool:
@@ -95,14 +95,14 @@ class Runs:
         """How many pairs the pieces of one batch row hold on average, at most."""
         return sum(len(run.rows) * len(run.keys) for run in self.runs) // max(1, self.batch)
 
-    def spans(self, rows: range, keys: int) -> list[range]:
+    def key_ranges(self, rows: range, keys: int) -> list[range]:
         """The keys that some query of ``rows`` may see, from the first piece to the last."""
         found = []
         for run in self._meeting(rows):
             those = range(max(rows.start, run.rows.start), min(rows.stop, run.rows.stop))
-            reach = range(keys) if self.band is None else self.band.span(those, keys)
+            reach = range(keys) if self.band is None else self.band.key_range(those, keys)
             found.append(range(max(reach.start, run.keys.start), min(reach.stop, run.keys.stop)))
-        return sorted((span for span in found if span), key=lambda span: span.start)
+        return sorted((run for run in found if run), key=lambda run: run.start)
 
     def _meeting(self, rows: range) -> Iterator[Run]:
         """The pieces that hold some of ``rows``, found without going through all."""

@@ -51,11 +51,11 @@ class _Where(Mask):
             self.pairs(grid, range(1), range(1))
 
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
-        spans = (range(prod(grid.batch)), range(grid.heads or 1), rows, keys)
-        places = [torch.arange(r.start, r.stop, device=grid.device) for r in spans]
+        ranges = (range(prod(grid.batch)), range(grid.heads or 1), rows, keys)
+        places = [torch.arange(r.start, r.stop, device=grid.device) for r in ranges]
         shapes = [tuple(-1 if axis == each else 1 for axis in range(4)) for each in range(4)]
         seen = self.visible(*(p.reshape(shape) for p, shape in zip(places, shapes, strict=True)))
-        whole = tuple(len(r) for r in spans)
+        whole = tuple(len(r) for r in ranges)
         if not isinstance(seen, Tensor) or seen.dtype != torch.bool:
             came = seen.dtype if isinstance(seen, Tensor) else type(seen).__name__
             raise ShapeError(f"where must give a boolean tensor; got {came}.")

@@ -20,7 +20,7 @@ from regard.attention import (
     window,
 )
 from regard.attention.backends import additive_triton
-from regard.attention.backends.key_ranges import Seen
+from regard.attention.backends.key_ranges import VisibleKeys
 from regard.attention.reference import attend_by_loops
 
 # The interpreter computes with NumPy, which tells of infinities and NaN that are meant.
@@ -223,7 +223,7 @@ def test_masks_and_biases_are_laid_over_the_pairs_with_strides_of_zero():
     task = additive_triton._Task(mask.bind(B, H, N, M), None, 0.0, 0, True)
     launch = additive_triton._Launch(
         task,
-        Seen.of(task.mask, (B, H, N, M)),
+        VisibleKeys.of(task.mask, (B, H, N, M)),
         additive_triton._Form.of(query, key),
         *(query, key, value, bias[None], w.expand(H, D)),
     )

@@ -167,7 +167,7 @@ def test_memory_of_a_growing_number_of_keys_is_that_of_a_block(monkeypatch):
 
     def spied(job):
         for block in blocks(job):
-            kept.append(weakref.ref(block.veil))
+            kept.append(weakref.ref(block.hidden))
             yield block
             alive.append(sum(ref() is not None for ref in kept))
 

@@ -1,10 +1,10 @@
-"""Masks as spans of keys: exactly what the mask shows, and never less."""
+"""Masks as ranges of keys: exactly what the mask shows, and never less."""
 
 import pytest
 import torch
 
 from regard.attention import causal, dense, documents, lengths, prefix, window
-from regard.attention.backends.key_ranges import Seen, is_span
+from regard.attention.backends.key_ranges import VisibleKeys, is_range
 
 B, H, N, M = 2, 3, 7, 11
 EXACT = {
@@ -27,10 +27,10 @@ LOOSE = {
 
 
 def shown(seen):
-    """What a ``Seen`` leaves visible, as a dense mask."""
+    """What a ``VisibleKeys`` leaves visible, as a dense mask."""
     visible = torch.ones(B, H, N, M, dtype=torch.bool)
-    if seen.spans is not None:
-        first, stop = (t[:, None, :, None] for t in seen.spans)
+    if seen.ranges is not None:
+        first, stop = (t[:, None, :, None] for t in seen.ranges)
         places = torch.arange(M)
         visible &= (places >= first) & (places < stop)
     return visible if seen.pairs is None else visible & seen.pairs
@@ -39,8 +39,8 @@ def shown(seen):
 @pytest.mark.parametrize("name", [*EXACT, *LOOSE])
 def test_spans_and_pairs_show_what_the_mask_shows(name):
     bound = {**EXACT, **LOOSE}[name].bind(B, H, N, M)
-    seen = Seen.of(bound, (B, H, N, M))
-    assert is_span(bound) == (seen.pairs is None) == (name in EXACT)
+    seen = VisibleKeys.of(bound, (B, H, N, M))
+    assert is_range(bound) == (seen.pairs is None) == (name in EXACT)
     want = bound.dense().expand(B, H, N, M)
     assert torch.equal(shown(seen), want)
     places = torch.arange(M)
@@ -50,13 +50,13 @@ def test_spans_and_pairs_show_what_the_mask_shows(name):
 
 
 def test_no_mask_hides_nothing():
-    assert Seen.of(None, (B, H, N, M)) == (None, None, M)
+    assert VisibleKeys.of(None, (B, H, N, M)) == (None, None, M)
 
 
 def test_lengths_know_where_they_end_without_a_matrix():
-    seen = Seen.of(lengths([4, 0]).bind(B, H, N, M), (B, H, N, M))
-    assert seen.spans is not None
-    assert seen.spans.stop[:, 0].tolist() == [4, 0]
+    seen = VisibleKeys.of(lengths([4, 0]).bind(B, H, N, M), (B, H, N, M))
+    assert seen.ranges is not None
+    assert seen.ranges.stop[:, 0].tolist() == [4, 0]
     assert seen.pairs is not None
     assert seen.pairs.stride()[1:3] == (0, 0)
 
@@ -65,9 +65,9 @@ def test_lengths_know_where_they_end_without_a_matrix():
 @pytest.mark.parametrize(("rows", "keys"), [(2, 4), (4, 2), (16, 16)])
 def test_turned_spans_hold_every_query_that_sees_a_block_of_keys(name, rows, keys):
     bound = {**EXACT, **LOOSE}[name].bind(B, H, N, M)
-    spans = Seen.of(bound, (B, H, N, M)).spans
-    assert spans is not None
-    begin, end = spans.turned(M, rows=rows, keys=keys)
+    ranges = VisibleKeys.of(bound, (B, H, N, M)).ranges
+    assert ranges is not None
+    begin, end = ranges.turned(M, rows=rows, keys=keys)
     seen = bound.dense().expand(B, H, N, M)[:, 0]
     for b in range(B):
         for block, start in enumerate(range(0, M, keys)):
@@ -80,6 +80,7 @@ def test_turned_spans_hold_every_query_that_sees_a_block_of_keys(name, rows, key
 
 def test_a_window_has_a_reach_that_does_not_grow():
     reaches = [
-        Seen.of(window(before=3, after=2).bind(1, 1, n, n), (1, 1, n, n)).reach for n in (9, 90)
+        VisibleKeys.of(window(before=3, after=2).bind(1, 1, n, n), (1, 1, n, n)).reach
+        for n in (9, 90)
     ]
     assert reaches == [6, 6]

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from regard.attention import Summary, alibi, attend, causal, lengths, observe, summarize
-from regard.attention.inspect.summarizing import summarize_seen
+from regard.attention.call import summarize_seen
 from regard.errors import DataError, SettingError, ShapeError
 
 H, D = 3, 11

@@ -129,7 +129,7 @@ def test_a_form_holds_everything_visible_and_says_whether_all_of_it_is(mask):
     inside = torch.zeros(2, 1, 5, 7, dtype=torch.bool)
     if isinstance(bound.form, Band):
         for n in range(5):
-            span = bound.form.span(range(n, n + 1), 7)
+            span = bound.form.key_range(range(n, n + 1), 7)
             inside[:, :, n, span.start : span.stop] = True
     elif isinstance(bound.form, Runs):
         for batch, rows, keys in bound.form.runs:
@@ -137,7 +137,7 @@ def test_a_form_holds_everything_visible_and_says_whether_all_of_it_is(mask):
             part[:, :, rows.start : rows.stop, keys.start : keys.stop] = True
         if bound.form.band is not None:
             for n in range(5):
-                span = bound.form.band.span(range(n, n + 1), 7)
+                span = bound.form.band.key_range(range(n, n + 1), 7)
                 inside[:, :, n, : span.start] = False
                 inside[:, :, n, span.stop :] = False
     else:
@@ -170,33 +170,33 @@ def test_tiles_are_parts_of_the_dense_mask(mask):
 
 
 def test_spans_leave_out_keys_that_no_query_of_the_rows_sees():
-    def spans(mask, rows, **options):
-        return mask.bind(1, 1, 1000, 1000).spans(rows, **options)
+    def key_ranges(mask, rows, **options):
+        return mask.bind(1, 1, 1000, 1000).key_ranges(rows, **options)
 
     band = window(before=5, after=3, first=10)
-    assert spans(causal(), range(100)) == (range(100),)
-    assert spans(band, range(100, 120)) == (range(105, 133),)
-    assert spans(band & lengths([1000]), range(2)) == (range(5, 15),)
-    assert spans(band, range(995, 1000)) == ()
-    assert spans(lengths([0]), range(5)) == ()
+    assert key_ranges(causal(), range(100)) == (range(100),)
+    assert key_ranges(band, range(100, 120)) == (range(105, 133),)
+    assert key_ranges(band & lengths([1000]), range(2)) == (range(5, 15),)
+    assert key_ranges(band, range(995, 1000)) == ()
+    assert key_ranges(lengths([0]), range(5)) == ()
     texts = documents([0] * 300 + [1] * 700)
-    assert spans(texts, range(290)) == (range(300),)
-    assert spans(texts, range(290, 310)) == (range(1000),)
-    assert spans(texts & band, range(290, 310)) == (range(295, 300), range(305, 323))
+    assert key_ranges(texts, range(290)) == (range(300),)
+    assert key_ranges(texts, range(290, 310)) == (range(1000),)
+    assert key_ranges(texts & band, range(290, 310)) == (range(295, 300), range(305, 323))
     # Found by halving, down to 128 keys that are not known to be hidden.
-    assert spans(prefix(4) | band, range(600, 610)) == (range(125), range(500, 625))
-    assert spans(prefix(4) | band, range(600, 610), smallest_gap=400) == (range(625),)
+    assert key_ranges(prefix(4) | band, range(600, 610)) == (range(125), range(500, 625))
+    assert key_ranges(prefix(4) | band, range(600, 610), smallest_gap=400) == (range(625),)
 
 
 def test_pieces_of_a_veil_are_those_of_the_dense_mask():
     mask = (prefix(4) | window(before=3, after=0)) & lengths([600, 1000])
     bound = mask.bind(2, 1, 1000, 1000)
     rows = range(590, 610)
-    keys = bound.spans(rows)
+    keys = bound.key_ranges(rows)
     assert len(keys) == 2
-    veil = bound.veil(rows, keys, range(1, 2))
+    hidden = bound.hidden(rows, keys, range(1, 2))
     whole = bound.dense()[1:, :, 590:610]
-    assert torch.equal(~veil, torch.cat([whole[..., k.start : k.stop] for k in keys], -1))
+    assert torch.equal(~hidden, torch.cat([whole[..., k.start : k.stop] for k in keys], -1))
 
 
 def test_one_decoding_step_over_cached_keys_needs_no_mask():
@@ -242,9 +242,9 @@ def test_extent_is_the_shape_of_the_dense_mask(mask, shape):
 
 
 def test_hidden_keys_are_those_no_query_sees():
-    assert causal().bind(2, 3, 5, 5).hidden is None
-    assert lengths([7, 7]).bind(2, 3, 5, 7).hidden is None
-    hidden = lengths([3, 7]).bind(2, 3, 5, 7).hidden
+    assert causal().bind(2, 3, 5, 5).unseen is None
+    assert lengths([7, 7]).bind(2, 3, 5, 7).unseen is None
+    hidden = lengths([3, 7]).bind(2, 3, 5, 7).unseen
     assert hidden[:, 0, :, 0].sum(dim=1).tolist() == [4, 0]
 
 
@@ -280,7 +280,7 @@ def test_what_is_no_mask_is_refused(make, message):
 
 def test_a_long_mask_is_never_made_whole_where_blocks_will_do():
     bound = (causal() & lengths([9000, 8000])).bind(2, 3, 9000, 9000)
-    assert bound.hidden is not None
+    assert bound.unseen is not None
     assert bound.cover is None
     assert "whole" not in vars(bound)
     query = torch.zeros(1, 1, 5000, 4)
@@ -311,7 +311,7 @@ def test_hidden_keys_are_those_that_no_query_sees(mask, monkeypatch):
     monkeypatch.setattr("regard.attention.masks.bound._FINEST", 2)
     bound = mask.bind(1, 1, 4, 11)
     unseen = ~bound.dense().expand(1, 1, 4, 11).any(dim=2)
-    hidden = bound.hidden
+    hidden = bound.unseen
     assert torch.equal(torch.zeros_like(unseen) if hidden is None else hidden[..., 0], unseen)
 
 
@@ -327,7 +327,7 @@ def test_hidden_keys_of_a_long_window_are_found_without_looking_at_every_pair():
     length = 2**16
     for mask in (window(before=9, after=0), prefix(4) | window(before=9, after=0)):
         with Counting():
-            assert mask.bind(1, 1, length, length).hidden is None
+            assert mask.bind(1, 1, length, length).unseen is None
     assert sum(looked_at) < 2**12 * length
 
 

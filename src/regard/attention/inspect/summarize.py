@@ -1,23 +1,18 @@
 """The call that looks inside: statistics of the weights of queries over keys."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
-from regard.attention.engine.blocks import Job, Sizes
+from regard.attention.engine.blocks import BlockPass
 from regard.attention.engine.gradients import Given
-from regard.attention.engine.request import Request, make_request
+from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.all_statistics import statistics_of
 from regard.attention.inspect.buckets import width_of
 from regard.attention.inspect.statistics import Ask, Statistics
 from regard.attention.inspect.summary import Summary
 from regard.attention.masks.base import Mask
-from regard.attention.observing import Seen
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.weighting import Softmax, Weighting
 from regard.checks import check_at_least
@@ -25,28 +20,9 @@ from regard.errors import SettingError, ShapeError
 
 _SCALED_DOT = ScaledDot()
 _SOFTMAX = Softmax()
-# Of a block: fewer would cost more calls than work.
-_PAIRS = 2**21
-P = ParamSpec("P")
-R = TypeVar("R")
 Queries = Bool[Tensor, "..."] | slice
 
 
-def without_autocast(call: Callable[P, R]) -> Callable[P, R]:
-    """A call in the dtypes of its tensors, even where automatic precision is on."""
-
-    @wraps(call)
-    def run(*args: P.args, **options: P.kwargs) -> R:
-        kind = next(each.device.type for each in args if isinstance(each, Tensor))
-        if not torch.is_autocast_enabled(kind):
-            return call(*args, **options)
-        with torch.autocast(kind, enabled=False):
-            return call(*args, **options)
-
-    return run
-
-
-@without_autocast
 def summarize(
     query: Float[Tensor, "*q N D"],
     key: Float[Tensor, "*k M K"],
@@ -90,67 +66,13 @@ def summarize(
         >>> seen.top_keys, seen.received
         (tensor([[0]]), tensor([0.6698, 0.3302]))
     """
-    _check_numbers(top, map, start)
-    request = request_of(query, key, score, mask, bias, weighting)
-    return _summary(request, top, map, queries, start)
-
-
-def summarize_seen(
-    seen: Seen,
-    *,
-    top: int = 8,
-    map: int = 64,  # noqa: A002  (what it is called everywhere else)
-    queries: Queries | None = None,
-) -> Summary:
-    """The summary of a call of ``attend`` that an observer saw.
-
-    Example:
-        >>> from regard.attention import attend, observe
-        >>> calls = []
-        >>> with observe(calls.append):
-        ...     _ = attend(torch.zeros(1, 4), torch.zeros(3, 4))
-        >>> summarize_seen(calls[0]).received
-        tensor([0.3333, 0.3333, 0.3333])
-    """
-    return summarize(
-        seen.query,
-        seen.key,
-        score=seen.score,
-        mask=seen.mask,
-        bias=seen.bias,
-        weighting=seen.weighting,
-        top=top,
-        map=map,
-        queries=queries,
+    return summary_of(
+        make_weights_request(query, key, score=score, mask=mask, bias=bias, weighting=weighting),
+        top,
+        map,
+        queries,
+        start,
     )
-
-
-def request_of(
-    query: Tensor,
-    key: Tensor,
-    score: Score,
-    mask: Mask | Tensor | None,
-    bias: Tensor | PositionBias | None,
-    weighting: Weighting,
-) -> Request:
-    """The checked request of a call that looks at weights only: values of width one, or as the bias
-    has them, that take no memory.
-    """  # noqa: D205
-    # What distances add to values is known to the bias alone.
-    table = getattr(bias, "value_table", None)
-    value = key
-    if isinstance(key, Tensor) and key.dim() > 1:
-        width = 1 if table is None else table.shape[-1]
-        value = key.new_zeros(()).expand(*key.shape[:-1], width)
-    return make_request(query, key, value, score=score, mask=mask, bias=bias, weighting=weighting)
-
-
-def job_of(request: Request) -> Job:
-    """What the blocks of a request have in common; they hold whole rows."""
-    floats = request.score.floats_per_pair(request.query.shape[-1])
-    floats += 0 if request.position is None else 2
-    sizes = Sizes.of(request, floats, cuts_keys=False)
-    return Job.of(request, sizes._replace(pairs=max(sizes.pairs, _PAIRS // floats)))
 
 
 def counted_of(request: Request, queries: Queries | None) -> Tensor | None:
@@ -180,13 +102,22 @@ def counted_of(request: Request, queries: Queries | None) -> Tensor | None:
     return whole.reshape(-1, 1, N)
 
 
+def summary_of(
+    request: Request, top: int, most: int, queries: Queries | None, start: tuple[int, int]
+) -> Summary:
+    """What the weights of a request are like; see ``summarize``."""
+    _check_numbers(top, most, start)
+    with without_autocast(request.query.device.type):
+        return _summary(request, top, most, queries, start)
+
+
 def _summary(
     request: Request, top: int, most: int, queries: Queries | None, start: tuple[int, int]
 ) -> Summary:
     N, M = request.query.shape[2], request.key.shape[2]
     bucket = (width_of(start[0], N, most), width_of(start[1], M, most))
     counted = counted_of(request, queries)
-    job, ask = job_of(request), Ask(top, start, bucket)
+    job, ask = BlockPass.of_whole_rows(request), Ask(top, start, bucket)
     found = statistics_of(job, ask, Given.of(request), counted)
     counts = found.lse.detach() != float("-inf")
     if counted is not None:

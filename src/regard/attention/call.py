@@ -1,0 +1,104 @@
+"""One call of ``attend``, and what its weights were."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.biases import PositionBias
+from regard.attention.engine.request import Request, make_weights_request
+from regard.attention.inspect.rollout import transposed_of
+from regard.attention.inspect.rows import Places, matrix_of, rows_of
+from regard.attention.inspect.summarize import Queries, summary_of
+from regard.attention.inspect.summary import Summary
+from regard.attention.masks.base import Mask
+from regard.attention.scores.base import Score
+from regard.attention.weighting import Weighting
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttentionCall:
+    """One call of ``attend``, as an observer is shown it: enough to work its weights out again.
+
+    Attributes:
+        kind: What attends to what: "encoder", "decoder" or "cross"; "" if no model said.
+        layer: Which layer, from 0; -1 if no model said.
+        query: The queries, as they were given.
+        key: The keys.
+        score: How they match.
+        mask: Which keys were visible.
+        bias: What was added to the scores.
+        weighting: How scores became weights.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import attend, observe
+        >>> calls = []
+        >>> with observe(calls.append):
+        ...     _ = attend(torch.zeros(1, 4), torch.zeros(2, 4))
+        >>> calls[0].weights()
+        tensor([[0.5000, 0.5000]])
+    """
+
+    kind: str
+    layer: int
+    query: Float[Tensor, "*batch N D"]
+    key: Float[Tensor, "*keys M K"]
+    score: Score
+    mask: Mask | None
+    bias: Float[Tensor, "..."] | PositionBias | None
+    weighting: Weighting
+
+    def weights(self) -> Float[Tensor, "*b N M"]:
+        """The whole matrix of its weights; see :func:`regard.attention.weights`."""
+        return matrix_of(self._request())
+
+    def rows(self, places: Places) -> Float[Tensor, "*b P M"]:
+        """The weights of some queries; see :func:`regard.attention.rows`."""
+        return rows_of(self._request(), places)
+
+    def summary(
+        self,
+        *,
+        top: int = 8,
+        map: int = 64,  # noqa: A002  (what it is called everywhere else)
+        queries: Queries | None = None,
+        start: tuple[int, int] = (0, 0),
+    ) -> Summary:
+        """What its weights are like; see :func:`regard.attention.summarize`."""
+        return summary_of(self._request(), top, map, queries, start)
+
+    def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:
+        """What each key gets of the queries' states; see :func:`regard.attention.transposed`."""
+        return transposed_of(self._request(), states)
+
+    def _request(self) -> Request:
+        return make_weights_request(
+            self.query,
+            self.key,
+            score=self.score,
+            mask=self.mask,
+            bias=self.bias,
+            weighting=self.weighting,
+        )
+
+
+def summarize_seen(
+    call: AttentionCall,
+    *,
+    top: int = 8,
+    map: int = 64,  # noqa: A002  (what it is called everywhere else)
+    queries: Queries | None = None,
+) -> Summary:
+    """The summary of a call of ``attend`` that an observer saw: ``call.summary(...)``.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import attend, observe
+        >>> calls = []
+        >>> with observe(calls.append):
+        ...     _ = attend(torch.zeros(1, 4), torch.zeros(3, 4))
+        >>> summarize_seen(calls[0]).received
+        tensor([0.3333, 0.3333, 0.3333])
+    """
+    return call.summary(top=top, map=map, queries=queries)
