@@ -163,7 +163,7 @@ def test_memory_of_a_growing_number_of_keys_is_that_of_a_block(monkeypatch):
     query, key, value, w = make(queries=1200, keys=1200, dim=4, batch=1)
     query.requires_grad_()
     kept = []
-    blocks = additive_cpu.Job.blocks
+    blocks = additive_cpu.BlockPass.blocks
 
     def spied(job):
         for block in blocks(job):
@@ -172,7 +172,7 @@ def test_memory_of_a_growing_number_of_keys_is_that_of_a_block(monkeypatch):
             alive.append(sum(ref() is not None for ref in kept))
 
     alive = []
-    monkeypatch.setattr(additive_cpu.Job, "blocks", spied)
+    monkeypatch.setattr(additive_cpu.BlockPass, "blocks", spied)
     attend(query, key, value, score=Additive(w), mask=causal()).sum().backward()
     assert len(alive) > 15
     assert max(alive) <= 3
