@@ -1,15 +1,19 @@
 """Which backend serves a call, and why."""
 
 from dataclasses import dataclass
-from types import ModuleType
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention.backends import additive_cpu, additive_triton, packed, sdpa, short
+from regard.attention.backends.additive_cpu import AdditiveCpu
+from regard.attention.backends.additive_triton import AdditiveTriton
+from regard.attention.backends.base import Backend
+from regard.attention.backends.packed import Packed
+from regard.attention.backends.sdpa import Sdpa
+from regard.attention.backends.short import Short
+from regard.attention.backends.tiled import Tiled
 from regard.attention.biases import PositionBias
-from regard.attention.engine import tiled
 from regard.attention.engine.request import Request, make_request, without_autocast
 from regard.attention.masks.base import Mask
 from regard.attention.scores import ScaledDot, Score
@@ -20,13 +24,13 @@ from regard.errors import SettingError
 _SCALED_DOT = ScaledDot()
 _SOFTMAX = Softmax()
 # In the order they are tried; the last serves everything.
-BACKENDS: dict[str, ModuleType] = {
-    "short": short,
-    "packed": packed,
-    "sdpa": sdpa,
-    "additive_cpu": additive_cpu,
-    "additive_triton": additive_triton,
-    "tiled": tiled,
+BACKENDS: dict[str, Backend] = {
+    "short": Short(),
+    "packed": Packed(),
+    "sdpa": Sdpa(),
+    "additive_cpu": AdditiveCpu(),
+    "additive_triton": AdditiveTriton(),
+    "tiled": Tiled(),
 }
 
 
@@ -56,23 +60,35 @@ class Plan:
         return "\n".join(lines)
 
 
-def pick_backend(request: Request, pinned: str | None) -> ModuleType:
-    """The module that serves a request.
+def register_backend(name: str, backend: Backend) -> None:
+    """Let ``attend`` know a backend of one's own; it is tried before the others.
+
+    Args:
+        name: What it is called; a backend of this name is replaced.
+        backend: The backend.
+    """
+    others = {each: other for each, other in BACKENDS.items() if each != name}
+    BACKENDS.clear()
+    BACKENDS.update({name: backend, **others})
+
+
+def pick_backend(request: Request, pinned: str | None) -> Backend:
+    """The backend that serves a request.
 
     Raises:
         SettingError: There is no backend called ``pinned``, or it refuses.
     """
     if pinned is not None:
-        module = choose("backend", pinned, BACKENDS)
-        if (refusal := module.refuse(request)) is not None:
+        backend = choose("backend", pinned, BACKENDS)
+        if (refusal := backend.refuse(request)) is not None:
             raise SettingError(
                 f"backend must be able to serve the call; got {pinned!r}, but {refusal}. "
                 "Leave backend=None to have one chosen."
             )
-        return module
-    for module in BACKENDS.values():
-        if _objection(module, request) is None:
-            return module
+        return backend
+    for backend in BACKENDS.values():
+        if _objection(backend, request) is None:
+            return backend
     raise AssertionError("the last backend serves everything")
 
 
@@ -87,11 +103,11 @@ def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
 
 def make_plan(request: Request, pinned: str | None) -> Plan:
     """What ``pick_backend`` chooses, with the reason and the cost."""
-    module = pick_backend(request, pinned)
+    backend = pick_backend(request, pinned)
     refusals = []
     name = ""
     for name, other in BACKENDS.items():
-        if other is module:
+        if other is backend:
             break
         refusals.append(f"not {name}, since {_objection(other, request)}")
     if pinned is not None:
@@ -99,7 +115,7 @@ def make_plan(request: Request, pinned: str | None) -> Plan:
     else:
         reason = "; ".join(refusals) or "the fastest path that serves it"
     return Plan(
-        name, reason, module.notes(request), module.bytes_beyond(request), _operations(request)
+        name, reason, backend.notes(request), backend.bytes_beyond(request), _operations(request)
     )
 
 
@@ -141,16 +157,14 @@ def explain(
     return make_plan(request, backend)
 
 
-def _objection(module: ModuleType, request: Request) -> str | None:
+def _objection(backend: Backend, request: Request) -> str | None:
     """Why a backend cannot serve, or why it would rather not; None if it is the one to take."""
-    refusal: str | None = module.refuse(request)
-    if refusal is None and hasattr(module, "decline"):
-        refusal = module.decline(request)
-    return refusal
+    refusal = backend.refuse(request)
+    return backend.decline(request) if refusal is None else refusal
 
 
 def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
-    module = pick_backend(request, pinned)
+    backend = pick_backend(request, pinned)
     if not request.key.shape[2]:
         # No keys at all: zeros that keep their place in the graph.
         empty = request.query[..., :0]
@@ -160,7 +174,7 @@ def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tenso
         wide = torch.promote_types(request.query.dtype, torch.float32)
         lse = empty.new_full(empty.shape[:3], float("-inf"), dtype=wide)
         return empty @ value, lse if request.return_lse else None
-    return module.run(request)  # type: ignore[no-any-return]
+    return backend.run(request)
 
 
 def _operations(request: Request) -> int:

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.attention import Dot, Weighting, at
+from regard.attention import Dot, at
 from regard.attention.observing import announce, current_observer
 from regard.attention.weighting import Weighting
 from regard.errors import SettingError

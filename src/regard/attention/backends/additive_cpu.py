@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.backends import additive_few
+from regard.attention.backends.base import Backend
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import (
     LOG2_E,
@@ -53,51 +54,51 @@ _SAFE = {torch.float32: 40.0, torch.float64: 350.0}
 _SMALL = 1.0
 
 
-def refuse(request: Request) -> str | None:
-    """Why this backend cannot serve, or None if it can."""
-    if type(request.score) is not Additive:
-        return "the score is not additive"
-    if request.query.device.type != "cpu":
-        return "it is for CPUs"
-    if type(request.weighting) is not Softmax:
-        return "the weighting is not softmax"
-    if request.position is not None:
-        return "the bias is a rule of distances"
-    if not request.query.numel():
-        return "there are no queries, or they have no hidden units"
-    return None
+class AdditiveCpu(Backend):
+    """Additive attention on a CPU."""
 
+    def refuse(self, request: Request) -> str | None:
+        """Why this backend cannot serve, or None if it can."""
+        if type(request.score) is not Additive:
+            return "the score is not additive"
+        if request.query.device.type != "cpu":
+            return "it is for CPUs"
+        if type(request.weighting) is not Softmax:
+            return "the weighting is not softmax"
+        if request.position is not None:
+            return "the bias is a rule of distances"
+        if not request.query.numel():
+            return "there are no queries, or they have no hidden units"
+        return None
 
-def notes(request: Request) -> tuple[str, ...]:
-    """What is done on the way, in words."""
-    if additive_few.fits(request):
-        return ("all hidden units of a few queries at once, sigmoid form",)
-    if request.query.shape[2] <= additive_few.MOST_QUERIES:
-        return ("sigmoid form, since queries are few",)
-    return (f"reciprocal form where |q| and |k| allow it, tiles of {_TILE} hidden units",)
+    def notes(self, request: Request) -> tuple[str, ...]:
+        """What is done on the way, in words."""
+        if additive_few.fits(request):
+            return ("all hidden units of a few queries at once, sigmoid form",)
+        if request.query.shape[2] <= additive_few.MOST_QUERIES:
+            return ("sigmoid form, since queries are few",)
+        return (f"reciprocal form where |q| and |k| allow it, tiles of {_TILE} hidden units",)
 
+    def bytes_beyond(self, request: Request) -> int:
+        """Memory taken beyond inputs and output."""
+        B, H, N, D = request.query.shape
+        M = request.key.shape[2]
+        item = max(4, request.query.element_size())
+        blocks = tiled.bytes_beyond(request) // item
+        # The form for small queries and keys has a second tile, and keys twice as wide.
+        tiles = 2 * min(_TILE, B * H * N * M * D)
+        return item * (blocks + tiles + B * H * (N + 2 * M) * D)
 
-def bytes_beyond(request: Request) -> int:
-    """Memory taken beyond inputs and output."""
-    B, H, N, D = request.query.shape
-    M = request.key.shape[2]
-    item = max(4, request.query.element_size())
-    blocks = tiled.bytes_beyond(request) // item
-    # The form for small queries and keys has a second tile, and keys twice as wide.
-    tiles = 2 * min(_TILE, B * H * N * M * D)
-    return item * (blocks + tiles + B * H * (N + 2 * M) * D)
-
-
-def run(request: Request) -> tuple[Tensor, Tensor | None]:
-    """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
-    if additive_few.fits(request):
-        return additive_few.run(request), None
-    inputs = Inputs.of(request)
-    job = BlockPass.of(request, Sizes.of(request, _FLOATS_PER_PAIR, cuts_keys=False))
-    out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
-        job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
-    )
-    return out.to(request.query.dtype), lse if request.return_lse else None
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
+        if additive_few.fits(request):
+            return additive_few.run(request), None
+        inputs = Inputs.of(request)
+        job = BlockPass.of(request, Sizes.of(request, _FLOATS_PER_PAIR, cuts_keys=False))
+        out, lse = _Additive.apply(  # type: ignore[no-untyped-call]
+            job, inputs.query, inputs.key, inputs.value, inputs.bias, *inputs.tensors
+        )
+        return out.to(request.query.dtype), lse if request.return_lse else None
 
 
 class _Form(NamedTuple):

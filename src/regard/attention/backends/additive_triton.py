@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.attention.backends.base import Backend
 from regard.attention.backends.key_ranges import KeyRanges, VisibleKeys, is_range
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import without_unseen
@@ -44,62 +45,62 @@ _REACHES = ((11.0, _PLAIN), (40.0, _CLAMPED))
 _LARGEST_MASK = 2**26
 
 
-def refuse(request: Request) -> str | None:
-    """Why this backend cannot serve, or None if it can."""
-    if type(request.score) is not Additive:
-        return "the score is not additive"
-    reason = _refuse_machine(request.query)
-    if reason is not None:
+class AdditiveTriton(Backend):
+    """Additive attention on a GPU."""
+
+    def refuse(self, request: Request) -> str | None:
+        """Why this backend cannot serve, or None if it can."""
+        if type(request.score) is not Additive:
+            return "the score is not additive"
+        reason = _refuse_machine(request.query)
+        if reason is not None:
+            return reason
+        if type(request.weighting) is not Softmax:
+            reason = "the weighting is not softmax"
+        elif request.query.dtype == torch.float64:
+            reason = "it computes in float32"
+        elif request.position is not None:
+            reason = "the bias is a rule of distances"
+        elif request.bias is not None and request.bias.requires_grad:
+            reason = "the bias needs a gradient"
+        elif not request.query.numel() or not request.value.shape[-1]:
+            reason = "there is nothing to compute"
+        elif _is_too_large(request.mask):
+            reason = "the mask would be an N×M matrix of more than 64 MB"
         return reason
-    if type(request.weighting) is not Softmax:
-        reason = "the weighting is not softmax"
-    elif request.query.dtype == torch.float64:
-        reason = "it computes in float32"
-    elif request.position is not None:
-        reason = "the bias is a rule of distances"
-    elif request.bias is not None and request.bias.requires_grad:
-        reason = "the bias needs a gradient"
-    elif not request.query.numel() or not request.value.shape[-1]:
-        reason = "there is nothing to compute"
-    elif _is_too_large(request.mask):
-        reason = "the mask would be an N×M matrix of more than 64 MB"
-    return reason
 
+    def notes(self, request: Request) -> tuple[str, ...]:
+        """What is done on the way, in words."""
+        return ("fused in Triton; reciprocal form where |q| and |k| allow it, else exponentials",)
 
-def notes(request: Request) -> tuple[str, ...]:
-    """What is done on the way, in words."""
-    return ("fused in Triton; reciprocal form where |q| and |k| allow it, else exponentials",)
+    def bytes_beyond(self, request: Request) -> int:
+        """Memory taken beyond inputs and output."""
+        B, H, N, D = request.query.shape
+        G, M, E = request.value.shape[1:]
+        queries, keys = B * H * N, B * G * M
+        numbers = queries + 2 * (queries + keys) * D
+        if request.needs_grad():
+            rows = _GRADIENT["ROWS"]
+            panel = max(_PANEL, B * H * M * rows)
+            numbers += (queries + keys) * D + 2 * min(panel, queries * M) + queries // rows * D
+        if request.query.dtype != torch.float32:
+            numbers += (queries + keys) * (D + E)
+        of_mask = 0
+        if request.mask is not None and not is_range(request.mask):
+            of_mask = request.mask.size
+        return 4 * numbers + of_mask
 
-
-def bytes_beyond(request: Request) -> int:
-    """Memory taken beyond inputs and output."""
-    B, H, N, D = request.query.shape
-    G, M, E = request.value.shape[1:]
-    queries, keys = B * H * N, B * G * M
-    numbers = queries + 2 * (queries + keys) * D
-    if request.needs_grad():
-        rows = _GRADIENT["ROWS"]
-        panel = max(_PANEL, B * H * M * rows)
-        numbers += (queries + keys) * D + 2 * min(panel, queries * M) + queries // rows * D
-    if request.query.dtype != torch.float32:
-        numbers += (queries + keys) * (D + E)
-    of_mask = 0
-    if request.mask is not None and not is_range(request.mask):
-        of_mask = request.mask.size
-    return 4 * numbers + of_mask
-
-
-def run(request: Request) -> tuple[Tensor, Tensor | None]:
-    """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
-    query, key, value = (t.float() for t in (request.query, request.key, request.value))
-    key, value = without_unseen(request.mask, key, value)
-    H, D = query.shape[1], query.shape[3]
-    w = torch.broadcast_to(request.score.tensors()[0].float(), (H, D))
-    task = _Task.of(request)
-    out, lse = _Fused.apply(  # type: ignore[no-untyped-call]
-        task, query, key, value, request.bias, w
-    )
-    return out.to(request.query.dtype), lse if request.return_lse else None
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
+        query, key, value = (t.float() for t in (request.query, request.key, request.value))
+        key, value = without_unseen(request.mask, key, value)
+        H, D = query.shape[1], query.shape[3]
+        w = torch.broadcast_to(request.score.tensors()[0].float(), (H, D))
+        task = _Task.of(request)
+        out, lse = _Fused.apply(  # type: ignore[no-untyped-call]
+            task, query, key, value, request.bias, w
+        )
+        return out.to(request.query.dtype), lse if request.return_lse else None
 
 
 def _refuse_machine(query: Tensor) -> str | None:

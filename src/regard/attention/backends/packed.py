@@ -6,8 +6,10 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from regard.attention.backends import sdpa, short
-from regard.attention.engine import tiled
+from regard.attention.backends.base import Backend
+from regard.attention.backends.sdpa import Sdpa
+from regard.attention.backends.short import Short
+from regard.attention.backends.tiled import Tiled
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.grid import Band, Run, Runs
@@ -15,57 +17,59 @@ from regard.attention.masks.window import window
 
 # With more of the grid than this inside documents, one call with a mask is as fast.
 _LARGEST_SHARE = 0.5
+_SHORT, _SDPA, _TILED = Short(), Sdpa(), Tiled()
 
 
-def refuse(request: Request) -> str | None:
-    """Why this backend cannot serve, or None if it can."""
-    form = None if request.mask is None else request.mask.form
-    if not isinstance(form, Runs) or not form.is_exact:
-        return "the mask is not one of documents"
-    if not _are_in_order(form, request.query.shape[2], request.key.shape[2]):
-        return "queries and keys do not go through the documents in the same order"
-    if form.band is not None and form.band.is_empty:
-        return "nothing is visible"
-    if request.bias is not None or request.position is not None:
-        return "there is a bias"
-    return sdpa.refuse(replace(request, mask=None, _forms=[request.dot()]))
+class Packed(Backend):
+    """Documents packed into one row."""
 
+    def refuse(self, request: Request) -> str | None:
+        """Why this backend cannot serve, or None if it can."""
+        form = None if request.mask is None else request.mask.form
+        if not isinstance(form, Runs) or not form.is_exact:
+            return "the mask is not one of documents"
+        if not _are_in_order(form, request.query.shape[2], request.key.shape[2]):
+            return "queries and keys do not go through the documents in the same order"
+        if form.band is not None and form.band.is_empty:
+            return "nothing is visible"
+        if request.bias is not None or request.position is not None:
+            return "there is a bias"
+        return _SDPA.refuse(replace(request, mask=None, _forms=[request.dot()]))
 
-def decline(request: Request) -> str | None:
-    """Why another backend would serve faster, or None if none would."""
-    if _form_of(request).pairs > _LARGEST_SHARE * request.query.shape[2] * request.key.shape[2]:
-        return "the documents are most of the row"
-    return None
+    def decline(self, request: Request) -> str | None:
+        """Why another backend would serve faster, or None if none would."""
+        if _form_of(request).pairs > _LARGEST_SHARE * request.query.shape[2] * request.key.shape[2]:
+            return "the documents are most of the row"
+        return None
 
+    def notes(self, request: Request) -> tuple[str, ...]:
+        """What is done on the way, in words."""
+        form = _form_of(request)
+        longest = max(len(run.rows) for run in form.runs)
+        return (f"{len(form.runs)} documents, the longest of {longest} queries",)
 
-def notes(request: Request) -> tuple[str, ...]:
-    """What is done on the way, in words."""
-    form = _form_of(request)
-    longest = max(len(run.rows) for run in form.runs)
-    return (f"{len(form.runs)} documents, the longest of {longest} queries",)
-
-
-def bytes_beyond(request: Request) -> int:
-    """Memory taken beyond inputs and output: the parts of the answer before they are joined."""
-    parts = request.query.shape[:3].numel() * request.value.shape[-1] * request.query.element_size()
-    return parts + request.query.shape[:3].numel() * 4
-
-
-def run(request: Request) -> tuple[Tensor, Tensor | None]:
-    """The mixed values (B, H, N, E), and no log-sum-exp."""
-    form = _form_of(request)
-    if form.batch == 1:
-        return _row(request, form.runs, form.band), None
-    rows = []
-    for b, runs in groupby(form.runs, key=lambda run: run.batch):
-        one = replace(
-            request,
-            query=request.query[b : b + 1],
-            key=request.key[b : b + 1],
-            value=request.value[b : b + 1],
+    def bytes_beyond(self, request: Request) -> int:
+        """Memory taken beyond inputs and output: the parts of the answer before they are joined."""
+        parts = (
+            request.query.shape[:3].numel() * request.value.shape[-1] * request.query.element_size()
         )
-        rows.append(_row(one, tuple(runs), form.band))
-    return torch.cat(rows), None
+        return parts + request.query.shape[:3].numel() * 4
+
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        """The mixed values (B, H, N, E), and no log-sum-exp."""
+        form = _form_of(request)
+        if form.batch == 1:
+            return _row(request, form.runs, form.band), None
+        rows = []
+        for b, runs in groupby(form.runs, key=lambda run: run.batch):
+            one = replace(
+                request,
+                query=request.query[b : b + 1],
+                key=request.key[b : b + 1],
+                value=request.value[b : b + 1],
+            )
+            rows.append(_row(one, tuple(runs), form.band))
+        return torch.cat(rows), None
 
 
 def _row(request: Request, runs: tuple[Run, ...], band: Band | None) -> Tensor:
@@ -77,8 +81,10 @@ def _row(request: Request, runs: tuple[Run, ...], band: Band | None) -> Tensor:
     for run, query, key, value in zip(runs, queries, keys, values, strict=True):
         one = replace(request, query=query, key=key, value=value, mask=None, _forms=[])
         one.mask = _mask_of(one, run, band)
-        module = next((m for m in (short, sdpa) if not (m.refuse(one) or m.decline(one))), tiled)
-        parts.append(module.run(one)[0])
+        backend = next(
+            (m for m in (_SHORT, _SDPA) if not (m.refuse(one) or m.decline(one))), _TILED
+        )
+        parts.append(backend.run(one)[0])
     return torch.cat(parts, dim=2)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from regard.attention.backends.base import Backend
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import is_finite, without_unseen
 from regard.attention.engine.request import Request
@@ -22,33 +23,89 @@ _NARROW, _BLOCK_ROWS, _FEWEST_PAIRS = 2, 64, 2**16
 _HALVES = (torch.bfloat16, torch.float16)
 
 
-def refuse(request: Request) -> str | None:
-    """Why this backend cannot serve, or None if it can."""
-    reason = refuse_unless_plain(request)
-    if reason is not None:
+class Sdpa(Backend):
+    """torch's fused scaled dot product attention."""
+
+    def refuse(self, request: Request) -> str | None:
+        """Why this backend cannot serve, or None if it can."""
+        reason = refuse_unless_plain(request)
+        if reason is not None:
+            return reason
+        mask = request.mask
+        if request.bias is not None and request.bias.requires_grad:
+            reason = "the bias needs a gradient"
+        elif request.position is not None:
+            reason = "the bias is a rule of distances, which is not to become an N×M matrix"
+        elif _are_unlike(*_widths(request)):
+            reason = "values and keys differ so much in width that padding would cost more"
+        elif request.query.dtype == torch.float64 and request.needs_grad():
+            reason = "float64 gradients may be differentiated again"
+        elif request.query.is_cuda and is_double(request):
+            reason = "in float64, the kernel of a GPU would hold the N×M matrix"
+        elif mask is not None and _handed_over(request) > _LARGEST_MASK:
+            which = "mask" if request.bias is None else "mask and the bias together"
+            reason = f"the {which} would be an N×M matrix of more than 64 MB"
         return reason
-    mask = request.mask
-    if request.bias is not None and request.bias.requires_grad:
-        reason = "the bias needs a gradient"
-    elif request.position is not None:
-        reason = "the bias is a rule of distances, which is not to become an N×M matrix"
-    elif _are_unlike(*_widths(request)):
-        reason = "values and keys differ so much in width that padding would cost more"
-    elif request.query.dtype == torch.float64 and request.needs_grad():
-        reason = "float64 gradients may be differentiated again"
-    elif request.query.is_cuda and is_double(request):
-        reason = "in float64, the kernel of a GPU would hold the N×M matrix"
-    elif mask is not None and _handed_over(request) > _LARGEST_MASK:
-        which = "mask" if request.bias is None else "mask and the bias together"
-        reason = f"the {which} would be an N×M matrix of more than 64 MB"
-    return reason
 
+    def decline(self, request: Request) -> str | None:
+        """Why another backend would serve faster, or None if none would."""
+        if request.mask is not None and _is_narrow(request.mask, request):
+            return "the window is so narrow that blocks along it are faster"
+        return None
 
-def decline(request: Request) -> str | None:
-    """Why another backend would serve faster, or None if none would."""
-    if request.mask is not None and _is_narrow(request.mask, request):
-        return "the window is so narrow that blocks along it are faster"
-    return None
+    def notes(self, request: Request) -> tuple[str, ...]:
+        """What is done on the way, in words."""
+        said = []
+        form = request.dot()
+        assert form is not None
+        if min(_widths(request)) < (width := _width(request)):
+            said.append(
+                f"keys and values padded with zeros to {width} columns, as the kernel wants them"
+            )
+        if form.query.dtype != request.query.dtype:
+            said.append(f"in {form.query.dtype}: as a dot product the score needs it")
+        if _upcasts(request):
+            said.append("in float32: the CPU's half-precision backward pass is far slower")
+        if _is_flag(request):
+            said.append("the mask is a flag")
+        elif request.mask is not None:
+            said.append(f"the mask is a tensor of {request.mask.size} elements")
+        return tuple(said)
+
+    def bytes_beyond(self, request: Request) -> int:
+        """Memory taken beyond inputs and output."""
+        form = request.dot()
+        assert form is not None
+        item = 4 if _upcasts(request) else form.query.element_size()
+        total = request.query.shape[:3].numel() * 4  # log-sum-exp, kept for the backward pass
+        if request.mask is not None and not _is_flag(request):
+            total += request.mask.size * (item + 1)
+        if request.bias is not None:
+            total += max(request.bias.numel(), _handed_over(request)) * item
+        width = _width(request)
+        if form.key is not request.key or min(_widths(request)) < width:
+            rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
+            total += form.key.element_size() * width * rows
+        if _upcasts(request):
+            total += 4 * sum(t.numel() for t in (request.query, request.key, request.value))
+        return total
+
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        """The mixed values (B, H, N, E), and no log-sum-exp."""
+        key, value, mask = request.key, request.value, request.mask
+        is_cpu = key.device.type == "cpu"
+        if not is_cpu:
+            # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
+            key, value = without_unseen(mask, key, value)
+        elif mask is not None and not (is_finite(key) and is_finite(value)):
+            return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+        form = request.dot() if key is request.key else request.score.as_dot(request.query, key)
+        if form is None:  # a score that is a dot product up to rounding, and now is not
+            return tiled.run(request)
+        out = _attend(request, form, value)
+        if is_cpu and mask is not None and not is_finite(out):
+            return tiled.run(request)  # A product was too large; hidden, it does no harm there.
+        return out.to(request.query.dtype), None
 
 
 def _is_flag(request: Request) -> bool:
@@ -84,63 +141,6 @@ def refuse_unless_plain(request: Request) -> str | None:
     if request.dropout:
         return "dropout must not depend on tile sizes"
     return None
-
-
-def notes(request: Request) -> tuple[str, ...]:
-    """What is done on the way, in words."""
-    said = []
-    form = request.dot()
-    assert form is not None
-    if min(_widths(request)) < (width := _width(request)):
-        said.append(
-            f"keys and values padded with zeros to {width} columns, as the kernel wants them"
-        )
-    if form.query.dtype != request.query.dtype:
-        said.append(f"in {form.query.dtype}: as a dot product the score needs it")
-    if _upcasts(request):
-        said.append("in float32: the CPU's half-precision backward pass is far slower")
-    if _is_flag(request):
-        said.append("the mask is a flag")
-    elif request.mask is not None:
-        said.append(f"the mask is a tensor of {request.mask.size} elements")
-    return tuple(said)
-
-
-def bytes_beyond(request: Request) -> int:
-    """Memory taken beyond inputs and output."""
-    form = request.dot()
-    assert form is not None
-    item = 4 if _upcasts(request) else form.query.element_size()
-    total = request.query.shape[:3].numel() * 4  # log-sum-exp, kept for the backward pass
-    if request.mask is not None and not _is_flag(request):
-        total += request.mask.size * (item + 1)
-    if request.bias is not None:
-        total += max(request.bias.numel(), _handed_over(request)) * item
-    width = _width(request)
-    if form.key is not request.key or min(_widths(request)) < width:
-        rows = sum(t.shape[:-1].numel() for t in (request.query, request.key, request.value))
-        total += form.key.element_size() * width * rows
-    if _upcasts(request):
-        total += 4 * sum(t.numel() for t in (request.query, request.key, request.value))
-    return total
-
-
-def run(request: Request) -> tuple[Tensor, Tensor | None]:
-    """The mixed values (B, H, N, E), and no log-sum-exp."""
-    key, value, mask = request.key, request.value, request.mask
-    is_cpu = key.device.type == "cpu"
-    if not is_cpu:
-        # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
-        key, value = without_unseen(mask, key, value)
-    elif mask is not None and not (is_finite(key) and is_finite(value)):
-        return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
-    form = request.dot() if key is request.key else request.score.as_dot(request.query, key)
-    if form is None:  # a score that is a dot product up to rounding, and now is not
-        return tiled.run(request)
-    out = _attend(request, form, value)
-    if is_cpu and mask is not None and not is_finite(out):
-        return tiled.run(request)  # A product was too large; hidden, it does no harm there.
-    return out.to(request.query.dtype), None
 
 
 def _widths(request: Request) -> tuple[int, int]:

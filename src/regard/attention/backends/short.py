@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.attention.backends.base import Backend
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import exp_of, is_finite
@@ -23,62 +24,61 @@ _FEWEST_PAIRS = 2**15
 _FASTER = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def refuse(request: Request) -> str | None:
-    """Why this backend cannot serve, or None if it can."""
-    reason = refuse_unless_plain(request)
-    if reason is not None:
+class Short(Backend):
+    """Dot products over short sequences on a CPU."""
+
+    def refuse(self, request: Request) -> str | None:
+        """Why this backend cannot serve, or None if it can."""
+        reason = refuse_unless_plain(request)
+        if reason is not None:
+            return reason
+        most = min(_MOST_KEYS, request.key.shape[-1] + request.value.shape[-1])
+        if request.query.device.type != "cpu":
+            reason = "it is for CPUs"
+        elif request.query.dtype not in _FASTER:
+            reason = "float64 gradients may be differentiated again"
+        elif request.key.shape[2] > most:
+            reason = f"there are more than {most} keys"
+        elif request.bias is not None or request.position is not None:
+            reason = "there is a bias"
+        elif request.key.shape[1] != request.query.shape[1]:
+            reason = "heads are grouped"
+        elif request.query.dtype != torch.float64 and is_double(request):
+            reason = "as a dot product the score needs float64"
         return reason
-    most = min(_MOST_KEYS, request.key.shape[-1] + request.value.shape[-1])
-    if request.query.device.type != "cpu":
-        reason = "it is for CPUs"
-    elif request.query.dtype not in _FASTER:
-        reason = "float64 gradients may be differentiated again"
-    elif request.key.shape[2] > most:
-        reason = f"there are more than {most} keys"
-    elif request.bias is not None or request.position is not None:
-        reason = "there is a bias"
-    elif request.key.shape[1] != request.query.shape[1]:
-        reason = "heads are grouped"
-    elif request.query.dtype != torch.float64 and is_double(request):
-        reason = "as a dot product the score needs float64"
-    return reason
 
+    def decline(self, request: Request) -> str | None:
+        """Why another backend would serve faster, or None if none would."""
+        if not request.needs_grad():
+            return "no gradient is wanted, and the fused forward pass is as fast"
+        if request.query.shape[:3].numel() * request.key.shape[2] < _FEWEST_PAIRS:
+            return "there is too little to do"
+        return None
 
-def decline(request: Request) -> str | None:
-    """Why another backend would serve faster, or None if none would."""
-    if not request.needs_grad():
-        return "no gradient is wanted, and the fused forward pass is as fast"
-    if request.query.shape[:3].numel() * request.key.shape[2] < _FEWEST_PAIRS:
-        return "there is too little to do"
-    return None
+    def notes(self, request: Request) -> tuple[str, ...]:
+        """What is done on the way, in words."""
+        return ("in float32, with every row of weights kept: rows are short",)
 
+    def bytes_beyond(self, request: Request) -> int:
+        """Memory taken beyond inputs and output."""
+        B, H, N, _ = request.query.shape
+        copies = sum(t.numel() for t in (request.query, request.key, request.value))
+        return 4 * (B * H * N * request.key.shape[2] + copies)
 
-def notes(request: Request) -> tuple[str, ...]:
-    """What is done on the way, in words."""
-    return ("in float32, with every row of weights kept: rows are short",)
-
-
-def bytes_beyond(request: Request) -> int:
-    """Memory taken beyond inputs and output."""
-    B, H, N, _ = request.query.shape
-    copies = sum(t.numel() for t in (request.query, request.key, request.value))
-    return 4 * (B * H * N * request.key.shape[2] + copies)
-
-
-def run(request: Request) -> tuple[Tensor, Tensor | None]:
-    """The mixed values (B, H, N, E), and no log-sum-exp."""
-    mask = request.mask
-    if mask is not None and not (is_finite(request.key) and is_finite(request.value)):
-        return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
-    penalty = None if mask is None else mask.penalty(torch.float32)
-    form = request.dot()
-    assert form is not None
-    out: Tensor = _Short.apply(  # type: ignore[no-untyped-call]
-        form.query, form.key, request.value, penalty, form.scale
-    )
-    if mask is not None and not is_finite(out):
-        return tiled.run(request)  # A product was too large; hidden, it does no harm there.
-    return out, None
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        """The mixed values (B, H, N, E), and no log-sum-exp."""
+        mask = request.mask
+        if mask is not None and not (is_finite(request.key) and is_finite(request.value)):
+            return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+        penalty = None if mask is None else mask.penalty(torch.float32)
+        form = request.dot()
+        assert form is not None
+        out: Tensor = _Short.apply(  # type: ignore[no-untyped-call]
+            form.query, form.key, request.value, penalty, form.scale
+        )
+        if mask is not None and not is_finite(out):
+            return tiled.run(request)  # A product was too large; hidden, it does no harm there.
+        return out, None
 
 
 class _Short(torch.autograd.Function):

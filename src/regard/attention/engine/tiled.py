@@ -35,24 +35,12 @@ from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax
 
 
-def refuse(request: Request) -> str | None:
-    """None: it serves everything."""
-    return None
-
-
-def notes(request: Request) -> tuple[str, ...]:
-    """What is done on the way, in words."""
-    sizes = _sizes(request)
-    heads = "a few heads" if sizes.splits_heads else "all heads"
-    return (f"blocks of {heads}, at most {sizes.rows} queries and {sizes.pairs} pairs",)
-
-
 def bytes_beyond(request: Request) -> int:
     """Memory taken beyond inputs and output."""
     B, H, N, D = request.query.shape
     M, E = request.value.shape[-2:]
     # Scores, weights, and the gradients of both.
-    block = _sizes(request).largest(request) * (4 + floats_per_pair(request))
+    block = sizes_of(request).largest(request) * (4 + floats_per_pair(request))
     copies = 0
     if request.query.dtype in (torch.bfloat16, torch.float16):
         copies += sum(t.numel() for t in (request.query, request.key, request.value))
@@ -73,7 +61,7 @@ def run(request: Request) -> tuple[Tensor, Tensor | None]:
 
 def job_of(request: Request) -> BlockPass:
     """What the blocks of a request have in common."""
-    return BlockPass.of(request, _sizes(request))
+    return BlockPass.of(request, sizes_of(request))
 
 
 def answer_of(job: BlockPass, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
@@ -151,7 +139,8 @@ def scores_of(job: BlockPass, block: Block, inputs: Inputs) -> Tensor:
     )
 
 
-def _sizes(request: Request) -> Sizes:
+def sizes_of(request: Request) -> Sizes:
+    """How large the blocks of a request may be."""
     # Weights of softmax follow from their scores and one sum; of others, from the whole row.
     is_softmax = isinstance(request.weighting, Softmax)
     return Sizes.of(request, floats_per_pair(request), cuts_keys=is_softmax)

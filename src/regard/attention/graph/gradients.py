@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.attention.backends.tiled import Tiled
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import Inputs
 from regard.attention.engine.request import Request, make_request
@@ -64,7 +65,7 @@ def request_of(given: Sequence[Tensor], rest: Sequence[Any]) -> tuple[Request, s
 
 def is_tiled(request: Request, backend: str | None) -> bool:
     """Whether the tiled engine serves a request."""
-    return request.key.shape[2] > 0 and pick_backend(request, backend) is tiled
+    return request.key.shape[2] > 0 and isinstance(pick_backend(request, backend), Tiled)
 
 
 def answer_and_sums(request: Request) -> tuple[Tensor, Tensor, Tensor]:
