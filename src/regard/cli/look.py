@@ -64,6 +64,7 @@ def look(
             texts too long for a page to hold them; takes memory for their queries and keys.
     """
     from regard.inference.numbers import numbers_of
+    from regard.viewer import draw_examples
 
     of_layers, of_heads = numbers_of("--layers", layers), numbers_of("--heads", heads)
     if model is not None:
@@ -83,14 +84,7 @@ def look(
             Path(run), texts, file, target, of_layers, of_heads, beam_size, serve
         )
     examples = shown.document.examples
-    drawn: Example | None = None
-    for example in examples:
-        if drawn is not None and _is_reverse(example, drawn):
-            continue
-        if drawn is not None:
-            say()
-        _draw(example)
-        drawn = example
+    say(draw_examples(examples))
     write_file(out, shown.page())
     note(f"wrote {out}")
     if not serve and any(_is_long(example) for example in examples):
@@ -184,45 +178,11 @@ def _look_into_model(
     )
 
 
-def _is_reverse(example: "Example", drawn: "Example") -> bool:
-    """Whether it is of the same two texts, of which now the other looks: that is for the page."""
-    if example.answer is None or example.answer.side is None:
-        return False
-    return (example.source, example.output) == (drawn.output, drawn.source)
-
-
-def _draw(example: "Example") -> None:
-    """What a terminal can show of an example."""
-    from regard.viewer import draw_attention
-    from regard.viewer.table import draw_layers
-
-    if example.answer is not None:
-        from regard.viewer.answer_text import draw_answer
-
-        say(draw_answer(example))
-        return
-    if example.source and example.output:
-        say(f"{_line(example.source)} → {_line(example.output)}")
-    else:
-        say(_line(example.source or example.output))
-    if any(found.kind == "cross" for found in example.maps):
-        say()
-        say(str(draw_attention(example)))
-    elif example.summaries:
-        say()
-        say(draw_layers(example))
-
-
 def _lines(file: Path) -> list[str]:
     from regard.text import read_lines
     from regard.text.lines import readable
 
     return [readable(line) for line in read_lines(file)]
-
-
-def _line(text: str, longest: int = 120) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def _refuse(option: str, is_given: bool, where: str) -> None:

@@ -19,13 +19,12 @@ from regard.tasks.showing import Said, Showing
 from regard.text import normalize
 from regard.text.phrasebook import Phrase
 from regard.text.records import record_in
-from regard.viewer import Document, Example
+from regard.viewer import Document, Example, in_one_line
 from regard.viewer.example import Head, Layer
 from regard.viewer.parts import AskedRows
 
 Served = Predictor | Labeller
 
-_LONGEST_TITLE = 60
 _KEPT = 2  # examples whose queries and keys stay in memory
 
 
@@ -230,8 +229,7 @@ def _title(example: Example) -> str:
     if example.answer is None:
         return f"{example.source} → {example.output}"
     named = example.label if example.image is not None else None
-    text = " ".join((named or example.source or example.output).split())
-    text = text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"
+    text = in_one_line(named or example.source or example.output)
     labels = example.answer.labels
     return f"{text} → {labels[0][0]}" if labels else text
 

@@ -13,10 +13,9 @@ from regard.errors import DataError, SettingError
 from regard.interop.hugging_face import is_hugging_face
 from regard.interop.reading import read, written
 from regard.interop.watch import Watch, watch
-from regard.viewer import Document, Shown, Text, example_of, show, watched_rows
+from regard.viewer import Document, Shown, Text, example_of, in_one_line, show, watched_rows
 from regard.viewer.parts import AskedRows
 
-_LONGEST_TITLE = 60
 _LONGEST_WITH_ROWS = 512  # tokens, of which the page keeps all weights
 
 
@@ -102,7 +101,7 @@ def look(
 
     return show(
         Document(
-            title=_beginning(texts[0]) if title is None else title,
+            title=in_one_line(texts[0]) if title is None else title,
             task="",
             model=f"{type(model).__name__}, {sum(p.numel() for p in model.parameters()):,} "
             "parameters",
@@ -172,8 +171,3 @@ def _at_rest(model: nn.Module) -> Iterator[None]:
             yield
     finally:
         model.train(was_training)
-
-
-def _beginning(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"

@@ -1,7 +1,7 @@
 """Plain data about what a model looked at, and the pages and text that show it."""
 
-from regard.viewer.beside import beside
-from regard.viewer.document import Document
+from regard.viewer.document import Document, beside
+from regard.viewer.drawing import draw_attention, draw_examples
 from regard.viewer.evidence import importances_of
 from regard.viewer.example import (
     Answer,
@@ -22,8 +22,8 @@ from regard.viewer.page import page
 from regard.viewer.parts import OneAttention
 from regard.viewer.search import Search
 from regard.viewer.summaries import example_of, watched_rows
-from regard.viewer.terminal import draw_attention, draw_text
-from regard.viewer.texts import Text
+from regard.viewer.terminal import draw_text
+from regard.viewer.texts import Text, in_one_line
 
 __all__ = [
     "Answer",
@@ -45,10 +45,12 @@ __all__ = [
     "View",
     "beside",
     "draw_attention",
+    "draw_examples",
     "draw_image",
     "draw_text",
     "example_of",
     "importances_of",
+    "in_one_line",
     "pack",
     "pack_integers",
     "page",

@@ -2,10 +2,8 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from regard.errors import SettingError, ShapeError
-from regard.viewer.example import Example
+from regard.errors import ShapeError
 
 _SHADES = " ░▒▓█"
 _CELL = 6  # two of shade, a space, three of figure
@@ -62,62 +60,6 @@ def draw_text(
             lines.append(_line(name, cells, heads[first:last], margin))
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """An attention map for a terminal.
-
-    Attributes:
-        text: The drawing, without the column and the row of the sentence's end.
-        left_on_end: What each output token left on the end of the source; None where the model
-            reads none.
-        names: The output tokens.
-    """
-
-    text: str
-    left_on_end: tuple[float, ...] | None
-    names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        if not self.left_on_end:
-            return self.text
-        mean = sum(self.left_on_end) / len(self.left_on_end)
-        most, name = max(zip(self.left_on_end, self.names, strict=True))
-        return (
-            f"{self.text}\n(left on the end of the source: {mean:.2f} on average, "
-            f"at most {most:.2f}, by {name})"
-        )
-
-
-def draw_attention(shown: Example, *, layer: int | None = None, width: int = 80) -> Drawing:
-    """The attention from output to source as text, over heads averaged.
-
-    Args:
-        shown: What was looked at.
-        layer: Which layer; None averages over all.
-        width: Columns of the terminal.
-
-    Raises:
-        SettingError: The model has no such layer.
-    """
-    found = [m.rows for m in shown.maps if m.kind == "cross" and layer in (None, m.layer)]
-    if not found:
-        raise SettingError("layer must be one with attention to the source; the model has none.")
-    rows = [
-        [sum(weights) / len(found) for weights in zip(*row, strict=True)]
-        for row in zip(*found, strict=True)
-    ][:-1]
-    names = [token.text for token in shown.output_tokens[:-1]]
-    heads = [token.text for token in shown.source_tokens]
-    has_end = any(token.start == token.end for token in shown.source_tokens[-1:])
-    if has_end:
-        heads.pop()
-    return Drawing(
-        text=draw_text([row[: len(heads)] for row in rows], heads, names, width=width),
-        left_on_end=tuple(row[-1] for row in rows) if has_end else None,
-        names=tuple(names),
-    )
 
 
 def _blocks(columns: Sequence[int], room: int) -> Iterator[tuple[int, int]]:

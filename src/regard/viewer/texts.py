@@ -71,6 +71,17 @@ class Text:
         return _put_together(pieces) if text is None else _looked_for(pieces, text)
 
 
+def in_one_line(text: str, longest: int = 60) -> str:
+    """The beginning of a text, in one line of so many characters.
+
+    Example:
+        >>> in_one_line("I  see you", 6)
+        'I see…'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
 def text_of(given: "Text | Sequence[str]") -> Text:
     """A text as it is, or from pieces alone."""
     return given if isinstance(given, Text) else Text.of(given)

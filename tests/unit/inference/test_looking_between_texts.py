@@ -14,7 +14,7 @@ from regard.tasks.multiple_choice.task import Choices
 from regard.tasks.pair_matching import LabelledPair
 from regard.text.questions import Answer, Question
 from regard.viewer import Document
-from regard.viewer.answer_text import draw_answer
+from regard.viewer.drawing import draw_answer
 
 TRANSFORMER = {"type": "transformer", "model_dim": 8, "num_heads": 2, "num_layers": 3, "ffn_dim": 7}
 MATCH = {"type": "match", "embed_dim": 6, "hidden_dim": 5, "compares": True}

@@ -6,7 +6,7 @@ import pytest
 
 from regard.errors import DataError
 from regard.viewer import Answer, Document, Example, Image, Token, draw_image
-from regard.viewer.answer_text import draw_answer
+from regard.viewer.drawing import draw_answer
 
 GREY = Image(
     pixels=(((0.0,), (1.0,)), ((0.5,), (0.0,))),

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from regard.errors import DataError
-from regard.viewer import Document, Example, Token, View
-from regard.viewer.beside import beside
+from regard.viewer import Document, Example, Token, View, beside
 
 EXAMPLE = Example(
     source="ja",
