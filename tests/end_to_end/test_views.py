@@ -10,9 +10,11 @@ import torch
 from tests.end_to_end.browsing import Tab
 from tests.end_to_end.long_texts import long_document
 
+from regard.attention import window
 from regard.attention.inspect.alignment import words_from_tokens
 from regard.attention.masks.grid import Grid, as_tensor
-from regard.attention.masks.parse import parse_mask
+from regard.attention.masks.parse import parse_mask, parse_tree
+from regard.attention.masks.rules import NUMBER, RULES, register_mask
 from regard.errors import RegardError
 from regard.viewer import AttentionMap, Change, Document, Example, Search, Token, page
 from regard.viewer.beside import beside
@@ -531,10 +533,10 @@ def test_the_page_draws_every_mask_as_python_does_and_refuses_the_same(tab: Tab)
           {bundle("masks.js")}
           return asked.map(([text, queries, keys]) => {{
             try {{
-              const fitted = $masks.fitMask($masks.parseMask(text), queries, keys);
+              const fitted = $masks.fitMask($parsing.parseMask(text), queries, keys);
               return $masks.drawMask(fitted, queries, keys);
             }} catch (error) {{
-              if (!(error instanceof $masks.MaskError)) throw error;
+              if (!(error instanceof $parsing.MaskError)) throw error;
               return error.message;
             }}
           }});
@@ -545,6 +547,38 @@ def test_the_page_draws_every_mask_as_python_does_and_refuses_the_same(tab: Tab)
     assert sum("must" not in one for one in wanted) > 80
     for one, found, expected in zip(asked, said, wanted, strict=True):
         assert found == expected, one
+
+
+def test_the_page_reads_the_trees_that_python_reads(tab: Tab) -> None:
+    choose = random.Random(11)
+    asked = [written(choose) for _ in range(300)]
+    found = tab.ask(
+        f"""asked => {{
+          {bundle("parsing.js")}
+          return asked.map(text => {{
+            try {{ return $parsing.parseMask(text); }} catch (error) {{ return error.message; }}
+          }});
+        }}""",
+        asked,
+    )
+    assert found == [tree_of(text) for text in asked]
+
+
+def tree_of(text: str) -> object:
+    try:
+        return parse_tree(text)
+    except RegardError as error:
+        return str(error)
+
+
+def test_a_mask_from_outside_is_read_and_left_to_python(tab: Tab) -> None:
+    register_mask("nearest", lambda n: window(before=n, after=n), NUMBER)
+    try:
+        opened(tab, "view=masks&queries=4&keys=4")
+        tab.page.get_by_label("Mask", exact=True).fill("nearest(1) | causal()")
+        tab.page.locator(".fault", has_text="nearest is drawn by Python only").wait_for()
+    finally:
+        del RULES["nearest"]
 
 
 def test_words_have_the_weights_that_python_gives_them(tab: Tab) -> None:

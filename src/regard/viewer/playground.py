@@ -1,5 +1,6 @@
-"""What the page's playground of masks asks of Python: the plan of a call with a typed mask."""
+"""What the page's playground of masks has of Python: the grammar of masks, and plans of calls."""
 
+import json
 from typing import TypedDict
 
 from regard.checks import check_at_least
@@ -17,6 +18,13 @@ class AskedPlan(TypedDict):
 
 
 _LARGEST = {"queries": 1 << 20, "keys": 1 << 20, "heads": 128, "head_dim": 512}
+
+
+def grammar_module() -> str:
+    """The module ``grammar.js``: what a mask may be that is typed, as ``parse_mask`` reads it."""
+    from regard.attention.masks.parse import grammar
+
+    return f"export const GRAMMAR = {json.dumps(grammar(), separators=(',', ':'))};\n"
 
 
 def explained(

@@ -29,6 +29,7 @@ import torch
 from regard.attention.masks.base import Mask
 from regard.attention.masks.rules import LIST, NUMBER, NUMBERS, RULES, Allowed
 from regard.choices import nearest
+from regard.config import JsonValue
 from regard.errors import RegardError, SettingError
 
 LONGEST = 10_000  # characters
@@ -114,6 +115,30 @@ def parse_tree(expression: str) -> MaskTree:
     tree = _read(expression)
     _mask_of(tree)  # Whatever a rule has to say of its numbers.
     return tree
+
+
+def grammar() -> dict[str, JsonValue]:
+    """What the page's reader (``viewer/static/parsing.js``) needs to read the same, as plain data.
+
+    Example:
+        >>> grammar()["rules"]["window"]["takes"]
+        ['before', 'after', 'first']
+    """
+    return {
+        "token": _TOKEN.pattern,
+        "signs": _SIGNS,
+        "operators": [list(operator) for operator in _OPERATORS],
+        "rules": {
+            name: {"takes": list(rule.arguments), "allowed": rule.allowed}
+            for name, rule in RULES.items()
+        },
+        "axes": {allowed: list(axes) for allowed, axes in _AXES.items()},
+        "optional": NUMBER,
+        "unwritable": _UNWRITABLE,
+        "longest": LONGEST,
+        "deepest": DEEPEST,
+        "largest": LARGEST,
+    }
 
 
 def _mask_of(tree: MaskTree) -> Mask:

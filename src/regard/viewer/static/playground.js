@@ -1,8 +1,9 @@
 // A mask is typed and drawn at once; what it costs is told by Python where there is one to ask.
 
 import { element } from "./dom.js";
-import { drawMask, fitMask, parseMask } from "./masks.js";
+import { drawMask, fitMask } from "./masks.js";
 import { colourOf, inks } from "./palette.js";
+import { parseMask } from "./parsing.js";
 
 const OPENING = "causal() & window(before=4) | prefix(2)";
 const EXAMPLES = [
@@ -113,7 +114,7 @@ function create(host, context) {
   // The fault below the text, with a caret under the character where it is known.
   function complain(error, text) {
     if (!("at" in error)) throw error;
-    const before = error.at === null ? null : text.slice(0, error.at);
+    const before = error.at === null ? null : Array.from(text).slice(0, error.at).join("");
     const line = before === null ? "" : `${text.split("\n")[before.split("\n").length - 1]}\n${" ".repeat(before.split("\n").at(-1).length)}▲\n`;
     fault.textContent = line + error.message;
     fault.hidden = false;
@@ -290,5 +291,5 @@ function bytesOf(bytes) {
 
 // The expression as one writes it after `import regard as rg`; lists of numbers become tensors there.
 function qualified(text) {
-  return text.trim().replaceAll(/\b(?:rg\.|regard\.)?(causal|documents|lengths|prefix|window)\(/g, "rg.$1(");
+  return text.trim().replaceAll(/\b(?:rg\.|regard\.)?(\w+)\(/g, "rg.$1(");
 }
