@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from regard.errors import DataError, SettingError
 from regard.text import Piece
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 class CheckpointTokenizer:
@@ -20,7 +23,7 @@ class CheckpointTokenizer:
         tokenizer: Of transformers; ``load`` makes one.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
         self._tokenizer = tokenizer
 
     @classmethod
@@ -90,8 +93,7 @@ class CheckpointTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without what begins and ends it."""
-        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
-        return text
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def pieces(self, text: str) -> list[Piece]:
         """The pieces of a text and their places in it; none of what begins and ends it.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -374,7 +374,7 @@ def _numbers(name: str, places: Places, start: int, length: int) -> list[int]:
         return list(range(length))
     if isinstance(places, slice):
         places = range(*places.indices(start + length))
-    wanted: Iterable[Any] = (places,) if isinstance(places, int) else places
+    wanted: Iterable[int] = (places,) if isinstance(places, int) else places
     numbers = []
     for number in wanted:
         if not isinstance(number, int) or number < 0:

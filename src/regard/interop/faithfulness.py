@@ -4,10 +4,9 @@ Jain & Wallace (2019), https://arxiv.org/abs/1902.10186, compare attention with 
 with gradients in this way; low rank correlations say that weights do not tell what mattered.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -60,7 +59,7 @@ class Faithfulness:
 
 def faithfulness(
     model: nn.Module,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     output: tuple[int | None, int | None] = (None, None),
     *,
     replacement: int | None = None,
@@ -115,7 +114,7 @@ def faithfulness(
     place, token = _output(logits, output, seen, inputs, has_memory)
     places = counts.nonzero().flatten()
 
-    def log_prob(answer: Any) -> Tensor:
+    def log_prob(answer: object) -> Tensor:
         found = _logits(model, answer)
         chosen = found if found.dim() == 2 else found[:, place]
         return torch.log_softmax(chosen.float(), dim=-1)[:, token]
@@ -164,7 +163,7 @@ def _ranks(values: Tensor) -> Tensor:
     return ranks
 
 
-def _logits(model: nn.Module, answer: Any) -> Tensor:
+def _logits(model: nn.Module, answer: object) -> Tensor:
     found = getattr(answer, "logits", None)
     project = getattr(model, "project", None)
     if found is None and project is not None:
@@ -205,7 +204,7 @@ def _output(
     logits: Tensor,
     output: tuple[int | None, int | None],
     seen: Watch,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     has_memory: bool,
 ) -> tuple[int, int]:
     place, token = output
@@ -241,8 +240,8 @@ class _HideOne:
 @torch.no_grad()
 def _removed(
     model: nn.Module,
-    inputs: Mapping[str, Any],
-    log_prob: Any,
+    inputs: Mapping[str, object],
+    log_prob: Callable[[object], Tensor],
     places: Tensor,
     kinds: Sequence[str],
     replacement: tuple[str, int] | None,
@@ -262,14 +261,16 @@ def _removed(
                 found.append(log_prob(model(**given)))
         else:
             name, token = replacement
-            ids = given[name].clone()
+            ids = given[name]
+            assert isinstance(ids, Tensor)
+            ids = ids.clone()
             ids[torch.arange(len(some)), some] = token
             found.append(log_prob(model(**{**given, name: ids})))
     return torch.cat(found)
 
 
 def _replaced(
-    model: nn.Module, inputs: Mapping[str, Any], length: int, replacement: int | None
+    model: nn.Module, inputs: Mapping[str, object], length: int, replacement: int | None
 ) -> tuple[str, int] | None:
     """The name of the input's tokens, and what to put in place of each."""
     if replacement is None:

@@ -1,13 +1,16 @@
 """A model and its tokenizer from a Hugging Face folder: no code is run, nothing downloaded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from torch import nn
+from typing import TYPE_CHECKING, TypeVar
 
 from regard.errors import DataError, SettingError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+LoadedT = TypeVar("LoadedT")
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
@@ -23,7 +26,9 @@ _TOKENIZERS = (
 )
 
 
-def load_folder(name: str | Path, *, allow_download: bool = False) -> tuple[nn.Module, Any]:
+def load_folder(
+    name: str | Path, *, allow_download: bool = False
+) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
     """The model and the tokenizer in a folder, as ``save_pretrained`` of both writes it.
 
     Weights are read from safetensors only, in their own precision, and code that comes with a model
@@ -57,25 +62,28 @@ def load_folder(name: str | Path, *, allow_download: bool = False) -> tuple[nn.M
         config = _loaded("config", name, _config, options)
         tokenizer = _loaded("tokenizer", name, _tokenizer, options)
         model = _loaded("model", name, lambda where, more: _model(where, config, more), options)
-    return model.eval(), tokenizer
+    model.eval()  # type: ignore[no-untyped-call]
+    return model, tokenizer
 
 
-def _config(name: str, options: dict[str, Any]) -> Any:
+def _config(name: str, options: dict[str, bool]) -> "PreTrainedConfig":
     from transformers import AutoConfig
 
-    return AutoConfig.from_pretrained(name, **options)
+    config: PreTrainedConfig = AutoConfig.from_pretrained(name, **options)
+    return config
 
 
-def _tokenizer(name: str, options: dict[str, Any]) -> Any:
+def _tokenizer(name: str, options: dict[str, bool]) -> "PreTrainedTokenizerBase":
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(name, **options)
 
 
-def _model(name: str, config: Any, options: dict[str, Any]) -> Any:
+def _model(name: str, config: "PreTrainedConfig", options: dict[str, bool]) -> "PreTrainedModel":
     from transformers import AutoModel, AutoModelForSeq2SeqLM
 
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel
+    model: PreTrainedModel
     model, found = kind.from_pretrained(
         name, dtype="auto", use_safetensors=True, output_loading_info=True, **options
     )
@@ -89,7 +97,12 @@ def _model(name: str, config: Any, options: dict[str, Any]) -> Any:
     return model
 
 
-def _loaded(what: str, name: str | Path, load: Any, options: dict[str, Any]) -> Any:
+def _loaded(
+    what: str,
+    name: str | Path,
+    load: Callable[[str, dict[str, bool]], LoadedT],
+    options: dict[str, bool],
+) -> LoadedT:
     """What a loader of transformers gives; whatever it raises, in our words."""
     try:
         return load(str(name), options)

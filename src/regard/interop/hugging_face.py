@@ -5,12 +5,12 @@ at all, neither padding nor causal, to a name that has none of its own.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
@@ -21,6 +21,9 @@ from regard.attention import Mask, ScaledDot, Softmax, at, attend, causal, dense
 from regard.errors import SettingError, ShapeError
 from regard.interop.lazy_mask import Frame, LazyMask, MaskFunction
 from regard.interop.places import Place, place_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 # Names that hold "sdpa", "flash_attention_", "flex_attention", "paged|" or "/" mean other things.
 NAME = "regard"
@@ -56,7 +59,9 @@ class ModuleCall:
 
 _call: ContextVar[ModuleCall | None] = ContextVar("call", default=None)
 # Masks and biases of tensors that models were given, kept for their other layers.
-_of_tensors: Any = WeakIdKeyDictionary()
+_of_tensors: MutableMapping[Tensor, tuple[int, int, Mask | None, Tensor | None]] = (
+    WeakIdKeyDictionary()
+)
 
 
 def current_call() -> ModuleCall | None:
@@ -80,7 +85,7 @@ def calling(module: nn.Module, place: Place, lazy: LazyMask | None) -> Iterator[
 
 
 @contextmanager
-def switched(model: nn.Module, *, but: Sequence[Any] = ()) -> Iterator[None]:
+def switched(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> Iterator[None]:
     """The engine as the attention of a model's Hugging Face parts, inside the block only.
 
     Args:
@@ -97,7 +102,7 @@ def switched(model: nn.Module, *, but: Sequence[Any] = ()) -> Iterator[None]:
             config._attn_implementation_internal = name
 
 
-def switch(model: nn.Module, *, but: Sequence[Any] = ()) -> None:
+def switch(model: nn.Module, *, but: Sequence["PreTrainedModel"] = ()) -> None:
     """The engine as the attention of a model's Hugging Face parts.
 
     Raises:
@@ -118,7 +123,7 @@ def switch(model: nn.Module, *, but: Sequence[Any] = ()) -> None:
         config._attn_implementation_internal = "eager"
 
 
-def own_parts(model: nn.Module) -> list[Any]:
+def own_parts(model: nn.Module) -> "list[PreTrainedModel]":
     """The Hugging Face models in a model that compute their own attention."""
     return [part for part in pretrained(model) if not part._can_set_attn_implementation()]
 
@@ -128,7 +133,7 @@ def attention(
     query: Float[Tensor, "B H N D"],
     key: Float[Tensor, "b G M D"],
     value: Float[Tensor, "b G M E"],
-    attention_mask: Any = None,
+    attention_mask: object = None,
     dropout: float = 0.0,
     scaling: float | Tensor | None = None,
     is_causal: bool | None = None,
@@ -136,7 +141,7 @@ def attention(
     softcap: float | None = None,
     position_bias: Float[Tensor, "..."] | None = None,
     s_aux: Float[Tensor, "..."] | None = None,
-    **options: Any,
+    **options: object,
 ) -> tuple[Float[Tensor, "B N H E"], Float[Tensor, "B H N M"] | None]:
     """What transformers calls an attention function, computed by ``attend``.
 
@@ -164,7 +169,8 @@ def attention(
     formula = _formula_of(module)
     formula.check(type(module).__name__, options)
     if s_aux is None and formula.has_sinks:
-        s_aux = options.get("sinks", getattr(module, "sinks", None))
+        sinks = options.get("sinks", getattr(module, "sinks", None))
+        s_aux = sinks if isinstance(sinks, Tensor) else None
     if isinstance(scaling, Tensor):
         query, scaling = query * scaling, 1.0
     lazy = attention_mask if isinstance(attention_mask, LazyMask) else None
@@ -176,15 +182,21 @@ def attention(
         bias = added if bias is None else bias + added
     place = place_of(module)
     kind = _kind(place, lazy, mask, module)
-    given: dict[str, Any] = {
-        "score": ScaledDot(None if scaling is None else float(scaling), softcap or None),
-        "mask": mask,
-        "bias": bias,
-        "weighting": Softmax(_sink(s_aux, query)),
-    }
+    score = ScaledDot(None if scaling is None else float(scaling), softcap or None)
+    weighting = Softmax(_sink(s_aux, query))
+    dropped = dropout if module.training else 0.0
     with calling(module, place, lazy), at(kind, place.layer):
-        out = attend(query, key, value, dropout=dropout if module.training else 0.0, **given)
-    rows = weights(query, key, **given) if _wants_weights(options) else None
+        out = attend(
+            *(query, key, value),
+            score=score,
+            mask=mask,
+            bias=bias,
+            weighting=weighting,
+            dropout=dropped,
+        )
+    rows = None
+    if _wants_weights(options):
+        rows = weights(query, key, score=score, mask=mask, bias=bias, weighting=weighting)
     return out.transpose(1, 2).contiguous(), rows
 
 
@@ -199,7 +211,7 @@ def lazy_mask(
     *,
     use_vmap: bool = False,
     device: torch.device | str = "cpu",
-    **options: Any,
+    **options: object,
 ) -> LazyMask:
     """What transformers calls a mask function: the mask as a rule, of which no tensor is made.
 
@@ -224,7 +236,8 @@ def lazy_mask(
         q_length, kv_length, int(q_offset), int(kv_offset), use_vmap, torch.device(device)
     )
     padding = None if attention_mask is None else attention_mask.bool()
-    return LazyMask(mask_function or causal_mask_function, padding, frame, batch_size)
+    function = mask_function or cast(MaskFunction, causal_mask_function)
+    return LazyMask(function, padding, frame, batch_size)
 
 
 class _Formula(NamedTuple):
@@ -240,7 +253,7 @@ class _Formula(NamedTuple):
     arguments: tuple[str, ...]
     has_sinks: bool
 
-    def check(self, name: str, options: dict[str, Any]) -> None:
+    def check(self, name: str, options: dict[str, object]) -> None:
         """Raise SettingError if the engine does not know how to give the same."""
         if self.unknown:
             raise SettingError(
@@ -262,7 +275,7 @@ def _formula_of(module: nn.Module) -> _Formula:
     return _formulas[home]
 
 
-def _formula(home: Mapping[str, Any]) -> _Formula:
+def _formula(home: Mapping[str, object]) -> _Formula:
     """Read off the eager functions of a module of models."""
     codes = [
         each.__code__
@@ -285,7 +298,7 @@ _formulas: dict[str, _Formula] = {}
 
 
 def _visible(
-    module: nn.Module, query: Tensor, key: Tensor, mask: Any, is_causal: bool | None
+    module: nn.Module, query: Tensor, key: Tensor, mask: object, is_causal: bool | None
 ) -> tuple[Mask | None, Tensor | None, int]:
     """The mask, what is added to the scores, and how many keys are attended, from the first."""
     N, M = query.shape[2], key.shape[2]
@@ -362,7 +375,7 @@ def _sink(sinks: Tensor | None, query: Tensor) -> Tensor | None:
     return sinks.reshape(H)
 
 
-def _wants_weights(options: Mapping[str, Any]) -> bool:
+def _wants_weights(options: Mapping[str, object]) -> bool:
     """Whether the model was called with ``output_attentions``; most do not tell their attention."""
     if options.get("output_attentions"):
         return True
@@ -381,7 +394,7 @@ def _kind(place: Place, lazy: LazyMask | None, mask: Mask | None, module: nn.Mod
     return "decoder" if is_decoder else "encoder"
 
 
-def pretrained(model: nn.Module) -> list[Any]:
+def pretrained(model: nn.Module) -> "list[PreTrainedModel]":
     """The Hugging Face models in a model, the outermost first."""
     home = sys.modules.get("transformers.modeling_utils")
     if home is None:
@@ -389,11 +402,11 @@ def pretrained(model: nn.Module) -> list[Any]:
     return [part for part in model.modules() if isinstance(part, home.PreTrainedModel)]
 
 
-def _configs(parts: Sequence[Any]) -> list[Any]:
+def _configs(parts: Sequence["PreTrainedModel"]) -> "list[PreTrainedConfig]":
     """Every configuration that the attention of Hugging Face models may be named in."""
-    found: dict[int, Any] = {}
+    found: dict[int, PreTrainedConfig] = {}
 
-    def add(config: Any) -> None:
+    def add(config: "PreTrainedConfig | None") -> None:
         if config is None or id(config) in found or not hasattr(config, "sub_configs"):
             return
         found[id(config)] = config

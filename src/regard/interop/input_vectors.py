@@ -6,7 +6,6 @@ have no table; so nothing is asked by name.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -17,9 +16,9 @@ from regard.errors import SettingError
 
 def gradient_times_input(
     model: nn.Module,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     length: int,
-    answer: Callable[[Any], Float[Tensor, "..."]],
+    answer: Callable[[object], Float[Tensor, "..."]],
     *,
     attentions: Collection[str] = (),
 ) -> Float[Tensor, " M"]:
@@ -40,11 +39,13 @@ def gradient_times_input(
         SettingError: No such vectors are met, or the input reaches the answer past them too.
     """
     given = dict(inputs)
-    floats = {name: given[name].detach().requires_grad_() for name in _floats(inputs)}
+    floats = {name: each.detach().requires_grad_() for name, each in _floats(inputs).items()}
     ids = ids_of(model, inputs, length)
     looked_up = None
     if ids is not None and not floats:
-        given[ids] = looked_up = given[ids].clone()  # the decoder may be given the same
+        tokens = inputs[ids]
+        assert isinstance(tokens, Tensor)
+        given[ids] = looked_up = tokens.clone()  # the decoder may be given the same
     with _frozen(model), torch.enable_grad():
         # Not the leaves themselves: some models write into what they are given.
         given |= {name: leaf.clone() for name, leaf in floats.items()}
@@ -59,7 +60,7 @@ def gradient_times_input(
     )
 
 
-def ids_of(model: nn.Module, inputs: Mapping[str, Any], length: int) -> str | None:
+def ids_of(model: nn.Module, inputs: Mapping[str, object], length: int) -> str | None:
     """The name of the input's tokens: whole numbers of that length, the model's main input first.
 
     Example:
@@ -69,15 +70,16 @@ def ids_of(model: nn.Module, inputs: Mapping[str, Any], length: int) -> str | No
     main = getattr(model, "main_input_name", None)
     for name in sorted(inputs, key=lambda name: name != main):
         tensor = inputs[name]
-        is_whole = isinstance(tensor, Tensor) and tensor.dtype in (torch.int64, torch.int32)
-        if is_whole and tensor.shape == (1, length):
+        if not isinstance(tensor, Tensor) or tensor.dtype not in (torch.int64, torch.int32):
+            continue
+        if tensor.shape == (1, length):
             return name
     return None
 
 
 def _takers(
     model: nn.Module,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     length: int,
     attentions: Collection[str],
     ids: Tensor | None,
@@ -91,12 +93,12 @@ def _takers(
 
 @torch.no_grad()
 def _width(
-    model: nn.Module, inputs: Mapping[str, Any], length: int, attentions: Collection[str]
+    model: nn.Module, inputs: Mapping[str, object], length: int, attentions: Collection[str]
 ) -> int | None:
     """How wide the states are that attend first; None where no module is given them."""
     widths: list[int] = []
 
-    def note(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def note(module: nn.Module, args: tuple[object, ...], options: dict[str, object]) -> None:
         given = (each for each in _tensors(args, options) if _has_places(each, length))
         widths.extend(each.shape[-1] for each in given)
 
@@ -116,13 +118,13 @@ def _has_places(tensor: Tensor, length: int) -> bool:
     return tensor.dim() == 3 and tensor.shape[:2] == (1, length) and tensor.is_floating_point()
 
 
-def _floats(inputs: Mapping[str, Any]) -> list[str]:
+def _floats(inputs: Mapping[str, object]) -> dict[str, Tensor]:
     """Inputs that are no tokens: pixels, sounds, vectors."""
-    return [
-        name
+    return {
+        name: each
         for name, each in inputs.items()
         if isinstance(each, Tensor) and each.is_floating_point() and "mask" not in name
-    ]
+    }
 
 
 class _Taker:
@@ -145,14 +147,18 @@ class _Taker:
                 handle.remove()
 
     def before(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        self, module: nn.Module, args: tuple[object, ...], options: dict[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object]] | None:
         """What the module is given instead; None leaves it as it is."""
         return None
 
     def after(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> Any:
+        self,
+        module: nn.Module,
+        args: tuple[object, ...],
+        options: dict[str, object],
+        output: object,
+    ) -> object:
         """What the module gives instead; None leaves it as it is."""
         return None
 
@@ -170,8 +176,12 @@ class _LookedUp(_Taker):
         self._ids = ids
 
     def after(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> Any:
+        self,
+        module: nn.Module,
+        args: tuple[object, ...],
+        options: dict[str, object],
+        output: object,
+    ) -> object:
         """The vectors, taken, where the module is a table that was given the ids."""
         if any(True for _ in module.children()) or not isinstance(output, Tensor):
             return None
@@ -196,8 +206,8 @@ class _First(_Taker):
         self._length, self._width, self._depends = length, width, depends
 
     def before(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        self, module: nn.Module, args: tuple[object, ...], options: dict[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object]] | None:
         """The vectors, taken, wherever the module is given them."""
         old = next((each for each in _tensors(args, options) if self._is_it(each)), None)
         if old is None:
@@ -209,8 +219,12 @@ class _First(_Taker):
         )
 
     def after(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
-    ) -> Any:
+        self,
+        module: nn.Module,
+        args: tuple[object, ...],
+        options: dict[str, object],
+        output: object,
+    ) -> object:
         """The vectors, taken, where they are all that the module gives."""
         return self.take(output) if isinstance(output, Tensor) and self._is_it(output) else None
 
@@ -223,7 +237,7 @@ class _First(_Taker):
         )
 
 
-def _tensors(args: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[Tensor]:
+def _tensors(args: tuple[object, ...], options: Mapping[str, object]) -> Iterator[Tensor]:
     return (each for each in (*args, *options.values()) if isinstance(each, Tensor))
 
 

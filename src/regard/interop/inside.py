@@ -9,12 +9,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from regard.attention import AttentionCall, Cover, Mask
+from regard.attention.masks.bound import BoundMask
 from regard.interop.hugging_face import current_call, own_parts, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
 from regard.interop.own_attention import read_weights
@@ -91,7 +92,7 @@ class ForwardTrace:
             return id(call.module) in self._members
         return not entered or id(entered[-1].module) in self._members
 
-    def begin(self, module: nn.Module, args: Any) -> None:
+    def begin(self, module: nn.Module, args: tuple[object, ...]) -> None:
         """A forward of the whole model begins."""
         if torch.compiler.is_compiling():
             return
@@ -100,12 +101,12 @@ class ForwardTrace:
         else:
             self.is_elsewhere = True
 
-    def enter(self, module: nn.Module, args: Any) -> None:
+    def enter(self, module: nn.Module, args: tuple[object, ...]) -> None:
         """A module that attends begins."""
         if self._is_followed():
             self._begun.append(self._calls)
 
-    def leave(self, module: nn.Module, args: Any, output: Any) -> None:
+    def leave(self, module: nn.Module, args: tuple[object, ...], output: object) -> None:
         """It ends: it has called the engine, or it attends by itself."""
         if not self._is_followed() or not self._begun:
             return
@@ -205,7 +206,7 @@ def counted_of(seen: AttentionCall, site: Site) -> Tensor | None:
     return None if hidden is None else ~hidden[:, :, :, 0].all(dim=1).expand(len(seen.query), N)
 
 
-def _bound(seen: AttentionCall, mask: Mask) -> Any:
+def _bound(seen: AttentionCall, mask: Mask) -> BoundMask:
     *batch, H, N, _ = seen.query.shape
     return mask.bind(tuple(batch), H, N, seen.key.shape[-2], seen.query.device)
 
@@ -240,7 +241,7 @@ def _is_memory(one: Tensor, other: Tensor) -> bool:
     return one.data_ptr() == other.data_ptr() != 0 and one.shape == other.shape
 
 
-def _enter(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+def _enter(module: nn.Module, args: tuple[object, ...], options: dict[str, object]) -> None:
     if torch.compiler.is_compiling():
         return
     other = None
@@ -253,6 +254,6 @@ def _enter(module: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) ->
     _entered.set((*_entered.get(), _Entered(module, other is not None)))
 
 
-def _leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+def _leave(module: nn.Module, args: tuple[object, ...], output: object) -> None:
     if not torch.compiler.is_compiling():
         _entered.set(_entered.get()[:-1])

@@ -6,10 +6,11 @@ engine has for it; any other is asked tile by tile.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
-from typing import Any, NoReturn
+from typing import NoReturn, TypedDict, cast
 
 import torch
 from jaxtyping import Bool, Int
@@ -18,7 +19,23 @@ from torch import Tensor
 from regard.attention import Mask, causal, dense, documents, lengths, prefix, where, window
 from regard.errors import SettingError
 
-MaskFunction = Callable[..., Any]
+MaskFunction = Callable[..., Tensor]
+
+
+class _Parts(TypedDict, total=False):
+    """What mask functions of transformers are made with, by the names that it has for it."""
+
+    mask_function: MaskFunction
+    mask_functions: tuple[MaskFunction, ...]
+    sliding_window: int
+    chunk_size: int
+    left_padding: Tensor
+    padding_mask: Tensor
+    packed_sequence_mask: Tensor
+    block_sequence_ids: Tensor
+    q_offset: int
+    kv_offset: int
+
 
 _HOME = "transformers.masking_utils"
 
@@ -142,7 +159,7 @@ class LazyMask:
         return _refuse("an index")
 
     def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        self, function: object, types: object, args: object = (), kwargs: object = None
     ) -> NoReturn:
         """Raise SettingError: the model works with the tensor itself."""
         _refuse(f"torch.{getattr(function, '__name__', function)}")
@@ -194,8 +211,7 @@ def _asked(function: MaskFunction, frame: Frame) -> Mask:
     def visible(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         query, key, head = query + frame.query_start, key + frame.key_start, head[:, :1]
         if not frame.by_vmap:
-            seen: Tensor = function(batch, head, query, key)
-            return seen
+            return function(batch, head, query, key)
         mapped = function
         for axis in reversed(range(4)):
             mapped = torch.vmap(mapped, in_dims=tuple(0 if n == axis else None for n in range(4)))
@@ -207,14 +223,14 @@ def _asked(function: MaskFunction, frame: Frame) -> Mask:
     return where(visible)
 
 
-def _indexing_by_numbers() -> Any:
+def _indexing_by_numbers() -> AbstractContextManager[object]:
     """Lets a function that is mapped index a tensor by a number: what transformers uses too."""
     from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 
     return TransformGetItemToIndex()
 
 
-def _of_chunks(parts: dict[str, Any], frame: Frame) -> Mask:
+def _of_chunks(parts: _Parts, frame: Frame) -> Mask:
     size, start = int(parts["chunk_size"]), parts["left_padding"].to(frame.device).reshape(-1, 1)
     numbers = (
         torch.div(places - start, size, rounding_mode="floor")
@@ -223,12 +239,12 @@ def _of_chunks(parts: dict[str, Any], frame: Frame) -> Mask:
     return documents(*numbers)
 
 
-def _of_packed(parts: dict[str, Any], frame: Frame) -> Mask | None:
+def _of_packed(parts: _Parts, frame: Frame) -> Mask | None:
     numbers = parts["packed_sequence_mask"].to(frame.device)
     return _of_document_numbers(numbers, numbers, frame)
 
 
-def _of_blocks(parts: dict[str, Any], frame: Frame) -> Mask | None:
+def _of_blocks(parts: _Parts, frame: Frame) -> Mask | None:
     numbers = parts["block_sequence_ids"].to(device=frame.device, dtype=torch.long)
     # Below zero is in no block: not in one with keys that are in none either.
     others = numbers.masked_fill(numbers < 0, -2)
@@ -244,7 +260,7 @@ def _of_document_numbers(queries: Tensor, keys: Tensor, frame: Frame) -> Mask | 
     return documents(queries, keys)
 
 
-_DOCUMENTS: dict[str, Callable[[dict[str, Any], Frame], Mask | None]] = {
+_DOCUMENTS: dict[str, Callable[[_Parts, Frame], Mask | None]] = {
     "chunked_overlay": _of_chunks,
     "packed_sequence_mask_function": _of_packed,
     "blockwise_overlay": _of_blocks,
@@ -312,12 +328,12 @@ def _known(function: MaskFunction) -> str:
     return function.__qualname__.split(".")[0]
 
 
-def _parts(function: MaskFunction) -> dict[str, Any]:
+def _parts(function: MaskFunction) -> _Parts:
     """What a mask function was made with."""
     code = getattr(function, "__code__", None)
     names = () if code is None else code.co_freevars
     cells = getattr(function, "__closure__", None) or ()
-    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
+    return cast(_Parts, {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)})
 
 
 def _mentions(function: MaskFunction, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Int
@@ -14,19 +14,25 @@ from regard.interop.hugging_face import is_hugging_face
 from regard.interop.reading import read, written
 from regard.interop.watch import Watch, watch
 from regard.viewer import Document, Shown, Text, example_of, in_one_line, show, watched_rows
+from regard.viewer.example import Head, Layer
 from regard.viewer.parts import AskedRows
+from regard.viewer.summaries import LONGEST_WITH_ROWS
 
-_LONGEST_WITH_ROWS = 512  # tokens, of which the page keeps all weights
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+# Which layers or heads are looked at: some, one, or None for all.
+_Numbers = Iterable[int] | int | None
 
 
 def look(
-    model: Any,
-    tokenizer: Any,
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
     text: str | Sequence[str],
     *,
     target: str | None = None,
-    layers: Iterable[int] | int | None = None,
-    heads: Iterable[int] | int | None = None,
+    layers: _Numbers = None,
+    heads: _Numbers = None,
     truncate: bool = False,
     max_new_tokens: int = 128,
     title: str | None = None,
@@ -89,15 +95,15 @@ def look(
             if is_writer:
                 outputs, output = _output(model, tokenizer, ids, target, max_new_tokens, truncate)
                 inputs["decoder_input_ids"] = outputs[:, :-1]
-            is_long = max(given.shape[1] for given in inputs.values()) > _LONGEST_WITH_ROWS
+            is_long = max(given.shape[1] for given in inputs.values()) > LONGEST_WITH_ROWS
             seen = _pass(model, inputs, layers, heads, keep=live or not is_long)
             example = example_of(seen, source, output=output, started=is_writer or None)
             examples.append(example)
             answers.append(watched_rows(seen, example) if live and is_long else None)
 
-    def rows(example: int, *asked: Any) -> Any:
+    def rows(example: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]) -> object:
         answer = answers[example]
-        return None if answer is None else answer(example, *asked)
+        return None if answer is None else answer(example, kind, layer, head, queries)
 
     return show(
         Document(
@@ -111,7 +117,14 @@ def look(
     )
 
 
-def _pass(model: Any, inputs: dict[str, Tensor], layers: Any, heads: Any, *, keep: bool) -> Watch:
+def _pass(
+    model: "PreTrainedModel",
+    inputs: dict[str, Tensor],
+    layers: _Numbers,
+    heads: _Numbers,
+    *,
+    keep: bool,
+) -> Watch:
     """One pass; of an encoder-decoder over its source and an output, which begins with its start.
 
     What comes after the last layer is left out.
@@ -123,8 +136,8 @@ def _pass(model: Any, inputs: dict[str, Tensor], layers: Any, heads: Any, *, kee
 
 
 def _output(
-    model: Any,
-    tokenizer: Any,
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
     ids: Int[Tensor, "1 N"],
     target: str | None,
     max_new_tokens: int,
@@ -132,12 +145,13 @@ def _output(
 ) -> tuple[Int[Tensor, "1 T"], Text]:
     """The ids of an output, with the start before them; and its tokens, without the start."""
     if target is None:
-        if not hasattr(model, "generate"):
+        generate = getattr(model, "generate", None)
+        if generate is None:
             raise SettingError(
                 f"target must be given for a model that cannot generate; got "
                 f"{type(model).__name__}. Load it with the head that writes, or give --target."
             )
-        outputs = model.generate(
+        outputs: Tensor = generate(
             input_ids=ids.to(model.device),
             attention_mask=torch.ones_like(ids).to(model.device),
             max_new_tokens=max_new_tokens,
@@ -149,7 +163,7 @@ def _output(
     return torch.cat([torch.tensor([[_start_of(model)]]), found], dim=1), text
 
 
-def _start_of(model: Any) -> int:
+def _start_of(model: "PreTrainedModel") -> int:
     for config in (getattr(model, "generation_config", None), model.config):
         for name in ("decoder_start_token_id", "bos_token_id"):
             start = getattr(config, name, None)

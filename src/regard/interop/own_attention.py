@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,6 +21,9 @@ from regard.errors import SettingError
 from regard.interop.hugging_face import calling
 from regard.interop.lazy_mask import Frame, LazyMask
 from regard.interop.places import Place, place_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 # What transformers calls weights among a model's outputs, and what attends to what in them; None
 # where that depends on the model.
@@ -70,7 +73,7 @@ class _Made(NamedTuple):
 
 
 @contextmanager
-def read_weights(parts: Sequence[Any]) -> Iterator[None]:
+def read_weights(parts: Sequence["PreTrainedModel"]) -> Iterator[None]:
     """Models give their weights, and tell observers of them, inside the block.
 
     What they answer is what it was: the weights are taken out again, if nobody asked for them.
@@ -92,15 +95,17 @@ def read_weights(parts: Sequence[Any]) -> Iterator[None]:
 class _WeightsReader:
     """Follows the forwards of models that compute their own attention."""
 
-    def __init__(self, parts: Sequence[Any]) -> None:
+    def __init__(self, parts: Sequence["PreTrainedModel"]) -> None:
         self._parts = {id(part) for part in parts}
         self._depth = 0
         self._is_asked = False
         # By the memory of the weights; all that is read, so that no memory is used twice.
         self._made: dict[int, _Made] = {}
-        self._read: dict[int, Tensor] = {}
+        self._read: dict[int, object] = {}
 
-    def enter(self, part: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def enter(
+        self, part: "PreTrainedModel", args: tuple[object, ...], options: dict[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object]] | None:
         """A forward begins: it is to give its weights."""
         if current_observer() is None:
             return None
@@ -119,7 +124,11 @@ class _WeightsReader:
         return args, {**options, _OPTION: True}
 
     def note(
-        self, module: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any
+        self,
+        module: nn.Module,
+        args: tuple[object, ...],
+        options: dict[str, object],
+        output: object,
     ) -> None:
         """A module has given something: perhaps weights, beside its states."""
         if not self._depth or not isinstance(output, tuple | Mapping):
@@ -130,7 +139,13 @@ class _WeightsReader:
                 made = _Made(module, each, _global_places(module, args, options))
                 self._made.setdefault(each.data_ptr(), made)
 
-    def leave(self, part: Any, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> Any:
+    def leave(
+        self,
+        part: "PreTrainedModel",
+        args: tuple[object, ...],
+        options: dict[str, object],
+        output: object,
+    ) -> object:
         """A forward has ended: its weights are told, and taken out."""
         if current_observer() is None:
             return None
@@ -151,7 +166,12 @@ class _WeightsReader:
         )
 
     def _tell(
-        self, part: Any, layers: Any, kind: str | None, given: Mapping[str, Any], output: Any
+        self,
+        part: "PreTrainedModel",
+        layers: Sequence[object] | None,
+        kind: str | None,
+        given: Mapping[str, object],
+        output: Mapping[str, Sequence[Tensor] | None],
     ) -> None:
         """Tell observers of the weights of one field, layer by layer."""
         for layer, weights in enumerate(layers or ()):
@@ -160,8 +180,11 @@ class _WeightsReader:
             self._read[id(weights)] = weights
             made = self._made.get(weights.data_ptr()) if isinstance(weights, Tensor) else None
             module = part if made is None else made.module
-            matrix = _matrix(weights, made, output.get("global_attentions"), layer)
-            _check(matrix, module, is_training=part.training)
+            matrix = _checked(
+                _matrix(weights, made, output.get("global_attentions"), layer),
+                module,
+                is_training=part.training,
+            )
             found = kind or _kind(part, matrix, output)
             name = "decoder_attention_mask" if kind == "decoder" else "attention_mask"
             place = Place("" if made is None else place_of(module).name, layer, found == "cross")
@@ -176,7 +199,7 @@ def _announce(weights: Float[Tensor, "B H N M"]) -> None:
     announce(nothing[:, :, :N], nothing[:, :, :M], Dot(), None, bias, AsGiven())
 
 
-def _kind(part: Any, weights: Tensor, output: Mapping[str, Any]) -> str:
+def _kind(part: "PreTrainedModel", weights: Tensor, output: Mapping[str, object]) -> str:
     """ "decoder" where nobody looks ahead; of a single place, where the model writes."""  # noqa: D210
     N, M = weights.shape[-2:]
     if bool(weights.detach().triu(M - N + 1).any()):
@@ -185,20 +208,21 @@ def _kind(part: Any, weights: Tensor, output: Mapping[str, Any]) -> str:
     return "decoder" if N > 1 or M > 1 or writes else "encoder"
 
 
-def _padding(weights: Tensor, mask: Any) -> LazyMask | None:
+def _padding(weights: Tensor, mask: object) -> LazyMask | None:
     """What the model was told of padding, where it is of these keys."""
     B, _, N, M = weights.shape
-    fits = isinstance(mask, Tensor) and mask.shape == (B, M)
+    if not isinstance(mask, Tensor) or mask.shape != (B, M):
+        return None
     frame = Frame(N, M, M - N, 0, by_vmap=False, device=weights.device)
-    return LazyMask(_everything, mask.bool(), frame, B) if fits else None
+    return LazyMask(_everything, mask.bool(), frame, B)
 
 
-def _everything(batch: Any, head: Any, query: Any, key: Any) -> bool:
-    return True
+def _everything(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    return torch.ones_like(key, dtype=torch.bool)
 
 
-def _check(weights: Any, module: nn.Module, *, is_training: bool) -> None:
-    """Raise SettingError unless these are weights: one row over the keys for each query."""
+def _checked(weights: object, module: nn.Module, *, is_training: bool) -> Tensor:
+    """The weights, or a SettingError: they must be one row over the keys for each query."""
     shape = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
     wrong = f"got {shape} from {type(module).__name__}. It cannot be watched."
     if not isinstance(weights, Tensor) or weights.dim() != 4:
@@ -214,11 +238,14 @@ def _check(weights: Any, module: nn.Module, *, is_training: bool) -> None:
             f"rows that sum to {float(sums.min()):.3g} to {float(sums.max()):.3g} from "
             f"{type(module).__name__}. It cannot be watched."
         )
+    return weights
 
 
-def _named(part: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+def _named(
+    module: nn.Module, args: tuple[object, ...], options: Mapping[str, object]
+) -> dict[str, object]:
     """What a model was called with, by name."""
-    names = inspect.signature(part.forward).parameters
+    names = inspect.signature(module.forward).parameters
     return {**dict(zip(names, args, strict=False)), **options}
 
 
@@ -231,16 +258,18 @@ def _is_banded(module: nn.Module) -> bool:
 
 
 def _global_places(
-    module: nn.Module, args: tuple[Any, ...], options: Mapping[str, Any]
+    module: nn.Module, args: tuple[object, ...], options: Mapping[str, object]
 ) -> Bool[Tensor, "B N"] | None:
     """Which places of a banded attention attend to all and are seen by all."""
     found = _named(module, args, options).get("is_index_global_attn")
     return found if _is_banded(module) and isinstance(found, Tensor) else None
 
 
-def _matrix(weights: Any, made: _Made | None, others: Any, layer: int) -> Any:
+def _matrix(
+    weights: object, made: _Made | None, others: Sequence[Tensor] | None, layer: int
+) -> object:
     """The weights of all queries over all keys, also where a model gives those of a band."""
-    if made is None or not _is_banded(made.module):
+    if not isinstance(weights, Tensor) or made is None or not _is_banded(made.module):
         return weights
     return _spread(weights, made, None if others is None else others[layer])
 
@@ -255,7 +284,7 @@ def _spread(
     there. A place that sees all has its row in ``others``, and zeros here.
     """
     B, H, N, K = weights.shape
-    reach: Any = getattr(made.module, _REACH)
+    reach: int = getattr(made.module, _REACH)
     x = K - 2 * reach - 1
     steps = torch.arange(-reach, reach + 1, device=weights.device)
     keys = torch.arange(N, device=weights.device)[:, None] + steps

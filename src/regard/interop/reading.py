@@ -1,7 +1,7 @@
 """Texts as a Hugging Face tokenizer reads and writes them, with the place of every token."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Int
@@ -10,12 +10,15 @@ from torch import Tensor, nn
 from regard.errors import DataError
 from regard.viewer import Text
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 _LONGEST = 1_000_000_000  # tokenizers without a limit of their own name a larger one
 
 
 def read(
-    model: nn.Module,
-    tokenizer: Any,
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerBase",
     text: str,
     *,
     truncate: bool = False,
@@ -56,17 +59,22 @@ def read(
     return torch.tensor([ids]), Text.of(pieces, text, spans)
 
 
-def written(tokenizer: Any, ids: Sequence[int]) -> Text:
+def written(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> Text:
     """The text of ids that a model wrote, and where each id stands in it.
 
     Signs such as the end are no text. A character of several ids stands at the last of them.
     """
     ids = list(ids)
-    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-    text = tokenizer.decode(ids, **options)
+
+    def text_of(ids: list[int]) -> str:
+        return str(
+            tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        )
+
+    text = text_of(ids)
     spans, end = [], 0
     for count in range(1, len(ids) + 1):
-        last = max(end, _shared(tokenizer.decode(ids[:count], **options), text))
+        last = max(end, _shared(text_of(ids[:count]), text))
         start = end
         while start < last and text[start].isspace():
             start += 1
@@ -75,11 +83,9 @@ def written(tokenizer: Any, ids: Sequence[int]) -> Text:
     return Text.of(tokenizer.convert_ids_to_tokens(ids), text, spans)
 
 
-def longest_input(model: nn.Module, tokenizer: Any) -> int | None:
+def longest_input(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> int | None:
     """How many tokens a model reads at most, as far as its config and tokenizer say; None: any."""
-    config: Any = model.config
-    get_text_config = getattr(config, "get_text_config", None)
-    text = get_text_config() if get_text_config is not None else config
+    text = model.config.get_text_config()
     limits = []
     if not hasattr(text, "relative_attention_num_buckets"):
         limits.append(getattr(text, "max_position_embeddings", None))
@@ -94,7 +100,7 @@ def longest_input(model: nn.Module, tokenizer: Any) -> int | None:
 
 
 def _encoded(
-    tokenizer: Any, text: dict[str, str], **options: Any
+    tokenizer: "PreTrainedTokenizerBase", text: dict[str, str], **options: object
 ) -> tuple[list[int], list[tuple[int, int]] | None]:
     is_fast = bool(getattr(tokenizer, "is_fast", False))
     try:

@@ -1,7 +1,5 @@
 """torch's ``nn.MultiheadAttention`` on the engine: its weights, its signature, its polarity."""
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -79,10 +77,11 @@ class EngineAttention(nn.MultiheadAttention):
         elif not self.batch_first:
             query, key, value = (t.transpose(0, 1) for t in (query, key, value))
         q, k, v, added = self._heads(query, key, value)
-        options = self._options(q, k, added, key_padding_mask, attn_mask, is_causal)
-        mixed = attend(q, k, v, dropout=self.dropout if self.training else 0.0, **options)
+        mask, bias = self._mask_and_bias(q, k, added, key_padding_mask, attn_mask, is_causal)
+        dropped = self.dropout if self.training else 0.0
+        mixed = attend(q, k, v, mask=mask, bias=bias, dropout=dropped)
         out = self.out_proj(mixed.transpose(1, 2).flatten(2))
-        rows = weights(q, k, **options) if need_weights else None
+        rows = weights(q, k, mask=mask, bias=bias) if need_weights else None
         if rows is not None and average_attn_weights:
             rows = rows.mean(dim=1)
         if not is_batched:
@@ -155,7 +154,7 @@ class EngineAttention(nn.MultiheadAttention):
         )
         return q, k, v, more
 
-    def _options(
+    def _mask_and_bias(
         self,
         query: Tensor,
         key: Tensor,
@@ -163,7 +162,7 @@ class EngineAttention(nn.MultiheadAttention):
         key_padding_mask: Tensor | None,
         attn_mask: Tensor | None,
         is_causal: bool,
-    ) -> dict[str, Any]:
+    ) -> tuple[Mask | None, Tensor | None]:
         """Torch's masks as a mask and a bias of ours; keys that were added are always visible."""
         B, H, N, _ = query.shape
         M = key.shape[2]
@@ -183,7 +182,7 @@ class EngineAttention(nn.MultiheadAttention):
                 mask = dense(~hidden) if mask is None else mask & dense(~hidden)
             if rest is not None:
                 bias = rest if bias is None else bias + rest
-        return {"mask": mask, "bias": bias}
+        return mask, bias
 
 
 def _parts(given: Tensor) -> tuple[Tensor | None, Tensor | None]:
