@@ -22,9 +22,9 @@ from benchmarks import measuring
 from benchmarks.measuring import sized
 from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
+from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
-from regard.inference.job_evaluation import evaluate_job
-from regard.inference.labeller import Labeller
+from regard.inference.task_evaluation import evaluate_task
 from regard.tasks import read_recipe
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.classification import Classification, LabelledText
@@ -179,7 +179,7 @@ class Bench:
         path = self.data / where.folder / getattr(where, split)
         return _read(path, fields)
 
-    def scores(self, labeller: Labeller | Ensemble, corpus: str) -> dict[str, float]:
+    def scores(self, labeller: Predictor | Ensemble, corpus: str) -> dict[str, float]:
         """Accuracy and F1 on dev and test."""
         found = {}
         for split in self.splits(corpus):
@@ -323,7 +323,7 @@ def _report(bench: Bench, key: str, corpus: str) -> dict[str, Any]:
     """Tables of one run on dev: by label, by length, what was taken for what."""
 
     def measure() -> dict[str, Any]:
-        report = evaluate_job(Labeller.load(bench.folder(key)), bench.examples(corpus, "dev"))
+        report = evaluate_task(Predictor.load(bench.folder(key)), bench.examples(corpus, "dev"))
         return {table.title: [table.columns, *table.rows] for table in report.tables}
 
     found: dict[str, Any] = bench.once(f"{key}-report", measure)

@@ -34,9 +34,8 @@ from benchmarks.equal_budgets import cpu_clock
 from benchmarks.measuring import Figure, Spread
 from benchmarks.peers import nanogpt, processes
 from benchmarks.training import train
-from regard.inference.job_evaluation import evaluate_job
-from regard.tasks import recipe_from_table
-from regard.tasks.parts import read_parts
+from regard.inference.task_evaluation import evaluate_task
+from regard.tasks import read_parts, recipe_from_table
 
 SAME, FAST = "language-model-characters", "language-model-characters-fast"
 OURS = "benchmarks.peers.regard_characters"
@@ -142,7 +141,7 @@ def words(given: argparse.Namespace) -> dict[str, Any]:
                 trained = train(recipe_from_table(table), given.work / f"{name}-{kind.lower()}")
             job = trained.predictor.task
             known, test = read_parts(job.recipe).train, job.read(job.recipe, "test")
-            report = evaluate_job(trained.predictor, test, known if kind == "LSTM" else ())
+            report = evaluate_task(trained.predictor, test, known if kind == "LSTM" else ())
             found[name][kind] = {figure.name: figure.value for figure in report.figures} | {
                 "parameters": sum(p.numel() for p in trained.predictor.model.parameters()),
                 "updates": trained.summary["updates"],

@@ -22,9 +22,8 @@ import torch
 from benchmarks import measuring
 from benchmarks.training import train
 from regard.cli.train import find_recipe
-from regard.inference.labeller import Labeller
-from regard.tasks import Recipe
-from regard.tasks.parts import read_parts
+from regard.inference import Predictor
+from regard.tasks import Recipe, read_parts
 
 DOMAINS = ("wiki", "reddit", "amazon")
 FILES = {
@@ -95,7 +94,7 @@ def trained_figures(name: str, work: Path, pretrained: Path | None) -> dict[str,
     }
 
 
-def held_out(labeller: Labeller, known: list[Any], split: str) -> dict[str, Any]:
+def held_out(labeller: Predictor, known: list[Any], split: str) -> dict[str, Any]:
     job = labeller.task
     examples = job.read(job.recipe, split)
     answers = labeller.answers(examples)

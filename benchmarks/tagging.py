@@ -24,8 +24,7 @@ import torch
 from benchmarks import measuring
 from benchmarks.training import train
 from regard.cli.train import find_recipe
-from regard.tasks import Recipe
-from regard.tasks.parts import read_parts
+from regard.tasks import Recipe, read_parts
 from regard.tasks.tagging import Tagging
 from regard.text import Batches
 

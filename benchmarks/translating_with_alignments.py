@@ -125,7 +125,7 @@ def make_predictor() -> Any:
     from benchmarks.training import shortened
     from regard.inference import Predictor
     from regard.tasks import read_recipe
-    from regard.tasks.translation import build_model
+    from regard.tasks.translation import TranslationTask
     from regard.text import train_pair_tokenizer
 
     path = Path(__file__).parent.parent / "src" / "regard" / "recipes" / "transformer-tiny.toml"
@@ -136,7 +136,8 @@ def make_predictor() -> Any:
     sides = (_lines(f"train.{language}.gz") for language in ("de", "en"))
     tokenizer = train_pair_tokenizer(*sides, recipe.tokenizer)
     torch.manual_seed(0)
-    return Predictor(build_model(recipe, tokenizer), tokenizer, recipe)
+    task = TranslationTask(recipe, tokenizer)
+    return Predictor(task.build_model(), task)
 
 
 def _load(run: Path) -> Any:

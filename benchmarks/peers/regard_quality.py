@@ -28,8 +28,7 @@ from benchmarks.peers.regard_speed import MODEL, VOCAB_SIZE, fit, summary, swapp
 from regard.decoding import greedy
 from regard.models import Transformer
 from regard.runs import Run
-from regard.tasks.translation import batched
-from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, normalize
+from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, batched, normalize
 
 SPLITS = ("val", "test_2016_flickr")
 MAX_TOKENS = 60

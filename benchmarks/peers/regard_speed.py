@@ -33,9 +33,9 @@ from benchmarks import measuring
 from benchmarks.peers import batches
 from regard.models import Transformer, TransformerConfig
 from regard.runs import Run
-from regard.text import Batch, Corpus, Sequences, collate
+from regard.tasks.sequence_task import SequenceBatch, SequenceTask
+from regard.text import Corpus, Sequences, collate
 from regard.training import Trainer, TrainingConfig
-from regard.training.translation import TranslationTraining
 
 UNAVAILABLE = 3
 VOCAB_SIZE = measuring.sized(9712, 300)
@@ -62,16 +62,16 @@ class GivenBatches:
     def begin_epoch(self, epoch: int) -> None:
         """Nothing: every epoch is the same."""
 
-    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[Batch, int]]:
+    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[SequenceBatch, int]]:
         """Every batch, padded as it is asked for."""
         for batch in self.given:
             corpus = Corpus(
                 Sequences.of(map(swapped, batch.source)), Sequences.of(map(swapped, batch.target))
             )
             cursor += len(corpus)
-            yield collate(corpus, torch.arange(len(corpus)).numpy()), cursor
+            yield SequenceBatch(collate(corpus, torch.arange(len(corpus)).numpy()), ()), cursor
 
-    backward = TranslationTraining.backward  # needs nothing else of the task
+    backward = SequenceTask.backward  # needs nothing else of the task
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """No validation: it is not what is timed."""

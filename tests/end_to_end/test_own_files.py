@@ -10,8 +10,7 @@ from tests.end_to_end.tiny_tasks import TINY, TRAINING
 
 from regard.config import write_toml
 from regard.runs import Run
-from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.parts import read_parts, subject
+from regard.tasks import TASKS, AnyTask, read_parts, recipe_from_table
 
 pytestmark = pytest.mark.slow
 
@@ -31,8 +30,8 @@ def begin(regard, home: Path, task: str, *settings: str):
     return regard("train", home / "recipe.toml", "--run", home / "run", *settings)
 
 
-def about(example: object) -> str:
-    return getattr(example, "source", None) or subject(example)
+def about(example: object, task: type[AnyTask]) -> str:
+    return getattr(example, "source", None) or task.subject(example)
 
 
 @pytest.mark.parametrize("task", TINY)
@@ -42,7 +41,10 @@ def test_a_part_of_it_is_held_out_to_test_on(regard, tmp_path: Path, task: str) 
     assert re.search(r"\d+ \w+ held out to test on, chosen by hash and not trained", trained.err)
     recipe = recipe_from_table(Run.open(tmp_path / "run").recipe)
     parts = read_parts(recipe)
-    train, valid, test = (set(map(about, each)) for each in (parts.train, parts.valid, parts.test))
+    train, valid, test = (
+        {about(example, TASKS[task].task) for example in each}
+        for each in (parts.train, parts.valid, parts.test)
+    )
     assert test
     assert not test & train
     assert not test & valid

@@ -14,7 +14,6 @@ from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
 from regard.inference.generator import Generator
-from regard.inference.labeller import Labeller
 from regard.tasks import recipe_from_table
 from regard.tasks.tagging.word_pieces import joined_words
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, load_tokenizer
@@ -268,7 +267,7 @@ def test_the_run_alone_is_enough_after_training(home, recipe_of, tmp_path):
         asked = ["the dog ran on 中国."]
         said = trained.predictor.predict(asked)
         shutil.rmtree(folder)
-        assert Labeller.load(tmp_path / task).predict(asked) == said
+        assert Predictor.load(tmp_path / task).predict(asked) == said
         train(made, tmp_path / task)  # and to go on with it
     # What begins with such a run has its tokenizer too.
     after = train(

@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -15,8 +15,7 @@ from regard.errors import SettingError
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
-    from regard.tasks.checking import ExamplesReport
-    from regard.text import DataReport
+    from regard.tasks.checking import CheckReport
 
 data = App(
     name="data",
@@ -63,35 +62,23 @@ def check(
     """
     from regard.checks import check_at_least
     from regard.runs import Run
-    from regard.tasks.checking import check_examples
-    from regard.tasks.translation import read_split
-    from regard.text import BadLines, check_pairs, load_pair_tokenizer
+    from regard.tasks import TASKS
+    from regard.text import load_pair_tokenizer
     from regard.text.checking import STEPS
 
     check_at_least("examples", examples, 0)
-    if (found := _recipe_of_job(files, valid, test, columns, run)) is not None:
-        recipe, job = found
-        about = check_examples(recipe, job, examples=examples)
-        return _say(about, as_json)
-    bad_lines = BadLines()
-    recipe = _recipe(files, valid=valid, test=test, columns=columns)
-    pairs = {
-        name: read_split(recipe, name, bad_lines=bad_lines) for name in ("train", "valid", "test")
-    }
+    recipe = _recipe_of_task(files, valid, test, columns, run)
+    if recipe is None:
+        recipe = _recipe(files, valid=valid, test=test, columns=columns)
     tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
     with progress_bar("checking", lambda: STEPS) as advance:
-        report = check_pairs(
-            pairs.pop("train"),
-            held_out={name: found for name, found in pairs.items() if found},
-            tokenizer=tokenizer,
-            bad_lines=bad_lines,
-            examples=examples,
-            progress=advance,
+        report = TASKS[recipe.task].task.check(
+            recipe, examples=examples, tokenizer=tokenizer, progress=advance
         )
     return _say(report, as_json)
 
 
-def _say(report: "DataReport | ExamplesReport", as_json: bool) -> int:
+def _say(report: "CheckReport", as_json: bool) -> int:
     if as_json:
         say(json.dumps(report.to_dict(), ensure_ascii=False))
     else:
@@ -100,18 +87,15 @@ def _say(report: "DataReport | ExamplesReport", as_json: bool) -> int:
     return 1 if report.problems else 0
 
 
-def _recipe_of_job(
+def _recipe_of_task(
     files: Sequence[str],
     valid: Sequence[str],
     test: Sequence[str],
     columns: Sequence[int],
     run: Path | None,
-) -> "tuple[Recipe, type[Any]] | None":
-    """The recipe, and the class of its task, where one of such a task is named."""
+) -> "Recipe | None":
+    """The recipe that is named, where it is of another task than translation."""
     from regard.cli.train import find_recipe
-    from regard.tasks import TASKS
-    from regard.tasks.generation import DocumentData
-    from regard.tasks.generation.documents import Documents
 
     if not files or not _is_recipe(files[0]) or files[0] == "phrasebook":
         return None
@@ -122,15 +106,14 @@ def _recipe_of_job(
         if given
     ]
     recipe = find_recipe(files, settings)
-    job = Documents if isinstance(recipe.data, DocumentData) else TASKS[recipe.task].task
-    if job is None:
+    if recipe.task == "translation":
         return None
     for option, value in {"--columns": columns, "--run": run}.items():
         if value:
             raise SettingError(f"{option} must go with sentence pairs; got it with {files[0]}.")
     if hasattr(recipe.data, "on_bad_line"):
         recipe = replace(recipe, data=replace(recipe.data, on_bad_line="skip"))
-    return recipe, job
+    return recipe
 
 
 @data.command
@@ -156,13 +139,13 @@ def sample(
     """
     from regard.checks import check_at_least
     from regard.choices import choose
-    from regard.tasks.translation import read_split
+    from regard.tasks.translation import TranslationTask
 
     check_at_least("number", number, 1)
     recipe = _recipe(files, columns=columns, on_bad_line=on_bad_line)
     splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
     choose("split", split, dict.fromkeys(splits))
-    pairs = read_split(recipe, split)
+    pairs = TranslationTask.read(recipe, split, merge=False)
     if not pairs:
         raise SettingError(f"split must be one the data has; got {split!r}, for which it has none.")
     for pair in random.Random(seed).sample(pairs, min(number, len(pairs))):

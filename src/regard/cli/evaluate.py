@@ -4,9 +4,9 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -17,7 +17,8 @@ from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
-    from regard.tasks import Recipe
+    from regard.inference.ensemble import Answering
+    from regard.tasks import AnyTask, Recipe
     from regard.text import Pair
 
 _SPLITS = ("train", "valid", "test")
@@ -60,65 +61,97 @@ def evaluate(
         plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
         as_json: Print one JSON object instead.
     """
-    from regard import __version__
-    from regard.cli.jobs import evaluate_run_of_job, is_run_of_job
+    from regard.inference import Predictor
+    from regard.inference.ensemble import Ensemble
+
+    predictor = Predictor.load(run)
+    if predictor.writes:
+        if also:
+            raise SettingError(f"--also must go with a run of a classifier; got {run}.")
+        if plot is not None:
+            raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
+        asked = _asked_pairs(predictor, split, source, target, references)
+        _evaluate_written(predictor, run, asked, compare, decoding, as_json=as_json)
+        return
+    given: dict[str, object] = {"--target": target, "--references": references}
+    given |= {"--compare": compare, **decoding.flags()}
+    refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
+    every = Ensemble([predictor, *map(Predictor.load, also)]) if also else predictor
+    _evaluate_answers(every, run, split, source, plot, as_json=as_json)
+
+
+def _evaluate_answers(
+    predictor: "Answering",
+    run: Path,
+    split: str,
+    source: Path | None,
+    plot: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Figures of answers that are computed in one pass, baselines, tables and examples to read."""
+    from regard.inference.task_evaluation import evaluate_task
+    from regard.runs import Run
+
+    examples, train = _examples(
+        predictor.task, _naming(predictor.task.recipe, source), split, source
+    )
+    with progress_bar("answering", lambda: len(examples)) as advance:
+        report = evaluate_task(predictor, examples, train, progress=advance)
+    if plot is not None:
+        from regard.inference.report_plot import plot_report
+
+        plot_report(predictor, report, examples, Run.open(run).metrics(), plot)
+        note(f"wrote {plot}")
+    _say(run, str(report), report.to_dict(), as_json=as_json)
+
+
+def _evaluate_written(
+    predictor: "Predictor",
+    run: Path,
+    asked: "_Asked",
+    compare: Path | None,
+    decoding: DecodingOptions,
+    *,
+    as_json: bool,
+) -> None:
+    """Figures of texts that are written, and whether another run's are better."""
     from regard.inference import Predictor, evaluation
 
-    if is_run_of_job(run):
-        given: dict[str, object] = {"--target": target, "--references": references}
-        given |= {"--compare": compare, **decoding.flags()}
-        evaluate_run_of_job(
-            (run, *also), split=split, source=source, plot=plot, as_json=as_json, given=given
-        )
-        return
-    if also:
-        raise SettingError(f"--also must go with a run of a classifier; got {run}.")
-    if plot is not None:
-        raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
-    predictor = Predictor.load(run)
     other = None if compare is None else Predictor.load(compare)
-    recipe = predictor.recipe
-    if recipe.task == "generation" and source is not None:
-        given = {"--target": target, "--references": references}
-        refuse(given, "for a run of generation; --source holds the answers")
-        named = replace(recipe.data, test=(str(source.resolve()),))
-        recipe, split, source = replace(recipe, data=named), "test", None
-    pairs = _pairs(recipe, split, source, target, references)
-    outputs, seconds = _translate(predictor, pairs, decoding)
-    right = [pair.references for pair in pairs]
-    sources = [pair.source for pair in pairs]
+    data = predictor.recipe.data
+    outputs, seconds = _translate(predictor, asked.pairs, decoding)
+    right = [pair.references for pair in asked.pairs]
+    sources = [pair.source for pair in asked.pairs]
     report = evaluation.evaluate(
         outputs,
         right,
         sources=sources,
-        source_language=recipe.data.source_language,
-        target_language=recipe.data.target_language,
-        training_targets=_training_targets(recipe),
-        trivial=_trivial_answers(recipe, split),
-        rouge=recipe.task == "generation",
+        source_language=data.source_language,
+        target_language=data.target_language,
+        training_targets=_training_targets(predictor),
+        trivial=predictor.sequence_task.baselines(asked.recipe, asked.split),
+        rouge="rouge_l" in predictor.task.metrics,
     )
-    duel = None
+    texts, record = [str(report)], {"seconds": round(seconds, 3), **report.to_dict()}
     if other is not None:
-        theirs, _ = _translate(other, pairs, decoding)
-        duel = evaluation.compare(
-            theirs,
-            outputs,
-            right,
-            sources=sources,
-            target_language=recipe.data.target_language,
+        theirs, _ = _translate(other, asked.pairs, decoding)
+        compared = evaluation.compare(
+            theirs, outputs, right, sources=sources, target_language=data.target_language
         )
+        texts += [f"{compare} → {run}", str(compared)]
+        record |= {"compared_with": str(compare), "comparison": compared.to_dict()}
+    _say(run, "\n".join(texts), record, as_json=as_json)
+    if not as_json:
+        note(f"translated in {seconds:.1f} s")
+
+
+def _say(run: Path, text: str, record: dict[str, Any], *, as_json: bool) -> None:
+    from regard import __version__
+
     if as_json:
-        record = {"regard": __version__, "run": str(run), "seconds": round(seconds, 3)}
-        record |= report.to_dict()
-        if duel is not None:
-            record |= {"compared_with": str(compare), "comparison": duel.to_dict()}
-        say(json.dumps(record, ensure_ascii=False))
-        return
-    say(str(report))
-    if duel is not None:
-        say(f"{compare} → {run}")
-        say(str(duel))
-    note(f"translated in {seconds:.1f} s")
+        text = json.dumps({"regard": __version__, "run": str(run), **record}, ensure_ascii=False)
+    say(text)
 
 
 def _translate(
@@ -127,60 +160,79 @@ def _translate(
     search = predictor.recipe.decoding.changed(**options.given())
     started = time.perf_counter()
     with progress_bar("translating", lambda: len(pairs)) as advance:
-        found = predictor.translate(
-            [pair.source for pair in pairs], decoding=search, progress=advance
+        found = predictor.answers(pairs, decoding=search, progress=advance)
+    return [each.best.text for each in found], time.perf_counter() - started
+
+
+def _naming(recipe: "Recipe", source: Path | None) -> "Recipe":
+    """The recipe, with this file as what to test on if there is one."""
+    if source is None:
+        return recipe
+    return replace(recipe, data=replace(recipe.data, test=(str(source.resolve()),)))
+
+
+def _examples(
+    task: "AnyTask", recipe: "Recipe", split: str, source: Path | None
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """What to evaluate on, and what the run learned from, if it is still there."""
+    from regard.tasks import OnePassTask, Parts
+
+    parts: Parts[Any] = Parts((), ())
+    with suppress(DataError):
+        parts = task.read_parts(task.recipe)
+    if source is not None:
+        return task.read(recipe, "test"), parts.train
+    splits = (*_SPLITS, "new") if recipe.uses_phrasebook else _SPLITS
+    choose("split", split, dict.fromkeys(splits))
+    is_part = {
+        "train": isinstance(task, OnePassTask),
+        "valid": not recipe.files("valid") and not recipe.uses_phrasebook,
+        "test": bool(parts.test),
+    }
+    if is_part.get(split):
+        parts = task.read_parts(recipe)  # whose error says what is wrong with the text
+        return getattr(parts, split), parts.train
+    examples = task.read(recipe, split)
+    if not examples:
+        cure = "--source" if isinstance(task, OnePassTask) else "--source and --target"
+        raise DataError(
+            f"data.{split} must name the text to evaluate on; the recipe names none. "
+            f"Give {cure}, or --split valid."
         )
-    return [translations[0].text for translations in found], time.perf_counter() - started
+    return examples, parts.train
 
 
-def _pairs(
-    recipe: "Recipe",
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The pairs to evaluate on, and of which part of which recipe's data they are."""
+
+    pairs: "Sequence[Pair]"
+    recipe: "Recipe"
+    split: str
+
+
+def _asked_pairs(
+    predictor: "Predictor",
     split: str,
     source: Path | None,
     target: Path | None,
     references: Sequence[Path],
-) -> "list[Pair]":
-    from regard.tasks.translation import read_held_out, read_split, read_training
+) -> _Asked:
+    from regard.tasks.translation import TranslationTask
     from regard.text import PairLayout, read_pairs
 
-    if source is not None:
+    task, recipe = predictor.task, predictor.recipe
+    if source is not None and isinstance(task, TranslationTask):
         layout = PairLayout(columns=recipe.data.columns, merge_references=target is None)
-        return _with_references(list(read_pairs(source, target, layout=layout)), references)
-    if target is not None or references:
+        pairs = list(read_pairs(source, target, layout=layout))
+        return _Asked(_with_references(pairs, references), recipe, split)
+    if source is not None:
+        given = {"--target": target, "--references": references}
+        refuse(given, f"for a run of {recipe.task}; --source holds the answers")
+        split, recipe = "test", _naming(recipe, source)
+    elif target is not None or references:
         raise SettingError("--target and --references must go with --source; got no --source.")
-    splits = (*_SPLITS, "new") if recipe.uses_phrasebook else _SPLITS
-    choose("split", split, dict.fromkeys(splits))
-    if split == "valid" and not recipe.uses_phrasebook and not recipe.files("valid"):
-        return read_training(recipe)[1]
-    is_held_out = split == "test" and recipe.holds_out_test
-    pairs = read_held_out(recipe) if is_held_out else read_split(recipe, split, merge=True)
-    if not pairs:
-        raise DataError(
-            f"data.{split} must name the text to evaluate on; the recipe names none. "
-            "Give --source and --target, or --split valid."
-        )
-    return pairs
-
-
-def _trivial_answers(recipe: "Recipe", split: str) -> dict[str, list[str]] | None:
-    """Sentences of the documents, where there are documents."""
-    from regard.tasks.generation import DocumentData
-    from regard.tasks.generation.documents import (
-        baselines,
-        hold_out,
-        read_documents,
-        train_and_test,
-    )
-
-    if not isinstance(recipe.data, DocumentData):
-        return None
-    if split == "valid" and not recipe.files("valid"):
-        documents = hold_out(train_and_test(recipe)[0])[1]
-    elif split == "test" and recipe.holds_out_test:
-        documents = train_and_test(recipe)[1]
-    else:
-        documents = read_documents(recipe.files(split), recipe.data)
-    return baselines(documents)
+    return _Asked(_examples(task, recipe, split, source)[0], recipe, split)
 
 
 def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]":
@@ -203,10 +255,8 @@ def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]"
     return pairs
 
 
-def _training_targets(recipe: "Recipe") -> list[str]:
+def _training_targets(predictor: "Predictor") -> list[str]:
     """What the run was trained to say, for a baseline; nothing if the text is no longer there."""
-    from regard.tasks.translation import read_training
-
     with suppress(DataError):
-        return [pair.target for pair in read_training(recipe)[0]]
+        return [pair.target for pair in predictor.task.read_parts(predictor.recipe).train]
     return []

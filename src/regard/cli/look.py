@@ -114,10 +114,7 @@ def _look_into_run(
     serve: bool,
 ) -> "Shown":
     from regard.checks import check_at_least
-    from regard.cli.jobs import is_run_of_job
     from regard.inference import Predictor
-    from regard.inference.filtering import source_in
-    from regard.inference.labeller import Labeller
     from regard.inference.looking import look_into, rows_of
     from regard.viewer import show
 
@@ -128,18 +125,15 @@ def _look_into_run(
             f"text must be given to look into a run; got none in {where}. Write it behind the run, "
             "or a line each into --file."
         )
-    if is_run_of_job(run):
-        labeller = Labeller.load(run)
+    predictor = Predictor.load(run)
+    if not predictor.writes:
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
-        refuse(options, f"for a run of {labeller.task.recipe.task}; it is for translators")
-        return show(look_into(labeller, given, layers=layers, heads=heads))
+        refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
+        return show(look_into(predictor, given, layers=layers, heads=heads))
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
-    predictor = Predictor.load(run)
-    sources = [
-        source_in(text, f"text {number}", predictor.recipe.data)
-        for number, text in enumerate(given, 1)
-    ]
+    task = predictor.task
+    sources = [task.request(text, f"text {number}").source for number, text in enumerate(given, 1)]
     document = look_into(
         predictor, sources, target=target, layers=layers, heads=heads, beam_size=beam_size
     )

@@ -2,10 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
@@ -15,7 +15,9 @@ from regard.cli.scoring import score_lines
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
-    from regard.inference.filtering import Answer
+    from regard.inference import Predictor
+    from regard.inference.filtering import AnsweredLine
+    from regard.tasks import DecodingConfig
 
 
 def predict(
@@ -58,12 +60,11 @@ def predict(
         output_format: Lines of text, or a JSON object a line with scores.
         on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
     """
-    from regard.cli.jobs import is_run_of_job, predict_run_of_job
     from regard.inference import Predictor
-    from regard.inference.filtering import answers, groups_of
     from regard.inference.numbers import numbers_of
 
-    if is_run_of_language_model(run) and not score:
+    is_language_model = is_run_of_language_model(run)
+    if is_language_model and not score:
         if attention:
             raise SettingError(
                 "--attention must be left out for a language model; see regard look."
@@ -77,74 +78,104 @@ def predict(
             on_bad_line=on_bad_line,
         )
         return
-    if is_run_of_job(run):
-        is_scored = score and not is_run_of_language_model(run)
-        given: dict[str, object] = {"--attention": attention, "--score": is_scored}
-        given |= {"--n-best": n_best, **decoding.flags()}
-        predict_run_of_job(
-            run, file, output_format=output_format, on_bad_line=on_bad_line, given=given
-        )
-        return
-    if layers is not None and not attention:
-        raise SettingError("--layers must go with --attention; got it without.")
-    of_layers = numbers_of("--layers", layers)
     predictor = Predictor.load(run)
-    asked = decoding.given() | ({} if n_best is None else {"n_best": n_best})
-    search = predictor.recipe.decoding.changed(**asked)
-    if score:
-        given = {"--attention": attention, "--n-best": n_best}
-        refuse(given, "with --score; nothing is searched for")
-        score_lines(predictor, file, search, output_format=output_format, on_bad_line=on_bad_line)
-        return
-    if attention and search.n_best > 1 and output_format == "text":
-        raise SettingError(
-            "--attention must go with one translation a line, or with --output-format jsonl; "
-            f"got --n-best {search.n_best}."
-        )
-    options: dict[str, Any] = {
-        "attention": attention,
-        "layers": of_layers,
-        "skip_bad_lines": on_bad_line == "skip",
-        "decoding": search,
-    }
+    if not predictor.writes:
+        given: dict[str, object] = {"--attention": attention}
+        given |= {"--score": score and not is_language_model}
+        given |= {"--n-best": n_best, **decoding.flags()}
+        refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
+        search = None
+    else:
+        if layers is not None and not attention:
+            raise SettingError("--layers must go with --attention; got it without.")
+        asked = decoding.given() | ({} if n_best is None else {"n_best": n_best})
+        search = predictor.recipe.decoding.changed(**asked)
+        if score:
+            given = {"--attention": attention, "--n-best": n_best}
+            refuse(given, "with --score; nothing is searched for")
+            handling = {"output_format": output_format, "on_bad_line": on_bad_line}
+            score_lines(predictor, file, search, **handling)
+            return
+        if attention and search.n_best > 1 and output_format == "text":
+            raise SettingError(
+                "--attention must go with one translation a line, or with --output-format jsonl; "
+                f"got --n-best {search.n_best}."
+            )
+    _answer_lines(
+        predictor,
+        file,
+        search,
+        attention=attention,
+        layers=numbers_of("--layers", layers),
+        output_format=output_format,
+        on_bad_line=on_bad_line,
+    )
+
+
+def _answer_lines(
+    predictor: "Predictor",
+    file: Path | None,
+    search: "DecodingConfig | None",
+    *,
+    attention: bool,
+    layers: Sequence[int] | None,
+    output_format: str,
+    on_bad_line: str,
+) -> None:
+    """Print the answer to each line of a file or of stdin, as soon as there is one."""
+    from regard.inference.filtering import answers, groups_of
+
     groups, name, ending = groups_of(file)
     oddities = Oddities()
     done = 0
+    work = "translating" if predictor.writes else "answering"
     bar = (
         nullcontext(lambda count: None)
         if file is None
-        else progress_bar("translating", lambda: _count_lines(file), beside_results=True)
+        else progress_bar(work, lambda: _count_lines(file), beside_results=True)
     )
+    answered = answers(
+        predictor,
+        groups,
+        name=name,
+        ending=ending,
+        skip_bad_lines=on_bad_line == "skip",
+        decoding=search,
+        attention=attention,
+        layers=layers,
+    )
+    n_best = 1 if search is None else search.n_best
     with bar as advance:
-        for group in answers(predictor, groups, name=name, ending=ending, **options):
-            for number, answer in enumerate(group, done + 1):
-                _remark(answer, oddities, predictor.recipe.data.max_length)
-                for line in _lines(answer, number, output_format, search.n_best):
-                    say(line)
+        for group in answered:
+            for number, line in enumerate(group, done + 1):
+                oddities.see(line.problem)
+                if predictor.writes:
+                    _remark(line, oddities, predictor.recipe.data.max_length)
+                for text in _lines(line, number, output_format, n_best):
+                    say(text)
             sys.stdout.flush()
             done += len(group)
             advance(len(group))
     oddities.end()
 
 
-def _lines(answer: "Answer", number: int, output_format: str, n_best: int) -> Iterator[str]:
+def _lines(line: "AnsweredLine", number: int, output_format: str, n_best: int) -> Iterator[str]:
     if output_format == "jsonl":
-        yield json.dumps(answer.to_dict(), ensure_ascii=False)
+        yield json.dumps(line.to_dict(), ensure_ascii=False)
     elif n_best > 1:
-        for each in answer.translations:
+        for each in line.answer.found:
             score = each.score if each.utility is None else each.utility
             yield f"{number}\t{score:.4f}\t{each.text}"
     else:
-        yield answer.text()
+        yield line.text()
 
 
-def _remark(answer: "Answer", oddities: Oddities, longest: int) -> None:
-    """Say what is odd about a line, if anything."""
-    oddities.see(answer.problem)
-    if answer.best.parts > 1:
+def _remark(line: "AnsweredLine", oddities: Oddities, longest: int) -> None:
+    """Say that a line was longer than the model has learned to read, if it was."""
+    if (parts := line.answer.best.parts) > 1:
         oddities.say(
-            f"{answer.where}: longer than the {longest} tokens that the model was trained on; "
-            f"translated in {answer.best.parts} parts."
+            f"{line.where}: longer than the {longest} tokens that the model was trained on; "
+            f"translated in {parts} parts."
         )
 
 

@@ -11,7 +11,7 @@ from regard.cli.output import note
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
-    from regard.server.work import Served
+    from regard.inference import Predictor
 
 _NEEDED = ("fastapi", "uvicorn")
 
@@ -85,20 +85,18 @@ def _check_installed() -> None:
         )
 
 
-def _load(runs: Sequence[Path]) -> "dict[str, Served]":
+def _load(runs: Sequence[Path]) -> "dict[str, Predictor]":
     """The models by the names of their folders."""
-    from regard.cli.jobs import is_run_of_job
     from regard.inference import Predictor
-    from regard.inference.labeller import Labeller
 
     if not runs:
         raise SettingError("RUN must name a run folder; got nothing. Try: regard serve regard-demo")
-    predictors: dict[str, Served] = {}
+    predictors: dict[str, Predictor] = {}
     for run in runs:
         name = run.resolve().name
         if name in predictors:
             raise SettingError(
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
-        predictors[name] = Labeller.load(run) if is_run_of_job(run) else Predictor.load(run)
+        predictors[name] = Predictor.load(run)
     return predictors

@@ -2,6 +2,6 @@
 
 from regard.inference.look import AttentionMap, Look
 from regard.inference.predictor import Predictor
-from regard.inference.translations import Translation
+from regard.tasks.translations import Translation
 
 __all__ = ["AttentionMap", "Look", "Predictor", "Translation"]

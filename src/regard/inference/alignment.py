@@ -20,8 +20,7 @@ from regard.errors import DataError, SettingError
 from regard.inference.look import joined, mean_weights
 from regard.inference.predictor import Predictor
 from regard.metrics import alignment_error_rate
-from regard.tasks.translation import batched
-from regard.text import BOS_ID, EOS_ID, PAD_ID
+from regard.text import BOS_ID, EOS_ID, PAD_ID, batched
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from regard.errors import RunError
-from regard.inference.labeller import Labeller
+from regard.inference.predictor import Predictor
 
 
 @runtime_checkable
@@ -28,7 +28,7 @@ class Ensemble:
     """Runs whose answers are joined by their task, as of classifiers the mean of probabilities.
 
     Trainings that differ in their seed alone make different mistakes, and the mean makes fewer than
-    each of them: Hansen & Salamon (1990). It is used as a ``Labeller`` is, and can be a member of
+    each of them: Hansen & Salamon (1990). It is used as a ``Predictor`` is, and can be a member of
     another, so that many alike count as one.
 
     Args:
@@ -63,7 +63,7 @@ class Ensemble:
         Raises:
             RunError: One holds none, or they do not answer the same question.
         """
-        return cls([Labeller.load(path) for path in paths])
+        return cls([Predictor.load(path) for path in paths])
 
     def predict(
         self, records: Sequence[Any], *, progress: Callable[[int], None] | None = None
@@ -90,4 +90,4 @@ class Ensemble:
 
 
 # What answers the examples of a task.
-Answering = Labeller | Ensemble
+Answering = Predictor | Ensemble

@@ -1,7 +1,6 @@
-"""Lines in, translations out: one answer a line, in order, as soon as there is one."""
+"""Lines in, answers out: one answer a line, in order, as soon as there is one."""
 
 import errno
-import json
 import os
 import sys
 from collections import deque
@@ -14,67 +13,42 @@ from typing import Any, Generic, TypeVar
 
 from regard.errors import DataError
 from regard.inference.predictor import Predictor
-from regard.inference.translations import Alignment, Translation
-from regard.tasks import DataConfig
-from regard.tasks.generation import DocumentData
-from regard.tasks.generation.documents import parse_document, source_of
-from regard.text import Line, PairLayout, decode_lines, open_text
-from regard.text.lines import readable, text_suffix
+from regard.tasks import DecodingConfig
+from regard.tasks.translations import Translations
+from regard.text import Line, decode_lines, open_text
+from regard.text.lines import text_suffix
 
 ReadT = TypeVar("ReadT")
 
-# Lines translated at once, and bytes read at once where they are there.
+# Lines answered at once, and bytes read at once where they are there.
 _LINES = 256
 _BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnsweredLine:
     """What became of one line.
 
     Attributes:
         where: The line, as ``file:line``.
-        translations: Best first; one empty translation of an empty line.
-        problem: Why the line was not translated; None if it was.
+        answer: The task's; None of a line that asks nothing, where nothing is not translated.
+        problem: Why the line was not answered; None if it was.
     """
 
     where: str
-    translations: tuple[Translation, ...]
+    answer: Any
     problem: str | None = None
 
-    @property
-    def best(self) -> Translation:
-        """The first translation."""
-        return self.translations[0]
-
-    @property
-    def alignment(self) -> Alignment | None:
-        """What the best translation's tokens looked at; None where that is not known."""
-        return self.best.alignment
-
     def text(self) -> str:
-        """The best translation; with its alignment, the links behind a tab: ``0-0 1-1``."""
-        if self.alignment is None:
-            return self.best.text
-        links = " ".join(f"{source}-{output}" for source, output in self.alignment.links())
-        return f"{self.best.text}\t{links}"
+        """The answer in a line."""
+        return "" if self.answer is None else self.answer.text()
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON."""
-        members: dict[str, Any] = {"source": self.best.source, **_members(self.best)}
-        if self.best.parts > 1:
-            members["parts"] = self.best.parts
-        if self.problem is not None:
-            members["problem"] = self.problem
-        if len(self.translations) > 1:
-            members["n_best"] = [_members(each) for each in self.translations]
-        if (found := self.alignment) is not None:
-            members["source_tokens"] = [piece.text for piece in found.source_pieces]
-            members["output_tokens"] = [piece.text for piece in found.output_pieces]
-            # One column more than tokens is the source's end.
-            rows = found.weights.tolist()
-            members["attention"] = [[round(weight, 4) for weight in row] for row in rows]
-        return members
+        if self.answer is None:
+            return {}
+        problem = {} if self.problem is None else {"problem": self.problem}
+        return {**self.answer.to_dict(), **problem}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +91,7 @@ def arriving(read: Callable[[int], bytes]) -> Iterator[list[bytes]]:
 
 
 def of_file(path: Path) -> Iterator[list[bytes]]:
-    """The lines of a file, compressed or not, in groups worth translating together.
+    """The lines of a file, compressed or not, in groups worth answering together.
 
     Raises:
         DataError: The file is missing, unreadable or damaged.
@@ -217,49 +191,6 @@ def asked(
         yield found
 
 
-def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:
-    r"""The text to translate in a line of a file.
-
-    Args:
-        line: The line.
-        where: Its ``file:line``, for messages.
-        layout: Which column or key holds the source.
-        ending: Of the file's name: ``.tsv``, ``.jsonl``; of any other, the line is the text.
-
-    Raises:
-        DataError: There is no such column or key.
-
-    Example:
-        >>> text_of("我爱中国\tI love China.", "a.tsv:1", layout=PairLayout(), ending=".tsv")
-        '我爱中国'
-    """
-    if ending not in (".tsv", ".jsonl") or not line.strip():
-        return line
-    if ending == ".tsv":
-        cells, column = line.split("\t"), layout.columns[0] if layout.columns else 1
-        if len(cells) < column:
-            raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
-        return cells[column - 1]
-    try:
-        text = json.loads(line)[layout.source_key]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        text = None
-    if not isinstance(text, str):
-        raise DataError(f"{where}: expected a JSON object with a text at {layout.source_key!r}.")
-    return text
-
-
-def source_in(text: str, where: str, data: DataConfig | DocumentData) -> str:
-    """What a model reads of a text that is typed in; of documents it may be a JSON record.
-
-    Raises:
-        DataError: It asks nothing.
-    """
-    if isinstance(data, DocumentData):
-        return source_of(parse_document(Line(text, where), data, ""), data)
-    return text
-
-
 def answers(
     predictor: Predictor,
     groups: Iterable[Sequence[bytes]],
@@ -267,53 +198,33 @@ def answers(
     name: str,
     ending: str = "",
     skip_bad_lines: bool = False,
-    **search: Any,
-) -> Iterator[list[Answer]]:
+    decoding: DecodingConfig | None = None,
+    attention: bool = False,
+    layers: Sequence[int] | None = None,
+) -> Iterator[list[AnsweredLine]]:
     """The answers to each group of raw lines, in order.
 
     Args:
         predictor: The model in use.
-        groups: Lines, translated a group at once.
+        groups: Lines, answered a group at once.
         name: What the lines are called in messages, such as the file's name.
-        ending: Of a file's name, as for ``text_of``.
+        ending: Of a file's name, which says how its lines are read.
         skip_bad_lines: Whether a line that cannot be read gives an empty answer, not an error.
-        search: ``decoding``, ``attention`` and ``layers`` of ``Predictor.translate``, and the
-            others.
+        decoding: As for ``Predictor.answers``, and so are the others.
+        attention: See there.
+        layers: See there.
 
     Raises:
         DataError: A line cannot be read.
     """
-    data = predictor.recipe.data
-    if isinstance(data, DocumentData):
-        layout: PairLayout | DocumentData = data
-    else:
-        layout = PairLayout(columns=data.columns)
-    read = partial(_read, layout=layout, ending=ending)
+    read = partial(predictor.task.asked, ending=ending)
+    nothing = Translations.of_nothing("") if predictor.writes else None
     for lines in asked(groups, read, name=name, skip_bad_lines=skip_bad_lines):
-        found = predictor.translate([line.content or "" for line in lines], **search)
+        examples = [line.content for line in lines if line.content is not None]
+        found = iter(
+            predictor.answers(examples, decoding=decoding, attention=attention, layers=layers)
+        )
         yield [
-            Answer(line.where, tuple(translations), line.problem)
-            for line, translations in zip(lines, found, strict=True)
+            AnsweredLine(line.where, nothing if line.content is None else next(found), line.problem)
+            for line in lines
         ]
-
-
-def _members(translation: Translation) -> dict[str, Any]:
-    """A translation, its figures, and a note if it was cut."""
-    members: dict[str, Any] = {
-        "translation": translation.text,
-        "score": round(translation.score, 6),
-        "log_prob": round(translation.log_prob, 6),
-    }
-    if translation.utility is not None:
-        members["utility"] = round(translation.utility, 6)
-    if not translation.is_finished:
-        members["is_finished"] = False
-    return members
-
-
-def _read(line: Line, layout: PairLayout | DocumentData, ending: str) -> str:
-    """The source that a line asks about."""
-    text = readable(line)
-    if isinstance(layout, PairLayout):
-        return text_of(text, line.where, layout=layout, ending=ending)
-    return source_of(parse_document(line, layout, ending), layout) if text.strip() else ""

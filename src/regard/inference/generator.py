@@ -7,10 +7,11 @@ from typing import Any
 import torch
 
 from regard.errors import RunError, SettingError
-from regard.inference.labeller import Labeller
+from regard.inference.predictor import Predictor
 from regard.inference.searcher import Searcher
 from regard.models import LanguageModel
 from regard.tasks import DecodingConfig, Recipe
+from regard.tasks.language_modelling import LanguageModelling
 from regard.text import EOS_ID, PAD_ID, Tokenizer, normalize
 
 # (search, the model's state, most tokens, a text that seeds them, the token that ends) -> tokens.
@@ -41,14 +42,26 @@ class Generator:
         Raises:
             RunError: There is none, it is damaged, or it is no language model.
         """
-        labeller = Labeller.load(path)
-        job: Any = labeller.task
-        if job.recipe.task != "language_modelling":
+        return cls.of(Predictor.load(path), str(path))
+
+    @classmethod
+    def of(cls, predictor: Predictor, name: str = "run") -> "Generator":
+        """The language model of a run that is in use.
+
+        Args:
+            predictor: What uses it.
+            name: What the run is called in messages.
+
+        Raises:
+            RunError: It is no language model.
+        """
+        task, model = predictor.task, predictor.model
+        if not isinstance(task, LanguageModelling):
             raise RunError(
-                f"{path} must be a run of a language model; it is one of {job.recipe.task}."
+                f"{name} must be a run of a language model; it is one of {predictor.recipe.task}."
             )
-        assert isinstance(labeller.model, LanguageModel)
-        return cls(labeller.model, job.tokenizer, job.recipe)
+        assert isinstance(model, LanguageModel)
+        return cls(model, task.tokenizer, task.recipe)
 
     def continuations(self, prompt: str, decoding: DecodingConfig | None = None) -> list[str]:
         """What may follow a prompt, ``n_best`` texts of it; a line's end is a line break.

@@ -10,11 +10,10 @@ from jaxtyping import Float
 from regard.attention import AttentionCall, observe
 from regard.errors import DataError
 from regard.inference.examples import Calls, Chosen, example, plain_view, task_examples
-from regard.inference.labeller import Labeller
 from regard.inference.look import joined
 from regard.inference.predictor import Predictor
 from regard.inference.searching import followed, searched
-from regard.tasks import Recipe
+from regard.tasks import OnePassTask
 from regard.tasks.showing import Said, Showing
 from regard.text import normalize
 from regard.text.phrasebook import Phrase
@@ -23,13 +22,11 @@ from regard.viewer import Document, Example, in_one_line
 from regard.viewer.example import Head, Layer
 from regard.viewer.parts import AskedRows
 
-Served = Predictor | Labeller
-
 _KEPT = 2  # examples whose queries and keys stay in memory
 
 
 def look_into(
-    predictor: Served,
+    predictor: Predictor,
     texts: str | Sequence[str],
     *,
     target: str | None = None,
@@ -63,7 +60,7 @@ def look_into(
     chosen = Chosen(layers, heads)
     examples: list[Example] = []
     for number, text in enumerate(given, 1):
-        if isinstance(predictor, Labeller):
+        if not predictor.writes:
             examples += _answered(predictor, text, f"text {number}", chosen)
             continue
         for part in looked_parts(predictor, text, target):
@@ -74,7 +71,7 @@ def look_into(
 
 
 def look_at(
-    predictor: Served,
+    predictor: Predictor,
     text: str,
     target: str | None = None,
     *,
@@ -102,13 +99,13 @@ def look_at(
         SettingError: The model has no such layer or head.
     """
     chosen = Chosen(layers, heads)
-    if isinstance(predictor, Labeller):
+    if not predictor.writes:
         return _answered(predictor, text, "text", chosen)[0]
     return _written(predictor, text, target, chosen, phrase=phrase, beam_size=beam_size)
 
 
 def document(
-    predictor: Served,
+    predictor: Predictor,
     examples: Sequence[Example],
     *,
     title: str | None = None,
@@ -122,7 +119,7 @@ def document(
         title: Heading of the page; None is the first text and what the model made of it.
         model: What the page calls the model; None is its kind and size.
     """
-    recipe = _recipe(predictor)
+    recipe = predictor.recipe
     parameters = sum(parameter.numel() for parameter in predictor.model.parameters())
     return Document(
         title=_title(examples[0]) if title is None else title,
@@ -137,7 +134,7 @@ def document(
 def looked_parts(predictor: Predictor, text: str, target: str | None) -> list[str]:
     """The parts of a text that are looked into one by one: each is translated at once."""
     text = normalize(text)
-    return [text] if target is not None or not text else predictor.parts(text)
+    return [text] if target is not None or not text else predictor.sequence_task.parts(text)
 
 
 def rows_of(predictor: Predictor, document: Document) -> AskedRows:
@@ -206,9 +203,10 @@ def _written(
 
 
 @torch.no_grad()
-def _answered(labeller: Labeller, text: str, where: str, chosen: Chosen) -> list[Example]:
+def _answered(predictor: Predictor, text: str, where: str, chosen: Chosen) -> list[Example]:
     """What the model looks at while it answers one text, as its task shows it."""
-    task, model = labeller.task, labeller.model.eval()
+    task, model = predictor.task, predictor.model.eval()
+    assert isinstance(task, OnePassTask)
     asked = task.request(record_in(text), where)
     (encoded,) = task.encode([asked])
     made: list[AttentionCall] = []
@@ -232,7 +230,3 @@ def _title(example: Example) -> str:
     text = in_one_line(named or example.source or example.output)
     labels = example.answer.labels
     return f"{text} → {labels[0][0]}" if labels else text
-
-
-def _recipe(predictor: Served) -> Recipe:
-    return predictor.task.recipe if isinstance(predictor, Labeller) else predictor.recipe

@@ -1,6 +1,5 @@
 """How likely a model holds outputs that are given: pairs in, scores out."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,12 +11,8 @@ from regard.decoding import Scored, score_answers
 from regard.errors import DataError
 from regard.inference.filtering import asked
 from regard.inference.predictor import Predictor
-from regard.tasks.generation import DocumentData
-from regard.tasks.generation.documents import parse_document, source_of
-from regard.tasks.translation import batched
-from regard.text import BOS_ID, EOS_ID, Line, PairLayout, normalize
+from regard.text import BOS_ID, EOS_ID, Line, batched
 from regard.text.lines import readable
-from regard.text.records import record_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +75,14 @@ def score_pairs(
     targets = [predictor.tokenizer.target.encode(target) for _, target in pairs]
     for source, target in zip(sources, targets, strict=True):
         _check_lengths(predictor, len(source), len(target))
-    found: list[Any] = [None] * len(pairs)
+    found: dict[int, Scored] = {}
     predictor.model.eval()
     sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
     for places in batched(sizes, predictor.recipe.decoding.batch_tokens):
         with torch.no_grad():
             state = predictor.start([sources[place] for place in places])
             scored = score_answers(
-                predictor.model.step,
+                predictor.seq2seq.step,
                 state,
                 [targets[place] for place in places],
                 bos_id=BOS_ID,
@@ -96,7 +91,7 @@ def score_pairs(
             )
         for place, one in zip(places, scored, strict=True):
             found[place] = one
-    return found
+    return [found[place] for place in range(len(pairs))]
 
 
 def scored_lines(
@@ -143,48 +138,17 @@ def _read(line: Line, predictor: Predictor, ending: str) -> tuple[str, str]:
     """The source and the output of a line; of an empty one, empty ones."""
     if not readable(line).strip():
         return "", ""
-    data = predictor.recipe.data
-    if isinstance(data, DocumentData):
-        typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
-        document = parse_document(line, data, ending or typed, with_answers=True)
-        source, target = source_of(document, data), document.answers[0]
-    else:
-        parts = _members if ending == ".jsonl" else _columns
-        source, target = map(normalize, parts(line, PairLayout(columns=data.columns)))
-    read = len(predictor.tokenizer.source.encode(source))
-    written = len(predictor.tokenizer.target.encode(target))
+    pair = predictor.sequence_task.asked_pair(line, ending)
+    read = len(predictor.tokenizer.source.encode(pair.source))
+    written = len(predictor.tokenizer.target.encode(pair.target))
     _check_lengths(predictor, read, written, where=f"{line.where}: ")
-    return source, target
-
-
-def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
-    cells, columns = line.text.split("\t"), layout.columns[:2] or (1, 2)
-    if len(cells) < max(columns):
-        raise DataError(
-            f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "
-            "To score an output, write its source, a tab and the output."
-        )
-    return cells[columns[0] - 1], cells[columns[1] - 1]
-
-
-def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
-    keys = (layout.source_key, layout.target_key)
-    try:
-        record = json.loads(line.text)
-        texts = [record[key] for key in keys]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        texts = []
-    if not texts or not all(isinstance(text, str) for text in texts):
-        raise DataError(
-            f"{line.where}: expected a JSON object with texts at {keys[0]!r} and {keys[1]!r}."
-        )
-    return texts[0], texts[1]
+    return pair.source, pair.target
 
 
 def _check_lengths(predictor: Predictor, source: int, target: int, *, where: str = "") -> None:
     if not source:
         raise DataError(f"{where}source must hold text; got an empty one.")
-    most = predictor.model.max_length
+    most = predictor.seq2seq.max_length
     if most is None:
         return
     for name, length, signs in (

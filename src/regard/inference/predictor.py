@@ -1,17 +1,15 @@
-"""A trained translator in use: text in; text, scores and attention out."""
+"""A trained run in use: examples in, answers out; what it looks at."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from jaxtyping import Int
+from torch import Tensor, nn
 
 from regard.attention import AttentionCall, observe
-from regard.decoding import score_answers
 from regard.errors import DataError, RunError
 from regard.inference.look import (
     MOST_MAPPED,
@@ -21,60 +19,134 @@ from regard.inference.look import (
     attention_summaries,
     joined,
 )
-from regard.inference.searcher import Found, Searcher
-from regard.inference.trail import Trail
-from regard.inference.translations import Alignment, Translation, pieces_of
+from regard.inference.once import Once
+from regard.inference.searcher import Searcher
+from regard.inference.sequence_search import SequenceSearch
+from regard.models import Seq2Seq
 from regard.runs.run import Run
-from regard.tasks import TASKS, DecodingConfig, Recipe, recipe_from_table
-from regard.tasks.generation import DocumentData
-from regard.tasks.generation.documents import cut_to
-from regard.tasks.translation import batched, build_model, longest_output
-from regard.text import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    PairTokenizer,
-    load_pair_tokenizer,
-    normalize,
+from regard.tasks import (
+    TASKS,
+    AnyTask,
+    DecodingConfig,
+    OnePassTask,
+    Recipe,
+    SequenceTask,
+    recipe_from_table,
 )
+from regard.tasks.sequence_task import EncodedSequences
+from regard.tasks.translations import Translation, Translations, pieces_of
+from regard.text import BOS_ID, PairTokenizer, batched, normalize, pad_pairs
 
-# Latin marks end a sentence only before a space: not in 3.14.
-_SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
+# Tokens of a batch that is answered in one pass, padding included.
+_BATCH_TOKENS = 8192
 
 
 class Predictor:
-    """A model, its tokenizer and its recipe, ready to translate.
+    """A model and its task, ready to answer.
 
     Args:
         model: Trained, or in training; put into evaluation mode at each use.
-        tokenizer: The one it was trained with.
-        recipe: For its ``[decoding]`` and ``[data]`` settings.
+        task: The one it was trained for.
     """
 
-    def __init__(self, model: Any, tokenizer: PairTokenizer, recipe: Recipe) -> None:
-        self.model = model
-        self.tokenizer = tokenizer
-        self.recipe = recipe
+    def __init__(self, model: nn.Module, task: AnyTask) -> None:
+        self.model, self.task = model, task
 
     @classmethod
     def load(cls, path: str | Path) -> "Predictor":
-        """The translator in a run folder.
+        """The model in a run folder.
 
         Raises:
-            RunError: There is none, it is damaged, a newer version of regard made it, or it is of a
-                task that is answered in one pass.
+            RunError: There is none, it is damaged, or a newer version of regard made it.
         """
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
-        if TASKS[recipe.task].task is not None:
+        task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
+        model = task.build_model()
+        run.fill(model)
+        return cls(model, task)
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the run was trained by."""
+        return self.task.recipe
+
+    @property
+    def writes(self) -> bool:
+        """Whether its answers are texts, written token by token."""
+        return isinstance(self.task, SequenceTask)
+
+    @property
+    def sequence_task(self) -> SequenceTask:
+        """The task, which writes a text for a text.
+
+        Raises:
+            RunError: It is one of another kind.
+        """
+        if not isinstance(self.task, SequenceTask):
             raise RunError(
-                f"{path} must be the run of a translator; it is one of {recipe.task}. "
+                f"run must be the run of a translator; it is one of {self.recipe.task}. "
                 "Use regard predict or regard evaluate with it."
             )
-        tokenizer = load_pair_tokenizer(run.tokenizer_folder)
-        model = build_model(recipe, tokenizer)
-        run.fill(model)
-        return cls(model, tokenizer, recipe)
+        return self.task
+
+    @property
+    def seq2seq(self) -> Seq2Seq[Any]:
+        """The model, of a run that writes a text for a text."""
+        return cast("Seq2Seq[Any]", self.model)
+
+    @property
+    def tokenizer(self) -> PairTokenizer:
+        """What cuts sources and targets, of a run that writes a text for a text."""
+        return self.sequence_task.tokenizer
+
+    def predict(
+        self,
+        records: Sequence[Any],
+        *,
+        decoding: DecodingConfig | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Any]:
+        """The answer to each record, as ``Task.request`` takes them: a line of text, or a table.
+
+        Args:
+            records: What is asked.
+            decoding: The settings of the search, where one is needed; None takes the recipe's.
+            progress: Called after each batch with the number of records in it.
+        """
+        examples = [
+            self.task.request(record, f"record {place}") for place, record in enumerate(records, 1)
+        ]
+        return self.answers(examples, decoding=decoding, progress=progress)
+
+    def answers(
+        self,
+        examples: Sequence[Any],
+        *,
+        decoding: DecodingConfig | None = None,
+        attention: bool = False,
+        layers: Sequence[int] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Any]:
+        """The answer to each example.
+
+        Args:
+            examples: What is asked.
+            decoding: The settings of the search, where one is needed; None takes the recipe's.
+            attention: Whether to note what the best output's tokens looked at, of one that is
+                searched for.
+            layers: Whose attention that is, counted from 0; None takes all layers.
+            progress: Called after each batch with the number of examples in it.
+        """
+        if isinstance(self.task, SequenceTask):
+            wanted = _Wanted(decoding or self.recipe.decoding, attention, layers)
+            return self._written(self.task, [each.source for each in examples], wanted, progress)
+        return self._in_one_pass(self.task, examples, progress, with_loss=False)[0]
+
+    def answers_and_loss(self, examples: Sequence[Any]) -> tuple[list[Any], float]:
+        """The answer to each example in one pass, and the mean loss over all that is predicted."""
+        assert isinstance(self.task, OnePassTask)
+        return self._in_one_pass(self.task, examples, None, with_loss=True)
 
     def translate(
         self,
@@ -104,32 +176,18 @@ class Predictor:
             attention: Whether to note what the best translation's tokens looked at, which costs
                 next to nothing: see ``Translation.alignment``.
             layers: Whose attention that is, counted from 0; None takes all layers.
-            progress: Called after each batch with the number of texts in it.
+            progress: Called after each batch with the number of parts of texts in it.
 
         Raises:
+            RunError: The run is none that writes a text for a text.
             SettingError: A setting is out of range or contradicts another, such as n_best larger
                 than beam_size; a word cannot be spelled; or the attention is wanted of a model
                 that has none to the source, or not in these layers.
         """
-        sources = [normalize(text) for text in texts]
-        parts = [self.parts(source) for source in sources]
-        found = iter(
-            self.translate_parts(
-                [part for cut in parts for part in cut],
-                [place == 0 for cut in parts for place in range(len(cut))],
-                beam_size=beam_size,
-                length_penalty=length_penalty,
-                n_best=n_best,
-                decoding=decoding,
-                attention=attention,
-                layers=layers,
-                progress=progress,
-            )
-        )
-        return [
-            self.joined(source, [next(found) for _ in cut])
-            for source, cut in zip(sources, parts, strict=True)
-        ]
+        settings = self._decoding(decoding, beam_size, length_penalty, n_best)
+        wanted = _Wanted(settings, attention, layers)
+        found = self._written(self.sequence_task, list(map(normalize, texts)), wanted, progress)
+        return [list(each.found) for each in found]
 
     def translate_parts(
         self,
@@ -139,12 +197,10 @@ class Predictor:
         beam_size: int | None = None,
         length_penalty: float | None = None,
         n_best: int | None = None,
-        decoding: DecodingConfig | None = None,
         attention: bool = False,
-        layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> list[list[Translation]]:
-        """Translations of parts of texts, as ``parts`` cuts them: what ``translate`` does of each.
+    ) -> list[Translations]:
+        """Translations of parts of texts, as the task cuts them: what ``translate`` does of each.
 
         Args:
             parts: What to translate.
@@ -152,22 +208,98 @@ class Predictor:
             beam_size: As ``translate`` has it, and so are the others.
             length_penalty: See there.
             n_best: See there.
-            decoding: See there.
             attention: See there.
-            layers: See there.
             progress: See there.
 
         Raises:
+            RunError: As of ``translate``.
             SettingError: As of ``translate``.
         """
+        task = self.sequence_task
+        wanted = _Wanted(self._decoding(None, beam_size, length_penalty, n_best), attention, None)
+        encoded = [task.encoded_part(*each) for each in zip(parts, is_first, strict=True)]
+        return self._parts_written(task, encoded, wanted, progress)
+
+    def _decoding(
+        self,
+        decoding: DecodingConfig | None,
+        beam_size: int | None,
+        length_penalty: float | None,
+        n_best: int | None,
+    ) -> DecodingConfig:
+        """The settings of a search, some of them given anew."""
         given: dict[str, Any] = {"length_penalty": length_penalty, "n_best": n_best}
         if beam_size is not None:
             given |= {"method": "beam", "beam_size": beam_size}
-        decoding = self.recipe.decoding if decoding is None else decoding
-        decoding = decoding.changed(**{k: v for k, v in given.items() if v is not None})
-        search = Searcher(decoding, self.tokenizer.target)
-        wanted = _Wanted(search, attention, layers)
-        return self._search(list(parts), list(is_first), wanted, progress)
+        decoding = self.sequence_task.recipe.decoding if decoding is None else decoding
+        return decoding.changed(**{k: v for k, v in given.items() if v is not None})
+
+    def _written(
+        self,
+        task: SequenceTask,
+        sources: Sequence[str],
+        wanted: "_Wanted",
+        progress: Callable[[int], None] | None,
+    ) -> list[Translations]:
+        """What is written for each source, in parts where it is long."""
+        cut = [task.encoded_parts(source) for source in sources]
+        flat = [part for parts in cut for part in parts]
+        found = iter(self._parts_written(task, flat, wanted, progress))
+        return [
+            task.joined(source, [next(found) for _ in parts])
+            for source, parts in zip(sources, cut, strict=True)
+        ]
+
+    @torch.no_grad()
+    def _parts_written(
+        self,
+        task: SequenceTask,
+        encoded: Sequence[EncodedSequences],
+        wanted: "_Wanted",
+        progress: Callable[[int], None] | None,
+    ) -> list[Translations]:
+        """What is written for each part of a source; nothing for one without tokens."""
+        searcher = Searcher(wanted.decoding, task.tokenizer.target)
+        search = SequenceSearch(searcher, attention=wanted.attention, layers=wanted.layers)
+        self.model.eval()
+        found = [Translations.of_nothing(part.text) for part in encoded]
+        filled = [place for place, part in enumerate(encoded) if len(part.source)]
+        sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
+        for group in batched(sizes, self.recipe.decoding.batch_tokens):
+            places = [filled[index] for index in group]
+            batch = task.collate([encoded[place] for place in places])
+            for place, answer in zip(
+                places, task.predict(self.seq2seq, batch, search), strict=True
+            ):
+                found[place] = answer
+            if progress is not None:
+                progress(len(places))
+        return found
+
+    @torch.no_grad()
+    def _in_one_pass(
+        self,
+        task: OnePassTask[Any, Any, Any, Any],
+        examples: Sequence[Any],
+        progress: Callable[[int], None] | None,
+        *,
+        with_loss: bool,
+    ) -> tuple[list[Any], float]:
+        self.model.eval()
+        encoded = task.encode(examples)
+        found: list[Any] = [None] * len(encoded)
+        total, terms = 0.0, 0
+        for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
+            batch = task.collate([encoded[place] for place in places])
+            model = Once(self.model) if with_loss else self.model
+            for place, answer in zip(places, task.predict(model, batch), strict=True):
+                found[place] = answer
+            if with_loss:
+                loss, count = task.loss(model, batch)
+                total, terms = total + float(loss), terms + count
+            if progress is not None:
+                progress(len(places))
+        return found, total / max(1, terms)
 
     @torch.no_grad()
     def look(self, source: str, output: Sequence[int] | str) -> Look:
@@ -232,109 +364,12 @@ class Predictor:
         return seen
 
     def _check_length(self, name: str, length: int, signs: int) -> None:
-        most = self.model.max_length
+        most = self.seq2seq.max_length
         if most is not None and length > most - signs:
             raise DataError(
                 f"{name} must be at most {most - signs} tokens long to be looked at; got {length}. "
                 "The model has no positions beyond: look at one sentence at a time."
             )
-
-    def _search(
-        self,
-        texts: list[str],
-        is_first: list[bool],
-        wanted: "_Wanted",
-        progress: Callable[[int], None] | None,
-    ) -> list[list[Translation]]:
-        ids = [self.tokenizer.source.encode(text) for text in texts]
-        found: list[list[Translation]] = [[] for _ in texts]
-        self.model.eval()
-        filled = [place for place, tokens in enumerate(ids) if tokens]
-        sizes = [(len(ids[place]) + 1) * wanted.search.width for place in filled]
-        with torch.no_grad():
-            for group in batched(sizes, self.recipe.decoding.batch_tokens):
-                places = [filled[index] for index in group]
-                answers, rows = self._search_batch(
-                    [ids[place] for place in places],
-                    wanted,
-                    seeds=[texts[place] for place in places],
-                    is_asked=[is_first[place] for place in places],
-                )
-                for index, place in enumerate(places):
-                    looked = (len(ids[place]), rows[index]) if wanted.attention else None
-                    found[place] = self._translations(texts[place], answers[index], looked)
-                if progress is not None:
-                    progress(len(places))
-        return [
-            translations or [Translation(text, "", 0.0, 0.0, (), True)]
-            for text, translations in zip(texts, found, strict=True)
-        ]
-
-    def _search_batch(
-        self, ids: list[list[int]], wanted: "_Wanted", **asked: Any
-    ) -> tuple[list[list[Found]], list[Float[Tensor, "T S"]]]:
-        """The answers of each sentence; if they are wanted, the weights of the best of each."""
-        source, lengths = self._padded(ids)
-        step, state = self.model.step, self.model.start(source, lengths)
-        trail = Trail(step, layers=wanted.layers) if wanted.attention else None
-        is_followed = trail is not None and not wanted.search.has_copies
-        if trail is not None and is_followed:
-            step, state = trail.step, trail.start(state, len(ids))
-        most = self.model.max_length
-        found = wanted.search.answers(
-            step,
-            state,
-            limits=longest_output(lengths, wanted.search.decoding.max_ratio),
-            sources=lengths,
-            # One less, for the begin token that a look puts before the output.
-            longest=None if most is None else most - 1,
-            **asked,
-        )
-        if trail is None:
-            return found, []
-        best = [answers[0].hypothesis.tokens for answers in found]
-        if not is_followed:  # rows that hold the same tokens cannot be told apart: go once more
-            state = trail.start(self.model.start(source, lengths), len(ids))
-            score_answers(trail.step, state, best, bos_id=BOS_ID, eos_id=EOS_ID)
-        return found, [
-            rows[: len(tokens), :width]
-            for rows, tokens, width in zip(trail.weights(best), best, lengths.tolist(), strict=True)
-        ]
-
-    def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-        end = [EOS_ID] if self.recipe.data.source_end else []
-        rows = [torch.tensor([*tokens, *end]) for tokens in ids]
-        lengths = torch.tensor([len(row) for row in rows])
-        padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
-        return padded, lengths
-
-    def _translations(
-        self,
-        source: str,
-        answers: Sequence[Found],
-        looked: tuple[int, Float[Tensor, "T S"]] | None,
-    ) -> list[Translation]:
-        """Answers as text, the best with what it looked at: the source's length, and weights."""
-        found = []
-        for rank, answer in enumerate(answers):
-            hypothesis = answer.hypothesis
-            tokens, alignment = hypothesis.tokens, None
-            if looked is not None and rank == 0:
-                length, weights = looked
-                alignment = Alignment(source, tokens, weights, length, self.tokenizer)
-            found.append(
-                Translation(
-                    source=source,
-                    text=self.tokenizer.target.decode(tokens),
-                    score=hypothesis.score,
-                    log_prob=hypothesis.log_prob,
-                    tokens=tokens,
-                    is_finished=hypothesis.finished,
-                    alignment=alignment,
-                    utility=answer.utility,
-                )
-            )
-        return found
 
     def start(self, ids: list[list[int]]) -> Any:
         """The model's state before the first token of each source's output.
@@ -342,54 +377,17 @@ class Predictor:
         Args:
             ids: Of the sources, without their end.
         """
-        return self.model.start(*self._padded(ids))
+        return self.seq2seq.start(*self._padded(ids))
 
-    def parts(self, text: str) -> list[str]:
-        """What ``translate`` cuts a text into: itself, or parts no longer than training allowed.
-
-        Of a document there is one part: what is beyond is not read.
-        """
-        longest = self.recipe.data.max_length
-        if isinstance(self.recipe.data, DocumentData):
-            return [cut_to(text, self.tokenizer.source, longest)]
-        if len(self.tokenizer.source.encode(text)) <= longest:
-            return [text]
-        parts: list[str] = []
-        for sentence in _SENTENCE_END.split(text):
-            parts.extend(self._fitting(sentence, longest))
-        return parts
-
-    def _fitting(self, sentence: str, longest: int) -> Iterator[str]:
-        pieces = self.tokenizer.source.pieces(sentence)
-        for first in range(0, len(pieces), longest):
-            last = pieces[min(first + longest, len(pieces)) - 1]
-            part = sentence[pieces[first].start : last.end].strip()
-            if part:
-                yield part
-
-    def joined(self, source: str, parts: Sequence[list[Translation]]) -> list[Translation]:
-        """The translations of a text from those of its parts: of several, the best of each."""
-        if len(parts) == 1:
-            return parts[0]
-        best = [translations[0] for translations in parts]
-        space = "" if self.recipe.data.target_language in ("zh", "ja") else " "
-        return [
-            Translation(
-                source=source,
-                text=space.join(part.text for part in best),
-                score=sum(part.score for part in best),
-                log_prob=sum(part.log_prob for part in best),
-                tokens=tuple(token for part in best for token in part.tokens),
-                is_finished=all(part.is_finished for part in best),
-                parts=len(parts),
-            )
-        ]
+    def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+        batch = pad_pairs(ids, [()] * len(ids), source_end=self.recipe.data.source_end)
+        return batch.source, batch.source_lengths
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What ``translate`` was asked for."""
+    """How outputs are searched for, and whether what they look at is noted, of which layers."""
 
-    search: Searcher
+    decoding: DecodingConfig
     attention: bool
     layers: Sequence[int] | None

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RunError, SettingError
 from regard.inference.ensemble import Answering
-from regard.inference.job_evaluation import JobReport
-from regard.inference.labeller import Labeller
 from regard.inference.loss_plot import draw_loss
+from regard.inference.predictor import Predictor
+from regard.inference.task_evaluation import TaskReport
 from regard.tasks.task import Table
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ _MOST_FIGURES = 12
 
 
 def plot_report(
-    labeller: Answering,
-    report: JobReport,
+    predictor: Answering,
+    report: TaskReport,
     examples: Sequence[Any],
     history: Sequence[Mapping[str, Any]],
     path: Path,
@@ -29,7 +29,7 @@ def plot_report(
     """Draw what was taken for what beside the loss; of a regression, its fits and weights.
 
     Args:
-        labeller: The model in use.
+        predictor: The model in use.
         report: What was found.
         examples: What it was found on.
         history: What training recorded, as ``Run.metrics`` gives it.
@@ -49,8 +49,8 @@ def plot_report(
     from regard.tasks.regression import Regression
 
     figure = Figure(layout="constrained")
-    if isinstance(labeller, Labeller) and isinstance(labeller.task, Regression):
-        draw_regression(figure, labeller.model, labeller.task, examples, history)
+    if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
+        draw_regression(figure, predictor.model, predictor.task, examples, history)
     else:
         _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
     try:

@@ -13,7 +13,8 @@ from regard.decoding import recording
 from regard.decoding.recording import Recorded, Recorder
 from regard.errors import DataError
 from regard.inference.predictor import Predictor
-from regard.inference.translations import Translation
+from regard.models import Seq2Seq
+from regard.tasks.translations import Translation
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from regard.text.pieces import END
 from regard.viewer.search import Beginning, Extension, Outcome, Search, SearchAnswer
@@ -55,10 +56,8 @@ def searched(
     decoding = decoding.changed(
         method="beam", beam_size=width, n_best=width, minimum_bayes_risk=None
     )
-    model = _RecordedModel(predictor.model, top=max(_FEWEST, width + 1))
-    found = Predictor(model, predictor.tokenizer, predictor.recipe).translate(
-        [source], decoding=decoding
-    )[0]
+    model = _RecordedModel(predictor.seq2seq, top=max(_FEWEST, width + 1))
+    found = Predictor(model, predictor.task).translate([source], decoding=decoding)[0]
     best = found[0]
     decode = cache(predictor.tokenizer.target.decode)
     return best, _search(model.recorder.steps, best, decode, beam_size=width, answers=found)
@@ -73,7 +72,7 @@ def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search
         source: The source text.
         output: The translation's token ids, without begin and end.
     """
-    model = _RecordedModel(predictor.model, top=_FEWEST)
+    model = _RecordedModel(predictor.seq2seq, top=_FEWEST)
     model.eval()
     ids = predictor.tokenizer.source.encode(source)
     read = torch.tensor([[*ids, EOS_ID] if predictor.recipe.data.source_end else ids])
@@ -87,20 +86,35 @@ def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search
     return _search(model.recorder.steps, given, decode, beam_size=None)
 
 
-class _RecordedModel:
+class _RecordedModel(Seq2Seq[Recorded[Any]]):
     """A model that a predictor can search with, whose steps are recorded."""
 
-    def __init__(self, model: Any, *, top: int) -> None:
+    def __init__(self, model: Seq2Seq[Any], *, top: int) -> None:
+        super().__init__()
         self.max_length = model.max_length
         self.recorder: Recorder[Any] = Recorder(model.step, top=top, forbidden=_FORBIDDEN)
         self._model = model
-        self.step = self.recorder.step
 
-    def eval(self) -> None:
-        self._model.eval()
+    def forward(
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        target: Tensor,
+        target_lengths: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        found: tuple[Tensor, Tensor | None] = self._model(
+            source, source_lengths, target, target_lengths
+        )
+        return found
 
-    def start(self, source: Tensor, lengths: Tensor) -> Recorded[Any]:
-        return self.recorder.start(self._model.start(source, lengths))
+    def project(self, states: Tensor) -> Tensor:
+        return self._model.project(states)
+
+    def start(self, source: Tensor, source_lengths: Tensor) -> Recorded[Any]:
+        return self.recorder.start(self._model.start(source, source_lengths))
+
+    def step(self, token: Tensor, state: Recorded[Any]) -> tuple[Tensor, Recorded[Any]]:
+        return self.recorder.step(token, state)
 
 
 def _search(

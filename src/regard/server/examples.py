@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from regard.errors import RegardError
-from regard.inference.labeller import Labeller
-from regard.server.work import Served
+from regard.inference import Predictor
 
 _TEXT = "我爱中国"
 _MASK = "causal() & window(before=2)"
@@ -26,7 +25,7 @@ _ASKED: tuple[dict[str, Any], ...] = (
 )
 
 
-def example_requests(predictors: Mapping[str, Served]) -> dict[str, dict[str, Any]]:
+def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str, Any]]:
     """A request for each route that some run answers, by the route's path.
 
     Args:
@@ -40,29 +39,26 @@ def example_requests(predictors: Mapping[str, Served]) -> dict[str, dict[str, An
             run = {} if names[0] == next(iter(predictors)) else {"run": names[0]}
             found[path] = {**(members or asked[names[0]] or {}), **run}
 
-    translators = [name for name, each in predictors.items() if not isinstance(each, Labeller)]
-    writers = [name for name, each in predictors.items() if _task(each) == "language_modelling"]
+    translators = [name for name, each in predictors.items() if each.writes]
+    writers = [
+        name for name, each in predictors.items() if each.recipe.task == "language_modelling"
+    ]
     read = [name for name, each in asked.items() if each is not None and "text" in each]
     show("/predict", [name for name, each in asked.items() if each is not None])
     show("/continue", writers, {"text": _TEXT, "max_tokens": 20})
-    show("/attention", [name for name in read if _task(predictors[name]) != "regression"])
+    show("/attention", [name for name in read if predictors[name].recipe.task != "regression"])
     show("/attention/rows", translators, {"text": _TEXT, "layer": 0, "head": 0})
     return found
 
 
-def _task(served: Served) -> str:
-    recipe = served.task.recipe if isinstance(served, Labeller) else served.recipe
-    return str(recipe.task)
-
-
-def _asked(served: Served) -> dict[str, Any] | None:
+def _asked(served: Predictor) -> dict[str, Any] | None:
     """What is put to a run, or None if nothing that is known here is."""
-    if not isinstance(served, Labeller):
+    if served.writes:
         return {"text": _TEXT}
     return next((asked for asked in _ASKED if _is_taken(served, asked)), None)
 
 
-def _is_taken(served: Labeller, asked: Mapping[str, Any]) -> bool:
+def _is_taken(served: Predictor, asked: Mapping[str, Any]) -> bool:
     record = asked["text"] if "text" in asked else asked["records"][0]
     try:
         served.answers([served.task.request(record, "")])

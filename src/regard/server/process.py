@@ -14,12 +14,12 @@ import torch
 import uvicorn
 
 from regard.errors import SettingError
+from regard.inference import Predictor
 from regard.server.app import make_app
 from regard.server.connections import Protocol, close_idle, hold_shut
 from regard.server.guard import loopback_hosts
 from regard.server.limits import Limits
 from regard.server.service import Service
-from regard.server.work import Served
 
 log = logging.getLogger("regard.server")
 
@@ -34,7 +34,7 @@ _GRACE = 5.0
 
 
 def serve(
-    predictors: Mapping[str, Served],
+    predictors: Mapping[str, Predictor],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -70,7 +70,7 @@ def serve(
 
 
 async def _serve(
-    predictors: Mapping[str, Served],
+    predictors: Mapping[str, Predictor],
     listener: socket.socket,
     host: str,
     token: str | None,

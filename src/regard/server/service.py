@@ -6,7 +6,6 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.inference import Predictor
-from regard.inference.labeller import Labeller
 from regard.inference.looking import document, looked_parts
 from regard.server.batching import Batcher, QueueClosedError, QueueFullError
 from regard.server.examples import example_requests
@@ -34,7 +33,6 @@ from regard.server.work import (
     Planning,
     Prompt,
     Reading,
-    Served,
     Subject,
     Tile,
     Translating,
@@ -67,7 +65,7 @@ class Service:
         limits: How much is taken on.
     """
 
-    def __init__(self, predictors: Mapping[str, Served], limits: Limits) -> None:
+    def __init__(self, predictors: Mapping[str, Predictor], limits: Limits) -> None:
         self.limits = limits
         self.meters = Meters()
         self.is_stopping = False
@@ -84,17 +82,17 @@ class Service:
         )
 
     async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, Any]:
-        """Translations of the texts of a request, or the answers of a job.
+        """Translations of the texts of a request, or the answers of another task.
 
         Raises:
             Problem: The request is wrong, too much, or took too long.
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
-        if isinstance(predictor, Labeller):
+        if not predictor.writes:
             asked = [
                 Asked(record, name)
-                for name, record in records_of(request, predictor.task.recipe.task, self.limits)
+                for name, record in records_of(request, predictor.recipe.task, self.limits)
             ]
             return {"run": run, "answers": await self._answers(Answering(run), asked, gone)}
         decoding = predictor.recipe.decoding
@@ -125,7 +123,7 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, served = self._run(request.run)
-        recipe = served.task.recipe if isinstance(served, Labeller) else served.recipe
+        recipe = served.recipe
         if recipe.task != "language_modelling":
             raise Problem(
                 422, f"run must be of language_modelling; got one of {recipe.task}. Ask /predict."
@@ -146,7 +144,7 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
-        if isinstance(predictor, Labeller):
+        if not predictor.writes:
             return await self._job_document(run, predictor, request, gone)
         task = Looking(run, self._beam_size(predictor, request.beam_size))
         subject = self._subject(request)
@@ -158,16 +156,16 @@ class Service:
         return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
 
     async def _job_document(
-        self, run: str, labeller: Labeller, request: AttentionRequest, gone: Gone
+        self, run: str, predictor: Predictor, request: AttentionRequest, gone: Gone
     ) -> str:
         for name in ("target", "beam_size"):
             if (got := getattr(request, name)) is not None:
-                task = labeller.task.recipe.task
+                task = predictor.recipe.task
                 raise Problem(
                     422, f"{name} must be left out for a run of {task}; got {shown(got)}."
                 )
         examples = await self._answers(Looking(run, 1), [self._subject(request)], gone)
-        return await asyncio.to_thread(lambda: document(labeller, examples).to_json())
+        return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
 
     async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, Any]:
         """Exact weights of one head.
@@ -177,10 +175,10 @@ class Service:
             ClientGoneError: Nobody waits for the answer.
         """
         run, predictor = self._run(request.run)
-        if isinstance(predictor, Labeller):
+        if not predictor.writes:
             raise Problem(
                 422,
-                f"run must be of translation; got one of {predictor.task.recipe.task}. "
+                f"run must be of translation; got one of {predictor.recipe.task}. "
                 "All its weights are in what /attention gives.",
             )
         task = Reading(run, self._beam_size(predictor, request.beam_size))
@@ -246,9 +244,11 @@ class Service:
         is_much = sum(map(len, texts)) > _AT_ONCE
         self._check_room(sum(map(sentences, texts)))
 
+        of_texts = predictor.sequence_task
+
         def cut() -> list[tuple[str, list[str]]]:
             sources = map(normalize, texts)
-            return [(source, predictor.parts(source)) for source in sources]
+            return [(source, of_texts.parts(source)) for source in sources]
 
         cuts = await asyncio.to_thread(cut) if is_much else cut()
         parts = [Part(part, place == 0) for _, cut in cuts for place, part in enumerate(cut)]
@@ -256,13 +256,13 @@ class Service:
 
         def join() -> list[dict[str, Any]]:
             return [
-                members(predictor.joined(source, [next(found) for _ in parts]))
+                members(of_texts.joined(source, [next(found) for _ in parts]))
                 for source, parts in cuts
             ]
 
         return await asyncio.to_thread(join) if is_much or task.alignments else join()
 
-    def _run(self, name: str | None) -> tuple[str, Served]:
+    def _run(self, name: str | None) -> tuple[str, Predictor]:
         if name is None:
             name = next(iter(self._predictors))
         if name not in self._predictors:
@@ -349,10 +349,9 @@ def stopping() -> Problem:
     )
 
 
-def _about(name: str, served: Served) -> dict[str, Any]:
+def _about(name: str, served: Predictor) -> dict[str, Any]:
     """What the list of runs says of one."""
-    recipe = served.task.recipe if isinstance(served, Labeller) else served.recipe
-    is_translator = not isinstance(served, Labeller)
+    recipe, is_translator = served.recipe, served.writes
     return {
         "name": name,
         "task": recipe.task,

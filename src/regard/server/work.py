@@ -12,12 +12,12 @@ from torch import Tensor
 from regard.attention import AttentionCall, explain
 from regard.attention.masks.parse import parse_mask
 from regard.errors import DataError, RegardError, SettingError
-from regard.inference import Predictor, Translation
+from regard.inference import Predictor
 from regard.inference.generator import Generator
-from regard.inference.labeller import Labeller
 from regard.inference.looking import look_at
 from regard.server.batching import AbandonedError
 from regard.tasks import DecodingConfig
+from regard.tasks.translations import Translations
 from regard.text import normalize
 from regard.viewer import Example
 
@@ -58,7 +58,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Requests for the answers of a job, such as labels."""
+    """Requests for answers that are computed in one pass, such as labels."""
 
     run: str
 
@@ -78,7 +78,7 @@ class Planning:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a job is asked about: a text or a record, and what the request calls it."""
+    """What a task is asked about: a text or a record, and what the request calls it."""
 
     record: str | Mapping[str, Any]
     where: str
@@ -142,9 +142,6 @@ class Call:
 
 Work = Translating | Answering | Continuing | Looking | Reading | Planning
 Item = Part | Asked | Prompt | Subject | Tile | Call
-# What is served: translators, and the models of jobs.
-Served = Predictor | Labeller
-
 # What ``attend`` was called with, by kind and layer.
 _Calls = Mapping[tuple[str, int], AttentionCall]
 
@@ -158,7 +155,7 @@ class Worker:
         predictors: The models by name.
     """
 
-    def __init__(self, predictors: Mapping[str, Served]) -> None:
+    def __init__(self, predictors: Mapping[str, Predictor]) -> None:
         self._predictors = predictors
         self._calls: OrderedDict[tuple[Reading, Subject], _Calls] = OrderedDict()
 
@@ -195,8 +192,8 @@ class Worker:
 
     def _translate(
         self, task: Translating, parts: Sequence[Part], is_wanted: Callable[[], bool]
-    ) -> list[list[Translation]]:
-        return self._translator(task.run).translate_parts(
+    ) -> list[Translations]:
+        return self._predictors[task.run].translate_parts(
             [part.text for part in parts],
             [part.is_first for part in parts],
             beam_size=task.beam_size,
@@ -210,7 +207,6 @@ class Worker:
         self, task: Answering, items: Sequence[Asked], is_wanted: Callable[[], bool]
     ) -> list[Any]:
         model = self._predictors[task.run]
-        assert isinstance(model, Labeller)
         found = _each(lambda asked: model.task.request(asked.record, asked.where), items, is_wanted)
         good = [place for place, each in enumerate(found) if not isinstance(each, RegardError)]
         answers = model.answers(
@@ -224,24 +220,16 @@ class Worker:
         self, task: Continuing, prompt: Prompt, is_wanted: Callable[[], bool]
     ) -> dict[str, Any]:
         """A text and what follows it, given up between two pieces where nobody waits any more."""
-        model = self._predictors[task.run]
-        assert isinstance(model, Labeller)
-        job: Any = model.task
-        continuer, decoding = Generator(model.model, job.tokenizer, job.recipe), task.decoding
+        generator, decoding = Generator.of(self._predictors[task.run]), task.decoding
         if decoding.method == "beam" or decoding.n_best > 1 or decoding.minimum_bayes_risk:
-            found = continuer.continuations(prompt.text, decoding)
+            found = generator.continuations(prompt.text, decoding)
         else:
             written = ""
-            for piece in continuer.stream(prompt.text, decoding):
+            for piece in generator.stream(prompt.text, decoding):
                 _check_wanted(is_wanted)
                 written += piece
             found = [written]
         return {"prompt": prompt.text, "continuations": found}
-
-    def _translator(self, run: str) -> Predictor:
-        model = self._predictors[run]
-        assert not isinstance(model, Labeller)
-        return model
 
     def _example(self, task: Looking, subject: Subject) -> Example:
         model = self._predictors[task.run]
@@ -251,7 +239,7 @@ class Worker:
         key = task, asked.subject
         if key not in self._calls:
             self._calls[key] = _calls(
-                self._translator(task.run), asked.subject, beam_size=task.beam_size
+                self._predictors[task.run], asked.subject, beam_size=task.beam_size
             )
         self._calls.move_to_end(key)
         while len(self._calls) > 1 and (
@@ -343,9 +331,9 @@ def plan(call: Call) -> dict[str, Any]:
     }
 
 
-def members(translations: Sequence[Translation]) -> dict[str, Any]:
+def members(translations: Translations) -> dict[str, Any]:
     """The translations of one text as plain data."""
-    best = translations[0]
+    best, every = translations.best, translations.found
     members: dict[str, Any] = {
         "source": best.source,
         "translation": best.text,
@@ -353,9 +341,9 @@ def members(translations: Sequence[Translation]) -> dict[str, Any]:
     }
     if best.parts > 1:
         members["parts"] = best.parts
-    if len(translations) > 1:
+    if len(every) > 1:
         members["n_best"] = [
-            {"translation": each.text, "score": round(each.score, 4)} for each in translations
+            {"translation": each.text, "score": round(each.score, 4)} for each in every
         ]
     if (found := best.alignment) is not None:
         members["source_tokens"] = [piece.text for piece in found.source_pieces]

@@ -3,18 +3,26 @@
 from regard.tasks.decoding import DecodingConfig
 from regard.tasks.reading import read_recipe, recipe_from_table, saved_recipe
 from regard.tasks.recipe import DataConfig, Recipe, RecipeTable
-from regard.tasks.registry import TASKS, TaskEntry
-from regard.tasks.task import Task
+from regard.tasks.registry import TASKS, TaskEntry, read_parts, register_task
+from regard.tasks.sequence_task import SequenceTask
+from regard.tasks.task import AnyTask, OnePassTask, Parts, Table, Task
 
 __all__ = [
     "TASKS",
+    "AnyTask",
     "DataConfig",
     "DecodingConfig",
+    "OnePassTask",
+    "Parts",
     "Recipe",
     "RecipeTable",
+    "SequenceTask",
+    "Table",
     "Task",
     "TaskEntry",
+    "read_parts",
     "read_recipe",
     "recipe_from_table",
+    "register_task",
     "saved_recipe",
 ]

@@ -3,22 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from regard.errors import DataError
-from regard.tasks.classification import LabelledText
-from regard.tasks.generation import Document
-from regard.tasks.language_modelling import Passage
-from regard.tasks.multiple_choice import Choices
-from regard.tasks.pair_matching import LabelledPair
-from regard.tasks.recipe import Recipe
 from regard.text import BadLines, Finding
 from regard.text.checking import Lengths, described_lengths, lengths_of
 from regard.text.findings import SPOILT, described_findings
-from regard.text.pictures import Picture
-from regard.text.points import Point
-from regard.text.questions import Question
-from regard.text.tagged import TaggedWords
 
 _SHOWN = 60  # characters of a text in an example
 _FEW = 10  # examples of a label below which little can be learned of it
@@ -27,7 +17,7 @@ _SPLITS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CheckedExample:
     """What an example says, whatever its task.
 
     Attributes:
@@ -50,6 +40,21 @@ class Said:
     def sign(self, test: Callable[[str], str | None]) -> str | None:
         """What a test finds in one of its texts, the first that it finds something in."""
         return next(filter(None, map(test, (*self.parts, *self.answers))), None)
+
+
+@runtime_checkable
+class CheckReport(Protocol):
+    """What a check found."""
+
+    @property
+    def problems(self) -> Sequence[Finding]:
+        """The findings that something should be done about."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+
+    def lines(self) -> list[str]:
+        """The report for people; ``!`` marks problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +97,22 @@ class ExamplesReport:
         return [*lines, *described_findings(self.findings)]
 
 
-def check_examples(recipe: Recipe, task: type[Any], *, examples: int = 3) -> ExamplesReport:
-    """Look for what spoils a task's training or makes its results untrue.
+def check_examples(
+    read: Callable[[str, BadLines], Sequence[CheckedExample]], *, unit: str, examples: int = 3
+) -> ExamplesReport:
+    """Look for what spoils a training or makes its results untrue.
 
     Args:
-        recipe: Whose files are read; what cannot be is left out and counted if it says so.
-        task: The task's class.
+        read: What the examples of a split say, given its name and where lines left out are counted.
+        unit: What examples are called, in the plural.
         examples: How many to keep of each kind.
 
     Raises:
         DataError: There are no training examples, or a file cannot be read.
     """
     bad_lines = BadLines()
-    read = {split: task.read(recipe, split, bad_lines=bad_lines) for split in _SPLITS}
-    said = {split: [_said(example) for example in found] for split, found in read.items() if found}
+    every = {split: read(split, bad_lines) for split in _SPLITS}
+    said = {split: found for split, found in every.items() if found}
     if "train" not in said:
         raise DataError("data.train must name examples to check; got none.")
     notes = _Notes(said, examples)
@@ -117,7 +124,7 @@ def check_examples(recipe: Recipe, task: type[Any], *, examples: int = 3) -> Exa
     train = said["train"]
     counts = Counter(label for one in train for label in one.labels)
     return ExamplesReport(
-        unit=task.unit,
+        unit=unit,
         counts={split: len(found) for split, found in said.items()},
         labels=dict(counts.most_common()),
         lengths=lengths_of([one.text for one in train], [one.where for one in train]),
@@ -129,7 +136,7 @@ def check_examples(recipe: Recipe, task: type[Any], *, examples: int = 3) -> Exa
 class _Notes:
     """The findings so far."""
 
-    said: Mapping[str, Sequence[Said]]
+    said: Mapping[str, Sequence[CheckedExample]]
     kept: int
     found: list[Finding] = field(default_factory=list)
 
@@ -181,7 +188,7 @@ class _Notes:
 
     def repeats(self) -> None:
         """Texts that occur again, and those with several labels."""
-        groups: dict[str, list[Said]] = defaultdict(list)
+        groups: dict[str, list[CheckedExample]] = defaultdict(list)
         for one in self.said["train"]:
             groups[one.text].append(one)
         again = [
@@ -209,33 +216,6 @@ class _Notes:
                 if (sign := one.sign(test))
             ]
             self.add(kind, cases, meaning, is_problem=is_problem)
-
-
-def _said(example: Any) -> Said:
-    match example:
-        case LabelledText():
-            text = example.text if example.aspect is None else f"{example.aspect}: {example.text}"
-            return Said((text,), (example.label or "",), example.where)
-        case TaggedWords():
-            return Said((" ".join(example.words),), example.tags or (), example.where)
-        case Passage():
-            return Said(example.lines, (), example.where)
-        case LabelledPair():
-            return Said((example.first, example.second), (example.label or "",), example.where)
-        case Choices():
-            return Said((example.text, example.context), (), example.where, example.choices)
-        case Question():
-            answers = tuple(answer.text for answer in example.answers)
-            return Said((example.text, example.context), (), example.where, answers)
-        case Document():
-            parts = tuple(filter(None, (example.question, example.text)))
-            return Said(parts, (), example.where, example.answers)
-        case Picture():
-            return Said((repr(example.pixels.tolist()),), (example.label or "",), example.where)
-        case Point():
-            text = ", ".join(f"{number:g}" for number in example.inputs)
-            return Said((text,), (), example.where)
-    raise AssertionError(f"no text is known of {type(example).__name__}")
 
 
 def _short(text: str) -> str:

@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from regard.errors import DataError
+from regard.tasks.checking import CheckedExample
 from regard.tasks.recipe import Recipe
 from regard.text import BadLines
 from regard.text.questions import Question, read_questions
@@ -125,3 +126,9 @@ def read_asked(
 def hold_out_contexts(recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
     """The questions to train on and those to validate on, which are about other texts."""
     return hold_out_texts(examples, attrgetter("context"), unit="texts with questions")
+
+
+def checked_question(question: Question) -> CheckedExample:
+    """A question, its text and the right answers."""
+    answers = tuple(answer.text for answer in question.answers)
+    return CheckedExample((question.text, question.context), (), question.where, answers)

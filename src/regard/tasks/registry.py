@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard import models
+from regard.errors import SettingError
 from regard.models import (
     LANGUAGE_MODELS,
     MODELS,
@@ -21,20 +22,23 @@ from regard.models import (
 )
 from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.decoding import DecodingConfig
-from regard.tasks.generation import DocumentData
+from regard.tasks.generation import DocumentData, GenerationTask
 from regard.tasks.image_classification import ImageClassification, PicturesData
 from regard.tasks.language_modelling import LanguageModelling, TextData
 from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
 from regard.tasks.multiple_choice import ChoicesData, MultipleChoiceAnswering
 from regard.tasks.pair_matching import PairMatching, PairsData
 from regard.tasks.question_answering import QuestionAnswering, QuestionsData
-from regard.tasks.recipe import DataConfig
+from regard.tasks.recipe import DataConfig, Recipe
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
 from regard.tasks.sentence_selection import SentencesData, SentenceSelection
+from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.showing import Showing
 from regard.tasks.tagging import Tagging, TaggingData
+from regard.tasks.task import AnyTask, Parts
+from regard.tasks.translation import TranslationTask
 from regard.tasks.word_answering import WordAnswering
-from regard.text import TokenizerConfig
+from regard.text import BadLines, TokenizerConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +54,7 @@ class TaskEntry:
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
         begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
         beside: Whether it reads texts beside each other, which a model may tell apart.
-        task: The class (a ``Task``) that turns text into tensors and back; None where outputs are
-            searched for.
+        task: The class that turns text into tensors and back.
     """
 
     data: type[Any]
@@ -62,12 +65,12 @@ class TaskEntry:
     decoding: type[Any] | None = None
     begins: bool = False
     beside: bool = False
-    task: Any = None
+    task: type[AnyTask]
 
     @property
     def is_shown(self) -> bool:
         """Whether the task says how its examples are shown, or a search writes what is."""
-        return self.task is None or issubclass(self.task, Showing)
+        return self.is_written or issubclass(self.task, Showing)
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -76,12 +79,19 @@ class TaskEntry:
         names = ("data", "tokenizer", "model", "head", "training", "decoding")
         return tuple(name for name in names if optional.get(name, self.data) is not None)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether its answers are written token by token, not computed in one pass."""
+        return issubclass(self.task, SequenceTask)
+
 
 TASKS: dict[str, TaskEntry] = {
     "classification": TaskEntry(
         data=ClassificationData, models=READERS, head=ClassifierConfig, task=Classification
     ),
-    "generation": TaskEntry(data=DocumentData, models=MODELS, decoding=DecodingConfig),
+    "generation": TaskEntry(
+        data=DocumentData, models=MODELS, decoding=DecodingConfig, task=GenerationTask
+    ),
     "image_classification": TaskEntry(
         data=PicturesData,
         tokenizer=None,
@@ -145,7 +155,9 @@ TASKS: dict[str, TaskEntry] = {
     "tagging": TaskEntry(
         data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, task=Tagging
     ),
-    "translation": TaskEntry(data=DataConfig, models=MODELS, decoding=DecodingConfig),
+    "translation": TaskEntry(
+        data=DataConfig, models=MODELS, decoding=DecodingConfig, task=TranslationTask
+    ),
     "word_answering": TaskEntry(
         data=SentencesData,
         tokenizer=None,
@@ -153,3 +165,36 @@ TASKS: dict[str, TaskEntry] = {
         task=WordAnswering,
     ),
 }
+
+
+def register_task(name: str, entry: TaskEntry) -> None:
+    """Let recipes name a task from outside, as ``task``.
+
+    It is then trained, asked, evaluated, looked into and checked as the package's own are; each
+    process that opens a run of it registers it first.
+
+    Args:
+        name: What ``task`` says.
+        entry: What it is made of.
+
+    Raises:
+        SettingError: The name is taken, or the class lacks something that a task must have.
+    """
+    if TASKS.get(name, entry) != entry:
+        raise SettingError(f"name must be of no other task; got {name!r}. Choose another.")
+    if missing := sorted(getattr(entry.task, "__abstractmethods__", ())):
+        raise SettingError(f"{entry.task.__name__} must have {', '.join(missing)}; it has not.")
+    TASKS[name] = entry
+
+
+def read_parts(recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Any]:
+    """The examples of a recipe's training, the same ones whenever they are asked for.
+
+    Args:
+        recipe: Of any task.
+        bad_lines: Where lines left out are counted.
+
+    Raises:
+        DataError: The training text is not named, cannot be read, or is too short to hold some out.
+    """
+    return TASKS[recipe.task].task.read_parts(recipe, bad_lines=bad_lines)

@@ -1,21 +1,40 @@
 """What a task is: everything between lines of text and a model's tensors, and back again."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from regard.config import JsonValue
+from regard.errors import DataError
+from regard.tasks.checking import CheckedExample, CheckReport, ExamplesReport, check_examples
+from regard.tasks.held_out import LEAST_FOR_TEST, hold_out_by_hash
 from regard.tasks.recipe import Recipe
-from regard.text import BadLines
+from regard.text import BadLines, Line, PairTokenizer
+from regard.text.lines import readable
+from regard.text.records import object_of, record_in
 
 ExampleT = TypeVar("ExampleT")
 EncodedT = TypeVar("EncodedT")
-AnswerT = TypeVar("AnswerT")
+BatchT = TypeVar("BatchT")
+AnswerT = TypeVar("AnswerT", bound="Answer")
+
+
+@runtime_checkable
+class Answer(Protocol):
+    """What a model makes of one example."""
+
+    def text(self) -> str:
+        """The answer in a line."""
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """The answer as plain data, ready for JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +54,30 @@ class Table:
     is_matrix: bool = False
 
 
-@runtime_checkable
-class Task(Protocol[ExampleT, EncodedT, AnswerT]):
-    """A task whose answers are computed in one pass, not searched for: labels, tags, spans.
+@dataclass(frozen=True, slots=True)
+class Parts(Generic[ExampleT]):
+    """The examples of a training.
 
-    One class a task, in a file of its own. An *example* is what a line or record of a file says; it
-    may lack its answer. *Encoded*, it is ids. A batch goes through the model, and becomes a loss
-    or an *answer* for each of its examples.
+    Attributes:
+        train: What the model learns from; and so does whatever is to stand beside it.
+        valid: What it is validated on: the recipe's file, or some held out of the training text.
+        test: What it is tested on, where that is a part of the training text; else none.
+    """
+
+    train: Sequence[ExampleT]
+    valid: Sequence[ExampleT]
+    test: Sequence[ExampleT] = ()
+
+
+class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
+    """What is learned and asked for: labels, tags, spans, another text.
+
+    One class a task. An *example* is what a line or record of a file says; it may lack its answer.
+    *Encoded*, it is ids. A batch goes through the model, and becomes a loss or an *answer* for each
+    of its examples.
+
+    Answers are computed in one pass (``OnePassTask``), or written token by token
+    (``SequenceTask``): a task is one of the two.
 
     Attributes:
         unit: What examples are called, in the plural.
@@ -56,44 +92,104 @@ class Task(Protocol[ExampleT, EncodedT, AnswerT]):
     recipe: Recipe
 
     @classmethod
+    @abstractmethod
     def read(
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[ExampleT]:
         """The examples of ``train``, ``valid`` or ``test``; none if the recipe names no file."""
 
     @classmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[ExampleT]
-    ) -> tuple[list[ExampleT], list[ExampleT]]:
-        """The examples to train on and those to validate on, where the recipe names no others."""
+    @abstractmethod
+    def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ExampleT]:
+        """The examples of a training, the same ones whenever they are asked for.
+
+        Raises:
+            DataError: The training text is not named, cannot be read, or is too short to hold some
+                out.
+        """
 
     @classmethod
-    def learn(cls, recipe: Recipe, examples: Sequence[ExampleT]) -> "Task[Any, Any, Any]":
+    @abstractmethod
+    def fingerprint(cls, example: ExampleT) -> str:
+        """What tells an example from others."""
+
+    @classmethod
+    @abstractmethod
+    def settled(
+        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[ExampleT]
+    ) -> Recipe:
+        """The recipe with what it leaves open: as the run keeps it, or as the text says."""
+
+    @classmethod
+    @abstractmethod
+    def check(
+        cls,
+        recipe: Recipe,
+        *,
+        examples: int = 3,
+        tokenizer: PairTokenizer | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> CheckReport:
+        """What is odd about the text, before a training finds out.
+
+        Args:
+            recipe: Whose files are read; what cannot be is left out and counted if it says so.
+            examples: How many to keep of each finding.
+            tokenizer: Which pairs of sentences are asked for lengths and lost characters.
+            progress: Called now and then with the number of steps done, where that takes long.
+
+        Raises:
+            DataError: There are no training examples, or a file cannot be read.
+        """
+
+    @classmethod
+    @abstractmethod
+    def learn(
+        cls, recipe: Recipe, examples: Sequence[ExampleT]
+    ) -> "Task[ExampleT, EncodedT, BatchT, AnswerT]":
         """The task with its vocabularies, from the training examples."""
 
     @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> "Task[Any, Any, Any]":
+    @abstractmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "Task[ExampleT, EncodedT, BatchT, AnswerT]":
         """The task with the vocabularies that ``save`` wrote."""
 
+    @abstractmethod
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""
 
+    @abstractmethod
     def build_model(self) -> nn.Module:
         """The recipe's model with new weights."""
 
+    @abstractmethod
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
 
+    @abstractmethod
     def request(self, record: str | Mapping[str, Any], where: str) -> ExampleT:
         """The example, without an answer, that a line of text or a JSON record asks about."""
 
+    @abstractmethod
+    def asked(self, line: Line, ending: str) -> ExampleT | None:
+        """What a line of a file asks about, which can be answered; None of an empty line.
+
+        Args:
+            line: The line.
+            ending: Of the file's name, such as ``.jsonl``.
+
+        Raises:
+            DataError: It asks nothing that can be answered.
+        """
+
+    @abstractmethod
     def encode(
         self,
         examples: Iterable[ExampleT],
         *,
         training: bool = False,
         too_long: BadLines | None = None,
-    ) -> list[EncodedT]:
+    ) -> Sequence[EncodedT]:
         """Ids of each example.
 
         Args:
@@ -102,12 +198,20 @@ class Task(Protocol[ExampleT, EncodedT, AnswerT]):
             too_long: Where what is left out or cut off for its length is counted.
         """
 
-    def lengths(self, encoded: Sequence[EncodedT]) -> Int64[np.ndarray, " n"]:
-        """What each costs of ``training.batch_tokens``."""
+    @abstractmethod
+    def of_epoch(self, encoded: Sequence[EncodedT], *, seed: int, epoch: int) -> Sequence[EncodedT]:
+        """What is learned from in one epoch: the same, or cut into pieces anew."""
 
+    @abstractmethod
+    def lengths(
+        self, encoded: Sequence[EncodedT]
+    ) -> Int64[np.ndarray, " n"] | Int64[np.ndarray, "2 n"]:
+        """What each costs of ``training.batch_tokens``; or its two sides do, the larger counts."""
+
+    @abstractmethod
     def collate(
         self, encoded: Sequence[EncodedT], *, generator: torch.Generator | None = None
-    ) -> Any:
+    ) -> BatchT:
         """A padded batch.
 
         Args:
@@ -115,30 +219,144 @@ class Task(Protocol[ExampleT, EncodedT, AnswerT]):
             generator: In training only, where noise is drawn, such as what is masked.
         """
 
+    @abstractmethod
     def loss(
-        self, model: nn.Module, batch: Any, *, smoothing: float = 0.0
+        self, model: nn.Module, batch: BatchT, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
         """The loss summed over what is predicted, and how many that are."""
 
-    def predict(self, model: nn.Module, batch: Any) -> list[AnswerT]:
-        """What the model makes of each example."""
+    @abstractmethod
+    def backward(
+        self, model: nn.Module, batch: BatchT, *, smoothing: float
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The loss, detached, and its terms; its gradient is added to the parameters."""
 
+    @abstractmethod
     def score(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> dict[str, float]:
         """The figures of ``metrics``."""
 
+    @abstractmethod
+    def show(self, example: ExampleT, answer: AnswerT) -> str:
+        """An example and its answer in a line for people."""
+
+
+# A task of which nothing more is known.
+AnyTask: TypeAlias = Task[Any, Any, Any, Any]
+
+
+class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
+    """A task whose answers are computed in one pass, not searched for: labels, tags, spans.
+
+    Attributes:
+        least_for_test: Fewer different texts than these hold none out to test on.
+    """
+
+    least_for_test: ClassVar[int] = LEAST_FOR_TEST
+
+    @classmethod
+    @abstractmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[ExampleT]
+    ) -> tuple[list[ExampleT], list[ExampleT]]:
+        """The examples to train on and those to validate on, where the recipe names no others."""
+
+    @staticmethod
+    @abstractmethod
+    def subject(example: ExampleT) -> str:
+        """The text that an example is about, which others may be about too; else all it says."""
+
+    @staticmethod
+    @abstractmethod
+    def checked(example: ExampleT) -> CheckedExample:
+        """What an example says, to be checked before training."""
+
+    @abstractmethod
+    def predict(self, model: nn.Module, batch: BatchT) -> list[AnswerT]:
+        """What the model makes of each example."""
+
+    @abstractmethod
     def example_score(self, answer: AnswerT, example: ExampleT) -> float:
         """How right one answer is, from 0 to 1: what the best and the worst are chosen by."""
 
+    @abstractmethod
     def baselines(
         self, train: Sequence[ExampleT], examples: Sequence[ExampleT]
     ) -> dict[str, list[AnswerT]]:
         """Answers that take no model, by the name of how they are made."""
 
+    @abstractmethod
     def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
         """Where the figures come from: by label, by length, what was taken for what."""
 
-    def fingerprint(self, example: ExampleT) -> str:
-        """What tells this example from others."""
+    @classmethod
+    def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ExampleT]:
+        """The examples of a training, the same ones whenever they are asked for.
 
-    def show(self, example: ExampleT, answer: AnswerT) -> str:
-        """An example and its answer in a line for people."""
+        Raises:
+            DataError: The training text is not named, cannot be read, or is too short to hold some
+                out.
+        """
+        train = cls.read(recipe, "train", bad_lines=bad_lines)
+        if not train:
+            raise DataError("data.train must name the training text; got nothing.")
+        test: list[ExampleT] = []
+        if recipe.holds_out_test:
+            train, test = hold_out_by_hash(train, cls.subject, least=cls.least_for_test)
+        valid = cls.read(recipe, "valid", bad_lines=bad_lines)
+        if not valid:
+            train, valid = cls.hold_out(recipe, train)
+        return Parts(train, valid, test)
+
+    @classmethod
+    def check(
+        cls,
+        recipe: Recipe,
+        *,
+        examples: int = 3,
+        tokenizer: PairTokenizer | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> ExamplesReport:
+        """What is odd about the examples: see ``check_examples``."""
+
+        def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
+            return [cls.checked(each) for each in cls.read(recipe, split, bad_lines=bad_lines)]
+
+        return check_examples(read, unit=cls.unit, examples=examples)
+
+    @classmethod
+    def fingerprint(cls, example: ExampleT) -> str:
+        """All that it says."""
+        return repr(example)
+
+    @classmethod
+    def settled(
+        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[ExampleT]
+    ) -> Recipe:
+        """The recipe as it is: nothing is left open."""
+        return recipe
+
+    def asked(self, line: Line, ending: str) -> ExampleT | None:
+        """What a line asks about: text, or an object as in JSONL; None of an empty line.
+
+        Raises:
+            DataError: It asks nothing that can be answered, or is too long.
+        """
+        text = readable(line)
+        if not text.strip():
+            return None
+        record = object_of(text, line.where) if ending == ".jsonl" else record_in(text)
+        example = self.request(record, line.where)
+        self.encode([example])  # it may be too long
+        return example
+
+    def of_epoch(self, encoded: Sequence[EncodedT], *, seed: int, epoch: int) -> Sequence[EncodedT]:
+        """The same in every epoch."""
+        return encoded
+
+    def backward(
+        self, model: nn.Module, batch: BatchT, *, smoothing: float
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The loss, detached, and its terms; its gradient is added to the parameters."""
+        loss, terms = self.loss(model, batch, smoothing=smoothing)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach(), terms

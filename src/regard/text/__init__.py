@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.text.batches import Batch, Batches, BatchPlan, collate, permutation
+    from regard.text.batches import (
+        Batch,
+        Batches,
+        BatchPlan,
+        batched,
+        collate,
+        pad_pairs,
+        permutation,
+    )
     from regard.text.checking import DataReport, check_pairs
     from regard.text.corpus import Corpus, Sequences, encode_corpus, resample
     from regard.text.findings import Finding
@@ -40,6 +48,7 @@ __all__ = [
     "Tokenizer",
     "TokenizerConfig",
     "WordVectors",
+    "batched",
     "check_pairs",
     "collate",
     "decode_lines",
@@ -49,6 +58,7 @@ __all__ = [
     "mask_words",
     "normalize",
     "open_text",
+    "pad_pairs",
     "permutation",
     "read_lines",
     "read_pairs",

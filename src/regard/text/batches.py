@@ -5,15 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int, Int64
+from jaxtyping import Int, Int32, Int64
 from torch import Tensor
 
 from regard.checks import check_at_least, check_positive
 from regard.errors import SettingError
-from regard.text.corpus import Corpus, Sequences
+from regard.text.corpus import Corpus
 from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID
 
 Indices = Int64[np.ndarray, " _"]
+# Ids of one sentence.
+Ids = Sequence[int] | Int32[np.ndarray, " _"]
 
 # Samples sorted by length together; an epoch can be taken up at each of its multiples.
 WINDOW = 32_768
@@ -176,23 +178,49 @@ def collate(corpus: Corpus, indices: Indices, *, source_end: bool = True) -> Bat
         >>> batch.source.tolist(), batch.target_in.tolist(), batch.labels.tolist()
         ([[7, 3, 0], [8, 9, 3]], [[2, 5, 6], [2, 4, 0]], [[5, 6, 3], [4, 3, 0]])
     """
-    source, source_lengths = _padded(corpus.source, indices, after=[EOS_ID] * source_end)
-    target_in, target_lengths = _padded(corpus.target, indices, before=[BOS_ID])
-    labels, _ = _padded(corpus.target, indices, after=[EOS_ID])
+    sources = [corpus.source[index] for index in indices.tolist()]
+    targets = [corpus.target[index] for index in indices.tolist()]
+    return pad_pairs(sources, targets, source_end=source_end)
+
+
+def batched(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
+    """Places of sentences, shortest first, in groups of at most ``max_tokens`` padded tokens.
+
+    Example:
+        >>> list(batched([5, 2, 3], max_tokens=6))
+        [[1, 2], [0]]
+    """
+    group: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if group and (len(group) + 1) * lengths[place] > max_tokens:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
+
+
+def pad_pairs(sources: Sequence[Ids], targets: Sequence[Ids], *, source_end: bool = True) -> Batch:
+    """Encoded pairs as padded tensors.
+
+    Args:
+        sources: Ids of each, without their end.
+        targets: The same of the targets, without begin and end.
+        source_end: Whether sources end with the end id.
+    """
+    source, source_lengths = _padded(sources, after=[EOS_ID] * source_end)
+    target_in, target_lengths = _padded(targets, before=[BOS_ID])
+    labels, _ = _padded(targets, after=[EOS_ID])
     return Batch(source, source_lengths, target_in, labels, target_lengths)
 
 
 def _padded(
-    sequences: Sequences,
-    indices: Indices,
-    *,
-    before: Sequence[int] = (),
-    after: Sequence[int] = (),
+    sequences: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()
 ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
     """Rows of ids padded on the right, and their lengths."""
-    starts, ends = sequences.offsets[indices], sequences.offsets[indices + 1]
-    lengths = ends - starts + len(before) + len(after)
-    rows = np.full((len(indices), int(lengths.max())), PAD_ID, dtype=np.int64)
-    for row, start, end, length in zip(rows, starts, ends, lengths, strict=True):
-        row[:length] = [*before, *sequences.ids[start:end], *after]
+    added = len(before) + len(after)
+    lengths = np.array([len(ids) + added for ids in sequences], dtype=np.int64)
+    rows = np.full((len(sequences), int(lengths.max())), PAD_ID, dtype=np.int64)
+    for row, ids, length in zip(rows, sequences, lengths, strict=True):
+        row[:length] = [*before, *ids, *after]
     return torch.from_numpy(rows), torch.from_numpy(lengths)

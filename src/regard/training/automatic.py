@@ -10,7 +10,7 @@ from regard.checks import check_positive
 from regard.config import assign
 from regard.errors import DataError, SettingError
 from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.translation import read_split
+from regard.tasks.translation import TranslationTask
 from regard.text import Pair
 from regard.text.checking import length_unit
 from regard.text.guessing import guess_language
@@ -130,7 +130,7 @@ def choose_recipe(
         check_positive("minutes", minutes)
     wanted: dict[str, Any] = {"data": {"train": [str(Path(file).resolve()) for file in files]}}
     assign(wanted, settings)
-    pairs = read_split(recipe_from_table({"data": wanted["data"]}), "train")
+    pairs = TranslationTask.read(recipe_from_table({"data": wanted["data"]}), "train", merge=False)
     if not pairs:
         raise DataError("data.train must name the training text; got nothing.")
     table, reasons = _choose(pairs, minutes or _asked_minutes(wanted))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.config import as_table, build
 from regard.errors import RunError, SettingError
-from regard.inference.labeller import Labeller
+from regard.inference import Predictor
 from regard.models import READERS, Encoder
 from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
@@ -62,7 +62,7 @@ class Pretrained:
             SettingError: The recipe says otherwise than that run, or their models have nothing in
                 common.
         """
-        if recipe.task != _WRITING and TASKS[recipe.task].task is None:
+        if recipe.task != _WRITING and TASKS[recipe.task].is_written:
             raise SettingError(
                 f"training.pretrained must be left out for {recipe.task}; got {str(self.path)!r}."
             )
@@ -138,7 +138,7 @@ class Pretrained:
         """The weights of the pooler, if it has one that learned."""
         if not is_run(self.path):
             return checkpoint_pooler(self.path)
-        before = Labeller.load(self.path)
+        before = Predictor.load(self.path)
         learned = getattr(before.task.recipe.data, "next_sentence", True)
         pooler = _pooler(before.model) if learned else None
         return {} if pooler is None else pooler.state_dict()
@@ -147,7 +147,7 @@ class Pretrained:
         """The weights of the reader, and how many ids its tokenizer has, if it has one."""
         if not is_run(self.path):
             return checkpoint_reader(self.path), borrow_pieces(self.path).vocab_size
-        before = Labeller.load(self.path)
+        before = Predictor.load(self.path)
         tokenizer = getattr(before.task, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
         known = _only(before.model, reader).state_dict()
@@ -187,7 +187,7 @@ class Pretrained:
 
     def _run(self) -> dict[str, Any]:
         run = Run.open(self.path)
-        if run.task not in TASKS or TASKS[run.task].task is None:
+        if run.task not in TASKS or TASKS[run.task].is_written:
             raise RunError(
                 f"training.pretrained must name the run of one reader; got one of {run.task} in "
                 f"{self.path}. That of a masked language model has one."

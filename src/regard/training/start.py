@@ -1,11 +1,11 @@
 """From a recipe to a trained run: whatever the task, one path."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,69 +13,21 @@ from torch import nn
 from regard.choices import choose
 from regard.config import as_table, assign, build
 from regard.errors import RunError
+from regard.inference import Predictor
 from regard.runs import Run, is_run
 from regard.runs.history import told
-from regard.tasks import TASKS, Recipe, recipe_from_table
-from regard.tasks.parts import Parts, read_parts
+from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT, with_training
 from regard.text import BadLines, Tokenizer
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.encoded import EncodedText
-from regard.training.jobs import JobTraining
 from regard.training.listeners import Listeners
 from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
+from regard.training.task_training import TaskTraining
 from regard.training.tensorboard import TensorBoardReporter, is_installed
-from regard.training.trainer import Trainable, Trainer
-from regard.training.translation import TranslationTraining
-
-
-class Work(Trainable, Protocol):
-    """What training asks of a task besides the loop's questions: text in, a model to use out."""
-
-    unit: str
-    counted: str
-    valid: Any
-
-    @property
-    def num_examples(self) -> int:
-        """Examples to learn from."""
-
-    @classmethod
-    def fingerprint(cls, example: Any) -> str:
-        """What tells an example from others."""
-
-    @classmethod
-    def settled(
-        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[Any]
-    ) -> Recipe:
-        """The recipe with what it leaves open: as the run keeps it, or as the text says."""
-
-    @classmethod
-    def learn(cls, recipe: Recipe, examples: Sequence[Any]) -> Any:
-        """Tokenizers and vocabularies, with ``save(folder)``."""
-
-    @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> Any:
-        """The ones that a run keeps."""
-
-    def build_model(self) -> nn.Module:
-        """The recipe's model with new weights."""
-
-    def predictor(self, model: nn.Module) -> Any:
-        """The model in use."""
-
-    def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
-
-
-# The work of each task, made from recipe, vocabularies, training and validation examples, the
-# settings of training, where examples that are too long are counted, and what the run keeps of the
-# text as ids.
-WORKS: dict[str, Any] = {
-    name: TranslationTraining if kind.task is None else JobTraining for name, kind in TASKS.items()
-}
+from regard.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -84,12 +36,12 @@ class Trained:
 
     Attributes:
         path: The run folder.
-        predictor: The trained model in use; a ``Predictor`` for translation.
+        predictor: The trained model in use.
         summary: Updates, tokens, seconds, validation figures.
     """
 
     path: Path
-    predictor: Any
+    predictor: Predictor
     summary: dict[str, Any]
 
 
@@ -121,7 +73,7 @@ def train(
     watchers = [TensorBoardReporter(path)] if is_installed() else []
     reporter = Listeners(reporter or ConsoleReporter(), *watchers)
     bad_lines, too_long = BadLines(), BadLines()
-    work_of = choose("task", recipe.task, WORKS)
+    task_class = choose("task", recipe.task, TASKS).task
     with ExitStack() as stack:
         run: Run | None = None
         if is_run(path):
@@ -130,29 +82,30 @@ def train(
         config = build(TrainingConfig, recipe.training, where="training")
         recipe = with_training(recipe, as_table(config))
         if run is not None:
-            recipe = work_of.settled(recipe, {"data": {}, **run.recipe}, ())
+            recipe = task_class.settled(recipe, {"data": {}, **run.recipe}, ())
         recipe, pretrained = begin_with(recipe, run)
         changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
-        parts = read_parts(recipe, bad_lines=bad_lines)
+        parts = task_class.read_parts(recipe, bad_lines=bad_lines)
         examples, valid = parts.train, parts.valid
-        text = _fingerprint([*examples, *valid], work_of.fingerprint)
+        text = _fingerprint([*examples, *valid], task_class.fingerprint)
         if run is None:
-            recipe = work_of.settled(recipe, None, examples)
+            recipe = task_class.settled(recipe, None, examples)
         elif run.text not in (None, text):
             raise RunError(
-                f"{path} must go on with the text it began with; its {work_of.unit} have changed "
-                "since. Restore them, or train the new ones into another folder: --run FOLDER."
+                f"{path} must go on with the text it began with; its {task_class.unit} have "
+                "changed since. Restore them, or train the new ones into another folder: "
+                "--run FOLDER."
             )
         is_learned = run is not None and run.has_tokenizer
         kept = run.tokenizer_folder if run is not None and is_learned else None
         if kept is None and pretrained is not None:
             kept = pretrained.vocabularies(recipe)
-        learned = work_of.learn(recipe, examples) if kept is None else work_of.load(recipe, kept)
+        task = task_class.learn(recipe, examples) if kept is None else task_class.load(recipe, kept)
         encoded = EncodedText(run if is_learned else None)
-        work: Work = work_of(recipe, learned, examples, valid, config, too_long, encoded)
-        choose("training.metric", config.metric, dict(work.metrics))
+        training = TaskTraining(task, examples, valid, config, too_long, encoded)
+        choose("training.metric", config.metric, dict(training.metrics))
         torch.manual_seed(config.seed)
-        model = work.build_model()
+        model = training.build_model()
         if pretrained is not None:
             pretrained.fill(model, recipe, run)
         if run is None:
@@ -160,16 +113,16 @@ def train(
             run = stack.enter_context(Run.create(path, recipe.table(), recipe.task, text=text))
         if not is_learned:
             with run.new_tokenizer_folder() as folder:
-                learned.save(folder)
+                task.save(folder)
         encoded.save(run)
         note_changes(run, changes)
-        facts = [*_facts(recipe, work, learned, model, bad_lines, too_long)]
-        facts += [*_told_test(recipe, parts, work.unit), *told(run.changes)]
-        reporter.started(facts, counted=work.counted)
-        summary = Trainer(run, model, work, config, reporter).fit()
+        facts = [*_facts(training, model, bad_lines, too_long)]
+        facts += [*_told_test(recipe, parts, task.unit), *told(run.changes)]
+        reporter.started(facts, counted=task.counted)
+        summary = Trainer(run, model, training, config, reporter).fit()
         run.fill(model)
         model.eval()
-    return Trained(path, work.predictor(model), summary)
+    return Trained(path, Predictor(model, task), summary)
 
 
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:
@@ -203,31 +156,27 @@ def resume(
 
 
 def _facts(
-    recipe: Recipe,
-    work: Work,
-    learned: object,
-    model: nn.Module,
-    bad_lines: BadLines,
-    too_long: BadLines,
+    training: TaskTraining, model: nn.Module, bad_lines: BadLines, too_long: BadLines
 ) -> list[str]:
     """What is about to be trained, in lines for people."""
+    task = training.task
     parameters = sum(p.numel() for p in model.parameters())
     facts = [
-        f"{work.num_examples:,} {work.unit} to train on, {len(work.valid):,} to validate on",
-        *work.facts(),
-        *_told_size(recipe, learned),
-        f"{recipe.model_type} with {parameters:,} parameters",
+        f"{training.num_examples:,} {task.unit} to train on, {training.num_valid:,} to validate on",
+        *task.facts(),
+        *_told_size(task),
+        f"{task.recipe.model_type} with {parameters:,} parameters",
     ]
     for counted, what in (
         (bad_lines, "left out {:,} lines that cannot be read"),
-        (too_long, f"cut or left out {{:,}} {work.unit} too long"),
+        (too_long, f"cut or left out {{:,}} {task.unit} too long"),
     ):
         if counted.total:
             facts.append(what.format(counted.total))
     return facts
 
 
-def _told_test(recipe: Recipe, parts: Parts, unit: str) -> list[str]:
+def _told_test(recipe: Recipe, parts: Parts[Any], unit: str) -> list[str]:
     """What is held out to test on."""
     if not recipe.holds_out_test:
         return []
@@ -239,10 +188,11 @@ def _told_test(recipe: Recipe, parts: Parts, unit: str) -> list[str]:
     ]
 
 
-def _told_size(recipe: Recipe, learned: object) -> list[str]:
+def _told_size(task: AnyTask) -> list[str]:
     """Where the vocabulary is smaller than the recipe asks for."""
-    asked = getattr(recipe.tokenizer, "vocab_size", None)
-    sides = [getattr(learned, name, None) for name in ("tokenizer", "source", "target")]
+    asked = getattr(task.recipe.tokenizer, "vocab_size", None)
+    tokenizer = getattr(task, "tokenizer", None)
+    sides = [tokenizer, *(getattr(tokenizer, name, None) for name in ("source", "target"))]
     sizes = [side.vocab_size for side in sides if isinstance(side, Tokenizer)]
     if asked is None or not sizes or min(sizes) >= asked:
         return []

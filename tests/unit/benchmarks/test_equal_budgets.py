@@ -7,7 +7,7 @@ from benchmarks.equal_budgets import SYSTEMS, cpu_clock, recipe_table
 
 import regard.training.trainer as trainer
 from regard.tasks import recipe_from_table
-from regard.tasks.translation import build_model
+from regard.tasks.translation import TranslationTask
 from regard.text import TokenizerConfig, train_pair_tokenizer
 
 
@@ -21,7 +21,7 @@ def test_the_three_are_of_about_one_size():
     tokenizer = train_pair_tokenizer(words, words, settings)
     sizes = []
     for system in SYSTEMS:
-        model = build_model(recipe_from_table(make_table(system)), tokenizer)
+        model = TranslationTask(recipe_from_table(make_table(system)), tokenizer).build_model()
         sizes.append(sum(p.numel() for p in model.parameters()))
     assert max(sizes) < 1.15 * min(sizes)
 

@@ -7,7 +7,7 @@ import torch
 
 from regard.inference import Predictor
 from regard.tasks import recipe_from_table
-from regard.tasks.translation import build_model
+from regard.tasks.translation import TranslationTask
 from regard.text import train_pair_tokenizer
 from regard.text.phrasebook import Phrase
 
@@ -67,7 +67,8 @@ def make_predictor(model: str = "rnn_seq2seq", **settings: object) -> Predictor:
     tokenizer = train_pair_tokenizer(
         [phrase.source for phrase in known], [phrase.target for phrase in known], recipe.tokenizer
     )
-    return Predictor(build_model(recipe, tokenizer), tokenizer, recipe)
+    task = TranslationTask(recipe, tokenizer)
+    return Predictor(task.build_model(), task)
 
 
 @pytest.fixture(params=sorted(MODELS))

@@ -9,6 +9,7 @@ from regard.errors import DataError, SettingError
 from regard.inference import Predictor, alignment
 from regard.inference.alignment import alignment_errors, cross_maps, word_links
 from regard.tasks import Recipe
+from regard.tasks.translation import TranslationTask
 from regard.text import TokenizerConfig, train_pair_tokenizer
 from regard.text.phrasebook import Phrase
 
@@ -18,7 +19,7 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
     predictor: Predictor, phrases: list[Phrase], source_end: bool
 ) -> None:
     data = replace(predictor.recipe.data, source_end=source_end)
-    predictor.recipe = replace(predictor.recipe, data=data)
+    predictor.task.recipe = replace(predictor.recipe, data=data)
     sources = [predictor.tokenizer.source.encode(phrase.source) for phrase in phrases]
     targets = [predictor.tokenizer.target.encode(phrase.target) for phrase in phrases]
     found = dict(cross_maps(predictor, sources, targets))
@@ -52,7 +53,7 @@ def words() -> Predictor:
     """A translator of the words of the pair below, of which only the tokenizer is used."""
     settings = TokenizerConfig(type="words", shared=False)
     tokenizer = train_pair_tokenizer(["a b"], ["x the y"], settings)
-    return Predictor(None, tokenizer, Recipe())
+    return Predictor(torch.nn.Identity(), TranslationTask(Recipe(), tokenizer))
 
 
 @pytest.fixture

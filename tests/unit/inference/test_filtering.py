@@ -9,15 +9,20 @@ import pytest
 
 from regard.errors import DataError
 from regard.inference import Predictor
-from regard.inference.filtering import Answer, answers, arriving, of_file, text_of
+from regard.inference.filtering import AnsweredLine, answers, arriving, of_file
+from regard.tasks.translation import text_of
 from regard.text import PairLayout
 
 T = TypeVar("T")
 
 
-def answered(predictor: Predictor, text: bytes, **options: object) -> list[Answer]:
+def answered(
+    predictor: Predictor, text: bytes, *, beam_size: int, n_best: int = 1, **options: bool
+) -> list[AnsweredLine]:
     lines = text.splitlines(keepends=True)
-    return [a for group in answers(predictor, [lines], name="in", **options) for a in group]
+    decoding = predictor.recipe.decoding.changed(beam_size=beam_size, n_best=n_best)
+    groups = answers(predictor, [lines], name="in", decoding=decoding, **options)
+    return [answer for group in groups for answer in group]
 
 
 def test_lines_are_handed_on_as_they_arrive() -> None:
@@ -47,14 +52,14 @@ def test_a_line_in_is_a_line_out(predictor: Predictor) -> None:
 
 
 def test_numbers_go_on_from_group_to_group(predictor: Predictor) -> None:
-    groups = answers(predictor, [["我\n".encode()], ["爱\n".encode()]], name="in", beam_size=1)
+    groups = answers(predictor, [["我\n".encode()], ["爱\n".encode()]], name="in")
     assert [answer.where for group in groups for answer in group] == ["in:1", "in:2"]
 
 
 def test_ten_thousand_characters_are_translated_in_parts(predictor: Predictor) -> None:
     (answer,) = answered(predictor, ("我" * 10_000).encode(), beam_size=1, attention=True)
-    assert answer.best.parts == 1250  # of the longest that the model was trained on
-    assert answer.alignment is None
+    assert answer.answer.best.parts == 1250  # of the longest that the model was trained on
+    assert answer.answer.alignment is None
     assert answer.to_dict()["parts"] == 1250
 
 
@@ -67,7 +72,7 @@ def test_attention_adds_tokens_weights_and_links(predictor: Predictor) -> None:
     assert len(rows) == len(members["output_tokens"])
     assert all(len(row) == 4 and sum(row) == pytest.approx(1, abs=1e-3) for row in rows)
     translation, _, links = answer.text().partition("\t")
-    assert translation == answer.best.text
+    assert translation == answer.answer.best.text
     for link in links.split():
         source, output = map(int, link.split("-"))
         assert rows[output][source] == max(rows[output])
@@ -115,7 +120,7 @@ def until_refused(groups: Iterator[list[T]], message: str) -> list[T]:
 
 def test_what_came_before_a_bad_line_is_answered_first(predictor: Predictor) -> None:
     lines = ["我\n".encode()] * 599 + [b"\xff\n"]
-    groups = answers(predictor, [lines[:512], lines[512:]], name="in", beam_size=1)
+    groups = answers(predictor, [lines[:512], lines[512:]], name="in")
     found = until_refused(groups, "in:600: not UTF-8")
     assert [answer.where for answer in found] == [f"in:{number}" for number in range(1, 600)]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.errors import DataError, SettingError
-from regard.inference.labeller import Labeller
+from regard.inference import Predictor
 from regard.inference.looking import look_into
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
@@ -28,7 +28,7 @@ def a_labeller(task, examples, model, **sections):
     torch.manual_seed(5)
     recipe = recipe_from_table({"task": task, "model": model, **sections})
     job = TASKS[task].task.learn(recipe, examples)
-    return Labeller(job.build_model(), job)
+    return Predictor(job.build_model(), job)
 
 
 def a_classifier(model, pooling="mean", **data):
@@ -190,7 +190,7 @@ def test_a_task_that_says_nothing_of_its_own_shows_its_text_and_its_answer():
     recipe = recipe_from_table({"task": "tagging", "model": TRANSFORMER})
     examples = [TaggedWords(("John", "ran"), ("B-PER", "O"), "")]
     task = Plain.learn(recipe, examples)
-    labeller = Labeller(task.build_model(), task)
+    labeller = Predictor(task.build_model(), task)
     (example,) = look_into(labeller, "John ran").examples
     (tags,) = labeller.predict(["John ran"])
     assert (example.source, example.output) == ("John ran", tags.text())

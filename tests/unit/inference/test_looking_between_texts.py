@@ -7,7 +7,7 @@ import torch
 
 from regard.attention import AttentionCall, observe, weights
 from regard.errors import SettingError
-from regard.inference.labeller import Labeller
+from regard.inference import Predictor
 from regard.inference.looking import look_at, look_into
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.multiple_choice.task import Choices
@@ -42,7 +42,7 @@ def a_labeller(task, model, **sections):
     torch.manual_seed(5)
     recipe = recipe_from_table({"task": task, "model": model, **CHARACTERS, **sections})
     job = TASKS[task].task.learn(recipe, EXAMPLES[task])
-    return Labeller(job.build_model(), job)
+    return Predictor(job.build_model(), job)
 
 
 def calls_of(labeller, asked):

@@ -10,7 +10,7 @@ from regard.inference import Predictor
 from regard.inference.look import Look
 from regard.runs import Run
 from regard.tasks import recipe_from_table
-from regard.tasks.translation import build_model
+from regard.tasks.translation import TranslationTask
 from regard.text import UNK_ID, train_pair_tokenizer
 
 LETTERS = "abcdefghijklmnopqrst ."
@@ -51,7 +51,7 @@ def tokenizer(kind="characters", text=LETTERS):
 @cache
 def model(kind, **settings):
     torch.manual_seed(5)
-    made = build_model(recipe(kind, **settings), tokenizer())
+    made = TranslationTask(recipe(kind, **settings), tokenizer()).build_model()
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return made
@@ -69,7 +69,7 @@ def recipe(kind, *, decoding=None, data=None, **settings):
 
 
 def predictor(kind, **settings):
-    return Predictor(model(kind), tokenizer(), recipe(kind, **settings))
+    return Predictor(model(kind), TranslationTask(recipe(kind, **settings), tokenizer()))
 
 
 @every_model
@@ -171,9 +171,8 @@ def never_ending():
 
 def test_an_output_fits_learned_positions():
     settings = {"positions": "learned", "max_length": 21}
-    made = Predictor(
-        model("transformer", **settings), tokenizer(), recipe("transformer", **settings)
-    )
+    task = TranslationTask(recipe("transformer", **settings), tokenizer())
+    made = Predictor(model("transformer", **settings), task)
     project = made.model.project
 
     def never_end(states):
@@ -230,13 +229,13 @@ def test_ten_thousand_characters_are_translated_in_parts(kind, mark):
 def parts(text, **data):
     made = predictor("rnn fixed", data=data)
     seen = []
-    search = made._search
+    search = made._parts_written
 
-    def watched(texts, *rest):
-        seen.extend(texts)
-        return search(texts, *rest)
+    def watched(task, encoded, *rest):
+        seen.extend(part.text for part in encoded)
+        return search(task, encoded, *rest)
 
-    made._search = watched
+    made._parts_written = watched
     made.translate([text], beam_size=1)
     return seen
 
@@ -336,9 +335,8 @@ def test_summaries_are_those_of_the_weights(kind, monkeypatch):
 
 def test_what_a_model_has_no_positions_for_is_not_looked_at():
     settings = {"positions": "learned", "max_length": 21}
-    made = Predictor(
-        model("transformer", **settings), tokenizer(), recipe("transformer", **settings)
-    )
+    task = TranslationTask(recipe("transformer", **settings), tokenizer())
+    made = Predictor(model("transformer", **settings), task)
     made.look("a" * 20, "b" * 20)
     with pytest.raises(
         DataError, match=r"source must be at most 20 tokens long .* got 21\. The mod"

@@ -12,7 +12,7 @@ from regard.errors import SettingError
 from regard.inference.searcher import FORBIDDEN
 from regard.metrics import sentence_chrf
 from regard.tasks import DecodingConfig
-from regard.tasks.translation import longest_output
+from regard.tasks.sequence_task import longest_output
 from regard.text import BOS_ID, EOS_ID
 
 TEXTS = ["我爱中国。", "他爱你", "国爱我他"]

@@ -10,15 +10,15 @@ from regard.errors import DataError
 from regard.inference import Predictor
 from regard.inference.looking import document, look_at
 from regard.inference.searching import followed, searched
+from regard.tasks.translation import TranslationTask
 from regard.text.pieces import END
 from regard.viewer import Document
 
 
 def shorter(predictor: Predictor, ratio: float) -> Predictor:
     decoding = replace(predictor.recipe.decoding, max_ratio=ratio)
-    return Predictor(
-        predictor.model, predictor.tokenizer, replace(predictor.recipe, decoding=decoding)
-    )
+    recipe = replace(predictor.recipe, decoding=decoding)
+    return Predictor(predictor.model, TranslationTask(recipe, predictor.tokenizer))
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

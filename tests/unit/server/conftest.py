@@ -14,6 +14,7 @@ import torch
 
 from regard.inference import Translation
 from regard.server import Limits, Service, make_app
+from regard.tasks.translations import Translations
 
 
 class Turner:
@@ -30,15 +31,16 @@ class Turner:
         self.opened.set()
         self.batches: list[list[str]] = []
         self.longest = 64
+        self.writes, self.sequence_task = True, self
 
     def parts(self, text: str) -> list[str]:
         return [part for part in text.split("。") if part] if len(text) > self.longest else [text]
 
-    def joined(self, source: str, parts: Sequence[list[Translation]]) -> list[Translation]:
+    def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
         if len(parts) == 1:
             return parts[0]
-        text = " ".join(found[0].text for found in parts)
-        return [Translation(source, text, -0.5, -1.0, (1,), True, parts=len(parts))]
+        text = " ".join(found.best.text for found in parts)
+        return Translations((Translation(source, text, -0.5, -1.0, (1,), True, parts=len(parts)),))
 
     def translate_parts(
         self,
@@ -50,14 +52,14 @@ class Turner:
         length_penalty: float,
         attention: bool,
         progress: Callable[[int], None],
-    ) -> list[list[Translation]]:
+    ) -> list[Translations]:
         self.batches.append(list(texts))
         while not self.opened.wait(0.01):
             progress(0)
         if "bug" in texts:
             raise ZeroDivisionError("in /home/someone/regard/secret.py")
         answers = [Translation(text, text[::-1], -0.12345, -1.0, (1,), True) for text in texts]
-        return [[answer] * n_best for answer in answers]
+        return [Translations((answer,) * n_best) for answer in answers]
 
 
 @dataclass

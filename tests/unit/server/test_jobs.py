@@ -7,8 +7,8 @@ import pytest
 import torch
 from tests.unit.server.conftest import refusal
 
+from regard.inference import Predictor
 from regard.inference.generator import Generator
-from regard.inference.labeller import Labeller
 from regard.server import Limits, Service, make_app
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
@@ -44,7 +44,7 @@ def a_labeller(task):
     torch.manual_seed(5)
     recipe = recipe_from_table({"task": task, **SECTIONS[task]})
     job = TASKS[task].task.learn(recipe, EXAMPLES[task])
-    return Labeller(job.build_model(), job)
+    return Predictor(job.build_model(), job)
 
 
 LABELLERS = {task: a_labeller(task) for task in EXAMPLES}

@@ -6,7 +6,6 @@ import pytest
 
 from regard.errors import DataError
 from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.checking import check_examples
 
 GOOD = "".join(f"good\t味道很好{n}\nbad\t味道不好{n}\n" for n in range(10))
 
@@ -18,7 +17,7 @@ def report(folder: Path, task: str, ending: str, texts: dict[str, str], **data: 
         path.write_text(text, encoding="utf-8")
         files[split] = [str(path)]
     recipe = recipe_from_table({"task": task, "data": {**files, **data}})
-    return check_examples(recipe, TASKS[task].task)
+    return TASKS[task].task.check(recipe)
 
 
 def findings(found):
@@ -84,4 +83,4 @@ def test_tables_of_numbers_and_running_text_are_checked_too(tmp_path: Path):
 def test_nothing_to_check_is_refused():
     recipe = recipe_from_table({"task": "tagging"})
     with pytest.raises(DataError, match=r"data\.train must name examples to check; got none\."):
-        check_examples(recipe, TASKS["tagging"].task)
+        TASKS["tagging"].task.check(recipe)

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from regard.layers import Dropout
 from regard.runs import Run, is_run
+from regard.tasks.chunked_loss import backward_in_chunks
 from regard.training import Trainer, TrainingConfig
-from regard.training.loss import backward_in_chunks
 
 V, C, SAMPLES = 11, 5, 13
 

@@ -4,6 +4,7 @@ import pytest
 
 from regard.errors import DataError, SettingError
 from regard.models import RnnSeq2SeqConfig, TransformerConfig
+from regard.tasks.translation import TranslationTask
 from regard.text import Pair
 from regard.training import automatic
 from regard.training.automatic import choose_recipe
@@ -83,7 +84,7 @@ def test_a_larger_model_takes_text_and_time(
 ) -> None:
     pair = Pair("我", "I am here", ("I am here",), "a:1")
     monkeypatch.setattr(automatic, "_SAMPLE", 100)
-    monkeypatch.setattr(automatic, "read_split", lambda *_: [pair] * 60_000)
+    monkeypatch.setattr(TranslationTask, "read", lambda *_, **__: [pair] * 60_000)
     sizes = [choose_recipe([tmp_path], minutes=m).recipe.model.model_dim for m in (5, 600)]
     assert sizes == [128, 256]
 

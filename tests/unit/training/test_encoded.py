@@ -11,8 +11,8 @@ import pytest
 from regard.errors import Interrupted, RunError
 from regard.runs import Run, RunWarning, files
 from regard.runs.files import seal
-from regard.tasks import recipe_from_table
-from regard.training import train, translation
+from regard.tasks import recipe_from_table, sequence_task
+from regard.training import task_training, train
 
 SMALL = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 8}
 NAMES = ("encoded.safetensors", "encoded.json")
@@ -44,13 +44,13 @@ def make(tmp_path):
 def encodings(monkeypatch):
     """How many pairs were encoded, each time that some were."""
     counts = []
-    encode = translation.encode_corpus
+    encode = sequence_task.encode_corpus
 
     def counting(pairs, *args, **kwargs):
         counts.append(len(pairs))
         return encode(pairs, *args, **kwargs)
 
-    monkeypatch.setattr(translation, "encode_corpus", counting)
+    monkeypatch.setattr(sequence_task, "encode_corpus", counting)
     return counts
 
 
@@ -72,15 +72,15 @@ def stop_at(update):
 def batches_of(monkeypatch, toy, recipe, path):
     """Every batch of two epochs of the run, as a training that goes on sees them."""
     works = []
-    build = translation.TranslationTraining.build_model
+    build = task_training.TaskTraining.build_model
 
     def keep(self):
         works.append(self)
         return build(self)
 
-    monkeypatch.setattr(translation.TranslationTraining, "build_model", keep)
+    monkeypatch.setattr(task_training.TaskTraining, "build_model", keep)
     train(recipe, path, reporter=toy.Recorder())
-    return [batch for epoch in (0, 1) for batch, _ in works[-1].batches(epoch, 0)]
+    return [batch.padded for epoch in (0, 1) for batch, _ in works[-1].batches(epoch, 0)]
 
 
 def test_a_resumed_training_encodes_nothing_and_says_the_same(toy, tmp_path, make, encodings):

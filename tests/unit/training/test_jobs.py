@@ -12,12 +12,10 @@ from regard.cli.evaluate import evaluate
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
-from regard.inference.job_evaluation import evaluate_job
-from regard.inference.labeller import Labeller
-from regard.tasks import TASKS, recipe_from_table
-from regard.tasks.parts import read_parts
+from regard.inference.task_evaluation import evaluate_task
+from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.training import TrainingConfig, train
-from regard.training.jobs import JobTraining
+from regard.training.task_training import TaskTraining
 
 WORDS = ["ba", "be", "bi", "da", "de", "di", "ga", "ge", "gi"]
 TRAINING = {
@@ -120,11 +118,11 @@ def test_a_validation_asks_the_model_once_a_batch(recipe, task):
     given = recipe(task)
     parts = read_parts(given)
     valid = parts.valid
-    learned = JobTraining.learn(given, parts.train)
-    work = JobTraining(given, learned, parts.train, valid, TrainingConfig(**TRAINING))
+    learned = TASKS[task].task.learn(given, parts.train)
+    work = TaskTraining(learned, parts.train, valid, TrainingConfig(**TRAINING))
     torch.manual_seed(1)
     model = work.build_model().eval()
-    labeller, asked = Labeller(model, work.task), []
+    labeller, asked = Predictor(model, work.task), []
     model.register_forward_hook(lambda *call: asked.append(call))
     with torch.no_grad():
         answers, loss = labeller.answers_and_loss(valid)
@@ -138,7 +136,7 @@ def test_a_validation_asks_the_model_once_a_batch(recipe, task):
 
 
 def test_every_job_is_tried():
-    assert set(CASES) <= {name for name, kind in TASKS.items() if kind.task is not None}
+    assert set(CASES) <= {name for name, kind in TASKS.items() if not kind.is_written}
 
 
 @pytest.mark.slow
@@ -152,7 +150,7 @@ def test_a_job_is_learned_saved_and_answers_alike(toy, tmp_path, recipe, task):
     else:
         assert figures["accuracy"] > 95
         assert figures["f1"] > 90
-    loaded = Labeller.load(tmp_path / "run")
+    loaded = Predictor.load(tmp_path / "run")
     examples = loaded.task.read(loaded.task.recipe, "valid")
     assert loaded.answers(examples) == trained.predictor.answers(examples)
     # One at a time as together: neither padding nor company changes an answer.
@@ -206,7 +204,7 @@ def test_a_report_has_figures_baselines_tables_and_examples(toy, tmp_path, recip
     )
     job = trained.predictor.task
     examples, known = job.read(job.recipe, "valid"), job.read(job.recipe, "train")
-    report = evaluate_job(trained.predictor, examples, known)
+    report = evaluate_task(trained.predictor, examples, known)
     assert {figure.name for figure in report.figures} == set(job.metrics)
     assert all(figure.low <= figure.value <= figure.high for figure in report.figures)
     assert report.baselines
@@ -276,9 +274,9 @@ def test_a_run_of_one_kind_is_not_taken_for_the_other(toy, tmp_path, recipe):
     few = {"training": {"updates": 2, "validate_every": 2}}
     train(recipe("classification", **few), tmp_path / "run", reporter=toy.Recorder())
     with pytest.raises(RunError, match="must be the run of a translator; it is one of classificat"):
-        Predictor.load(tmp_path / "run")
+        Predictor.load(tmp_path / "run").translate(["ba"])
     with pytest.raises(RunError):
-        Labeller.load(tmp_path)
+        Predictor.load(tmp_path)
 
 
 def test_text_of_windows_is_scored_once(toy, tmp_path, recipe):

@@ -10,7 +10,6 @@ import torch
 
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
-from regard.inference.labeller import Labeller
 from regard.models import Encoder
 from regard.runs import Run
 from regard.tasks import TASKS, recipe_from_table
@@ -63,7 +62,7 @@ def classifier(home):
 
 def test_the_reader_has_the_weights_and_the_ids_of_before(toy, home, classifier, tmp_path):
     trained = train(classifier(), tmp_path / "run", reporter=toy.Recorder())
-    before = Labeller.load(home / "pre")
+    before = Predictor.load(home / "pre")
     ours, theirs = trained.predictor.model.reader, before.model.encoder
     rows = trained.predictor.task.tokenizer.vocab_size
     assert len(theirs.embedding.weight) == rows + 1  # the mask, which a classifier never reads
@@ -152,7 +151,7 @@ def test_every_head_reads_text_as_pretraining_did(toy, begin, tmp_path, monkeypa
     for ids, _ in rows:
         assert (ids[0], ids[-1], ids.count(BOS_ID)) == (BOS_ID, EOS_ID, 1)
     learned = len(rows)
-    Labeller.load(tmp_path / "run").answers_and_loss(
+    Predictor.load(tmp_path / "run").answers_and_loss(
         trained.predictor.task.read(trained.predictor.task.recipe, "valid")
     )
     assert all(ids[0] == BOS_ID for ids, _ in rows[learned:])
@@ -162,7 +161,7 @@ def test_every_head_reads_text_as_pretraining_did(toy, begin, tmp_path, monkeypa
 def test_a_writer_reads_a_source_as_pretraining_did(home, toy, begin, tmp_path):
     made = begin("generation", model={"type": "transformer", "num_decoder_layers": 1, "copy": True})
     trained = train(made, tmp_path / "run", reporter=toy.Recorder())
-    predictor, before = trained.predictor, Labeller.load(home / "pre")
+    predictor, before = trained.predictor, Predictor.load(home / "pre")
     ids = predictor.tokenizer.source.encode("the cat sat on the mat.")
     assert ids == before.task.tokenizer.encode("the cat sat on the mat.")
     read = torch.tensor([[BOS_ID, *ids, EOS_ID]])
@@ -178,7 +177,7 @@ def test_a_writer_reads_a_source_as_pretraining_did(home, toy, begin, tmp_path):
 
 
 def test_texts_that_were_never_told_apart_begin_alike(home, toy, begin, tmp_path):
-    before = Labeller.load(home / "pre").model.encoder.segments
+    before = Predictor.load(home / "pre").model.encoder.segments
     assert not torch.equal(before[0], before[1])
     trained = train(begin("pair_matching"), tmp_path / "run", reporter=toy.Recorder())
     segments = trained.predictor.model.reader.segments
@@ -211,7 +210,7 @@ def test_tags_stand_at_the_first_piece_of_each_word(toy, begin, tmp_path):
     torch.testing.assert_close(scores[0], model.output(states[places]))
     # Loaded again it answers the same, and another begins with it.
     asked = [{"tokens": list(words)}]
-    assert Labeller.load(tmp_path / "run").predict(asked) == trained.predictor.predict(asked)
+    assert Predictor.load(tmp_path / "run").predict(asked) == trained.predictor.predict(asked)
     training = {**FEW, "label_smoothing": 0.0, "pretrained": str(tmp_path / "run")}
     again = train(begin("tagging", training=training), tmp_path / "next", reporter=toy.Recorder())
     assert again.predictor.task.tokenizer.encode("the cat") == job.tokenizer.encode("the cat")
@@ -252,7 +251,7 @@ def test_a_pooler_begins_with_one_that_learned(home, toy, begin, tmp_path):
     made = begin("classification", head=head, training=training)
     pooler = train(made, tmp_path / "run", reporter=toy.Recorder()).predictor.model.pooler
     torch.testing.assert_close(pooler.weight, learned.weight)
-    never = Labeller.load(home / "pre").model.pooler
+    never = Predictor.load(home / "pre").model.pooler
     made = begin("classification", head=head)
     pooler = train(made, tmp_path / "other", reporter=toy.Recorder()).predictor.model.pooler
     assert not torch.equal(pooler.weight, never.weight)
@@ -277,7 +276,7 @@ def test_a_run_that_reads_without_begin_goes_on_so(toy, begin, tmp_path, monkeyp
     said = trained.predictor.predict(["the cat sat."])
     monkeypatch.undo()
     rows = rows_read(monkeypatch)
-    again = Labeller.load(tmp_path / "run")
+    again = Predictor.load(tmp_path / "run")
     assert again.predict(["the cat sat."]) == said
     assert rows[0][0] == [*again.task.tokenizer.encode("the cat sat."), EOS_ID]
     train(made, tmp_path / "run", reporter=toy.Recorder())  # the same command goes on with it
@@ -317,7 +316,7 @@ def test_a_begin_beside_parts_is_refused(toy, begin, tmp_path):
 def test_what_the_recipe_leaves_out_is_as_it_was(home, toy, classifier, tmp_path):
     made = classifier(model={"type": "transformer", "dropout": 0.25})
     train(made, tmp_path / "run", reporter=toy.Recorder())
-    kept = Labeller.load(tmp_path / "run").task.recipe
+    kept = Predictor.load(tmp_path / "run").task.recipe
     assert (kept.model.model_dim, kept.model.max_length, kept.model.dropout) == (12, 300, 0.25)
     assert kept.tokenizer.vocab_size == 300
     # The same command goes on; and so does a run whose beginning is not there any more.
@@ -405,7 +404,7 @@ def test_a_saved_tokenizer_is_taken_as_it_is(home):
 
 
 def test_blanks_are_filled_in(home):
-    labeller = Labeller.load(home / "pre")
+    labeller = Predictor.load(home / "pre")
     first, second = labeller.predict(["the [MASK] sat on [MASK].", {"text": "cat and <mask>"}])
     assert [len(answer.likeliest) for answer in (first, second)] == [2, 1]
     (best, share), *others = second.likeliest[0]

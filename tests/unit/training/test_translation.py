@@ -12,11 +12,10 @@ from regard.config import build
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.runs import Run
-from regard.tasks import recipe_from_table
-from regard.tasks.translation import learn_tokenizer, read_training
+from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.text import BadLines, read_lines
 from regard.training import TrainingConfig, resume, train
-from regard.training.translation import TranslationTraining
+from regard.training.task_training import TaskTraining
 
 SMALL = {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 8}
 
@@ -225,11 +224,12 @@ def test_a_model_that_reads_no_end_is_trained_without_it(toy, tmp_path, recipe):
     read = []
     for source_end in (True, False):
         made = recipe(data={"source_end": source_end})
-        pairs, valid = read_training(made)
+        parts = read_parts(made)
         config = build(TrainingConfig, made.training, where="training")
-        task = TranslationTraining(made, learn_tokenizer(made, pairs), pairs, valid, config)
-        batch, _ = next(task.batches(0, 0))
-        read.append(bool((batch.source == 3).any()))
+        task = TASKS[made.task].task.learn(made, parts.train)
+        training = TaskTraining(task, parts.train, parts.valid, config)
+        batch, _ = next(training.batches(0, 0))
+        read.append(bool((batch.padded.source == 3).any()))
     assert read == [True, False]
 
 
@@ -374,12 +374,10 @@ def test_documents_that_are_cut_are_counted_and_what_is_read_is_said(tmp_path):
     data = {"train": "long.tsv", "max_length": 5, "sentences": 1, "shortened": "asked"}
     table = {"task": "generation", "data": data, "tokenizer": {"type": "words"}, "model": SMALL}
     made = recipe_from_table(table, folder=tmp_path)
-    train_pairs, valid = read_training(made)
+    parts = read_parts(made)
     too_long = BadLines()
-    learned = learn_tokenizer(made, train_pairs)
-    work = TranslationTraining(
-        made, learned, train_pairs, valid, TrainingConfig(updates=1), too_long
-    )
-    assert too_long.total == len(train_pairs) + len(valid)
+    task = TASKS[made.task].task.learn(made, parts.train)
+    TaskTraining(task, parts.train, parts.valid, TrainingConfig(updates=1), too_long)
+    assert too_long.total == len(parts.train) + len(parts.valid)
     assert "long.tsv:2: cut to 5 tokens." in too_long.examples["document cut"][0]
-    assert "others are read whole, up to 5 tokens" in work.facts()[-1]
+    assert "others are read whole, up to 5 tokens" in task.facts()[-1]

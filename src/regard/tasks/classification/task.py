@@ -14,6 +14,7 @@ from regard.errors import DataError, SettingError
 from regard.metrics.labels import accuracy, macro_f1
 from regard.models import READERS, Classifier
 from regard.tasks.baselines.naive_bayes import NaiveBayes
+from regard.tasks.checking import CheckedExample
 from regard.tasks.classification.data import EncodedText, LabelledText, TextBatch
 from regard.tasks.classification.leaving_out import MOST_LEFT_OUT, odds_lost
 from regard.tasks.classification.speller import Speller, boxed
@@ -31,7 +32,7 @@ from regard.tasks.labels import (
 from regard.tasks.recipe import Recipe, check_framed_positions
 from regard.tasks.showing import Said, Shade, Shown, ShownText, by_share
 from regard.tasks.tables import confusion_table, label_table, length_table
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.tasks.word_parts import reads_parts
 from regard.text import (
     BOS_ID,
@@ -55,7 +56,7 @@ _POOLING = Shade(
 )
 
 
-class Classification:
+class Classification(OnePassTask[LabelledText, EncodedText, TextBatch, LabelPrediction]):
     """Texts to labels.
 
     Args:
@@ -100,6 +101,17 @@ class Classification:
                 file, fields, on_bad_line=data.on_bad_line, bad_lines=bad_lines
             )
         ]
+
+    @staticmethod
+    def subject(example: LabelledText) -> str:
+        """The text, whatever is asked of it."""
+        return example.text
+
+    @staticmethod
+    def checked(example: LabelledText) -> CheckedExample:
+        """The text, its aspect before it, and its label."""
+        text = example.text if example.aspect is None else f"{example.aspect}: {example.text}"
+        return CheckedExample((text,), (example.label or "",), example.where)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledText]) -> "Classification":
@@ -282,10 +294,6 @@ class Classification:
             length_table([len(example.text) for example in examples], given, right),
             confusion_table(given, right),
         ]
-
-    def fingerprint(self, example: LabelledText) -> str:
-        """Its text, label and aspect."""
-        return "\0".join((example.text, example.label or "", example.aspect or "", ""))
 
     def shown(self, example: LabelledText, encoded: EncodedText, answer: LabelPrediction) -> Shown:
         """The text in the tokens that are read, and its label."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from regard.errors import DataError, SettingError
 from regard.fields import Count, Natural, check_fields
@@ -98,19 +98,6 @@ _SHORTENED: dict[str, Callable[[Document], bool]] = {
     "all": lambda document: True,
     "asked": lambda document: bool(document.question),
 }
-
-
-class Documents:
-    """What ``check_examples`` asks of a task: its examples are documents."""
-
-    unit: ClassVar[str] = "documents"
-
-    @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[Document]:
-        """The documents of a split; none if the recipe names no file."""
-        return read_documents(recipe.files(split), recipe.data, bad_lines=bad_lines)
 
 
 def read_documents(

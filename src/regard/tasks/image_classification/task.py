@@ -16,6 +16,7 @@ from regard.errors import DataError, SettingError
 from regard.fields import Natural, check_fields
 from regard.metrics.labels import accuracy, macro_f1
 from regard.models import VisionTransformer
+from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
     LabelPrediction,
@@ -30,7 +31,7 @@ from regard.tasks.labels import (
 from regard.tasks.recipe import Recipe
 from regard.tasks.showing import Said, Shade, Shown, ShownImage, ShownText, by_share
 from regard.tasks.tables import confusion_table, label_table
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
 from regard.text.pictures import Picture, picture_of, read_pictures
@@ -99,7 +100,7 @@ class PictureBatch:
     labels: Int[Tensor, " B"]
 
 
-class ImageClassification:
+class ImageClassification(OnePassTask[Picture, EncodedPicture, PictureBatch, LabelPrediction]):
     """Pictures to labels.
 
     Args:
@@ -142,6 +143,18 @@ class ImageClassification:
             for file in files
             for picture in read_pictures(file, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
         ]
+
+    @staticmethod
+    def subject(example: Picture) -> str:
+        """All of the picture."""
+        return repr(example)
+
+    @staticmethod
+    def checked(example: Picture) -> CheckedExample:
+        """The pixels and the label."""
+        return CheckedExample(
+            (repr(example.pixels.tolist()),), (example.label or "",), example.where
+        )
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Picture]) -> "ImageClassification":
@@ -313,10 +326,6 @@ class ImageClassification:
         given = [answer.label for answer in answers]
         right = [example.label or "" for example in examples]
         return [label_table(given, right), confusion_table(given, right)]
-
-    def fingerprint(self, example: Picture) -> str:
-        """Its pixels and label."""
-        return repr(example)
 
     def shown(self, example: Picture, encoded: EncodedPicture, answer: LabelPrediction) -> Shown:
         """The picture and its patches, the class token before them."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.errors import DataError
+from regard.tasks.checking import CheckedExample
 from regard.tasks.recipe import Recipe
 from regard.text import BadLines, normalize, read_lines
 from regard.text.lines import readable
@@ -50,6 +51,11 @@ def read_passages(
         DataError: A file is missing or holds no text, or a line is not UTF-8.
     """
     return [passage for file in recipe.files(split) for passage in _passages(file)]
+
+
+def checked_passage(passage: Passage) -> CheckedExample:
+    """A passage's lines."""
+    return CheckedExample(passage.lines, (), passage.where)
 
 
 def hold_out_end(

@@ -18,13 +18,14 @@ from regard.models import LANGUAGE_MODELS, LanguageModel
 from regard.tasks.baselines.kneser_ney import KneserNey
 from regard.tasks.language_modelling.running_text import (
     Passage,
+    checked_passage,
     hold_out_end,
     perplexity,
     read_passages,
 )
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.text import (
     EOS_ID,
     BadLines,
@@ -118,7 +119,7 @@ class Surprise:
         return {"nats": round(self.nats, 4), "tokens": self.tokens}
 
 
-class LanguageModelling:
+class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
     """Running text to predictions.
 
     A line's end is the end token, so that a line break is one more thing to predict.
@@ -133,7 +134,9 @@ class LanguageModelling:
     metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
     read = staticmethod(read_passages)
     hold_out = staticmethod(hold_out_end)
-    fingerprint = staticmethod(Passage.text)
+    subject = staticmethod(Passage.text)
+    checked = staticmethod(checked_passage)
+    least_for_test: ClassVar[int] = 3  # a passage is many lines, and two are left of three
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer

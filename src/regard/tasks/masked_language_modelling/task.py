@@ -19,7 +19,12 @@ from regard.errors import DataError, SettingError
 from regard.fields import Share, at_least, check_fields
 from regard.models import MaskedLanguageModel
 from regard.tasks.language_modelling import Passage
-from regard.tasks.language_modelling.running_text import hold_out_end, perplexity, read_passages
+from regard.tasks.language_modelling.running_text import (
+    checked_passage,
+    hold_out_end,
+    perplexity,
+    read_passages,
+)
 from regard.tasks.masked_language_modelling.windows import (
     FIRST_ID,
     MaskedStretch,
@@ -30,7 +35,7 @@ from regard.tasks.masked_language_modelling.windows import (
     windows_of,
 )
 from regard.tasks.recipe import Recipe, check_positions
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.text import (
     EOS_ID,
     PAD_ID,
@@ -140,7 +145,7 @@ class Guesses:
         }
 
 
-class MaskedLanguageModelling:
+class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, Guesses]):
     """Running text to guesses of its words.
 
     ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the
@@ -157,7 +162,9 @@ class MaskedLanguageModelling:
     metrics: ClassVar[Mapping[str, int]] = {"masked accuracy": 1, "perplexity": -1}
     read = staticmethod(read_passages)
     hold_out = staticmethod(hold_out_end)
-    fingerprint = staticmethod(Passage.text)
+    subject = staticmethod(Passage.text)
+    checked = staticmethod(checked_passage)
+    least_for_test: ClassVar[int] = 3  # a passage is many lines, and two are left of three
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, words: WholeWords) -> None:
         self.recipe, self.tokenizer, self.words = recipe, tokenizer, words

@@ -19,12 +19,13 @@ from regard.metrics.labels import accuracy
 from regard.metrics.question_answering import answer_words
 from regard.models import MultipleChoice
 from regard.tasks.baselines.sliding_window import SlidingWindow
+from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out_contexts
 from regard.tasks.multiple_choice.choices import Choices, read_choices
 from regard.tasks.recipe import Recipe
 from regard.tasks.showing import Said, Shown, ShownText, ShownToken, by_share
 from regard.tasks.tables import by_group, length_group, question_word
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.tasks.text_pairs import (
     EncodedPair,
     PairBatch,
@@ -128,7 +129,7 @@ class Choice:
         return {"answer": self.answer, "choice": self.place, "probabilities": shares}
 
 
-class MultipleChoiceAnswering:
+class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch, Choice]):
     """Questions with answers to choose from to the right ones.
 
     Args:
@@ -164,6 +165,16 @@ class MultipleChoiceAnswering:
                 bad_lines=bad_lines,
             )
         ]
+
+    @staticmethod
+    def subject(example: Choices) -> str:
+        """The text that the question is about."""
+        return example.context
+
+    @staticmethod
+    def checked(example: Choices) -> CheckedExample:
+        """The question, its text and the choices."""
+        return CheckedExample((example.text, example.context), (), example.where, example.choices)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Choices]) -> "MultipleChoiceAnswering":
@@ -326,10 +337,6 @@ class MultipleChoiceAnswering:
             by_group("characters of the text", lengths, scores, ordered=True),
             by_group("right answer word for word in the text", said, scores),
         ]
-
-    def fingerprint(self, example: Choices) -> str:
-        """Its texts, and which is right."""
-        return "\0".join((example.text, example.context, *example.choices, f"{example.right}", ""))
 
     def shown(self, example: Choices, encoded: EncodedChoices, answer: Choice) -> Shown:
         """Question and text, and what the answer chosen looks at in the text."""

@@ -19,6 +19,7 @@ from regard.fields import Count, check_fields
 from regard.metrics.labels import accuracy
 from regard.models import Classifier, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
+from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out_texts
 from regard.tasks.labels import (
     LabelPrediction,
@@ -33,7 +34,7 @@ from regard.tasks.labels import (
 from regard.tasks.recipe import Recipe, check_different_columns
 from regard.tasks.showing import Said, Shown, ShownText, by_share
 from regard.tasks.tables import by_group, confusion_table, label_table, length_group, question_word
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.tasks.text_pairs import (
     EncodedPair,
     PairBatch,
@@ -129,7 +130,7 @@ class LabelledBatch:
     labels: Int[Tensor, " B"]
 
 
-class PairMatching:
+class PairMatching(OnePassTask[LabelledPair, LabelledIds, LabelledBatch, LabelPrediction]):
     """Pairs of texts to labels.
 
     Args:
@@ -160,6 +161,18 @@ class PairMatching:
     ) -> tuple[list[LabelledPair], list[LabelledPair]]:
         """The pairs to train on and those to validate on, with other first texts."""
         return hold_out_texts(examples, attrgetter("first"), unit="first texts")
+
+    @staticmethod
+    def subject(example: LabelledPair) -> str:
+        """The first text."""
+        return example.first
+
+    @staticmethod
+    def checked(example: LabelledPair) -> CheckedExample:
+        """Both texts and their label."""
+        return CheckedExample(
+            (example.first, example.second), (example.label or "",), example.where
+        )
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[LabelledPair]) -> "PairMatching":
@@ -304,10 +317,6 @@ class PairMatching:
             by_group("characters of the second text", lengths, scores, ordered=True),
             confusion_table(given, right),
         ]
-
-    def fingerprint(self, example: LabelledPair) -> str:
-        """Its texts and label."""
-        return "\0".join((example.first, example.second, example.label or "", ""))
 
     def shown(self, example: LabelledPair, encoded: LabelledIds, answer: LabelPrediction) -> Shown:
         """Both texts, and what they look at in each other."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, best_spans
 from regard.models.span_finder import NO_ANSWER
 from regard.tasks.baselines.sliding_window import SlidingWindow
-from regard.tasks.held_out import hold_out_contexts, read_asked
+from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
 from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.showing import Said, Shown, ShownText
 from regard.tasks.tables import (
@@ -27,7 +28,7 @@ from regard.tasks.tables import (
     length_group,
     question_word,
 )
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.tasks.text_pairs import (
     EncodedPair,
     PairBatch,
@@ -146,7 +147,7 @@ class SpanAnswer:
         return {**found, "probability": round(self.probability, 6)}
 
 
-class QuestionAnswering:
+class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, SpanAnswer]):
     """Questions to stretches of their texts.
 
     Args:
@@ -161,8 +162,9 @@ class QuestionAnswering:
     metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
     read = staticmethod(read_asked)
     hold_out = staticmethod(hold_out_contexts)
+    subject = staticmethod(attrgetter("context"))
+    checked = staticmethod(checked_question)
     request = staticmethod(asked_question)
-    fingerprint = staticmethod(Question.fingerprint)
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, *, may_have_none: bool) -> None:
         self.recipe, self.tokenizer, self.may_have_none = recipe, tokenizer, may_have_none

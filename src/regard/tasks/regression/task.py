@@ -16,9 +16,10 @@ from regard.errors import DataError, SettingError
 from regard.fields import Natural, Weight, at_least, check_fields
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
+from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out
 from regard.tasks.recipe import Recipe, check_not_smoothed
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.text import BadLines, Line
 from regard.text.files import read_table, write_plain
 from regard.text.points import Point, cells_of, number_of, read_points
@@ -124,7 +125,7 @@ class Guess:
         return {"value": self.value}
 
 
-class Regression:
+class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
     """Points to guesses.
 
     Args:
@@ -171,6 +172,17 @@ class Regression:
                 bad_lines=bad_lines,
             )
         ]
+
+    @staticmethod
+    def subject(example: Point) -> str:
+        """The inputs."""
+        return repr(example.inputs)
+
+    @staticmethod
+    def checked(example: Point) -> CheckedExample:
+        """The inputs."""
+        text = ", ".join(f"{number:g}" for number in example.inputs)
+        return CheckedExample((text,), (), example.where)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Point]) -> "Regression":
@@ -361,10 +373,6 @@ class Regression:
                 rows.append((f"{low} to {high}", bias, root, len(part)))
         columns = ("right", "mean error", "rmse", "count")
         return [Table("by what is right", columns, tuple(rows))]
-
-    def fingerprint(self, example: Point) -> str:
-        """Its numbers."""
-        return repr((example.inputs, example.target))
 
     def show(self, example: Point, answer: Guess) -> str:
         """The inputs, the guess and what is right."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.models import MemoryNetwork
 from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of
-from regard.tasks.held_out import hold_out_contexts, read_asked
+from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
 from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.sentence_selection.memories import (
     Memory,
@@ -23,7 +24,7 @@ from regard.tasks.sentence_selection.memories import (
     memory_lengths,
 )
 from regard.tasks.tables import by_group, question_word
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
 from regard.text.questions import Question, asked_question
@@ -89,7 +90,7 @@ class SentenceAnswer:
         return {**found, "probability": round(self.probability, 6)}
 
 
-class SentenceSelection:
+class SentenceSelection(OnePassTask[Question, EncodedSentences, SentencesBatch, SentenceAnswer]):
     """Questions to sentences of their texts.
 
     Args:
@@ -101,8 +102,9 @@ class SentenceSelection:
     counted: ClassVar[str] = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     hold_out = staticmethod(hold_out_contexts)
+    subject = staticmethod(attrgetter("context"))
+    checked = staticmethod(checked_question)
     request = staticmethod(asked_question)
-    fingerprint = staticmethod(Question.fingerprint)
 
     def __init__(self, recipe: Recipe, words: Vocabulary) -> None:
         self.recipe, self.words = recipe, words

@@ -16,6 +16,7 @@ from regard.metrics.labels import accuracy, macro_f1
 from regard.metrics.spans import as_bio, entity_scores, is_bio
 from regard.models import READERS, Tagger
 from regard.tasks.baselines.tags import entities_of_training, most_frequent_tags
+from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out
 from regard.tasks.recipe import (
     Recipe,
@@ -29,7 +30,7 @@ from regard.tasks.tagging.data import TaggingData, check_whole
 from regard.tasks.tagging.entities import compared, joined
 from regard.tasks.tagging.word_batches import EncodedWords, WordBatch, word_batch
 from regard.tasks.tagging.word_pieces import joined_words, pieces_of
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.tasks.word_parts import WORD_PARTS, reads_parts
 from regard.text import (
     UNK_ID,
@@ -68,7 +69,7 @@ class Tags:
         return {"tokens": list(self.words), "tags": list(self.tags)}
 
 
-class Tagging:
+class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
     """Words to tags.
 
     Args:
@@ -123,6 +124,16 @@ class Tagging:
         if not is_bio({tag for sentence in found for tag in sentence.tags or ()}):
             return found
         return [replace(each, tags=as_bio(each.tags or ())) for each in found]
+
+    @staticmethod
+    def subject(example: TaggedWords) -> str:
+        """The words."""
+        return " ".join(example.words)
+
+    @staticmethod
+    def checked(example: TaggedWords) -> CheckedExample:
+        """The words and their tags."""
+        return CheckedExample((" ".join(example.words),), example.tags or (), example.where)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[TaggedWords]) -> "Tagging":
@@ -319,10 +330,6 @@ class Tagging:
         else:
             first = label_table(*flat)
         return [first, self._by_novelty(answers, examples), confusion_table(*flat)]
-
-    def fingerprint(self, example: TaggedWords) -> str:
-        """Its words and tags."""
-        return "\0".join((*example.words, *(example.tags or ()), ""))
 
     def shown(self, example: TaggedWords, encoded: EncodedWords, answer: Tags) -> Shown:
         """The words, single characters without spaces between, or their pieces."""

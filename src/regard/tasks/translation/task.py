@@ -1,124 +1,272 @@
 """Translation: what sentence pairs mean to a sequence-to-sequence model."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from typing import Any, ClassVar
 
 from regard.errors import DataError, SettingError
-from regard.layers import Packing
-from regard.models import MODELS, Seq2Seq
-from regard.tasks.generation import DocumentData
-from regard.tasks.generation.documents import hold_out, pairs_of, read_documents, train_and_test
+from regard.metrics import bleu
 from regard.tasks.held_out import evenly, hold_out_by_hash
 from regard.tasks.recipe import Recipe
+from regard.tasks.sequence_task import SequenceTask
+from regard.tasks.task import Parts
+from regard.tasks.translations import Translations
 from regard.text import (
     BadLines,
-    Batch,
+    DataReport,
+    Line,
     Pair,
     PairLayout,
     PairTokenizer,
+    check_pairs,
+    normalize,
     read_pairs,
-    train_pair_tokenizer,
 )
+from regard.text.lines import readable
+
+# Latin marks end a sentence only before a space: not in 3.14.
+_SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
 
 
-def read_split(
-    recipe: Recipe, split: str, *, bad_lines: BadLines | None = None, merge: bool = False
-) -> list[Pair]:
-    """The sentence pairs of ``train``, ``valid`` or ``test``; none if the recipe names no file.
+class TranslationTask(SequenceTask):
+    """A sentence for a sentence."""
+
+    metrics: ClassVar[Mapping[str, int]] = {"bleu": 1}
+
+    @classmethod
+    def read(
+        cls,
+        recipe: Recipe,
+        split: str,
+        *,
+        bad_lines: BadLines | None = None,
+        merge: bool = True,
+    ) -> list[Pair]:
+        """The sentence pairs of a split, or of the phrasebook; none if the recipe names no file.
+
+        Args:
+            recipe: Whose ``[data]`` is read.
+            split: Which part.
+            bad_lines: Where lines left out are counted.
+            merge: Whether pairs with one source become one with several references.
+
+        Raises:
+            DataError: A file or line cannot be used.
+            SettingError: Three or more files are named.
+        """
+        if recipe.uses_phrasebook:
+            from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
+
+            return [
+                Pair(phrase.source, phrase.target, phrase.references, f"phrasebook:{number}")
+                for number, phrase in enumerate(phrases(split), 1)  # type: ignore[arg-type]
+            ]
+        files = recipe.files(split)
+        if not files:
+            return []
+        if len(files) > 2:
+            raise SettingError(
+                f"data.{split} must be one file of pairs, or a source and a target file; "
+                f"got {len(files)} files."
+            )
+        layout = PairLayout(columns=recipe.data.columns, merge_references=merge)
+        source, target = files[0], files[1] if len(files) == 2 else None
+        return list(
+            read_pairs(
+                source,
+                target,
+                layout=layout,
+                on_bad_line=recipe.data.on_bad_line,
+                bad_lines=bad_lines,
+            )
+        )
+
+    @classmethod
+    def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
+        """The pairs to train on, to validate on and to test on.
+
+        Held-out pairs are spread evenly over the text, and no training pair shares a side with
+        them. Those to test on with one source are one.
+
+        Raises:
+            DataError: The training text is not named, cannot be read, or is too short to hold some
+                out.
+        """
+        pairs, test = cls.read(recipe, "train", bad_lines=bad_lines, merge=False), list[Pair]()
+        if recipe.holds_out_test:
+            rest, test = hold_out_by_hash(pairs, attrgetter("source"))
+            pairs = _apart(rest, test)
+        if not pairs:
+            raise DataError("data.train must name the training text; got nothing.")
+        test = _merged(test)
+        if valid := cls.read(recipe, "valid", bad_lines=bad_lines):
+            return Parts(pairs, valid, test)
+        held_out = list(evenly(pairs, unit="pairs"))
+        rest = _apart(pairs, held_out)
+        if not rest:
+            raise DataError(
+                "data.train must hold different sentences; got the same ones throughout."
+            )
+        return Parts(rest, held_out, test)
+
+    @classmethod
+    def check(
+        cls,
+        recipe: Recipe,
+        *,
+        examples: int = 3,
+        tokenizer: PairTokenizer | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> DataReport:
+        """What is odd about sentence pairs: see ``check_pairs``."""
+        bad_lines = BadLines()
+        train, valid, test = (
+            cls.read(recipe, split, bad_lines=bad_lines, merge=False)
+            for split in ("train", "valid", "test")
+        )
+        held_out = {"valid": valid, "test": test}
+        return check_pairs(
+            train,
+            held_out={name: found for name, found in held_out.items() if found},
+            tokenizer=tokenizer,
+            bad_lines=bad_lines,
+            examples=examples,
+            progress=progress,
+        )
+
+    @classmethod
+    def baselines(cls, recipe: Recipe, split: str) -> None:
+        """The source itself is what a translation stands beside."""
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Pair:
+        """The sentence that a text is, or that a JSON record has at "source".
+
+        Raises:
+            DataError: It holds no text.
+        """
+        text = record if isinstance(record, str) else record.get("source")
+        if not isinstance(text, str):
+            raise DataError(f"{where}: source must be text; got {text!r}.")
+        return Pair(text, "", (), where)
+
+    def asked(self, line: Line, ending: str) -> Pair:
+        """The sentence in a line of a file, which may be empty: see ``text_of``."""
+        layout = PairLayout(columns=self.recipe.data.columns)
+        text = text_of(readable(line), line.where, layout=layout, ending=ending)
+        return Pair(text, "", (), line.where)
+
+    def asked_pair(self, line: Line, ending: str) -> Pair:
+        """A sentence and the translation of it that is given, of a line that is not empty.
+
+        Raises:
+            DataError: One of them is missing.
+        """
+        layout = PairLayout(columns=self.recipe.data.columns)
+        found = (_members if ending == ".jsonl" else _columns)(line, layout)
+        source, target = map(normalize, found)
+        return Pair(source, target, (target,), line.where)
+
+    def parts(self, text: str) -> list[str]:
+        """A text itself, or parts no longer than training allowed, cut at ends of sentences."""
+        longest = self.recipe.data.max_length
+        if len(self.tokenizer.source.encode(text)) <= longest:
+            return [text]
+        return [
+            part
+            for sentence in _SENTENCE_END.split(text)
+            for part in self._fitting(sentence, longest)
+        ]
+
+    def told_reading(self) -> list[str]:
+        """Nothing: all of it is."""
+        return []
+
+    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
+        """The pair itself: one that is too long is left out."""
+        return pair
+
+    def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
+        """BLEU of the best translations."""
+        language = self.recipe.data.target_language
+        texts, references = [one.best.text for one in answers], [one.references for one in examples]
+        return {"bleu": bleu(texts, references, target_language=language).value}
+
+    def _fitting(self, sentence: str, longest: int) -> Iterator[str]:
+        pieces = self.tokenizer.source.pieces(sentence)
+        for first in range(0, len(pieces), longest):
+            last = pieces[min(first + longest, len(pieces)) - 1]
+            part = sentence[pieces[first].start : last.end].strip()
+            if part:
+                yield part
+
+
+def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:
+    r"""The text to translate in a line of a file.
 
     Args:
-        recipe: Whose ``[data]`` is read.
-        split: Which part.
-        bad_lines: Where lines left out are counted.
-        merge: Whether pairs with one source become one with several references.
+        line: The line.
+        where: Its ``file:line``, for messages.
+        layout: Which column or key holds the source.
+        ending: Of the file's name: ``.tsv``, ``.jsonl``; of any other, the line is the text.
 
     Raises:
-        DataError: A file or line cannot be used.
-        SettingError: Three or more files are named.
+        DataError: There is no such column or key.
+
+    Example:
+        >>> text_of("我爱中国\tI love China.", "a.tsv:1", layout=PairLayout(), ending=".tsv")
+        '我爱中国'
     """
-    if isinstance(recipe.data, DocumentData):
-        documents = read_documents(recipe.files(split), recipe.data, bad_lines=bad_lines)
-        return pairs_of(documents, recipe.data, merge=merge)
-    if recipe.uses_phrasebook:
-        from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
+    if ending not in (".tsv", ".jsonl") or not line.strip():
+        return line
+    if ending == ".tsv":
+        cells, column = line.split("\t"), layout.columns[0] if layout.columns else 1
+        if len(cells) < column:
+            raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
+        return cells[column - 1]
+    try:
+        text = json.loads(line)[layout.source_key]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        text = None
+    if not isinstance(text, str):
+        raise DataError(f"{where}: expected a JSON object with a text at {layout.source_key!r}.")
+    return text
 
-        return [
-            Pair(phrase.source, phrase.target, phrase.references, f"phrasebook:{number}")
-            for number, phrase in enumerate(phrases(split), 1)  # type: ignore[arg-type]
-        ]
-    files = recipe.files(split)
-    if not files:
-        return []
-    if len(files) > 2:
-        raise SettingError(
-            f"data.{split} must be one file of pairs, or a source and a target file; "
-            f"got {len(files)} files."
+
+def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
+    cells, columns = line.text.split("\t"), layout.columns[:2] or (1, 2)
+    if len(cells) < max(columns):
+        raise DataError(
+            f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "
+            "To score an output, write its source, a tab and the output."
         )
-    layout = PairLayout(columns=recipe.data.columns, merge_references=merge)
-    source, target = files[0], files[1] if len(files) == 2 else None
-    return list(
-        read_pairs(
-            source,
-            target,
-            layout=layout,
-            on_bad_line=recipe.data.on_bad_line,
-            bad_lines=bad_lines,
+    return cells[columns[0] - 1], cells[columns[1] - 1]
+
+
+def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
+    keys = (layout.source_key, layout.target_key)
+    try:
+        record = json.loads(line.text)
+        texts = [record[key] for key in keys]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        texts = []
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise DataError(
+            f"{line.where}: expected a JSON object with texts at {keys[0]!r} and {keys[1]!r}."
         )
-    )
+    return texts[0], texts[1]
 
 
-def read_training(
-    recipe: Recipe, *, bad_lines: BadLines | None = None
-) -> tuple[list[Pair], list[Pair]]:
-    """The pairs to train on, and those to validate on, which may be held out from the first.
-
-    Held-out pairs are spread evenly over the text, and no training pair shares a side with them.
-    """
-    train, _ = _train_and_test(recipe, bad_lines)
-    if not train:
-        raise DataError("data.train must name the training text; got nothing.")
-    valid = read_split(recipe, "valid", bad_lines=bad_lines, merge=True)
-    if valid:
-        return train, valid
-    if isinstance(recipe.data, DocumentData):
-        kept, held = hold_out(train_and_test(recipe)[0])
-        return pairs_of(kept, recipe.data), pairs_of(held, recipe.data, merge=True)
-    held_out = list(evenly(train, unit="pairs"))
-    rest = _apart(train, held_out)
-    if not rest:
-        raise DataError("data.train must hold different sentences; got the same ones throughout.")
-    return rest, held_out
-
-
-def read_held_out(recipe: Recipe) -> list[Pair]:
-    """The pairs of the training text to test on; those with one source are one."""
-    if isinstance(recipe.data, DocumentData):
-        return pairs_of(train_and_test(recipe)[1], recipe.data, merge=True)
-    test: dict[str, Pair] = {}
-    for pair in _train_and_test(recipe)[1]:
-        known = test.get(pair.source, pair)
+def _merged(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs, those with one source as one with several references."""
+    merged: dict[str, Pair] = {}
+    for pair in pairs:
+        known = merged.get(pair.source, pair)
         targets = dict.fromkeys([*known.references, *pair.references])
-        test[pair.source] = replace(known, references=tuple(targets))
-    return list(test.values())
-
-
-def _train_and_test(
-    recipe: Recipe, bad_lines: BadLines | None = None
-) -> tuple[list[Pair], list[Pair]]:
-    """The pairs of the training text, and those of them that the test holds out."""
-    if isinstance(recipe.data, DocumentData):
-        found = train_and_test(recipe, bad_lines=bad_lines)
-        train, test = (pairs_of(documents, recipe.data) for documents in found)
-        return train, test
-    pairs = read_split(recipe, "train", bad_lines=bad_lines)
-    if not recipe.holds_out_test:
-        return pairs, []
-    rest, held = hold_out_by_hash(pairs, attrgetter("source"))
-    return _apart(rest, held), held
+        merged[pair.source] = replace(known, references=tuple(targets))
+    return list(merged.values())
 
 
 def _apart(pairs: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
@@ -126,69 +274,3 @@ def _apart(pairs: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
     sources = {pair.source for pair in held}
     targets = {pair.target for pair in held}
     return [pair for pair in pairs if pair.source not in sources and pair.target not in targets]
-
-
-def learn_tokenizer(recipe: Recipe, pairs: Iterable[Pair]) -> PairTokenizer:
-    """The tokenizer of the recipe, learned from the training pairs."""
-    pairs = list(pairs)
-    return train_pair_tokenizer(
-        (pair.source for pair in pairs), (pair.target for pair in pairs), recipe.tokenizer
-    )
-
-
-def build_model(recipe: Recipe, tokenizer: PairTokenizer) -> Seq2Seq:
-    """The recipe's model with new weights, sized for the tokenizer.
-
-    Raises:
-        SettingError: The model cannot take the longest sentences that the recipe lets in.
-    """
-    architecture = MODELS[recipe.model_type].load()
-    model = architecture(
-        recipe.model,
-        source_vocab=tokenizer.source.vocab_size,
-        target_vocab=tokenizer.target.vocab_size,
-        shared_vocab=tokenizer.is_shared,
-    )
-    limit, longest = model.max_length, recipe.data.max_length + 1  # the end is a token too
-    if limit is not None and limit < longest:
-        raise SettingError(
-            f"model.max_length must be above data.max_length = {longest - 1}; got {limit}."
-        )
-    return model
-
-
-def states_and_labels(
-    model: nn.Module, batch: Batch
-) -> tuple[Float[Tensor, "R C"], Int[Tensor, " R"], Float[Tensor, ""] | None]:
-    """What the model says of every real target token, and what it should say.
-
-    Returns:
-        One state and one label per token that is no padding, and the model's auxiliary loss.
-    """
-    states, auxiliary = model(
-        batch.source, batch.source_lengths, batch.target_in, batch.target_lengths
-    )
-    packing = Packing(batch.target_lengths, batch.labels.shape[1])
-    return packing.pack(states), packing.pack(batch.labels), auxiliary
-
-
-def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:
-    """The most tokens an output may have: a multiple of its source's, and ten more."""
-    return (source_lengths * max_ratio).long() + 10
-
-
-def batched(lengths: list[int], max_tokens: int) -> Iterator[list[int]]:
-    """Places of sentences, shortest first, in groups of at most ``max_tokens`` padded tokens.
-
-    Example:
-        >>> list(batched([5, 2, 3], max_tokens=6))
-        [[1, 2], [0]]
-    """
-    group: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if group and (len(group) + 1) * lengths[place] > max_tokens:
-            yield group
-            group = []
-        group.append(place)
-    if group:
-        yield group

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.models import MemoryNetwork
 from regard.tasks.baselines.sliding_window import sentences_of, words_of
-from regard.tasks.held_out import hold_out_contexts, read_asked
+from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
 from regard.tasks.labels import label_loss, most_frequent
 from regard.tasks.recipe import Recipe
 from regard.tasks.sentence_selection.memories import (
@@ -24,7 +25,7 @@ from regard.tasks.sentence_selection.memories import (
     memory_lengths,
 )
 from regard.tasks.tables import by_group, question_word
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
 from regard.text.questions import Question, asked_question
@@ -80,7 +81,7 @@ class WordAnswer:
         return {"answer": self.word, "probability": round(self.probability, 6)}
 
 
-class WordAnswering:
+class WordAnswering(OnePassTask[Question, EncodedStory, StoryBatch, WordAnswer]):
     """Questions about stories to words.
 
     The answer need not stand in the story: it is a softmax over all words of training (Sukhbaatar
@@ -96,8 +97,9 @@ class WordAnswering:
     counted: ClassVar[str] = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     hold_out = staticmethod(hold_out_contexts)
+    subject = staticmethod(attrgetter("context"))
+    checked = staticmethod(checked_question)
     request = staticmethod(asked_question)
-    fingerprint = staticmethod(Question.fingerprint)
 
     def __init__(self, recipe: Recipe, words: Vocabulary, answers: Sequence[str]) -> None:
         self.recipe, self.words, self.answers_known = recipe, words, list(answers)

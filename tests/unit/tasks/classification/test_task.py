@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from regard.errors import RunError, SettingError
+from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
-from regard.inference.labeller import Labeller
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.classification.speller import Speller, boxed
@@ -140,8 +140,8 @@ def test_a_job_with_parts_that_was_saved_answers_alike(tmp_path):
     made.save(tmp_path)
     model = made.build_model()
     again = type(made).load(made.recipe, tmp_path)
-    before = Labeller(model, made).answers(examples)
-    assert Labeller(model, again).answers(examples) == before
+    before = Predictor(model, made).answers(examples)
+    assert Predictor(model, again).answers(examples) == before
     assert any("words tokenizer: 9 pieces" in line for line in again.facts())
 
 
@@ -177,7 +177,7 @@ def test_joined_answers_are_the_mean_of_probabilities():
 
 def test_an_ensemble_answers_with_the_mean_of_its_members():
     made, examples = job()
-    members = [Labeller(made.build_model(), made) for _ in range(3)]
+    members = [Predictor(made.build_model(), made) for _ in range(3)]
     ensemble = Ensemble(members)
     every = [member.answers(examples) for member in members]
     counted = []
@@ -197,14 +197,14 @@ def test_runs_that_cannot_answer_together_are_named():
     other, _ = job()
     other.labels = ["bad", "good"]
     with pytest.raises(RunError, match=r"runs with the same labels; got no, yes and bad, good\."):
-        Ensemble([Labeller(each.build_model(), each) for each in (made, other)])
+        Ensemble([Predictor(each.build_model(), each) for each in (made, other)])
     with pytest.raises(RunError, match="must have runs; got none"):
         Ensemble([])
     tagger = TASKS["tagging"].task
     recipe = recipe_from_table({"task": "tagging", "data": {}})
     words = tagger(recipe, *(made_up() for made_up in (_words, _words)), ["O"])
     with pytest.raises(RunError, match="runs that are classifiers; got one of tagging"):
-        Ensemble([Labeller(made.build_model(), words)])
+        Ensemble([Predictor(made.build_model(), words)])
 
 
 def _words():

@@ -8,8 +8,8 @@ import torch
 
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
-from regard.tasks import read_recipe, recipe_from_table
-from regard.tasks.generation import Document, DocumentData
+from regard.tasks import read_parts, read_recipe, recipe_from_table
+from regard.tasks.generation import Document, DocumentData, GenerationTask
 from regard.tasks.generation.documents import (
     baselines,
     by_overlap,
@@ -21,7 +21,7 @@ from regard.tasks.generation.documents import (
     source_of,
     told_reading,
 )
-from regard.tasks.translation import longest_output, read_split, read_training
+from regard.tasks.sequence_task import longest_output
 from regard.text import BadLines, TokenizerConfig, train_tokenizer
 
 TALE = "A king was old. He had a son. The son was called Hans. Hans ran away."
@@ -143,13 +143,14 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
     ]
     path = written(tmp_path / "tales.jsonl", *lines)
     recipe = recipe_from_table({"task": "generation", "data": {"train": str(path)}})
-    train, valid = read_training(recipe)
+    parts = read_parts(recipe)
+    train, valid = parts.train, parts.valid
     assert len(train) + 2 * len(valid) == 120
     held = {pair.source.partition("‖")[2] for pair in valid}
     assert held
     assert not held & {pair.source.partition("‖")[2] for pair in train}
     assert all(pair.references == ("yes", "no") for pair in valid)
-    assert read_split(recipe, "test") == []
+    assert GenerationTask.read(recipe, "test") == []
     with pytest.raises(DataError, match="at least 10 documents where"):
         hold_out([Document("a", "", ("b",), "")] * 30)
 

@@ -9,9 +9,9 @@ import torch
 
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
-from regard.inference.job_evaluation import evaluate_job
-from regard.inference.labeller import Labeller
+from regard.inference import Predictor
 from regard.inference.report_plot import plot_report
+from regard.inference.task_evaluation import evaluate_task
 from regard.models.kernel_regression import SineExample, three_fits
 from regard.runs import Run
 from regard.tasks import read_recipe, recipe_from_table
@@ -60,7 +60,7 @@ def test_the_recipe_has_the_settings_of_the_classic_example():
 
 def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
     fits = three_fits(SineExample.draw(0))
-    labeller = Labeller.load(run)
+    labeller = Predictor.load(run)
     torch.testing.assert_close(labeller.model.w, fits["learned"].model.w)
     losses = [each["loss"] for each in Run.open(run).metrics() if each["split"] == "train"]
     assert losses == pytest.approx(fits["learned"].losses[:5], rel=1e-5)
@@ -71,10 +71,10 @@ def test_the_recipe_learns_the_width_of_plain_gradient_descent(run: Path):
 
 
 def test_the_report_stands_beside_average_pooling_and_the_width_before(run: Path):
-    labeller = Labeller.load(run)
+    labeller = Predictor.load(run)
     job = labeller.task
     examples = job.read(job.recipe, "test")
-    report = evaluate_job(labeller, examples, job.read(job.recipe, "train"))
+    report = evaluate_task(labeller, examples, job.read(job.recipe, "train"))
     figures = {figure.name: figure.value for figure in report.figures}
     mean = report.baselines["the mean of the training points"]
     fixed = report.baselines["bandwidth 1"]
@@ -90,9 +90,9 @@ def test_the_report_stands_beside_average_pooling_and_the_width_before(run: Path
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_fits_weights_and_loss_are_drawn(ending: str, run: Path, tmp_path: Path):
-    labeller = Labeller.load(run)
+    labeller = Predictor.load(run)
     examples = labeller.task.read(labeller.task.recipe, "test")
-    report = evaluate_job(labeller, examples)
+    report = evaluate_task(labeller, examples)
     path = tmp_path / f"fits.{ending}"
     plot_report(labeller, report, examples, Run.open(run).metrics(), path)
     drawn = path.read_bytes()
@@ -142,7 +142,7 @@ def test_a_table_of_ones_own_is_learned_and_asked(tmp_path: Path):
         [f"data.train={[str(tmp_path / 'waves.csv')]}", "training.updates=60"],
     )
     trained = train(recipe, tmp_path / "run", reporter=ConsoleReporter(quiet=True))
-    labeller = Labeller.load(tmp_path / "run")
+    labeller = Predictor.load(tmp_path / "run")
     x, nothing = labeller.model.bandwidth.tolist()
     assert x < 0.2 < nothing  # what does not matter is averaged over
     assert trained.summary["validation"]["r2"] > 0.7
@@ -164,7 +164,7 @@ def test_a_table_of_ones_own_is_learned_and_asked(tmp_path: Path):
 def test_a_request_that_is_none_is_refused(record: object, message: str, tmp_path: Path):
     job = a_job(tmp_path, ROWS)
     with pytest.raises(DataError, match=message):
-        Labeller(job.build_model(), job).predict([record])
+        Predictor(job.build_model(), job).predict([record])
 
 
 def test_inputs_must_vary(tmp_path: Path):

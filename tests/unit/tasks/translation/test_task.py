@@ -7,17 +7,10 @@ import torch
 from torch import nn
 
 from regard.errors import DataError, SettingError
-from regard.tasks import DataConfig, recipe_from_table
-from regard.tasks.translation import (
-    batched,
-    build_model,
-    learn_tokenizer,
-    longest_output,
-    read_split,
-    read_training,
-    states_and_labels,
-)
-from regard.text import BadLines, Corpus, Pair, Sequences, collate, encode_corpus
+from regard.tasks import DataConfig, read_parts, recipe_from_table
+from regard.tasks.sequence_task import longest_output, states_and_labels
+from regard.tasks.translation import TranslationTask
+from regard.text import BadLines, Corpus, Pair, Sequences, batched, collate, encode_corpus
 
 TINY = {"type": "rnn_seq2seq", "embed_dim": 4, "hidden_dim": 5, "attention_dim": 3}
 
@@ -40,6 +33,19 @@ def folder(tmp_path):
 def recipe(folder, **data):
     table = {"data": data, "tokenizer": {"type": "words"}, "model": TINY}
     return recipe_from_table(table, folder=folder)
+
+
+def read_split(recipe, split, *, merge=False, bad_lines=None):
+    return TranslationTask.read(recipe, split, merge=merge, bad_lines=bad_lines)
+
+
+def read_training(recipe):
+    parts = read_parts(recipe)
+    return parts.train, parts.valid
+
+
+def tokenizer_of(recipe, pairs):
+    return TranslationTask.learn(recipe, pairs).tokenizer
 
 
 def sides(pairs):
@@ -137,10 +143,11 @@ def test_the_end_of_the_source_can_be_left_out(folder):
     columns = []
     for source_end in (True, False):
         made = recipe(folder, source_end=source_end)
-        tokenizer = learn_tokenizer(made, [Pair("a b", "c", ("c",), "x:1")])
-        predictor = Predictor(build_model(made, tokenizer), tokenizer, made)
+        task = TranslationTask.learn(made, [Pair("a b", "c", ("c",), "x:1")])
+        predictor = Predictor(task.build_model(), task)
         columns.append(predictor.look("a b", "c").cross().shape[1])
-    assert columns == [len(tokenizer.source.encode("a b")) + 1, len(tokenizer.source.encode("a b"))]
+    length = len(task.tokenizer.source.encode("a b"))
+    assert columns == [length + 1, length]
 
 
 def test_the_test_file_is_read_by_its_name(folder):
@@ -168,13 +175,21 @@ def test_long_sentences_are_left_out_or_refused(folder):
         pairs = read_split(made, "train")
         data = made.data
         corpus = encode_corpus(
-            pairs, learn_tokenizer(made, pairs), max_length=data.max_length, on_long=data.on_long
+            pairs,
+            TranslationTask.learn(made, pairs).tokenizer,
+            max_length=data.max_length,
+            on_long=data.on_long,
         )
         lengths.append(len(corpus))
     assert lengths == [1, 2]
     made = recipe(folder, train="long.tsv", max_length=5, on_long="error")
     with pytest.raises(DataError, match=r"long.tsv:1"):
-        encode_corpus(pairs, learn_tokenizer(made, pairs), max_length=5, on_long=made.data.on_long)
+        encode_corpus(
+            pairs,
+            TranslationTask.learn(made, pairs).tokenizer,
+            max_length=5,
+            on_long=made.data.on_long,
+        )
 
 
 def test_languages_reach_who_shows_and_measures(folder):
@@ -185,8 +200,8 @@ def test_languages_reach_who_shows_and_measures(folder):
     documents = []
     for languages in ({}, {"source_language": "zh", "target_language": "ja"}):
         made = recipe(folder, train="pairs.tsv", **languages)
-        tokenizer = learn_tokenizer(made, [Pair("a b", "c d", ("c d",), "x:1")])
-        predictor = Predictor(build_model(made, tokenizer), tokenizer, made)
+        task = TranslationTask.learn(made, [Pair("a b", "c d", ("c d",), "x:1")])
+        predictor = Predictor(task.build_model(), task)
         documents.append(document(predictor, [], title="x"))
     one, other = documents
     assert (one.source_language, one.output_language) == (None, None)
@@ -199,13 +214,13 @@ def test_languages_reach_who_shows_and_measures(folder):
 
 def test_one_vocabulary_or_two(folder):
     pairs = [Pair("a b", "c", ("c",), "x:1"), Pair("a", "d e f", ("d e f",), "x:2")]
-    shared = learn_tokenizer(recipe(folder), pairs)
+    shared = TranslationTask.learn(recipe(folder), pairs).tokenizer
     table = {"tokenizer": {"type": "words", "shared": False}, "model": TINY}
     apart_recipe = recipe_from_table(table)
-    apart = learn_tokenizer(apart_recipe, pairs)
+    apart = TranslationTask.learn(apart_recipe, pairs).tokenizer
     assert shared.is_shared
     assert not apart.is_shared
-    model = build_model(apart_recipe, apart)
+    model = TranslationTask(apart_recipe, apart).build_model()
     assert len(model.source_embedding.weight) == apart.source.vocab_size
     assert len(model.target_embedding.weight) == apart.target.vocab_size
     assert apart.source.vocab_size < apart.target.vocab_size < shared.source.vocab_size
@@ -214,11 +229,11 @@ def test_one_vocabulary_or_two(folder):
 def test_learned_positions_must_reach_the_longest_sentence(folder):
     table = {"data": {"max_length": 50}, "model": {"positions": "learned", "max_length": 50}}
     table["model"] |= {"model_dim": 8, "num_heads": 2, "ffn_dim": 8}
-    tokenizer = learn_tokenizer(recipe(folder), [Pair("a", "b", ("b",), "x:1")])
+    tokenizer = TranslationTask.learn(recipe(folder), [Pair("a", "b", ("b",), "x:1")]).tokenizer
     with pytest.raises(SettingError, match=r"model.max_length must be above data.max_length = 50"):
-        build_model(recipe_from_table(table), tokenizer)
+        TranslationTask(recipe_from_table(table), tokenizer).build_model()
     table["model"]["max_length"] = 51
-    build_model(recipe_from_table(table), tokenizer)
+    TranslationTask(recipe_from_table(table), tokenizer).build_model()
 
 
 class Echo(nn.Module):

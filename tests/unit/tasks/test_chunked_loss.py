@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from regard.training.loss import backward_in_chunks, smoothed_cross_entropy
+from regard.tasks.chunked_loss import backward_in_chunks, smoothed_cross_entropy
 
 R, V, C = 7, 13, 5
 

@@ -1,4 +1,4 @@
-"""How good the answers of a job are: figures, baselines, tables, and examples to read."""
+"""How good the answers of a task are: figures, baselines, tables, and examples to read."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class JobReport:
+class TaskReport:
     """What an evaluation found.
 
     Attributes:
@@ -67,36 +67,36 @@ class JobReport:
         return "\n".join(lines)
 
 
-def evaluate_job(
-    labeller: Answering,
+def evaluate_task(
+    predictor: Answering,
     examples: Sequence[Any],
     train: Sequence[Any] = (),
     *,
     progress: Callable[[int], None] | None = None,
     seed: int = 0,
-) -> JobReport:
-    """How good a job's answers to these examples are.
+) -> TaskReport:
+    """How good a task's answers to these examples are.
 
     Args:
-        labeller: The model in use.
+        predictor: The model in use.
         examples: With their right answers.
         train: What the model was trained on, which baselines are made from; none without it.
         progress: Called after each batch with the number of examples in it.
         seed: Of the resamples, and of which examples are shown at random.
     """
-    job = labeller.task
-    answers = labeller.answers(examples, progress=progress)
+    task = predictor.task
+    answers = predictor.answers(examples, progress=progress)
     dice = random.Random(seed)
-    trivial = job.baselines(train, examples) if train else {}
-    example_score = [job.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
-    return JobReport(
+    trivial = task.baselines(train, examples) if train else {}
+    example_score = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
+    return TaskReport(
         count=len(examples),
-        unit=job.unit,
-        figures=_figures(labeller, answers, examples, dice),
-        baselines={name: job.score(found, examples) for name, found in trivial.items()},
-        tables=tuple(job.tables(answers, examples)),
+        unit=task.unit,
+        figures=_figures(predictor, answers, examples, dice),
+        baselines={name: task.score(found, examples) for name, found in trivial.items()},
+        tables=tuple(task.tables(answers, examples)),
         examples=tuple(
-            (kind, job.show(examples[place], answers[place]))
+            (kind, task.show(examples[place], answers[place]))
             for kind, place in _to_read(example_score, dice)
         ),
     )
@@ -125,14 +125,14 @@ def _cell(value: str | int | float) -> str:
 
 
 def _figures(
-    labeller: Answering, answers: Sequence[Any], examples: Sequence[Any], dice: random.Random
+    predictor: Answering, answers: Sequence[Any], examples: Sequence[Any], dice: random.Random
 ) -> tuple[Figure, ...]:
-    count, job = len(examples), labeller.task
-    values = job.score(answers, examples)
+    count, task = len(examples), predictor.task
+    values = task.score(answers, examples)
     drawn: list[dict[str, float]] = []
     for _ in range(_RESAMPLES):
         places = dice.choices(range(count), k=count)
-        drawn.append(job.score([answers[i] for i in places], [examples[i] for i in places]))
+        drawn.append(task.score([answers[i] for i in places], [examples[i] for i in places]))
     found = []
     for name, value in values.items():
         ordered = sorted(figures[name] for figures in drawn)

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.inspect.alignment import Link, links_from_weights
+from regard.config import JsonValue
 from regard.text import PairTokenizer, Piece
 
 
@@ -71,6 +72,68 @@ class Translation:
     parts: int = 1
     alignment: Alignment | None = field(default=None, compare=False, repr=False)
     utility: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Translations:
+    """What was found for one text.
+
+    Attributes:
+        found: Translations of it, best first; one empty translation of an empty text.
+    """
+
+    found: tuple[Translation, ...]
+
+    @classmethod
+    def of_nothing(cls, source: str) -> "Translations":
+        """The one of a text in which there is nothing to read."""
+        return cls((Translation(source, "", 0.0, 0.0, (), True),))
+
+    @property
+    def best(self) -> Translation:
+        """The first translation."""
+        return self.found[0]
+
+    @property
+    def alignment(self) -> Alignment | None:
+        """What the best translation's tokens looked at; None where that is not known."""
+        return self.best.alignment
+
+    def text(self) -> str:
+        """The best translation; with its alignment, the links behind a tab: ``0-0 1-1``."""
+        if self.alignment is None:
+            return self.best.text
+        links = " ".join(f"{source}-{output}" for source, output in self.alignment.links())
+        return f"{self.best.text}\t{links}"
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        members: dict[str, JsonValue] = {"source": self.best.source, **_members(self.best)}
+        if self.best.parts > 1:
+            members["parts"] = self.best.parts
+        if len(self.found) > 1:
+            members["n_best"] = [_members(each) for each in self.found]
+        if (found := self.alignment) is not None:
+            members["source_tokens"] = [piece.text for piece in found.source_pieces]
+            members["output_tokens"] = [piece.text for piece in found.output_pieces]
+            # One column more than tokens is the source's end.
+            rows = found.weights.tolist()
+            members["attention"] = [[round(weight, 4) for weight in row] for row in rows]
+        return members
+
+
+def _members(translation: Translation) -> dict[str, JsonValue]:
+    """A translation, its figures, and a note if it was cut."""
+    members: dict[str, JsonValue] = {
+        "translation": translation.text,
+        "score": round(translation.score, 6),
+        "log_prob": round(translation.log_prob, 6),
+    }
+    if translation.utility is not None:
+        members["utility"] = round(translation.utility, 6)
+    if not translation.is_finished:
+        members["is_finished"] = False
+    return members
 
 
 def pieces_of(text: str, spans: Sequence[tuple[int, int]], ids: Sequence[int]) -> list[Piece]:

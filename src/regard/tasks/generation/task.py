@@ -1,0 +1,163 @@
+"""Generation: documents and what is wanted of them, as sources and targets."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from regard.errors import DataError
+from regard.metrics import bleu, rouge_l
+from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
+from regard.tasks.generation.documents import (
+    Document,
+    baselines,
+    cut_to,
+    hold_out,
+    pairs_of,
+    parse_document,
+    read_documents,
+    source_of,
+    told_reading,
+    train_and_test,
+)
+from regard.tasks.recipe import Recipe
+from regard.tasks.sequence_task import SequenceTask
+from regard.tasks.task import Parts
+from regard.tasks.translations import Translations
+from regard.text import BadLines, Line, Pair, PairTokenizer
+from regard.text.lines import readable
+from regard.text.records import record_in
+
+
+class GenerationTask(SequenceTask):
+    """An answer or a summary for a document."""
+
+    metrics: ClassVar[Mapping[str, int]] = {"bleu": 1, "rouge_l": 1}
+    reads_documents: ClassVar[bool] = True
+
+    @classmethod
+    def read(
+        cls,
+        recipe: Recipe,
+        split: str,
+        *,
+        bad_lines: BadLines | None = None,
+        merge: bool = True,
+    ) -> list[Pair]:
+        """The documents of a split and their answers; none if the recipe names no file.
+
+        Args:
+            recipe: Whose ``[data]`` is read.
+            split: Which part.
+            bad_lines: Where lines left out are counted.
+            merge: Whether there is one pair for each document with all its answers.
+        """
+        documents = read_documents(recipe.files(split), recipe.data, bad_lines=bad_lines)
+        return pairs_of(documents, recipe.data, merge=merge)
+
+    @classmethod
+    def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
+        """The documents to train on, to validate on and to test on: no text is in two of them.
+
+        Raises:
+            DataError: The training text is not named, cannot be read, or is too short to hold some
+                out.
+        """
+        train, test = train_and_test(recipe, bad_lines=bad_lines)
+        if not train:
+            raise DataError("data.train must name the training text; got nothing.")
+        valid = cls.read(recipe, "valid", bad_lines=bad_lines)
+        if not valid:
+            train, held = hold_out(train)
+            valid = pairs_of(held, recipe.data, merge=True)
+        return Parts(pairs_of(train, recipe.data), valid, pairs_of(test, recipe.data, merge=True))
+
+    @classmethod
+    def check(
+        cls,
+        recipe: Recipe,
+        *,
+        examples: int = 3,
+        tokenizer: PairTokenizer | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> ExamplesReport:
+        """What is odd about documents: see ``check_examples``."""
+
+        def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
+            documents = read_documents(recipe.files(split), recipe.data, bad_lines=bad_lines)
+            return [_said(document) for document in documents]
+
+        return check_examples(read, unit="documents", examples=examples)
+
+    @classmethod
+    def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]]:
+        """Sentences of the documents."""
+        if split == "valid" and not recipe.files("valid"):
+            documents = hold_out(train_and_test(recipe)[0])[1]
+        elif split == "test" and recipe.holds_out_test:
+            documents = train_and_test(recipe)[1]
+        else:
+            documents = read_documents(recipe.files(split), recipe.data)
+        return baselines(documents)
+
+    def told_reading(self) -> list[str]:
+        """How much of a document is read."""
+        return [told_reading(self.recipe.data)]
+
+    def request(self, record: str | Mapping[str, Any], where: str) -> Pair:
+        """The document of a text, or of a JSON record, and what is asked about it.
+
+        Raises:
+            DataError: It asks nothing.
+        """
+        text = record if isinstance(record, str) else json.dumps(record)
+        return self._asked(Line(text, where), "")
+
+    def asked(self, line: Line, ending: str) -> Pair:
+        """What a line of a file asks, which may be nothing.
+
+        Raises:
+            DataError: It cannot be read.
+        """
+        return self._asked(line, ending) if readable(line).strip() else Pair("", "", (), line.where)
+
+    def asked_pair(self, line: Line, ending: str) -> Pair:
+        """A document and the answer to it that is given, of a line that is not empty.
+
+        Raises:
+            DataError: One of them is missing.
+        """
+        data = self.recipe.data
+        typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
+        document = parse_document(line, data, ending or typed, with_answers=True)
+        return pairs_of([document], data, merge=True)[0]
+
+    def parts(self, text: str) -> list[str]:
+        """One part: what is beyond the longest text of training is not read."""
+        return [cut_to(text, self.tokenizer.source, self.recipe.data.max_length)]
+
+    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
+        """The pair with what is read of its source."""
+        (source,) = self.parts(pair.source)
+        if len(source) < len(pair.source) and too_long is not None:
+            longest = self.recipe.data.max_length
+            too_long.add("document cut", f"{pair.where}: cut to {longest} tokens.")
+        return replace(pair, source=source)
+
+    def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
+        """BLEU and ROUGE-L of the best answers."""
+        language = self.recipe.data.target_language
+        texts, references = [one.best.text for one in answers], [one.references for one in examples]
+        return {
+            "bleu": bleu(texts, references, target_language=language).value,
+            "rouge_l": rouge_l(texts, references).value,
+        }
+
+    def _asked(self, line: Line, ending: str) -> Pair:
+        data = self.recipe.data
+        return Pair(source_of(parse_document(line, data, ending), data), "", (), line.where)
+
+
+def _said(document: Document) -> CheckedExample:
+    parts = tuple(filter(None, (document.question, document.text)))
+    return CheckedExample(parts, (), document.where, document.answers)

@@ -1,0 +1,424 @@
+"""Tasks that write a text for a text, token by token: what a model reads of it, and says."""
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int32, Int64
+from torch import Tensor, nn
+
+from regard.errors import SettingError
+from regard.layers import Packing
+from regard.models import MODELS, Seq2Seq
+from regard.tasks.chunked_loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
+from regard.tasks.recipe import Recipe
+from regard.tasks.task import Task
+from regard.tasks.translations import Alignment, Translation, Translations
+from regard.text import (
+    BadLines,
+    Batch,
+    Corpus,
+    Line,
+    Pair,
+    PairTokenizer,
+    encode_corpus,
+    load_pair_tokenizer,
+    pad_pairs,
+    resample,
+    train_pair_tokenizer,
+)
+from regard.text.guessing import guess_language
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedSequences:
+    """A source as the model reads it at once, and its target, as ids without begin and end.
+
+    Attributes:
+        source: Ids of the source.
+        target: Ids of the target; none where it is asked for.
+        text: The source itself, where its answer is asked for.
+        is_first: Whether it is the beginning of a text: a prefix and required words are for those.
+    """
+
+    source: Sequence[int] | Int32[np.ndarray, " S"]
+    target: Sequence[int] | Int32[np.ndarray, " T"] = ()
+    text: str = ""
+    is_first: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SequenceBatch:
+    """Padded sources and targets.
+
+    Attributes:
+        padded: What the model reads and says.
+        encoded: What it was made of, a row each.
+    """
+
+    padded: Batch
+    encoded: Sequence[EncodedSequences]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output that a search found for a source.
+
+    Attributes:
+        tokens: Its ids, without begin and end.
+        score: Log-probability over the length penalty; higher is better.
+        log_prob: Log-probability of its tokens and its end.
+        is_finished: Whether the model ended it.
+        utility: How like the other candidates it is, where that decides.
+        weights: What its tokens looked at in the source, if that was asked for.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    log_prob: float
+    is_finished: bool
+    utility: float | None = None
+    weights: Float[Tensor, "T S"] | None = None
+
+
+@runtime_checkable
+class Search(Protocol):
+    """How outputs are found: a search over the steps of a model."""
+
+    def __call__(
+        self,
+        model: Seq2Seq[Any],
+        source: Int[Tensor, "B S"],
+        lengths: Int[Tensor, " B"],
+        *,
+        seeds: Sequence[str],
+        is_first: Sequence[bool],
+    ) -> list[list[Output]]:
+        """Outputs of each source, best first.
+
+        Args:
+            model: In evaluation mode.
+            source: Ids of the sources, padded.
+            lengths: How many of each row are real.
+            seeds: A text for each: samples are a function of it.
+            is_first: Which of them begin a text.
+        """
+
+
+class EncodedCorpus(Sequence[EncodedSequences]):
+    """A corpus as a sequence of its pairs.
+
+    Args:
+        corpus: The pairs in flat arrays.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __getitem__(self, index: Any) -> Any:
+        return EncodedSequences(self.corpus.source[index], self.corpus.target[index])
+
+
+class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
+    """A text for a text, written token by token by a sequence-to-sequence model.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Of sources and targets.
+
+    Attributes:
+        reads_documents: Whether sources are documents, of which a run keeps what is read.
+    """
+
+    reads_documents: ClassVar[bool] = False
+    unit: ClassVar[str] = "pairs"
+    counted = "tokens"
+
+    def __init__(self, recipe: Recipe, tokenizer: PairTokenizer) -> None:
+        self.recipe, self.tokenizer = recipe, tokenizer
+
+    @abstractmethod
+    def parts(self, text: str) -> list[str]:
+        """What a source is cut into, so that the model has learned to read each part at once."""
+
+    @abstractmethod
+    def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
+        """The pair as training reads it, where a long source is cut."""
+
+    @abstractmethod
+    def told_reading(self) -> list[str]:
+        """What is read of sources, in lines for people, where that is not all."""
+
+    @abstractmethod
+    def asked_pair(self, line: Line, ending: str) -> Pair:
+        """A source and a target of it that is given, of a line that is not empty.
+
+        Raises:
+            DataError: One of them is missing.
+        """
+
+    @classmethod
+    @abstractmethod
+    def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]] | None:
+        """Outputs that take no model, by how they are made; None takes the source itself."""
+
+    @classmethod
+    def fingerprint(cls, example: Pair) -> str:
+        """Its source and all right targets."""
+        return "\0".join((example.source, *example.references, ""))
+
+    @classmethod
+    def settled(
+        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[Pair]
+    ) -> Recipe:
+        """The recipe with languages where it names none: the run's, or guessed from the text.
+
+        They decide how outputs are scored.
+        """
+        data = recipe.data
+        languages = _guessed_languages(examples) if kept is None else kept["data"]
+        found = {
+            name: getattr(data, name) or languages.get(name)
+            for name in ("source_language", "target_language")
+        }
+        return replace(recipe, data=replace(data, **found))
+
+    @classmethod
+    def learn(cls, recipe: Recipe, examples: Sequence[Pair]) -> "SequenceTask":
+        """The task with the tokenizer of the training pairs."""
+        sources, targets = ([getattr(e, side) for e in examples] for side in ("source", "target"))
+        return cls(recipe, train_pair_tokenizer(sources, targets, recipe.tokenizer))
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> "SequenceTask":
+        """The task with the tokenizer that ``save`` wrote."""
+        return cls(recipe, load_pair_tokenizer(folder))
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer."""
+        self.tokenizer.save(folder)
+
+    def build_model(self) -> Seq2Seq[Any]:
+        """The recipe's model with new weights, sized for the tokenizer.
+
+        Raises:
+            SettingError: The model cannot take the longest sentences that the recipe lets in.
+        """
+        tokenizer = self.tokenizer
+        architecture = MODELS[self.recipe.model_type].load()
+        model = architecture(
+            self.recipe.model,
+            source_vocab=tokenizer.source.vocab_size,
+            target_vocab=tokenizer.target.vocab_size,
+            shared_vocab=tokenizer.is_shared,
+        )
+        limit, longest = model.max_length, self.recipe.data.max_length + 1  # the end is a token too
+        if limit is not None and limit < longest:
+            raise SettingError(
+                f"model.max_length must be above data.max_length = {longest - 1}; got {limit}."
+            )
+        return model
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        tokenizer, data = self.tokenizer, self.recipe.data
+        sizes = (
+            f"{tokenizer.source.vocab_size:,} shared"
+            if tokenizer.is_shared
+            else f"{tokenizer.source.vocab_size:,} and {tokenizer.target.vocab_size:,}"
+        )
+        facts = [f"{self.recipe.tokenizer.type} tokenizer: {sizes} pieces"]
+        if data.source_language or data.target_language:
+            facts.insert(0, f"{data.source_language or '?'} → {data.target_language or '?'}")
+        return [*facts, *self.told_reading()]
+
+    def encode(
+        self,
+        examples: Iterable[Pair],
+        *,
+        training: bool = False,
+        too_long: BadLines | None = None,
+    ) -> Sequence[EncodedSequences]:
+        """Ids of each pair to learn from; else of each part of the sources that are asked about."""
+        if not training:
+            return [part for example in examples for part in self.encoded_parts(example.source)]
+        return EncodedCorpus(self.encode_corpus(list(examples), too_long))
+
+    def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
+        """Pairs to learn from, as ids in flat arrays."""
+        data = self.recipe.data
+        return encode_corpus(
+            [self.shortened(pair, too_long) for pair in pairs],
+            self.tokenizer,
+            max_length=data.max_length,
+            on_long=data.on_long,
+            too_long=too_long,
+        )
+
+    def encoded_parts(self, source: str) -> list[EncodedSequences]:
+        """The parts of a source, as ``parts`` cuts it."""
+        return [
+            self.encoded_part(part, place == 0) for place, part in enumerate(self.parts(source))
+        ]
+
+    def encoded_part(self, text: str, is_first: bool = True) -> EncodedSequences:
+        """A text that is read at once."""
+        return EncodedSequences(self.tokenizer.source.encode(text), (), text, is_first)
+
+    def of_epoch(
+        self, encoded: Sequence[EncodedSequences], *, seed: int, epoch: int
+    ) -> Sequence[EncodedSequences]:
+        """The text cut anew where the tokenizer draws its segmentations."""
+        assert isinstance(encoded, EncodedCorpus)
+        return EncodedCorpus(resample(encoded.corpus, self.tokenizer, seed=seed, epoch=epoch))
+
+    def lengths(self, encoded: Sequence[EncodedSequences]) -> Int64[np.ndarray, "2 n"]:
+        """Tokens of each source and target, an end and a begin among them."""
+        ends = np.array([[int(self.recipe.data.source_end)], [1]])
+        if isinstance(encoded, EncodedCorpus):
+            sides = [encoded.corpus.source.lengths, encoded.corpus.target.lengths]
+        else:
+            sides = [[len(each.source) for each in encoded], [len(each.target) for each in encoded]]
+        return np.array(sides, dtype=np.int64) + ends
+
+    def collate(
+        self, encoded: Sequence[EncodedSequences], *, generator: torch.Generator | None = None
+    ) -> SequenceBatch:
+        """A padded batch; with a generator, nothing else."""
+        padded = pad_pairs(
+            [each.source for each in encoded],
+            [each.target for each in encoded],
+            source_end=self.recipe.data.source_end,
+        )
+        return SequenceBatch(padded, encoded)
+
+    def loss(
+        self, model: Seq2Seq[Any], batch: SequenceBatch, *, smoothing: float = 0.0
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The loss summed over real target tokens, and how many there are; without gradients."""
+        states, labels, _ = states_and_labels(model, batch.padded)
+        total = torch.zeros((), dtype=torch.float64, device=states.device)
+        for start in range(0, len(labels), CHUNK_ROWS):
+            rows = slice(start, start + CHUNK_ROWS)
+            logits = model.project(states[rows])
+            total += smoothed_cross_entropy(logits, labels[rows], smoothing=smoothing)
+        return total, len(labels)
+
+    def backward(
+        self, model: Seq2Seq[Any], batch: SequenceBatch, *, smoothing: float
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The loss and its terms, its gradient added in chunks, so that no logits exist whole."""
+        states, labels, auxiliary = states_and_labels(model, batch.padded)
+        loss = backward_in_chunks(
+            states, labels, model.project, auxiliary=auxiliary, smoothing=smoothing
+        )
+        return loss, len(labels)
+
+    def predict(
+        self, model: Seq2Seq[Any], batch: SequenceBatch, search: Search
+    ) -> list[Translations]:
+        """What the search finds for each row."""
+        found = search(
+            model,
+            batch.padded.source,
+            batch.padded.source_lengths,
+            seeds=[each.text for each in batch.encoded],
+            is_first=[each.is_first for each in batch.encoded],
+        )
+        return [
+            Translations(tuple(self._translation(each, output) for output in outputs))
+            for each, outputs in zip(batch.encoded, found, strict=True)
+        ]
+
+    def joined(self, source: str, parts: Sequence[Translations]) -> Translations:
+        """The translations of a text from those of its parts: of several, the best of each."""
+        if len(parts) == 1:
+            return parts[0]
+        best = [part.best for part in parts]
+        space = "" if self.recipe.data.target_language in ("zh", "ja") else " "
+        whole = Translation(
+            source=source,
+            text=space.join(part.text for part in best),
+            score=sum(part.score for part in best),
+            log_prob=sum(part.log_prob for part in best),
+            tokens=tuple(token for part in best for token in part.tokens),
+            is_finished=all(part.is_finished for part in best),
+            parts=len(parts),
+        )
+        return Translations((whole,))
+
+    def show(self, example: Pair, answer: Translations) -> str:
+        """The source, what was made of it, and the reference."""
+        return f"{example.source} → {answer.best.text}  (reference: {example.target})"
+
+    def kept_as(self, train: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, Any]:
+        """What tells encoded examples from others, as JSON can hold it."""
+        data = self.recipe.data
+        return {
+            "train": _checksum(train),
+            "valid": _checksum(valid),
+            "max_length": data.max_length,
+            "on_long": data.on_long,
+            "documents": self.reads_documents,
+        }
+
+    def _translation(self, read: EncodedSequences, output: Output) -> Translation:
+        alignment = None
+        if output.weights is not None:
+            alignment = Alignment(
+                read.text, output.tokens, output.weights, len(read.source), self.tokenizer
+            )
+        return Translation(
+            source=read.text,
+            text=self.tokenizer.target.decode(output.tokens),
+            score=output.score,
+            log_prob=output.log_prob,
+            tokens=output.tokens,
+            is_finished=output.is_finished,
+            alignment=alignment,
+            utility=output.utility,
+        )
+
+
+def states_and_labels(
+    model: nn.Module, batch: Batch
+) -> tuple[Float[Tensor, "R C"], Int[Tensor, " R"], Float[Tensor, ""] | None]:
+    """What the model says of every real target token, and what it should say.
+
+    Returns:
+        One state and one label per token that is no padding, and the model's auxiliary loss.
+    """
+    states, auxiliary = model(
+        batch.source, batch.source_lengths, batch.target_in, batch.target_lengths
+    )
+    packing = Packing(batch.target_lengths, batch.labels.shape[1])
+    return packing.pack(states), packing.pack(batch.labels), auxiliary
+
+
+def longest_output(source_lengths: Int[Tensor, " B"], max_ratio: float) -> Int[Tensor, " B"]:
+    """The most tokens an output may have: a multiple of its source's, and ten more."""
+    return (source_lengths * max_ratio).long() + 10
+
+
+def _checksum(pairs: Sequence[Pair]) -> str:
+    """What tells these sources and targets from others; references are not encoded."""
+    digest = hashlib.sha256()
+    for pair in pairs:
+        lengths = f"{len(pair.source)} {len(pair.target)} "
+        digest.update((lengths + pair.source + pair.target).encode())
+    return digest.hexdigest()
+
+
+def _guessed_languages(pairs: Sequence[Pair]) -> dict[str, str | None]:
+    return {
+        "source_language": guess_language([pair.source for pair in pairs]),
+        "target_language": guess_language([pair.target for pair in pairs]),
+    }

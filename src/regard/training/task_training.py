@@ -1,0 +1,179 @@
+"""What the loop needs of a task: batches of its text, validation, a few outputs to read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.errors import DataError
+from regard.inference import Predictor
+from regard.tasks import AnyTask, SequenceTask
+from regard.tasks.sequence_task import EncodedCorpus
+from regard.text import BadLines, Batches, Pair
+from regard.training.encoded import Corpora, EncodedText
+from regard.training.settings import TrainingConfig
+
+# Outputs shown at each validation.
+_SAMPLES = 3
+
+
+class TaskTraining:
+    """Batches, validation and samples of a task.
+
+    Args:
+        task: With its vocabularies.
+        train: Examples to learn from.
+        valid: Examples to validate on.
+        config: The training settings.
+        too_long: Where examples beyond the maximum length are counted.
+        encoded: Encodes pairs of texts, or has them from the run; None encodes. What other tasks
+            encode is kept nowhere.
+    """
+
+    def __init__(
+        self,
+        task: AnyTask,
+        train: Sequence[Any],
+        valid: Sequence[Any],
+        config: TrainingConfig,
+        too_long: BadLines | None = None,
+        encoded: EncodedText | None = None,
+    ) -> None:
+        self.task, self.config, self.valid = task, config, list(valid)
+        too_long = BadLines() if too_long is None else too_long
+        if isinstance(task, SequenceTask):
+            kept = _encoded_pairs(task, train, valid, too_long, encoded or EncodedText())
+            self.corpus, self._valid_corpus = kept
+            self.num_examples, self.num_valid = map(len, kept)
+        else:
+            self.corpus = task.encode(train, training=True, too_long=too_long)
+            self._check_filled(too_long)
+            task.encode(self.valid)  # what cannot be validated on is an error before training
+            self.num_examples, self.num_valid = len(train), len(valid)
+        self._epoch_corpus = self.corpus
+
+    def _check_filled(self, too_long: BadLines) -> None:
+        if not self.corpus:
+            reasons = [message for found in too_long.examples.values() for message in found]
+            cure = reasons[0] if reasons else "Raise data.max_length."
+            raise DataError(
+                f"data.train must hold {self.task.unit} that are not too long; got none. {cure}"
+            )
+
+    @property
+    def model_dim(self) -> int:
+        """The width that the paper's learning rate depends on."""
+        model = self.task.recipe.model
+        return int(getattr(model, "model_dim", 0) or getattr(model, "hidden_dim", 0) or 512)
+
+    @property
+    def num_samples(self) -> int:
+        """What an epoch is made of: examples, or windows of them."""
+        return len(self.corpus)
+
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """What ``training.metric`` may name."""
+        return {"loss": -1, **self.task.metrics}
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Have the text as the task reads it in this epoch."""
+        self._epoch_corpus = self.task.of_epoch(self.corpus, seed=self.config.seed, epoch=epoch)
+
+    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[Any, int]]:
+        """The rest of an epoch's batches, each with the cursor after it.
+
+        Noise is drawn from seed, epoch and cursor, so that a run that goes on draws the same.
+        """
+        for plan in self._plan(self._epoch_corpus, seed=self.config.seed).epoch(epoch, cursor):
+            seeds = np.random.SeedSequence([self.config.seed, epoch, plan.cursor])
+            generator = torch.Generator().manual_seed(int(seeds.generate_state(1)[0]))
+            chosen = [self._epoch_corpus[index] for index in plan.indices.tolist()]
+            yield self.task.collate(chosen, generator=generator), plan.cursor
+
+    def backward(self, model: nn.Module, batch: Any, *, smoothing: float) -> tuple[Tensor, int]:
+        """The loss summed over what is predicted, and how many that are."""
+        return self.task.backward(model, batch, smoothing=smoothing)
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """The mean loss over the validation examples, and the task's figures.
+
+        Of a task that writes there is the perplexity too, and the figures are of the greedy outputs
+        for the first ``training.validation_pairs`` examples.
+        """
+        if not isinstance(self.task, SequenceTask):
+            answers, loss = Predictor(model, self.task).answers_and_loss(self.valid)
+            return {"loss": loss, **self.task.score(answers, self.valid)}
+        total, tokens = 0.0, 0
+        for plan in self._plan(self._valid_corpus, seed=0).epoch(0):
+            batch = self.task.collate(
+                [self._valid_corpus[index] for index in plan.indices.tolist()]
+            )
+            loss_sum, terms = self.task.loss(model, batch)
+            total, tokens = total + float(loss_sum), tokens + terms
+        loss = total / tokens
+        figures = {"loss": loss, "perplexity": float(torch.tensor(loss).exp())}
+        shown = self.valid[: self.config.validation_pairs]
+        return (
+            {**figures, **self.task.score(self._outputs(model, shown), shown)} if shown else figures
+        )
+
+    def samples(self, model: nn.Module) -> list[str]:
+        """A few validation examples and what the model makes of them."""
+        step = max(1, len(self.valid) // _SAMPLES)
+        examples = self.valid[::step][:_SAMPLES]
+        answers = self._outputs(model, examples)
+        return [
+            self.task.show(example, answer)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+
+    def build_model(self) -> nn.Module:
+        """The recipe's model with new weights.
+
+        The shortest example is tried, so that settings which do not go together are an error before
+        anything is written.
+        """
+        model = self.task.build_model()
+        if isinstance(self.task, SequenceTask):
+            return model
+        shortest = int(self.task.lengths(self.corpus).argmin())
+        with torch.no_grad():
+            batch = self.task.collate([self.corpus[shortest]])
+            self.task.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
+        return model.train()
+
+    def _outputs(self, model: nn.Module, examples: Sequence[Any]) -> list[Any]:
+        """What the model makes of examples, greedily where it writes."""
+        decoding = self.task.recipe.decoding
+        plain = decoding.plain() if isinstance(self.task, SequenceTask) else None
+        return Predictor(model, self.task).answers(examples, decoding=plain)
+
+    def _plan(self, corpus: Sequence[Any], *, seed: int) -> Batches:
+        lengths = np.atleast_2d(self.task.lengths(corpus))
+        return Batches(lengths[0], lengths[-1], max_tokens=self.config.batch_tokens, seed=seed)
+
+
+def _encoded_pairs(
+    task: SequenceTask,
+    train: Sequence[Pair],
+    valid: Sequence[Pair],
+    too_long: BadLines,
+    encoded: EncodedText,
+) -> tuple[EncodedCorpus, EncodedCorpus]:
+    """The pairs as ids, which the run may keep."""
+
+    def encode(too_long: BadLines) -> Corpora:
+        return {
+            name: task.encode_corpus(pairs, too_long)
+            for name, pairs in (("train", train), ("valid", valid))
+        }
+
+    if task.tokenizer.is_sampling:  # each epoch is encoded anew, from text
+        found = encode(too_long)
+    else:
+        found = encoded.corpora(task.kept_as(train, valid), encode, too_long)
+    return EncodedCorpus(found["train"]), EncodedCorpus(found["valid"])
