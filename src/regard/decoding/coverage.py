@@ -1,6 +1,7 @@
 """A beam that likes answers which have looked at the whole source."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic
 
@@ -85,15 +86,7 @@ class CoveragePenalty(Generic[StateT]):
         self, token: Int[Tensor, " R"], covered: Covered[StateT]
     ) -> tuple[Float[Tensor, "R V"], Covered[StateT]]:
         """The model's step."""
-        outer, calls = current_observer(), list[AttentionCall]()
-
-        def note(seen: AttentionCall) -> None:
-            if seen.kind == "cross" and (self._layers is None or seen.layer in self._layers):
-                calls.append(seen)
-            if outer is not None:
-                outer(seen)
-
-        with observe(note):
+        with source_calls(self._layers) as calls:
             log_probs, state = self._step(token, covered.state)
         if not calls:
             raise SettingError(
@@ -110,6 +103,25 @@ class CoveragePenalty(Generic[StateT]):
         lost = covered.seen.clamp(_LEAST, 1).log()
         is_real = places < covered.lengths[:, None]
         return self._weight * lost.where(is_real, 0.0).sum(dim=1)
+
+
+@contextmanager
+def source_calls(layers: Sequence[int] | None = None) -> Iterator[list[AttentionCall]]:
+    """The calls of attention to a source that are made inside the block, seen by others as before.
+
+    Args:
+        layers: Whose calls; None is all.
+    """
+    outer, calls = current_observer(), list[AttentionCall]()
+
+    def note(call: AttentionCall) -> None:
+        if call.kind == "cross" and (layers is None or call.layer in layers):
+            calls.append(call)
+        if outer is not None:
+            outer(call)
+
+    with observe(note):
+        yield calls
 
 
 def _looked(seen: AttentionCall, rows: int) -> Float[Tensor, "R S"]:

@@ -39,7 +39,7 @@ from regard.viewer import (
     example_of,
 )
 from regard.viewer import AttentionMap as HeadMap
-from regard.viewer.example import AXES, Kind
+from regard.viewer.layer_summary import AXES, Kind
 
 # What a model called ``attend`` with, by kind and layer.
 Calls = Mapping[tuple[str, int], AttentionCall]

@@ -6,17 +6,17 @@ known, their queries are picked out and their weights worked out at once. So not
 decoded twice, and what the search does is not changed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Generic
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import AttentionCall, observe
-from regard.attention.observing import current_observer
-from regard.decoding import State
+from regard.attention import AttentionCall
+from regard.decoding.coverage import source_calls
+from regard.decoding.step import StateT, Step
 from regard.errors import SettingError
 from regard.inference.look import mean_weights
 
@@ -25,13 +25,13 @@ _IDS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(Generic[StateT]):
     """A state, and the row of the step before that each of its rows goes on from."""
 
-    state: Any
+    state: StateT
     rows: Int[Tensor, " R"]
 
-    def select(self, rows: Int[Tensor, " K"]) -> "Followed":
+    def select(self, rows: Int[Tensor, " K"]) -> "Followed[StateT]":
         """The state of these rows, in this order."""
         return Followed(self.state.select(rows), self.rows[rows])
 
@@ -53,7 +53,7 @@ class _Step:
     biases: dict[int, Float[Tensor, "R *heads 1 S"]]
 
 
-class Trail:
+class Trail(Generic[StateT]):
     """A model's step that notes what it looks at.
 
     Drive a search with ``step`` and ``start(state, batch_size)``, then ask for ``weights``.
@@ -65,7 +65,7 @@ class Trail:
 
     def __init__(
         self,
-        step: Callable[[Tensor, Any], tuple[Tensor, Any]],
+        step: Step[StateT],
         *,
         layers: Sequence[int] | None = None,
     ) -> None:
@@ -74,23 +74,15 @@ class Trail:
         self._steps: list[_Step] = []
         self._sources: dict[int, AttentionCall] = {}
 
-    def start(self, state: State, batch_size: int) -> Followed:
+    def start(self, state: StateT, batch_size: int) -> Followed[StateT]:
         """The state to begin with, one row a sentence."""
         return Followed(state, torch.arange(batch_size))
 
     def step(
-        self, token: Int[Tensor, " R"], followed: Followed
-    ) -> tuple[Float[Tensor, "R V"], Followed]:
+        self, token: Int[Tensor, " R"], followed: Followed[StateT]
+    ) -> tuple[Float[Tensor, "R V"], Followed[StateT]]:
         """The model's step."""
-        outer, calls = current_observer(), list[AttentionCall]()
-
-        def note(seen: AttentionCall) -> None:
-            if seen.kind == "cross" and (self._layers is None or seen.layer in self._layers):
-                calls.append(seen)
-            if outer is not None:
-                outer(seen)
-
-        with observe(note):
+        with source_calls(self._layers) as calls:
             log_probs, state = self._step(token, followed.state)
         if not self._steps:
             self._sources = {seen.layer: seen for seen in calls}

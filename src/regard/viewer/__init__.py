@@ -10,12 +10,11 @@ from regard.viewer.example import (
     Example,
     GoldLinks,
     Importance,
-    LayerSummary,
-    Line,
     Token,
     View,
 )
 from regard.viewer.image import Image, draw_image
+from regard.viewer.layer_summary import LayerSummary, Line
 from regard.viewer.notebook import Shown, show
 from regard.viewer.packing import Packed, pack, pack_integers
 from regard.viewer.page import page

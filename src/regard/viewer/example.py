@@ -2,30 +2,20 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import DataError
 from regard.viewer.image import Image
-from regard.viewer.packing import Packed
+from regard.viewer.layer_summary import AXES, Kind, LayerSummary, Side
 from regard.viewer.search import Search
 
-Kind = Literal["cross", "encoder", "decoder"]
 Head = int | Literal["mean"]
 Layer = int | Literal["mean"]
-Side = Literal["source", "output"]
 Link = Annotated[tuple[int, int], "a pair [source token, output token]"]
-Sizes = Annotated[tuple[int, int], "a pair [queries, keys]"]
 Share = Annotated[tuple[str, float], "a pair [label, probability]"]
-
-# Which tokens look (rows) and which are looked at (columns), by kind.
-AXES: dict[str, tuple[Side, Side]] = {
-    "cross": ("output", "source"),
-    "encoder": ("source", "source"),
-    "decoder": ("output", "output"),
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,132 +99,6 @@ class AttentionMap:
         _check_number("head", self.head)
         rows = tuple(tuple(_four_digits(weight) for weight in row) for row in self.rows)
         object.__setattr__(self, "rows", rows)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
-    """Values along a text, for each head of a layer.
-
-    Attributes:
-        values: (H, P) values; a point stands for the mean over its tokens.
-        places: How many tokens a point stands for; the last point may have fewer.
-    """
-
-    values: Packed
-    places: int = 1
-
-    def __post_init__(self) -> None:
-        check_at_least("places", self.places, 1)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LayerSummary:
-    """What the heads of one layer looked at, in bytes that do not grow with the square.
-
-    Every array has the heads first, in the order of ``heads``. N and M are the numbers of tokens
-    that look and that are looked at, as in ``AttentionMap``.
-
-    Attributes:
-        kind: ``cross``, ``encoder`` or ``decoder``.
-        layer: Counted from 0.
-        heads: Their numbers, counted from 0.
-        measures: One number per head, or None where it has no meaning, by name; the page knows
-            ``entropy`` (nats), ``first`` (share of the first key), ``distance`` (tokens) and
-            ``alignment_error``, and shows others by their name.
-        entropy: Of every query's weights, in nats.
-        distance: Mean distance between a query and what it looks at, in tokens.
-        first: The weight of the first key.
-        received: What every key received from all queries together.
-        pooled: (H, R, C) sums of weights over buckets of queries and of keys.
-        bucket: How many queries and how many keys make a bucket of ``pooled``.
-        start: How many places of the first buckets stand before the first query and key.
-        top_heads: The heads whose largest weights were kept, by number.
-        top_counts: How many of a query's largest weights were kept of each of these heads; the
-            rest of a row of ``top_keys`` is -1. Empty where it is K of all of them.
-        top_keys: (len(top_heads), N, K) keys with the largest weights; -1 where fewer are seen.
-        top_weights: Their weights, falling.
-        rows: (H, N, M) all weights, where the text is short.
-    """
-
-    kind: Kind
-    layer: int
-    heads: tuple[int, ...]
-    measures: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    entropy: Line | None = None
-    distance: Line | None = None
-    first: Line | None = None
-    received: Line | None = None
-    pooled: Packed | None = None
-    bucket: Sizes = (1, 1)
-    start: Sizes = (0, 0)
-    top_heads: tuple[int, ...] = ()
-    top_counts: tuple[int, ...] = ()
-    top_keys: Packed | None = None
-    top_weights: Packed | None = None
-    rows: Packed | None = None
-
-    def __post_init__(self) -> None:
-        choose("kind", self.kind, AXES)
-        check_at_least("layer", self.layer, 0)
-        for name, values in self.measures.items():
-            if len(values) != len(self.heads):
-                raise DataError(
-                    f"measures.{name} must have a number for each of {len(self.heads)} heads; "
-                    f"got {len(values)}."
-                )
-        for head in self.top_heads:
-            if head not in self.heads:
-                raise DataError(f"top_heads must be among heads; got {head}.")
-        if self.top_counts and len(self.top_counts) != len(self.top_heads):
-            raise DataError(
-                f"top_counts must have a number for each of {len(self.top_heads)} top_heads; got "
-                f"{len(self.top_counts)}."
-            )
-
-    def check(self, queries: int, keys: int) -> None:
-        """See that the arrays are of a text of this size.
-
-        Raises:
-            DataError: One is not.
-        """
-        H = len(self.heads)
-        for name, size in (
-            ("entropy", queries),
-            ("distance", queries),
-            ("first", queries),
-            ("received", keys),
-        ):
-            line: Line | None = getattr(self, name)
-            if line is not None:
-                self._check(name, line.values, (H, -(-size // line.places)))
-        if self.pooled is not None:
-            self._check("pooled", self.pooled, (H, *self._buckets(queries, keys)))
-        if self.rows is not None:
-            self._check("rows", self.rows, (H, queries, keys))
-        if (self.top_keys is None) != (self.top_weights is None):
-            raise DataError("top_keys and top_weights must be given together; got one of them.")
-        if self.top_keys is not None and self.top_weights is not None:
-            most = self.top_keys.shape[-1] if self.top_keys.shape else 0
-            wanted = (len(self.top_heads), queries, most)
-            self._check("top_keys", self.top_keys, wanted)
-            self._check("top_weights", self.top_weights, wanted)
-
-    def _buckets(self, queries: int, keys: int) -> tuple[int, int]:
-        for size, start in zip(self.bucket, self.start, strict=True):
-            check_at_least("bucket", size, 1)
-            check_at_least("start", start, 0)
-        rows, columns = (
-            -(-(start + size) // bucket)
-            for start, size, bucket in zip(self.start, (queries, keys), self.bucket, strict=True)
-        )
-        return rows, columns
-
-    def _check(self, name: str, packed: Packed, wanted: tuple[int, ...]) -> None:
-        if packed.shape != wanted:
-            raise DataError(
-                f"{name} must be of shape {list(wanted)}; got {list(packed.shape)} in {self.kind} "
-                f"layer {self.layer}."
-            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regard.errors import DataError
-from regard.viewer.example import AXES, Head, Kind, Layer
+from regard.viewer.example import Head, Layer
+from regard.viewer.layer_summary import AXES, Kind
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,7 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from regard.errors import RegardError
-from regard.viewer.example import AXES, Head, Layer
+from regard.viewer.example import Head, Layer
+from regard.viewer.layer_summary import AXES
 from regard.viewer.parts import AskedRows
 from regard.viewer.playground import explained
 

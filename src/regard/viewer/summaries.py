@@ -15,7 +15,8 @@ import numpy as np
 from regard.choices import check_choice
 from regard.errors import DataError, SettingError
 from regard.metrics.alignment import alignment_error_rate
-from regard.viewer.example import AXES, Example, GoldLinks, Head, Layer, LayerSummary, Line
+from regard.viewer.example import Example, GoldLinks, Head, Layer
+from regard.viewer.layer_summary import AXES, LayerSummary, Line
 from regard.viewer.packing import Packed, pack
 from regard.viewer.parts import Array, AskedRows, Attention, Part, array_of, flat, pooled_by
 from regard.viewer.search import Search

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from regard.viewer.example import AXES, Example, LayerSummary
+from regard.viewer.example import Example
+from regard.viewer.layer_summary import AXES, LayerSummary
 from regard.viewer.terminal import shown, width_of
 
 _HEADS = ("attention", "heads", "entropy", "first", "distance", "looked at most")
