@@ -95,6 +95,7 @@ def _check_score(
         "score must give a pair the same number in any company; "
         f"got up to {_distance(tile, alone):.2g} of difference. Let it look at no other pair.",
     )
+    _check_claims(score, query, key, tensors, tile)
     answer = attend_by_loops(query, key, value, pair).context
     for backend in (None, "tiled"):
         out = attend(query, key, value, score=score, backend=backend)
@@ -112,6 +113,36 @@ def _check_score(
         "a query that sees nothing must get zeros and zero gradients; got others.",
     )
     _check_memory(score, made(_LONG, widths[0], batch=1), made(_LONG, widths[1], batch=1))
+
+
+def _check_claims(
+    score: Score, query: Tensor, key: Tensor, tensors: tuple[Tensor, ...], tile: Tensor
+) -> None:
+    """What a score says of itself in flags."""
+    if score.has_like_heads and not tensors:
+        part = score.tile(query[:, 1:], key[:, 1:])
+        _demand(
+            _close(part, tile[:, 1:]),
+            "score.has_like_heads must be said only where a tile may hold a part of the heads; "
+            f"got {_distance(part, tile[:, 1:]):.2g} of difference. Leave it out.",
+        )
+    form = score.as_dot(query, key) if score.is_dot_product else None
+    if form is not None:
+        product = form.scale * form.query @ form.key.mT
+        _demand(
+            _close(product, tile),
+            "score.is_dot_product must be said only where as_dot is the score itself; "
+            f"got {_distance(product, tile):.2g} of difference. Leave it out.",
+        )
+    if score.gives_new_tiles:
+        others = (query, key, *tensors, score.tile(query, key, *tensors))
+        _demand(
+            all(
+                tile.untyped_storage().data_ptr() != t.untyped_storage().data_ptr() for t in others
+            ),
+            "score.gives_new_tiles must be said only where tile makes a tensor at each call; got "
+            "one that somebody else holds. Set it to False, or copy the tensor.",
+        )
 
 
 def _check_gradients(score: Score, query: Tensor, key: Tensor, value: Tensor) -> None:
@@ -221,7 +252,7 @@ def _close(one: Tensor, other: Tensor) -> bool:
 
 
 def _distance(one: Tensor, other: Tensor) -> float:
-    return float((one - other).nan_to_num().abs().max())
+    return float((one - other).detach().nan_to_num().abs().max())
 
 
 def _demand(holds: bool, message: str) -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
 
 import torch
 from jaxtyping import Float, Int
@@ -10,18 +9,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention import (
-    Additive,
-    Dot,
     KeyValueCache,
     Mask,
     PositionBias,
-    ScaledDot,
-    Score,
     alibi,
     at,
     lengths,
     window,
 )
+from regard.attention.scores.named import make_score
 from regard.layers import (
     CopyAttention,
     Dropout,
@@ -305,6 +301,7 @@ class Transformer(Seq2Seq[TransformerState]):
 
 def _block(config: TransformerConfig, kind: str, layer: int) -> TransformerBlock:
     """A layer of the encoder or the decoder."""
+    head_dim = config.model_dim // config.num_heads
     return TransformerBlock(
         kind,
         layer,
@@ -319,17 +316,8 @@ def _block(config: TransformerConfig, kind: str, layer: int) -> TransformerBlock
         norm_kind=config.norm_kind,
         norm_eps=config.norm_eps,
         activation=config.activation,
-        rotary=turned_positions(config.positions, config.model_dim // config.num_heads),
+        rotary=turned_positions(config.positions, head_dim),
         max_distance=MAX_DISTANCE if config.positions == "relative" else None,
-        score=partial(_score, config),
+        score=partial(make_score, config.score, config.num_heads, head_dim),
         has_memory=kind == "decoder",
     )
-
-
-def _score(config: TransformerConfig) -> Score:
-    """How the heads match; each attention's weights are its own."""
-    if config.score == "additive":
-        H, D = config.num_heads, config.model_dim // config.num_heads
-        bound = sqrt(6 / (D + 1))  # Xavier, from D hidden units to one score
-        return Additive(nn.Parameter(torch.empty(H, D).uniform_(-bound, bound)))
-    return Dot() if config.score == "dot" else ScaledDot()

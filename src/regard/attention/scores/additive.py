@@ -1,9 +1,11 @@
 """The additive score: a small network says how well a query and a key match."""
 
 from dataclasses import dataclass
+from math import sqrt
 
+import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention.scores.base import (
     Score,
@@ -22,6 +24,12 @@ class Additive(Score):
     """
 
     w: Float[Tensor, "..."]
+
+    @classmethod
+    def for_heads(cls, heads: int, dim: int) -> "Additive":
+        """One with weights of each head, by Xavier from D hidden units to one score."""
+        bound = sqrt(6 / (dim + 1))
+        return cls(nn.Parameter(torch.empty(heads, dim).uniform_(-bound, bound)))
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The weights of the hidden units."""

@@ -44,6 +44,14 @@ class Score(ABC):
     is_dot_product: ClassVar[bool] = False
     gives_new_tiles: ClassVar[bool] = True
 
+    @classmethod
+    def for_heads(cls, heads: int, dim: int) -> "Score":
+        """The score of a layer with H heads of D numbers, its parameters as training begins.
+
+        Unless said, it learns nothing.
+        """
+        return cls()
+
     @abstractmethod
     def tile(
         self, query: Float[Tensor, "*b n D"], key: Float[Tensor, "*b m D"], *tensors: Tensor

@@ -1,15 +1,25 @@
 """Settings of the models that translate."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from regard.checks import check_divides
+from regard.choices import choose
 from regard.config import newer
 from regard.errors import SettingError
 from regard.fields import Count, Positive, Share, Weight, check_fields
 from regard.layers.choices import NormKind
 
-ScoreName = Literal["scaled_dot", "dot", "additive"]
+
+def _check_registered(name: str, score: str) -> None:
+    """Raise SettingError unless a score is in the table of ``register_score``."""
+    # Only now: settings are read without torch, unless a score is none of those below.
+    from regard.attention.scores.named import SCORES
+
+    choose(name, score, SCORES)
+
+
+ScoreName = Literal["scaled_dot", "dot", "additive"] | Annotated[str, _check_registered]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
