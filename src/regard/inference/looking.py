@@ -14,7 +14,6 @@ from regard.inference.look import joined
 from regard.inference.predictor import Predictor
 from regard.inference.searching import followed, searched
 from regard.tasks import OnePassTask
-from regard.tasks.showing import Said, Showing
 from regard.text import normalize
 from regard.text.phrasebook import Phrase
 from regard.text.records import record_in
@@ -213,13 +212,10 @@ def _answered(predictor: Predictor, text: str, where: str, chosen: Chosen) -> li
     with observe(made.append):
         (answer,) = task.predict(model, task.collate([encoded]))
     calls: Calls = joined(made)
-    if isinstance(task, Showing):
-        shown = task.shown(asked, encoded, answer)
-        said = task.said(model, asked, encoded, answer)
-    else:
+    shown = task.shown(asked, encoded, answer)
+    if shown is None:
         calls, shown = plain_view(text, answer.text(), calls)
-        said = Said()
-    return task_examples(calls, shown, said, chosen)
+    return task_examples(calls, shown, task.said(model, asked, encoded, answer), chosen)
 
 
 def _title(example: Example) -> str:

@@ -33,9 +33,8 @@ from regard.tasks.recipe import DataConfig, Recipe
 from regard.tasks.regression import Regression, RegressionConfig, RegressionData
 from regard.tasks.sentence_selection import SentencesData, SentenceSelection
 from regard.tasks.sequence_task import SequenceTask
-from regard.tasks.showing import Showing
 from regard.tasks.tagging import Tagging, TaggingData
-from regard.tasks.task import AnyTask, Parts
+from regard.tasks.task import AnyTask, OnePassTask, Parts
 from regard.tasks.translation import TranslationTask
 from regard.tasks.word_answering import WordAnswering
 from regard.text import BadLines, TokenizerConfig
@@ -70,7 +69,7 @@ class TaskEntry:
     @property
     def is_shown(self) -> bool:
         """Whether the task says how its examples are shown, or a search writes what is."""
-        return self.is_written or issubclass(self.task, Showing)
+        return not (issubclass(self.task, OnePassTask) and self.task.shown is OnePassTask.shown)
 
     @property
     def sections(self) -> tuple[str, ...]:

@@ -2,19 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from torch import nn
 
 from regard.errors import DataError
 from regard.text import Piece
 from regard.text.pieces import BEGIN, END
-
-ExampleT_contra = TypeVar("ExampleT_contra", contravariant=True)
-EncodedT_contra = TypeVar("EncodedT_contra", contravariant=True)
-AnswerT_contra = TypeVar("AnswerT_contra", contravariant=True)
 
 
 class ShownToken(NamedTuple):
@@ -192,33 +187,6 @@ class Said:
     measure: str = ""
     shade: Shade | None = None
     importances: tuple[tuple[str, tuple[float, ...]], ...] = ()
-
-
-@runtime_checkable
-class Showing(Protocol[ExampleT_contra, EncodedT_contra, AnswerT_contra]):
-    """A task that says how an example and its answer are shown.
-
-    Of one that does not, what was asked and ``answer.text()`` are shown, and the attention between
-    the words of the text where there is a query and a key for each.
-    """
-
-    def shown(
-        self, example: ExampleT_contra, encoded: EncodedT_contra, answer: AnswerT_contra
-    ) -> Shown:
-        """The texts and their tokens, and which calls of attention belong to them.
-
-        Raises:
-            DataError: The text is too long to be read at once.
-        """
-
-    def said(
-        self,
-        model: nn.Module,
-        example: ExampleT_contra,
-        encoded: EncodedT_contra,
-        answer: AnswerT_contra,
-    ) -> Said:
-        """The answer, and what the model says of each token."""
 
 
 def by_share(shares: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:

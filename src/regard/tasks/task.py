@@ -16,6 +16,7 @@ from regard.errors import DataError
 from regard.tasks.checking import CheckedExample, CheckReport, ExamplesReport, check_examples
 from regard.tasks.held_out import LEAST_FOR_TEST, hold_out_by_hash
 from regard.tasks.recipe import Recipe
+from regard.tasks.showing import Said, Shown
 from regard.text import BadLines, Line, PairTokenizer
 from regard.text.lines import readable
 from regard.text.records import object_of, record_in
@@ -287,6 +288,21 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
     @abstractmethod
     def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
         """Where the figures come from: by label, by length, what was taken for what."""
+
+    def shown(self, example: ExampleT, encoded: EncodedT, answer: AnswerT) -> Shown | None:
+        """The texts people are shown, their tokens, and which calls of attention belong to them.
+
+        None shows what was asked and ``answer.text()``, and the attention between the words of the
+        text where there is a query and a key for each.
+
+        Raises:
+            DataError: The text is too long to be read at once.
+        """
+        return None
+
+    def said(self, model: nn.Module, example: ExampleT, encoded: EncodedT, answer: AnswerT) -> Said:
+        """The answer in words and numbers, and what the model says of each token that is shown."""
+        return Said()
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[ExampleT]:

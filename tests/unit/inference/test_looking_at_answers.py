@@ -8,7 +8,7 @@ import torch
 from regard.errors import DataError, SettingError
 from regard.inference import Predictor
 from regard.inference.looking import look_into
-from regard.tasks import TASKS, recipe_from_table
+from regard.tasks import TASKS, OnePassTask, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
 from regard.tasks.pair_matching import LabelledPair
@@ -184,7 +184,7 @@ def test_no_text_and_a_task_without_text_are_refused():
 
 def test_a_task_that_says_nothing_of_its_own_shows_its_text_and_its_answer():
     class Plain(Tagging):
-        shown = None
+        shown, said = OnePassTask.shown, OnePassTask.said
 
     torch.manual_seed(5)
     recipe = recipe_from_table({"task": "tagging", "model": TRANSFORMER})
