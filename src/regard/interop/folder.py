@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from regard.errors import DataError, SettingError
+from regard.interop.checkpoint_layouts import CONFIG
+from regard.interop.checkpoints import INDEX, WEIGHTS, refuse_pickled
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 LoadedT = TypeVar("LoadedT")
 
-_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
 _TOKENIZERS = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -133,19 +133,13 @@ def _check_files(folder: Path) -> None:
     Raises:
         DataError: One is missing, or the weights are pickled.
     """
-    if not (folder / "config.json").is_file():
+    if not (folder / CONFIG).is_file():
         raise DataError(
             f"{folder} must hold a Hugging Face model; got no config.json in it. "
             "Save one there: model.save_pretrained(folder)."
         )
-    if not any((folder / name).is_file() for name in _WEIGHTS):
-        pickled = sorted(path.name for kind in _PICKLED for path in folder.glob(kind))
-        if pickled:
-            raise DataError(
-                f"weights must be safetensors; got {pickled[0]} in {folder}, a format that may run "
-                "code when it is read. Where you trust it, load it with transformers once and "
-                "save it again: model.save_pretrained(folder)."
-            )
+    if not any((folder / name).is_file() for name in (WEIGHTS, INDEX)):
+        refuse_pickled(folder)
         raise DataError(
             f"{folder} must hold the model's weights; got no model.safetensors in it. "
             "Save them there: model.save_pretrained(folder)."

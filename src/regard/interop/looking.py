@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from jaxtyping import Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regard.checks import check_at_least
@@ -101,7 +103,9 @@ def look(
             examples.append(example)
             answers.append(watched_rows(seen, example) if live and is_long else None)
 
-    def rows(example: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]) -> object:
+    def rows(
+        example: int, kind: str, layer: Layer, head: Head, queries: Sequence[int]
+    ) -> NDArray[np.floating] | None:
         answer = answers[example]
         return None if answer is None else answer(example, kind, layer, head, queries)
 

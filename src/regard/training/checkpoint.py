@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from regard.config import as_table
 from regard.errors import DataError, SettingError
-from regard.interop.checkpoints import CONFIG, WEIGHTS, PretrainedModel, load_checkpoint
+from regard.interop.checkpoint_layouts import CONFIG
+from regard.interop.checkpoints import WEIGHTS, PretrainedModel, load_checkpoint
 from regard.models import Decoder, MaskedLanguageModel
 from regard.text.checkpoint_pieces import borrow_pieces, mask_of
 
