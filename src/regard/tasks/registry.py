@@ -1,8 +1,8 @@
 """Which tasks there are: what a recipe of each may say, and who does it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard import models
 from regard.errors import SettingError
@@ -20,30 +20,24 @@ from regard.models import (
     TaggerConfig,
     VisionTransformerConfig,
 )
-from regard.tasks import (
-    classification,
-    generation,
-    image_classification,
-    language_modelling,
-    masked_language_modelling,
-    multiple_choice,
-    pair_matching,
-    question_answering,
-    regression,
-    sentence_selection,
-    tagging,
-    translation,
-    word_answering,
-)
+from regard.tasks.classification import Classification, ClassificationData
 from regard.tasks.decoding import DecodingConfig
-from regard.tasks.held_out import Parts
+from regard.tasks.generation import DocumentData, GenerationTask
+from regard.tasks.image_classification import ImageClassification, PicturesData
+from regard.tasks.language_modelling import LanguageModelling, TextData
+from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
+from regard.tasks.multiple_choice import ChoicesData, MultipleChoiceAnswering
+from regard.tasks.pair_matching import PairMatching, PairsData
+from regard.tasks.question_answering import QuestionAnswering, QuestionsData
 from regard.tasks.recipe import DataConfig, Recipe
+from regard.tasks.regression import Regression, RegressionConfig, RegressionData
+from regard.tasks.sentence_selection import SentencesData, SentenceSelection
+from regard.tasks.sequence_task import SequenceTask
+from regard.tasks.tagging import Tagging, TaggingData
+from regard.tasks.task import AnyTask, OnePassTask, Parts
+from regard.tasks.translation import TranslationTask
+from regard.tasks.word_answering import WordAnswering
 from regard.text import BadLines, TokenizerConfig
-
-if TYPE_CHECKING:
-    from regard.tasks.task import AnyTask
-else:  # what looks at annotations as a program runs needs no more
-    AnyTask = object
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +53,7 @@ class TaskEntry:
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
         begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
         beside: Whether it reads texts beside each other, which a model may tell apart.
-        load: Gives the class that turns text into tensors and back, which needs torch.
+        task: The class that turns text into tensors and back.
     """
 
     data: type[Any]
@@ -70,18 +64,11 @@ class TaskEntry:
     decoding: type[Any] | None = None
     begins: bool = False
     beside: bool = False
-    load: Callable[[], type[AnyTask]]
-
-    @property
-    def task(self) -> type[AnyTask]:
-        """The class that turns text into tensors and back."""
-        return self.load()
+    task: type[AnyTask]
 
     @property
     def is_shown(self) -> bool:
         """Whether the task says how its examples are shown, or a search writes what is."""
-        from regard.tasks.task import OnePassTask
-
         return not (issubclass(self.task, OnePassTask) and self.task.shown is OnePassTask.shown)
 
     @property
@@ -94,105 +81,87 @@ class TaskEntry:
     @property
     def is_written(self) -> bool:
         """Whether its answers are written token by token, not computed in one pass."""
-        from regard.tasks.sequence_task import SequenceTask
-
         return issubclass(self.task, SequenceTask)
 
 
 TASKS: dict[str, TaskEntry] = {
     "classification": TaskEntry(
-        data=classification.ClassificationData,
-        models=READERS,
-        head=ClassifierConfig,
-        load=lambda: classification.Classification,
+        data=ClassificationData, models=READERS, head=ClassifierConfig, task=Classification
     ),
     "generation": TaskEntry(
-        data=generation.DocumentData,
-        models=MODELS,
-        decoding=DecodingConfig,
-        load=lambda: generation.GenerationTask,
+        data=DocumentData, models=MODELS, decoding=DecodingConfig, task=GenerationTask
     ),
     "image_classification": TaskEntry(
-        data=image_classification.PicturesData,
+        data=PicturesData,
         tokenizer=None,
         models={
             "vision_transformer": Architecture(
                 VisionTransformerConfig, lambda: models.VisionTransformer
             )
         },
-        load=lambda: image_classification.ImageClassification,
+        task=ImageClassification,
     ),
     "language_modelling": TaskEntry(
-        data=language_modelling.TextData,
-        models=LANGUAGE_MODELS,
-        decoding=DecodingConfig,
-        load=lambda: language_modelling.LanguageModelling,
+        data=TextData, models=LANGUAGE_MODELS, decoding=DecodingConfig, task=LanguageModelling
     ),
     "masked_language_modelling": TaskEntry(
-        data=masked_language_modelling.MaskedTextData,
+        data=MaskedTextData,
         models={"transformer": READERS["transformer"]},
         begins=True,
-        load=lambda: masked_language_modelling.MaskedLanguageModelling,
+        task=MaskedLanguageModelling,
     ),
     "multiple_choice": TaskEntry(
-        data=multiple_choice.ChoicesData,
+        data=ChoicesData,
         models=PAIR_READERS,
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        load=lambda: multiple_choice.MultipleChoiceAnswering,
+        task=MultipleChoiceAnswering,
     ),
     "pair_matching": TaskEntry(
-        data=pair_matching.PairsData,
+        data=PairsData,
         models=PAIR_MODELS,
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        load=lambda: pair_matching.PairMatching,
+        task=PairMatching,
     ),
     "question_answering": TaskEntry(
-        data=question_answering.QuestionsData,
+        data=QuestionsData,
         models=PAIR_READERS,
         head=SpanFinderConfig,
         begins=True,
         beside=True,
-        load=lambda: question_answering.QuestionAnswering,
+        task=QuestionAnswering,
     ),
     "regression": TaskEntry(
-        data=regression.RegressionData,
+        data=RegressionData,
         tokenizer=None,
         models={
             "kernel_regression": Architecture(
                 KernelRegressionConfig, lambda: models.KernelRegression
             )
         },
-        head=regression.RegressionConfig,
-        load=lambda: regression.Regression,
+        head=RegressionConfig,
+        task=Regression,
     ),
     "sentence_selection": TaskEntry(
-        data=sentence_selection.SentencesData,
+        data=SentencesData,
         tokenizer=None,
         models={"memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)},
-        load=lambda: sentence_selection.SentenceSelection,
+        task=SentenceSelection,
     ),
     "tagging": TaskEntry(
-        data=tagging.TaggingData,
-        cuts=False,
-        models=READERS,
-        head=TaggerConfig,
-        load=lambda: tagging.Tagging,
+        data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, task=Tagging
     ),
     "translation": TaskEntry(
-        data=DataConfig,
-        models=MODELS,
-        decoding=DecodingConfig,
-        load=lambda: translation.TranslationTask,
+        data=DataConfig, models=MODELS, decoding=DecodingConfig, task=TranslationTask
     ),
     "word_answering": TaskEntry(
-        data=sentence_selection.SentencesData,
+        data=SentencesData,
         tokenizer=None,
         models={"memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)},
-        load=lambda: word_answering.WordAnswering,
+        task=WordAnswering,
     ),
 }
 
@@ -210,11 +179,10 @@ def register_task(name: str, entry: TaskEntry) -> None:
     Raises:
         SettingError: The name is taken, or the class lacks something that a task must have.
     """
-    task = entry.load()
-    if name in TASKS and TASKS[name].load() != task:
+    if TASKS.get(name, entry) != entry:
         raise SettingError(f"name must be of no other task; got {name!r}. Choose another.")
-    if missing := sorted(getattr(task, "__abstractmethods__", ())):
-        raise SettingError(f"{task.__name__} must have {', '.join(missing)}; it has not.")
+    if missing := sorted(getattr(entry.task, "__abstractmethods__", ())):
+        raise SettingError(f"{entry.task.__name__} must have {', '.join(missing)}; it has not.")
     TASKS[name] = entry
 
 

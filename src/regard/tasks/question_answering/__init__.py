@@ -1,13 +1,5 @@
 """The stretch of a text that answers a question."""
 
-from typing import TYPE_CHECKING
-
-from regard.lazy import names as _names
-
-if TYPE_CHECKING:
-    from regard.tasks.question_answering.settings import QuestionsData
-    from regard.tasks.question_answering.task import QuestionAnswering, SpanAnswer
+from regard.tasks.question_answering.task import QuestionAnswering, QuestionsData, SpanAnswer
 
 __all__ = ["QuestionAnswering", "QuestionsData", "SpanAnswer"]
-
-__getattr__ = _names(__name__, __file__)

@@ -1,0 +1,140 @@
+"""Runs that commit 33c24e5 trained are read, asked and gone on with as they were then.
+
+``tests/fixtures/runs_33c24e5/make.py`` made them, with what that commit's commands said of them.
+"""
+
+import asyncio
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.fixtures.runs_33c24e5.make import RUNS
+
+from regard.runs import Run
+from regard.server import Limits, Service, make_app
+from regard.tasks import recipe_from_table
+from regard.training import ConsoleReporter, train
+
+pytestmark = pytest.mark.slow
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "runs_33c24e5"
+RECORDED: dict[str, list[dict[str, Any]]] = json.loads(
+    (FOLDER / "recorded.json").read_text("utf-8")
+)
+COMMANDS = [
+    pytest.param(name, each["command"], each["out"], id=f"{name}: {' '.join(each['command'])}")
+    for name, commands in RECORDED.items()
+    for each in commands
+]
+NUMBER = re.compile(r"-?\d*\.\d+(?:e-\d+)?")
+# The version and the clock; and what answers without a model are made from has changed since.
+CHANGING = {"regard", "seconds", "baselines"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``run`` and ``begun`` of each name."""
+    folder = tmp_path_factory.mktemp("old")
+    for name in RECORDED:
+        with zipfile.ZipFile(FOLDER / f"{name}.zip") as packed:
+            packed.extractall(folder / name)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _from_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths in these runs are relative to the folder of their texts."""
+    monkeypatch.chdir(FOLDER / "texts")
+
+
+def is_like(found: object, recorded: object, rel: float = 1e-3) -> bool:
+    """Whether JSON is the same, but for roundings."""
+    if isinstance(recorded, dict) and isinstance(found, dict):
+        names = recorded.keys() - CHANGING
+        return names == found.keys() - CHANGING and all(
+            is_like(found[name], recorded[name], rel) for name in names
+        )
+    if isinstance(recorded, list) and isinstance(found, list):
+        pairs = zip(found, recorded, strict=False)
+        return len(found) == len(recorded) and all(is_like(*pair, rel) for pair in pairs)
+    if isinstance(recorded, float):
+        return found == pytest.approx(recorded, rel=rel, abs=2e-5)
+    return found == recorded
+
+
+def has_like_words(found: str, recorded: str) -> bool:
+    """Whether text is the same, but for the last digit of its fractions."""
+    fractions = [list(map(float, NUMBER.findall(text))) for text in (found, recorded)]
+    words = [NUMBER.sub("#", text) for text in (found, recorded)]
+    return words[0] == words[1] and fractions[0] == pytest.approx(fractions[1], rel=1e-3, abs=0.011)
+
+
+@pytest.mark.parametrize(("name", "command", "recorded"), COMMANDS)
+def test_a_command_says_what_it_said(regard, runs: Path, tmp_path: Path, name, command, recorded):
+    run, page = str(runs / name / "run"), str(tmp_path / "page.html")
+    done = regard(*(word.replace("RUN.html", page).replace("RUN", run) for word in command))
+    assert done.code == 0, done
+    found = done.out.replace(run, "RUN")
+    if "jsonl" in command or "--json" in command:
+        pairs = zip(found.splitlines(), recorded.splitlines(), strict=True)
+        for line, before in pairs:
+            assert is_like(json.loads(line), json.loads(before)), (line, before)
+    else:
+        assert has_like_words(found, recorded), (found, recorded)
+    if command[0] == "look":
+        assert Path(page).read_text("utf-8").startswith("<!")
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_training_that_was_interrupted_goes_on_to_where_it_went(runs: Path, name: str):
+    before = Run.open(runs / name / "run").summary
+    begun = runs / name / "begun"
+    recipe = recipe_from_table(Run.open(begun).recipe)
+    summary = train(recipe, begun, reporter=ConsoleReporter(quiet=True)).summary
+    assert summary["updates"] == before["updates"]
+    # Adam makes steps of what is hardly more than a rounding.
+    assert is_like(summary["validation"], before["validation"], rel=5e-3)
+
+
+def requests_of(name: str) -> tuple[str, dict[str, Any]]:
+    """The route that a run answers on, and its texts as a request."""
+    made = RUNS[name]
+    lines = Path(made.asked).read_text("utf-8").splitlines()
+    is_text = made.asked.endswith(".txt")
+    asked = {"texts": lines} if is_text else {"records": list(map(json.loads, lines))}
+    if made.task == "language_modelling":
+        return "/continue", {"text": lines[0], "max_tokens": 8}
+    return "/predict", asked
+
+
+async def answers_of(app: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """What a server says to the texts of each run, by the run's name."""
+    found = {}
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        for name, served in names.items():
+            path, members = requests_of(name)
+            found[name] = (await client.post(path, json={"run": served, **members})).json()
+    return found
+
+
+def test_all_runs_are_served_and_answer_as_they_did(regard, runs: Path, monkeypatch):
+    served: dict[str, Any] = {}
+    monkeypatch.setattr("regard.server.serve", lambda models, **_: served.update(models))
+    # A server names its runs by their folders.
+    names = {name: f"served-{name}" for name in RECORDED}
+    folders = [(runs / name / "run").rename(runs / folder) for name, folder in names.items()]
+    assert regard("serve", *folders).code == 0
+    app = make_app(Service(served, Limits()))
+    for name, answer in asyncio.run(answers_of(app, names)).items():
+        recorded = next(each["out"] for each in RECORDED[name] if "jsonl" in each["command"])
+        before = [json.loads(line) for line in recorded.splitlines()]
+        found = answer.get("answers") or answer["translations"]
+        for each, old in zip(found, before[: len(found)], strict=True):
+            kept = old.keys() - {"log_prob", "is_finished"}
+            assert is_like(each, {member: old[member] for member in kept}), (name, each, old)
