@@ -367,7 +367,7 @@ def test_a_vocabulary_of_another_tokenizer(regard, trained, tmp_path: Path, task
 
 
 # The other run's checkpoints also tell of another number of figures.
-@pytest.mark.filterwarnings("ignore:.*must hold the figures:regard.runs.files.RunWarning")
+@pytest.mark.filterwarnings("ignore:.*must hold .* bytes of figures:regard.runs.files.RunWarning")
 @pytest.mark.parametrize("task", ALL)
 def test_weights_of_another_architecture(regard, trained, tmp_path: Path, task: str) -> None:
     run = Path(shutil.copytree(trained(task) / "run", tmp_path / "run"))
