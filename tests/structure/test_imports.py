@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -60,3 +62,28 @@ def test_importing_a_room_leaves_out_what_it_does_not_need():
     done = run(sys.executable, "-c", code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == list(UNWANTED)
+
+
+# Command lines that need no model, and what each says.
+WITHOUT_TORCH = {
+    "settings": "[data]",
+    "settings translation": "[decoding]",
+    "settings classification": "[head]",
+    "train transformer-tiny a.en a.de --set model.num_head=3": "Did you mean model.num_heads?",
+    "train transformer-tiny a.en a.de --set model.norm=prr": "Did you mean 'pre'?",
+    "train transformer-tiny a.en a.de --set modle.norm=pre": "Did you mean model?",
+    "train rnn-attention a.en a.de --set training.optimizer=adan": "Did you mean 'adamw'?",
+    "train tagging-words a.conll --set head.labels=x": "head.labels is not a setting.",
+    "train --help": "classification-convolution",
+}
+
+
+@pytest.mark.parametrize("line", WITHOUT_TORCH)
+def test_what_needs_no_model_is_said_without_torch(line: str):
+    code = (
+        "import sys; from regard.cli.app import run_command; "
+        f"run_command({line.split()!r}); sys.exit('torch' in sys.modules)"
+    )
+    done = run(sys.executable, "-c", code)
+    assert WITHOUT_TORCH[line] in done.stdout + done.stderr
+    assert done.returncode == 0, "torch was imported"

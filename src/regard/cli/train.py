@@ -11,8 +11,9 @@ from cyclopts import Parameter
 from regard.choices import choose
 from regard.cli.output import note
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
-from regard.config import read_toml
+from regard.config import build, read_toml
 from regard.errors import Interrupted, RunError, SettingError
+from regard.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -88,6 +89,7 @@ def _train(
             training.resume(folder, settings=settings)
             return
     recipe = find_recipe(what, settings, minutes=minutes)
+    build(TrainingConfig, recipe.training, where="training")  # refused before torch is there
     from regard import training
 
     folder = run or default_run(what)

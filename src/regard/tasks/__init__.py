@@ -1,11 +1,17 @@
 """What text means to a model: recipes, and the tasks."""
 
-from regard.tasks.decoding import DecodingConfig
-from regard.tasks.reading import read_recipe, recipe_from_table, saved_recipe
-from regard.tasks.recipe import DataConfig, Recipe, RecipeTable
-from regard.tasks.registry import TASKS, TaskEntry, read_parts, register_task
-from regard.tasks.sequence_task import SequenceTask
-from regard.tasks.task import AnyTask, OnePassTask, Parts, Table, Task
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.tasks.decoding import DecodingConfig
+    from regard.tasks.held_out import Parts
+    from regard.tasks.reading import read_recipe, recipe_from_table, saved_recipe
+    from regard.tasks.recipe import DataConfig, Recipe, RecipeTable
+    from regard.tasks.registry import TASKS, TaskEntry, read_parts, register_task
+    from regard.tasks.sequence_task import SequenceTask
+    from regard.tasks.task import AnyTask, OnePassTask, Table, Task
 
 __all__ = [
     "TASKS",
@@ -26,3 +32,5 @@ __all__ = [
     "register_task",
     "saved_recipe",
 ]
+
+__getattr__ = _names(__name__, __file__)

@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample
@@ -12,12 +13,28 @@ from regard.text import BadLines
 from regard.text.questions import Question, read_questions
 
 T = TypeVar("T")
+ExampleT = TypeVar("ExampleT")
 
 # What validation takes from the training text where the recipe names no validation file.
 _SHARE, _MOST = 0.02, 1000
 _LEAST = 10
 # What the test takes, where there are so many texts.
 _TEST_SHARE, LEAST_FOR_TEST = 0.05, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Generic[ExampleT]):
+    """The examples of a training.
+
+    Attributes:
+        train: What the model learns from; and so does whatever is to stand beside it.
+        valid: What it is validated on: the recipe's file, or some held out of the training text.
+        test: What it is tested on, where that is a part of the training text; else none.
+    """
+
+    train: Sequence[ExampleT]
+    valid: Sequence[ExampleT]
+    test: Sequence[ExampleT] = ()
 
 
 def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:

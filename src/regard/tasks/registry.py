@@ -1,8 +1,8 @@
 """Which tasks there are: what a recipe of each may say, and who does it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard import models
 from regard.errors import SettingError
@@ -20,24 +20,30 @@ from regard.models import (
     TaggerConfig,
     VisionTransformerConfig,
 )
-from regard.tasks.classification import Classification, ClassificationData
+from regard.tasks import (
+    classification,
+    generation,
+    image_classification,
+    language_modelling,
+    masked_language_modelling,
+    multiple_choice,
+    pair_matching,
+    question_answering,
+    regression,
+    sentence_selection,
+    tagging,
+    translation,
+    word_answering,
+)
 from regard.tasks.decoding import DecodingConfig
-from regard.tasks.generation import DocumentData, GenerationTask
-from regard.tasks.image_classification import ImageClassification, PicturesData
-from regard.tasks.language_modelling import LanguageModelling, TextData
-from regard.tasks.masked_language_modelling import MaskedLanguageModelling, MaskedTextData
-from regard.tasks.multiple_choice import ChoicesData, MultipleChoiceAnswering
-from regard.tasks.pair_matching import PairMatching, PairsData
-from regard.tasks.question_answering import QuestionAnswering, QuestionsData
+from regard.tasks.held_out import Parts
 from regard.tasks.recipe import DataConfig, Recipe
-from regard.tasks.regression import Regression, RegressionConfig, RegressionData
-from regard.tasks.sentence_selection import SentencesData, SentenceSelection
-from regard.tasks.sequence_task import SequenceTask
-from regard.tasks.tagging import Tagging, TaggingData
-from regard.tasks.task import AnyTask, OnePassTask, Parts
-from regard.tasks.translation import TranslationTask
-from regard.tasks.word_answering import WordAnswering
 from regard.text import BadLines, TokenizerConfig
+
+if TYPE_CHECKING:
+    from regard.tasks.task import AnyTask
+else:  # what looks at annotations as a program runs needs no more
+    AnyTask = object
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +59,7 @@ class TaskEntry:
         decoding: The class of its ``[decoding]``; None if it searches for nothing.
         begins: Whether all that it reads has the begin first; else ``tokenizer.begin`` says so.
         beside: Whether it reads texts beside each other, which a model may tell apart.
-        task: The class that turns text into tensors and back.
+        load: Gives the class that turns text into tensors and back, which needs torch.
     """
 
     data: type[Any]
@@ -64,11 +70,18 @@ class TaskEntry:
     decoding: type[Any] | None = None
     begins: bool = False
     beside: bool = False
-    task: type[AnyTask]
+    load: Callable[[], type[AnyTask]]
+
+    @property
+    def task(self) -> type[AnyTask]:
+        """The class that turns text into tensors and back."""
+        return self.load()
 
     @property
     def is_shown(self) -> bool:
         """Whether the task says how its examples are shown, or a search writes what is."""
+        from regard.tasks.task import OnePassTask
+
         return not (issubclass(self.task, OnePassTask) and self.task.shown is OnePassTask.shown)
 
     @property
@@ -81,87 +94,105 @@ class TaskEntry:
     @property
     def is_written(self) -> bool:
         """Whether its answers are written token by token, not computed in one pass."""
+        from regard.tasks.sequence_task import SequenceTask
+
         return issubclass(self.task, SequenceTask)
 
 
 TASKS: dict[str, TaskEntry] = {
     "classification": TaskEntry(
-        data=ClassificationData, models=READERS, head=ClassifierConfig, task=Classification
+        data=classification.ClassificationData,
+        models=READERS,
+        head=ClassifierConfig,
+        load=lambda: classification.Classification,
     ),
     "generation": TaskEntry(
-        data=DocumentData, models=MODELS, decoding=DecodingConfig, task=GenerationTask
+        data=generation.DocumentData,
+        models=MODELS,
+        decoding=DecodingConfig,
+        load=lambda: generation.GenerationTask,
     ),
     "image_classification": TaskEntry(
-        data=PicturesData,
+        data=image_classification.PicturesData,
         tokenizer=None,
         models={
             "vision_transformer": Architecture(
                 VisionTransformerConfig, lambda: models.VisionTransformer
             )
         },
-        task=ImageClassification,
+        load=lambda: image_classification.ImageClassification,
     ),
     "language_modelling": TaskEntry(
-        data=TextData, models=LANGUAGE_MODELS, decoding=DecodingConfig, task=LanguageModelling
+        data=language_modelling.TextData,
+        models=LANGUAGE_MODELS,
+        decoding=DecodingConfig,
+        load=lambda: language_modelling.LanguageModelling,
     ),
     "masked_language_modelling": TaskEntry(
-        data=MaskedTextData,
+        data=masked_language_modelling.MaskedTextData,
         models={"transformer": READERS["transformer"]},
         begins=True,
-        task=MaskedLanguageModelling,
+        load=lambda: masked_language_modelling.MaskedLanguageModelling,
     ),
     "multiple_choice": TaskEntry(
-        data=ChoicesData,
+        data=multiple_choice.ChoicesData,
         models=PAIR_READERS,
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        task=MultipleChoiceAnswering,
+        load=lambda: multiple_choice.MultipleChoiceAnswering,
     ),
     "pair_matching": TaskEntry(
-        data=PairsData,
+        data=pair_matching.PairsData,
         models=PAIR_MODELS,
         head=ClassifierConfig,
         begins=True,
         beside=True,
-        task=PairMatching,
+        load=lambda: pair_matching.PairMatching,
     ),
     "question_answering": TaskEntry(
-        data=QuestionsData,
+        data=question_answering.QuestionsData,
         models=PAIR_READERS,
         head=SpanFinderConfig,
         begins=True,
         beside=True,
-        task=QuestionAnswering,
+        load=lambda: question_answering.QuestionAnswering,
     ),
     "regression": TaskEntry(
-        data=RegressionData,
+        data=regression.RegressionData,
         tokenizer=None,
         models={
             "kernel_regression": Architecture(
                 KernelRegressionConfig, lambda: models.KernelRegression
             )
         },
-        head=RegressionConfig,
-        task=Regression,
+        head=regression.RegressionConfig,
+        load=lambda: regression.Regression,
     ),
     "sentence_selection": TaskEntry(
-        data=SentencesData,
+        data=sentence_selection.SentencesData,
         tokenizer=None,
         models={"memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)},
-        task=SentenceSelection,
+        load=lambda: sentence_selection.SentenceSelection,
     ),
     "tagging": TaskEntry(
-        data=TaggingData, cuts=False, models=READERS, head=TaggerConfig, task=Tagging
+        data=tagging.TaggingData,
+        cuts=False,
+        models=READERS,
+        head=TaggerConfig,
+        load=lambda: tagging.Tagging,
     ),
     "translation": TaskEntry(
-        data=DataConfig, models=MODELS, decoding=DecodingConfig, task=TranslationTask
+        data=DataConfig,
+        models=MODELS,
+        decoding=DecodingConfig,
+        load=lambda: translation.TranslationTask,
     ),
     "word_answering": TaskEntry(
-        data=SentencesData,
+        data=sentence_selection.SentencesData,
         tokenizer=None,
         models={"memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)},
-        task=WordAnswering,
+        load=lambda: word_answering.WordAnswering,
     ),
 }
 
@@ -179,10 +210,11 @@ def register_task(name: str, entry: TaskEntry) -> None:
     Raises:
         SettingError: The name is taken, or the class lacks something that a task must have.
     """
-    if TASKS.get(name, entry) != entry:
+    task = entry.load()
+    if name in TASKS and TASKS[name].load() != task:
         raise SettingError(f"name must be of no other task; got {name!r}. Choose another.")
-    if missing := sorted(getattr(entry.task, "__abstractmethods__", ())):
-        raise SettingError(f"{entry.task.__name__} must have {', '.join(missing)}; it has not.")
+    if missing := sorted(getattr(task, "__abstractmethods__", ())):
+        raise SettingError(f"{task.__name__} must have {', '.join(missing)}; it has not.")
     TASKS[name] = entry
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample, CheckReport, ExamplesReport, check_examples
-from regard.tasks.held_out import LEAST_FOR_TEST, hold_out_by_hash
+from regard.tasks.held_out import LEAST_FOR_TEST, Parts, hold_out_by_hash
 from regard.tasks.recipe import Recipe
 from regard.tasks.showing import Said, Shown
 from regard.text import BadLines, Line, PairTokenizer
@@ -53,21 +53,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str | int | float, ...], ...]
     is_matrix: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Parts(Generic[ExampleT]):
-    """The examples of a training.
-
-    Attributes:
-        train: What the model learns from; and so does whatever is to stand beside it.
-        valid: What it is validated on: the recipe's file, or some held out of the training text.
-        test: What it is tested on, where that is a part of the training text; else none.
-    """
-
-    train: Sequence[ExampleT]
-    valid: Sequence[ExampleT]
-    test: Sequence[ExampleT] = ()
 
 
 class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):

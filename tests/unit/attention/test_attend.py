@@ -28,7 +28,7 @@ from regard.attention import (
     where,
     window,
 )
-from regard.attention.engine.blocks import is_finite
+from regard.attention.engine.numerics import is_finite
 from regard.attention.reference import attend_by_loops
 from regard.errors import SettingError, ShapeError
 

@@ -23,21 +23,17 @@ from regard.attention.backends import additive_few
 from regard.attention.backends.base import Backend
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import (
-    LOG2_E,
     Block,
     BlockPass,
     Inputs,
     Sizes,
     add_to_bias,
     add_to_keys,
-    as_it_is,
     bias_of,
-    divisor,
-    exp_of,
     keys_of,
-    mix,
     rows_of,
 )
+from regard.attention.engine.numerics import LOG2_E, as_it_is, divisor, exp_of, mix
 from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import BlockPass, Inputs, Sizes, as_it_is, mix
+from regard.attention.engine.blocks import BlockPass, Inputs, Sizes
+from regard.attention.engine.numerics import as_it_is, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax
 

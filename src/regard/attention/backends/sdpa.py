@@ -10,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention.backends.base import Backend
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import is_finite, without_unseen
+from regard.attention.engine.numerics import is_finite, without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
 from regard.attention.scores import DotForm

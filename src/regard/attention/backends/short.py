@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.attention.backends.base import Backend
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
-from regard.attention.engine.blocks import exp_of, is_finite
+from regard.attention.engine.numerics import exp_of, is_finite
 from regard.attention.engine.request import Request
 
 # From here on the fused kernel is as fast (2 cores with AVX-512, D = 32 and 64).

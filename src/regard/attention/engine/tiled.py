@@ -20,17 +20,12 @@ from regard.attention.engine.blocks import (
     Sizes,
     add_to_bias,
     add_to_keys,
-    as_it_is,
     bias_of,
-    divisor,
-    exp_of,
     floats_per_pair,
-    hide,
-    is_finite,
     keys_of,
-    mix,
     rows_of,
 )
+from regard.attention.engine.numerics import as_it_is, divisor, exp_of, hide, is_finite, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax
 

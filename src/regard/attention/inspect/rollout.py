@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from regard.attention.biases import PositionBias
-from regard.attention.engine.blocks import Block, BlockPass, add_to_keys, as_it_is, keys_of, mix
+from regard.attention.engine.blocks import Block, BlockPass, add_to_keys, keys_of
 from regard.attention.engine.gradients import Given, gradients, weights_of
+from regard.attention.engine.numerics import as_it_is, mix
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.rows import Places, places_of
 from regard.attention.masks.base import Mask

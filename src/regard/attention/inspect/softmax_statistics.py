@@ -1,19 +1,20 @@
 """The statistics of softmax, faster: few passes over each block, in the cache, in place.
 
-The same numbers as ``block_statistics.of_block``, which the tests compare; without gradients.
+The same numbers as ``statistics.of_block``, which the tests compare; without gradients.
 """
 
-from math import log
+from math import log, prod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from regard.attention.engine.blocks import LOG2_E, Block, BlockPass, is_finite
+from regard.attention.engine.blocks import Block, BlockPass
 from regard.attention.engine.gradients import Given
+from regard.attention.engine.numerics import LOG2_E, is_finite
 from regard.attention.inspect.best import best_of
-from regard.attention.inspect.buckets import parts_of
+from regard.attention.inspect.buckets import numbers_of, parts_of
 from regard.attention.inspect.statistics import Ask, Statistics, counted_rows
-from regard.attention.inspect.workspace import Room, Stripe
 
 # Keys of a part of a block, for each of which it is known whether something is hidden.
 PART = 1024
@@ -22,13 +23,93 @@ PART = 1024
 _LOWEST = -10000.0
 
 
+class BlockPlaces(NamedTuple):
+    """Where the queries and keys of a block stand: alike in all batch rows and heads.
+
+    Attributes:
+        keys: The places of the keys, (m,).
+        buckets: Those of the map that the keys are in, (m,).
+        beyond: How far a key is from the first query's place; 0 for those among the places.
+        low: Where the keys among the queries' places begin.
+        apart: How far these are from each query's place, (n, high − low).
+        inside: How far each query is from the first, (n,).
+    """
+
+    keys: Tensor
+    buckets: Tensor
+    beyond: Tensor
+    low: int
+    apart: Tensor
+    inside: Tensor
+
+
+class Workspace:
+    """What is used again for the next block: memory, and tables from which places are cut.
+
+    Args:
+        job: What the blocks have in common.
+        ask: What is asked.
+        like: Of the dtype and on the device of the scores.
+    """
+
+    def __init__(self, job: BlockPass, ask: Ask, like: Tensor) -> None:
+        N, M = job.shape[2:]
+        self._job, self._like = job, like
+        self._powers: Tensor | None = None
+        self._scores: Tensor | None = None
+        self._keys = torch.arange(M, device=like.device)
+        self._buckets = numbers_of(self._keys + ask.start[1], ask.start[1], ask.bucket[1])
+        self._steps = torch.arange(-M - N, M + N, device=like.device)
+        self._of_rows(0)
+
+    def powers(self, *shape: int) -> Tensor:
+        """A tensor of a shape, filled with anything."""
+        size = prod(shape)
+        if self._powers is None or self._powers.numel() < size:
+            self._powers = self._like.new_empty(size)
+        return self._powers[:size].view(shape)
+
+    def scores(self, *shape: int) -> Tensor:
+        """Another tensor of a shape, filled with anything."""
+        size = prod(shape)
+        if self._scores is None or self._scores.numel() < size:
+            self._scores = self._like.new_empty(size)
+        return self._scores[:size].view(shape)
+
+    def places(self, block: Block) -> BlockPlaces:
+        """The places of a block."""
+        N, M = self._job.shape[2:]
+        if len(block.rows) != len(self._inside):
+            self._of_rows(len(block.rows))
+        begin = block.rows.start + M - N
+        zero = N + M - begin
+        middle = range(begin, begin + len(block.rows))
+        among = [range(max(s.start, begin), min(s.stop, middle.stop)) for s in block.keys]
+        apart = [self._apart[:, s.start - begin : s.stop - begin] for s in among if s]
+        return BlockPlaces(
+            block.along_keys(lambda s: self._keys[s.start : s.stop]),
+            block.along_keys(lambda s: self._buckets[s.start : s.stop]),
+            block.along_keys(lambda s: self._beyond[s.start + zero : s.stop + zero]),
+            sum(len(range(s.start, min(s.stop, begin))) for s in block.keys),
+            apart[0] if len(apart) == 1 else torch.cat([self._apart[:, :0], *apart], dim=-1),
+            self._inside,
+        )
+
+    def _of_rows(self, count: int) -> None:
+        """Make the tables for blocks of so many queries."""
+        is_among = (self._steps >= 0) & (self._steps < count)
+        self._beyond = self._steps.abs().masked_fill_(is_among, 0).to(self._like.dtype)
+        self._inside = torch.arange(count, device=self._like.device).to(self._like.dtype)
+        self._apart = (self._inside - self._inside[:, None]).abs()
+
+
 def of_parts(
     job: BlockPass,
     ask: Ask,
     parts: tuple[Block, ...],
     given: Given,
     counted: Tensor | None,
-    room: Room,
+    workspace: Workspace,
 ) -> tuple[Block, Statistics]:
     """The statistics of one block of whole rows.
 
@@ -38,12 +119,12 @@ def of_parts(
         parts: The block, cut along its keys.
         given: Of all queries and keys.
         counted: Which queries count.
-        room: What is kept from block to block.
+        workspace: What is kept from block to block.
     """
     block = parts[0]._replace(keys=_joined(parts), hidden=None)
-    stripe = room.stripe(block)
+    where = workspace.places(block)
     own = given.of_block(block)
-    scores, unit = _scores(job, block, own, room)
+    scores, unit = _scores(job, block, own, workspace)
     hidden = _hide(scores, parts)
     places, is_there = best_of(scores, max(1, ask.top))
     top = scores.gather(-1, places[..., :1])
@@ -53,10 +134,10 @@ def of_parts(
     if unit != 1 / LOG2_E:
         scores.mul_(unit * LOG2_E)
     top *= unit
-    powers = torch.exp2(scores, out=room.powers(*scores.shape))
+    powers = torch.exp2(scores, out=workspace.powers(*scores.shape))
     for columns in hidden:
         columns.clamp_min_(_LOWEST)
-    total, distance = _total_and_distance(stripe, powers)
+    total, distance = _total_and_distance(where, powers)
     logs = _sum_of_products(scores, powers) * log(2)
     is_empty = total == 0
     rest = total.log()
@@ -65,7 +146,7 @@ def of_parts(
     share = (-rest).exp_().masked_fill_(is_empty, 0)
     lse = (top + rest).masked_fill_(is_empty, float("-inf"))
     rest.masked_fill_(is_empty, 0)
-    received, pooled = _received(job, ask, stripe, block, powers, share, counted)
+    received, pooled = _received(job, ask, where, block, powers, share, counted)
     first = powers[..., :1] if block.keys[0].start == 0 else torch.zeros_like(total)
     return block, Statistics(
         lse.squeeze(-1),
@@ -75,11 +156,11 @@ def of_parts(
         received,
         pooled,
         (powers.gather(-1, places) * share).masked_fill_(~is_there, 0)[..., : ask.top],
-        _keys_at(block, stripe, places).masked_fill_(~is_there, -1)[..., : ask.top],
+        _keys_at(block, where, places).masked_fill_(~is_there, -1)[..., : ask.top],
     )
 
 
-def _scores(job: BlockPass, block: Block, own: Given, room: Room) -> tuple[Tensor, float]:
+def _scores(job: BlockPass, block: Block, own: Given, workspace: Workspace) -> tuple[Tensor, float]:
     """The scores of a block, in memory of their own, and what one of them is worth.
 
     Plain products come in base two, into memory that is used again: new memory costs as much as
@@ -91,7 +172,7 @@ def _scores(job: BlockPass, block: Block, own: Given, room: Room) -> tuple[Tenso
         if form is not None:
             shape = (*own.query.shape[:-1], own.key.shape[-2])
             query = form.query * (form.scale * LOG2_E)
-            return torch.matmul(query, form.key.mT, out=room.scores(*shape)), 1 / LOG2_E
+            return torch.matmul(query, form.key.mT, out=workspace.scores(*shape)), 1 / LOG2_E
     scores = own.scores(job, block)
     if not (job.score.gives_new_tiles and scores.is_contiguous()):
         scores = scores.clone(memory_format=torch.contiguous_format)
@@ -109,11 +190,11 @@ def _joined(parts: tuple[Block, ...]) -> tuple[range, ...]:
     return tuple(key_ranges)
 
 
-def _keys_at(block: Block, stripe: Stripe, places: Tensor) -> Tensor:
+def _keys_at(block: Block, where: BlockPlaces, places: Tensor) -> Tensor:
     """The keys at places of a block's rows."""
     if len(block.keys) == 1:
         return places + block.keys[0].start
-    return stripe.keys[places]
+    return where.keys[places]
 
 
 def _hide(scores: Tensor, parts: tuple[Block, ...]) -> list[Tensor]:
@@ -127,19 +208,19 @@ def _hide(scores: Tensor, parts: tuple[Block, ...]) -> list[Tensor]:
     return found
 
 
-def _total_and_distance(stripe: Stripe, powers: Tensor) -> tuple[Tensor, Tensor]:
+def _total_and_distance(where: BlockPlaces, powers: Tensor) -> tuple[Tensor, Tensor]:
     """``Σ power`` and ``Σ power · |place of the key − place of the query|``, (b, h, n, 1).
 
-    Of keys before all queries of the stripe, or after all, the latter is linear in the places.
+    Of keys before all queries of the block, or after all, the latter is linear in the places.
     """
-    low, high = stripe.low, stripe.low + stripe.apart.shape[-1]
+    low, high = where.low, where.low + where.apart.shape[-1]
     before, after = (powers[..., s].sum(dim=-1) for s in (slice(low), slice(high, None)))
-    distance = powers @ stripe.beyond - (after - before) * stripe.inside
+    distance = powers @ where.beyond - (after - before) * where.inside
     total = before + after
     if high > low:
         among = powers[..., low:high]
         total += among.sum(dim=-1)
-        distance += (among * stripe.apart).sum(dim=-1)
+        distance += (among * where.apart).sum(dim=-1)
     return total.unsqueeze(-1), distance.unsqueeze(-1)
 
 
@@ -155,7 +236,7 @@ def _sum_of_products(scores: Tensor, powers: Tensor) -> Tensor:
 def _received(
     job: BlockPass,
     ask: Ask,
-    stripe: Stripe,
+    where: BlockPlaces,
     block: Block,
     powers: Tensor,
     share: Tensor,
@@ -170,7 +251,7 @@ def _received(
         # Whatever is in queries that do not count.
         by_bucket = _by_bucket(ask, block, powers.where(is_counted, 0), share)
     columns = powers.new_zeros(*by_bucket.shape[:-1], ask.columns(job.shape[3]))
-    return by_bucket.sum(dim=-2), columns.index_add_(-1, stripe.buckets, by_bucket)
+    return by_bucket.sum(dim=-2), columns.index_add_(-1, where.buckets, by_bucket)
 
 
 def _by_bucket(ask: Ask, block: Block, powers: Tensor, share: Tensor) -> Tensor:

@@ -1,21 +1,28 @@
 """A summary of attention weights: what people want to know of them, in memory that grows with N."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float, Int
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.inspect.buckets import count_of, laid_in, width_of
-from regard.errors import ShapeError
+from regard.attention.inspect.pictures import draw, plot
+from regard.errors import DataError, ShapeError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Of the file, and of what is in it.
+_FORMAT, _KIND = 1, "regard summary"
 # The tensors that have an axis of queries, and which it is.
 _ALONG_QUERIES = {
     **dict.fromkeys(("lse", "entropy", "distance", "first", "counts"), -1),
@@ -100,7 +107,7 @@ class Summary:
         """The same without the graph that gradients go through."""
         return self._with({name: tensor.detach() for name, tensor in self.tensors().items()})
 
-    def __getitem__(self, index: Any) -> "Summary":
+    def __getitem__(self, index: object) -> "Summary":
         """The summary of a batch row, or of a head: an index of the leading axes."""
         axes = self.lse.dim() - 1
         parts = index if isinstance(index, tuple) else (index,)
@@ -186,9 +193,20 @@ class Summary:
 
     def save(self, path: str | Path) -> None:
         """Write the summary as safetensors, complete or not at all."""
-        from regard.attention.inspect.summary_file import save
-
-        save(self, path)
+        path = Path(path)
+        tensors = {name: each.detach().contiguous() for name, each in self.tensors().items()}
+        numbers = {"bucket": self.bucket, "start": self.start, "map": self.map}
+        about = {"kind": _KIND, "format": str(_FORMAT), "numbers": json.dumps(numbers)}
+        with NamedTemporaryFile(
+            dir=path.parent, prefix=path.name, suffix=".part", delete=False
+        ) as at:
+            half_written = Path(at.name)
+        try:
+            save_file(tensors, half_written, about)
+            half_written.replace(path)
+        except BaseException:
+            half_written.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def load(cls, path: str | Path) -> "Summary":
@@ -197,9 +215,25 @@ class Summary:
         Raises:
             DataError: The file is missing or damaged, or no summary, or of a newer version.
         """
-        from regard.attention.inspect.summary_file import load
-
-        return load(path)
+        path = Path(path)
+        if not path.is_file():
+            raise DataError(f"{path} must be a file; there is none.")
+        try:
+            with safe_open(path, framework="pt") as file:
+                about = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, ValueError, OSError) as error:
+            raise DataError(
+                f"{path} must be a safetensors file; it is damaged: {error}."
+            ) from error
+        if about.get("kind") != _KIND:
+            raise DataError(f"{path} must hold a summary; got other tensors.")
+        version = about.get("format", "")
+        if version != str(_FORMAT):
+            raise DataError(
+                f"{path} must be of format {_FORMAT}; got {version!r}. A newer regard may read it."
+            )
+        return _from_file(path, about, tensors)
 
     def plot(self) -> "Figure":
         """A matplotlib figure: the map of every head, entropy, and what keys receive.
@@ -207,15 +241,11 @@ class Summary:
         Raises:
             SettingError: matplotlib is not installed.
         """
-        from regard.attention.inspect.summary_plot import plot
-
-        return plot(self)
+        return plot(self.pooled, self.effective_keys, self.received)
 
     def _repr_html_(self) -> str:
         """A small picture for a notebook."""
-        from regard.attention.inspect.summary_drawing import draw
-
-        return draw(self)
+        return draw(self.pooled, self.effective_keys, repr(self))
 
     def __repr__(self) -> str:
         *lead, N, M = self.shape
@@ -257,5 +287,18 @@ class Summary:
             before = part
 
 
-def _plain(shape: Any) -> Any:
+def _plain(shape: object) -> object:
     return tuple(shape) if isinstance(shape, torch.Size) else shape
+
+
+def _from_file(path: Path, about: Mapping[str, str], tensors: dict[str, Tensor]) -> Summary:
+    try:
+        numbers = json.loads(about.get("numbers", ""))
+        bucket, start = (tuple(map(int, numbers[name])) for name in ("bucket", "start"))
+        summary = Summary(**tensors, bucket=bucket, start=start, map=int(numbers["map"]))  # type: ignore[arg-type]
+        fits = len(bucket) == len(start) == 2 and summary.fits()
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} must hold a whole summary; it is damaged: {error}.") from error
+    if not fits:
+        raise DataError(f"{path} must hold a whole summary; its tensors do not fit together.")
+    return summary

@@ -1,6 +1,14 @@
 """A text for a document and what is wanted of it."""
 
-from regard.tasks.generation.documents import Document, DocumentData
-from regard.tasks.generation.task import GenerationTask
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.tasks.generation.documents import Document
+    from regard.tasks.generation.settings import DocumentData
+    from regard.tasks.generation.task import GenerationTask
 
 __all__ = ["Document", "DocumentData", "GenerationTask"]
+
+__getattr__ = _names(__name__, __file__)

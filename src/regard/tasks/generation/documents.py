@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from regard.errors import DataError, SettingError
-from regard.fields import Count, Natural, check_fields
 from regard.metrics.rouge import words
+from regard.tasks.generation.settings import DocumentData
 from regard.tasks.held_out import hold_out_by_hash, hold_out_texts
-from regard.tasks.recipe import Recipe, check_different_columns
+from regard.tasks.recipe import Recipe
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
 from regard.text.records import object_of, record_in, usable
@@ -30,51 +30,6 @@ _SENTENCE_END = re.compile(
     r"(?<=[.!?])\s+|(?<=[.!?]['\"’”])\s+|(?<=[。！？])(?![”’」』])|(?<=[。！？][”’」』])"
 )
 _DOCUMENT_KEYS, _ANSWER_KEYS = ("document", "context"), ("answers", "answer", "summary")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DocumentData:
-    """Where documents are, and what is to be said of them.
-
-    Attributes:
-        train: TSV files, or JSONL with "document" (or "context"), perhaps "question", and "answers"
-            (a text or a list; or "answer", or "summary").
-        valid: The same, for validation; empty takes a few examples from the training text.
-        test: The same, for ``evaluate``; or ``held out`` of the training text.
-        source_language: Code of the documents' language, for metrics; None guesses it.
-        target_language: Code of the answers' language; None guesses it.
-        document: TSV: column of the document, from 1.
-        question: TSV: column of the question; 0: there is none, and a summary is wanted.
-        answer: TSV: column of the answer or the summary.
-        sentences: Read only so many sentences of each document: those that share the rarest words
-            with the question, the best one first; without a question, the first ones. None reads
-            all, in their order.
-        shortened: Which documents ``sentences`` shortens: ``all``; or only those ``asked`` about,
-            and what a summary is wanted of is read whole.
-        max_length: Longest source, in tokens, question and all; what is beyond is cut off.
-        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
-        on_long: In training, whether an answer beyond max_length is left out or an error.
-        source_end: Whether the model reads an end token after the source.
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    source_language: str | None = None
-    target_language: str | None = None
-    document: Count = 1
-    question: Natural = 0
-    answer: Count = 2
-    sentences: Count | None = None
-    shortened: Literal["all", "asked"] = "all"
-    max_length: Count = 2048
-    on_bad_line: Literal["error", "skip"] = "error"
-    on_long: Literal["error", "skip"] = "skip"
-    source_end: bool = True
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_different_columns(document=self.document, question=self.question, answer=self.answer)
 
 
 @dataclass(frozen=True, slots=True)

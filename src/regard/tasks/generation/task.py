@@ -20,9 +20,9 @@ from regard.tasks.generation.documents import (
     told_reading,
     train_and_test,
 )
+from regard.tasks.held_out import Parts
 from regard.tasks.recipe import Recipe
 from regard.tasks.sequence_task import SequenceTask
-from regard.tasks.task import Parts
 from regard.tasks.translations import Translations
 from regard.text import BadLines, Line, Pair, PairTokenizer
 from regard.text.lines import readable

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.errors import DataError, SettingError
-from regard.fields import Natural, check_fields
 from regard.metrics.labels import accuracy, macro_f1
 from regard.models import VisionTransformer
 from regard.tasks.checking import CheckedExample
@@ -35,7 +34,7 @@ from regard.tasks.task import OnePassTask, Table
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
 from regard.text.pictures import Picture, picture_of, read_pictures
-from regard.text.records import OnBadLine, object_of
+from regard.text.records import object_of
 
 _FILE = "pictures.json"
 _BRIGHTNESS = ("mean", "deviation", "darkest")
@@ -45,33 +44,6 @@ _DIGITS = (1197, 1497)
 # The token before a picture's patches, whose state becomes the label.
 CLASS = "⟨class⟩"
 _OF_SPLIT = re.compile(r"(train|valid|test):(\d+)")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PicturesData:
-    """Where the pictures are.
-
-    Attributes:
-        train: JSONL files, each line an object with "pixels", rows of numbers (or of lists of
-            numbers, such as red, green, blue), and "label". All pictures are of one size.
-        valid: The same, for validation; empty takes a few pictures from the training ones.
-        test: The same, for ``evaluate``.
-        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
-        shift: Pixels that a picture is moved by at most in training, to each side at random; what
-            comes in at the edges is as dark as can be.
-        example: What there is without files: ``digits``, the 1,797 handwritten ones of 8 × 8 pixels
-            that scikit-learn has, or ``none``.
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    on_bad_line: OnBadLine = "error"
-    shift: Natural = 0
-    example: Literal["none", "digits"] = "none"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,8 +12,7 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.errors import DataError, SettingError
-from regard.fields import Share, at_least, check_fields
+from regard.errors import DataError
 from regard.models import LANGUAGE_MODELS, LanguageModel
 from regard.tasks.baselines.kneser_ney import KneserNey
 from regard.tasks.language_modelling.running_text import (
@@ -34,36 +33,6 @@ from regard.text import (
     normalize,
     train_tokenizer,
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TextData:
-    """Where the running text is.
-
-    Attributes:
-        train: Text files, which may end in .gz or .zst.
-        valid: The same, for validation; empty takes the end of the training text.
-        test: The same, for ``evaluate``; or ``held out`` of the training text.
-        valid_share: How much of the training text its end is, where ``valid`` is empty.
-        context: Tokens that a training window holds.
-        overlap: Tokens of a window that evaluation has read before: each is scored once, with at
-            least so many before it, but for the first of a passage.
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    valid_share: Share = 0.05
-    context: Annotated[int, at_least(2)] = 256
-    overlap: int = 0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if not 0 <= self.overlap < self.context:
-            raise SettingError(
-                f"overlap must be at least 0 and below context = {self.context}; "
-                f"got {self.overlap}."
-            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

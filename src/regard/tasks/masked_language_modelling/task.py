@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,9 +14,7 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.checks import check_fraction, check_positive
 from regard.errors import DataError, SettingError
-from regard.fields import Share, at_least, check_fields
 from regard.models import MaskedLanguageModel
 from regard.tasks.language_modelling import Passage
 from regard.tasks.language_modelling.running_text import (
@@ -25,6 +23,7 @@ from regard.tasks.language_modelling.running_text import (
     perplexity,
     read_passages,
 )
+from regard.tasks.masked_language_modelling.settings import MaskedTextData
 from regard.tasks.masked_language_modelling.windows import (
     FIRST_ID,
     MaskedStretch,
@@ -52,36 +51,6 @@ from regard.text.whole_words import WholeWords
 # What a line to be filled in has in place of a token, and how many guesses it gets.
 _BLANK = re.compile(r"\[MASK\]|<mask>")
 _GUESSES = 5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MaskedTextData:
-    """Where the running text is, and what of it is guessed.
-
-    Attributes:
-        train: Text files, which may end in .gz or .zst.
-        valid: The same, for validation; empty takes the end of the training text.
-        test: The same, for ``evaluate``; or ``held out`` of the training text.
-        valid_share: How much of the training text its end is, where ``valid`` is empty.
-        context: Tokens that a window holds, begin and ends included; windows are full, whatever
-            the lines in them.
-        rate: The share of words, or pieces, to guess.
-        masking: ``words`` masks whole words, Chinese ones too; ``pieces`` single tokens.
-        next_sentence: Whether the model is also asked if the second half of a window follows the
-            first; in half of them it comes from elsewhere.
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    valid_share: Share = 0.05
-    context: Annotated[int, at_least(8)] = 128
-    rate: Annotated[float, check_positive, check_fraction] = 0.15
-    masking: Literal["words", "pieces"] = "words"
-    next_sentence: bool = False
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

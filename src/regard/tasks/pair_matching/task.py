@@ -15,7 +15,6 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
 from regard.errors import DataError
-from regard.fields import Count, check_fields
 from regard.metrics.labels import accuracy
 from regard.models import Classifier, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
@@ -31,7 +30,8 @@ from regard.tasks.labels import (
     number_of,
     tell_labels,
 )
-from regard.tasks.recipe import Recipe, check_different_columns
+from regard.tasks.pair_matching.settings import PairsData
+from regard.tasks.recipe import Recipe
 from regard.tasks.showing import Said, Shown, ShownText, by_share
 from regard.tasks.tables import by_group, confusion_table, label_table, length_group, question_word
 from regard.tasks.task import OnePassTask, Table
@@ -50,41 +50,10 @@ from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_to
 from regard.text.files import read_table, write_plain
 from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
-from regard.text.records import Field, OnBadLine, read_records, usable
+from regard.text.records import Field, read_records, usable
 
 MATCH, OTHER = "match", "other"
 _FILE = "labels.json"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairsData:
-    """Where the pairs are.
-
-    Attributes:
-        train: .tsv or .jsonl of pairs with a label; or .json as SQuAD's, which gives two pairs a
-            question: with its own passage ("match"), and with another of the same article
-            ("other").
-        valid: The same, for validation; empty takes a few pairs from the training text.
-        test: The same, for ``evaluate``; or ``held out`` of the training text.
-        first: The first text's column of a TSV file, from 1; of JSONL, the key is "first".
-        second: The second text's; of JSONL, the key is "second".
-        label: The label's; of JSONL, the key is "label".
-        max_length: Most tokens of each text; what is beyond is cut off.
-        on_bad_line: Whether a pair that cannot be used is an ``error``, or is left out (``skip``).
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    first: Count = 1
-    second: Count = 2
-    label: Count = 3
-    max_length: Count = 192
-    on_bad_line: OnBadLine = "error"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_different_columns(first=self.first, second=self.second, label=self.label)
 
 
 @dataclass(frozen=True, slots=True)

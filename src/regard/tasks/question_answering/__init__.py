@@ -1,5 +1,13 @@
 """The stretch of a text that answers a question."""
 
-from regard.tasks.question_answering.task import QuestionAnswering, QuestionsData, SpanAnswer
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.tasks.question_answering.settings import QuestionsData
+    from regard.tasks.question_answering.task import QuestionAnswering, SpanAnswer
 
 __all__ = ["QuestionAnswering", "QuestionsData", "SpanAnswer"]
+
+__getattr__ = _names(__name__, __file__)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,71 +13,20 @@ from torch import Tensor, nn
 
 from regard.attention import documents
 from regard.errors import DataError, SettingError
-from regard.fields import Natural, Weight, at_least, check_fields
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out
 from regard.tasks.recipe import Recipe, check_not_smoothed
+from regard.tasks.regression.settings import RegressionData
 from regard.tasks.task import OnePassTask, Table
 from regard.text import BadLines, Line
 from regard.text.files import read_table, write_plain
 from regard.text.points import Point, cells_of, number_of, read_points
-from regard.text.records import OnBadLine
 
 _NAMES_FILE, _POINTS_FILE = "columns.json", "points.safetensors"
 # Parts of equal size that errors are listed by.
 _PARTS = 5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RegressionData:
-    """Where the points are.
-
-    Attributes:
-        train: CSV or TSV files. What is guessed from, too: a kernel regression is its points.
-        valid: The same, for validation; empty takes a few points from the training ones.
-        test: The same, for ``evaluate``; or ``held out`` of the training text.
-        inputs: Names of the input columns in the header, or their numbers from 1, as text; none
-            means all but the target.
-        target: Name or number of the target's column; empty is the last.
-        scale: Whether inputs are taken as they are (``none``), or from their mean and in standard
-            deviations (``deviation``), so that one bandwidth suits them all.
-        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
-        example: What there is without files: ``sine``, y = 2 sin x + x^0.8, or ``none``.
-        points: How many points of the example are drawn.
-        noise: Deviation of the noise in their targets.
-        seed: Another one draws others.
-    """
-
-    train: tuple[str, ...] | str = ()
-    valid: tuple[str, ...] | str = ()
-    test: tuple[str, ...] | str = ()
-    inputs: tuple[str, ...] = ()
-    target: str = ""
-    scale: Literal["none", "deviation"] = "none"
-    on_bad_line: OnBadLine = "error"
-    example: Literal["none", "sine"] = "none"
-    points: Annotated[int, at_least(2)] = 50
-    noise: Weight = 0.5
-    seed: Natural = 0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RegressionConfig:
-    """What is made small.
-
-    Attributes:
-        loss: The ``mean`` of a batch's squared errors, or their ``sum``.
-    """
-
-    loss: Literal["mean", "sum"] = "mean"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,12 @@
 """A sentence for a sentence."""
 
-from regard.tasks.translation.task import TranslationTask, text_of
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.tasks.translation.task import TranslationTask, text_of
 
 __all__ = ["TranslationTask", "text_of"]
+
+__getattr__ = _names(__name__, __file__)

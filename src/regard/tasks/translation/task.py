@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 from regard.errors import DataError, SettingError
 from regard.metrics import bleu
-from regard.tasks.held_out import evenly, hold_out_by_hash
+from regard.tasks.held_out import Parts, evenly, hold_out_by_hash
 from regard.tasks.recipe import Recipe
 from regard.tasks.sequence_task import SequenceTask
-from regard.tasks.task import Parts
 from regard.tasks.translations import Translations
 from regard.text import (
     BadLines,

@@ -1,0 +1,46 @@
+"""What a recipe says of labelled texts, without torch."""
+
+from dataclasses import dataclass
+
+from regard.fields import Count, Natural, Share, check_fields
+from regard.tasks.recipe import check_different_columns
+from regard.tasks.word_parts import WordPartsName
+from regard.text.records import OnBadLine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassificationData:
+    """Where the labelled texts are.
+
+    Attributes:
+        train: TSV or JSONL files.
+        valid: The same, for validation; empty takes a few examples from the training text.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
+        text: The text's column of a TSV file, from 1; of JSONL, the key is "text".
+        label: The label's column; of JSONL, the key is "label".
+        aspect: The column of what of the text is asked about, such as the kind of goods a review is
+            of; of JSONL, the key is "aspect". 0: there is none.
+        parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
+            ``characters`` or ``ngrams`` of them; or its pairs with its ``neighbours``, which suit
+            text cut into characters.
+        drop_words: Share of the words that are read as unknown in training, so that a text is
+            judged by all of them (Iyyer et al., 2015, https://aclanthology.org/P15-1162). Their
+            parts stay.
+        max_length: Longest text, in tokens; what is beyond is cut off.
+        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    text: Count = 1
+    label: Count = 2
+    aspect: Natural = 0
+    parts: WordPartsName = "ngrams"
+    drop_words: Share = 0.0
+    max_length: Count = 256
+    on_bad_line: OnBadLine = "error"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_different_columns(text=self.text, label=self.label, aspect=self.aspect)

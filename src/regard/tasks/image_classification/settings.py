@@ -1,0 +1,34 @@
+"""What a recipe says of pictures, without torch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.fields import Natural, check_fields
+from regard.text.records import OnBadLine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PicturesData:
+    """Where the pictures are.
+
+    Attributes:
+        train: JSONL files, each line an object with "pixels", rows of numbers (or of lists of
+            numbers, such as red, green, blue), and "label". All pictures are of one size.
+        valid: The same, for validation; empty takes a few pictures from the training ones.
+        test: The same, for ``evaluate``.
+        on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
+        shift: Pixels that a picture is moved by at most in training, to each side at random; what
+            comes in at the edges is as dark as can be.
+        example: What there is without files: ``digits``, the 1,797 handwritten ones of 8 × 8 pixels
+            that scikit-learn has, or ``none``.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    on_bad_line: OnBadLine = "error"
+    shift: Natural = 0
+    example: Literal["none", "digits"] = "none"
+
+    def __post_init__(self) -> None:
+        check_fields(self)

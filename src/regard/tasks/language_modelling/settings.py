@@ -1,0 +1,37 @@
+"""What a recipe says of running text, without torch."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from regard.errors import SettingError
+from regard.fields import Share, at_least, check_fields
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextData:
+    """Where the running text is.
+
+    Attributes:
+        train: Text files, which may end in .gz or .zst.
+        valid: The same, for validation; empty takes the end of the training text.
+        test: The same, for ``evaluate``; or ``held out`` of the training text.
+        valid_share: How much of the training text its end is, where ``valid`` is empty.
+        context: Tokens that a training window holds.
+        overlap: Tokens of a window that evaluation has read before: each is scored once, with at
+            least so many before it, but for the first of a passage.
+    """
+
+    train: tuple[str, ...] | str = ()
+    valid: tuple[str, ...] | str = ()
+    test: tuple[str, ...] | str = ()
+    valid_share: Share = 0.05
+    context: Annotated[int, at_least(2)] = 256
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not 0 <= self.overlap < self.context:
+            raise SettingError(
+                f"overlap must be at least 0 and below context = {self.context}; "
+                f"got {self.overlap}."
+            )
