@@ -1,7 +1,6 @@
 """Checks for scores and masks of one's own, by the standards of the built-in ones."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -265,7 +264,13 @@ class _Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     numel = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         out = func(*args, **(kwargs or {}))
         made = out if isinstance(out, tuple | list) else [out]
         sizes = [each.numel() for each in made if isinstance(each, Tensor)]

@@ -14,7 +14,7 @@ from the same tile, worked out once in the backward pass.
 from collections.abc import Callable, Iterator
 from itertools import chain
 from threading import local
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,6 +33,7 @@ from regard.attention.engine.blocks import (
     keys_of,
     rows_of,
 )
+from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.numerics import LOG2_E, as_it_is, divisor, exp_of, mix
 from regard.attention.engine.request import Request
 from regard.attention.scores import Additive
@@ -163,7 +164,7 @@ class _Factors(NamedTuple):
             return torch.add(query, key, alpha=-2, out=h).sigmoid_()
         return torch.addcmul(self.one, query, key, out=h).reciprocal_()
 
-    def lanes(self, *tensors: Tensor) -> Iterator[tuple[Any, ...]]:
+    def lanes(self, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """``w`` and views of (b, H, …) tensors as (b · H, …); head by head where w differs."""
         if self.w.dim() == 1:
             yield self.w, *(t.view(-1, *t.shape[2:]) for t in tensors)
@@ -224,7 +225,7 @@ class _Hidden(NamedTuple):
     dots: Tensor
 
 
-class _Room:
+class _Workspace:
     """A buffer for one tile, seen in the shapes that tiles have."""
 
     def __init__(self, query: Tensor) -> None:
@@ -258,7 +259,7 @@ def _borrow_buffer(query: Tensor) -> Tensor:
     return buffer
 
 
-def _block_scores(factors: _Factors, block: Block, room: _Room) -> Tensor:
+def _block_scores(factors: _Factors, block: Block, workspace: _Workspace) -> Tensor:
     """All scores of a block, before bias and mask: ``w · tanh(q + k)``."""
     query, key = rows_of(factors.query, block), keys_of(factors.key, block)
     b, H, n, D = query.shape
@@ -268,12 +269,13 @@ def _block_scores(factors: _Factors, block: Block, room: _Room) -> Tensor:
         tile = _Tile.of(len(q), n, m, D, most_rows=1)
         for i in range(0, len(q), tile.lanes):
             some = slice(i, i + tile.lanes)
-            keys = k[some].unsqueeze(1).split(tile.keys, dim=2)
+            keys = torch.split(k[some].unsqueeze(1), tile.keys, dim=2)
             for j in range(0, n, tile.rows):
                 rows = slice(j, j + tile.rows)
                 queries = q[some, rows].unsqueeze(2)
-                for those, part in zip(keys, found[some, rows].split(tile.keys, 2), strict=True):
-                    r = room.of(part)
+                parts = torch.split(found[some, rows], tile.keys, dim=2)
+                for those, part in zip(keys, parts, strict=True):
+                    r = workspace.of(part)
                     factors.hidden(queries, those, r.all)
                     torch.mv(r.rows, w, out=r.dots)
                     part.copy_(r.dots.view(part.shape))
@@ -292,7 +294,7 @@ def _adjust(job: BlockPass, block: Block, scores: Tensor, bias: Tensor | None) -
 class _Additive(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
+        ctx: FunctionContext,
         job: BlockPass,
         query: Tensor,
         key: Tensor,
@@ -304,9 +306,9 @@ class _Additive(torch.autograd.Function):
         out = query.new_zeros(B, H, N, value.shape[-1])
         top, total = query.new_zeros(B, H, N, 1), query.new_zeros(B, H, N, 1)
         factors = _Factors.of(query, key, w)
-        room = _Room(query)
+        workspace = _Workspace(query)
         for block in job.blocks():
-            scores = _adjust(job, block, _block_scores(factors, block, room), bias)
+            scores = _adjust(job, block, _block_scores(factors, block, workspace), bias)
             best = scores.amax(dim=-1, keepdim=True).clamp_min_(torch.finfo(scores.dtype).min)
             powers = exp_of(scores.sub_(best))
             summed = powers.sum(dim=-1, keepdim=True)
@@ -322,7 +324,7 @@ class _Additive(torch.autograd.Function):
 
     @staticmethod
     @as_it_is
-    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
+    def backward(ctx: FunctionContext, d_out: Tensor, d_lse: Tensor) -> Gradients:
         query, key, value, bias, w, out, top, total = ctx.saved_tensors
         inputs = Inputs(query, key, value, bias, (w,))
         wanted = ctx.needs_input_grad[1:]
@@ -359,7 +361,7 @@ class _Gradients:
         self.whole = whole
         query, key, value, bias, (w,) = inputs
         self.factors = _Factors.of(query, key, w)
-        self.room = _Room(query)
+        self.workspace = _Workspace(query)
         make = query.new_empty if whole else query.new_zeros
         self.query = query.new_zeros(query.shape)
         self.key, self.value = make(key.shape), make(value.shape)
@@ -424,18 +426,18 @@ class _Gradients:
             tile = _Tile.of(len(q), n, m, D, most_rows=_ROWS_OF_GRADIENTS)
             for i in range(0, len(q), tile.lanes):
                 some = slice(i, i + tile.lanes)
-                keys = k[some].unsqueeze(1).split(tile.keys, dim=2)
-                d_keys = dk[some].split(tile.keys, dim=1)
+                keys = torch.split(k[some].unsqueeze(1), tile.keys, dim=2)
+                d_keys = torch.split(dk[some], tile.keys, dim=1)
                 for j in range(0, n, tile.rows):
                     rows = slice(j, j + tile.rows)
                     queries = q[some, rows].unsqueeze(2)
                     is_first = self.whole and not block.rows.start and not j
                     d_queries, sums = dq[some, rows], total[some, rows]
-                    columns = (t[some, rows].split(tile.keys, dim=2) for t in (powers, ds))
+                    columns = (torch.split(t[some, rows], tile.keys, dim=2) for t in (powers, ds))
                     for those, d_those, weights, d_scores in zip(
                         keys, d_keys, *columns, strict=True
                     ):
-                        r = self.room.of(weights)
+                        r = self.workspace.of(weights)
                         self.factors.hidden(queries, those, r.all)
                         torch.mv(r.rows, w, out=r.dots)
                         weights.add_(r.dots.view(weights.shape), alpha=form.factor * LOG2_E).exp2_()

@@ -4,13 +4,12 @@ The hidden units of so few queries are no more than the keys themselves, so they
 and worked out again for the gradient.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from regard.attention.engine import tiled
 from regard.attention.engine.blocks import BlockPass, Inputs, Sizes
+from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.numerics import as_it_is, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax
@@ -54,7 +53,7 @@ def _unsquashed(query: Tensor, key: Tensor) -> Tensor:
 class _Few(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
+        ctx: FunctionContext,
         job: BlockPass,
         hidden: Tensor | None,
         query: Tensor,
@@ -74,7 +73,7 @@ class _Few(torch.autograd.Function):
 
     @staticmethod
     @as_it_is
-    def backward(ctx: Any, d_out: Tensor) -> Any:
+    def backward(ctx: FunctionContext, d_out: Tensor) -> Gradients:
         query, key, value, w, weights = ctx.saved_tensors
         wanted = ctx.needs_input_grad[2:]
         if torch.is_grad_enabled():

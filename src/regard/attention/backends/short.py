@@ -6,7 +6,7 @@ weights is kept for the backward pass; it is no longer than its key and value to
 still grows with N.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.attention.backends.base import Backend
 from regard.attention.backends.sdpa import is_double, refuse_unless_plain
 from regard.attention.engine import tiled
+from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.numerics import exp_of, is_finite
 from regard.attention.engine.request import Request
 
@@ -81,10 +82,27 @@ class Short(Backend):
         return out, None
 
 
+if TYPE_CHECKING:
+
+    class _Context(FunctionContext):
+        """What is kept besides: the scale, and the dtypes of the inputs."""
+
+        scale: float
+        dtypes: tuple[torch.dtype, ...]
+
+else:
+    _Context = FunctionContext
+
+
 class _Short(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, penalty: Tensor | None, scale: float
+        ctx: _Context,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        penalty: Tensor | None,
+        scale: float,
     ) -> Tensor:
         B, H, N, _ = query.shape
         M = key.shape[2]
@@ -107,7 +125,7 @@ class _Short(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Any:
+    def backward(ctx: _Context, grad: Tensor) -> Gradients:
         q, k, v, weights = ctx.saved_tensors
         B, H = grad.shape[:2]
         with torch.autocast("cpu", enabled=False):

@@ -58,6 +58,21 @@ class Inputs(NamedTuple):
         tensors = tuple(tensor.to(wide) for tensor in request.tensors())
         return cls(query, key, value, bias, tensors)
 
+    def apart(self, again: bool) -> "Inputs":
+        """The same as leaves of which gradients are counted.
+
+        Args:
+            again: Whether what has a gradient keeps its own past, to be differentiated again.
+        """
+
+        def leaf(tensor: Tensor) -> Tensor:
+            keeps = again and tensor.requires_grad
+            return tensor if keeps else tensor.detach().requires_grad_()
+
+        query, key, value, bias, tensors = self
+        bias = None if bias is None else leaf(bias)
+        return Inputs(leaf(query), leaf(key), leaf(value), bias, tuple(map(leaf, tensors)))
+
 
 class Block(NamedTuple):
     """Some batch rows, some of their heads and queries, and the keys these may see.

@@ -1,7 +1,7 @@
 """Gradients of what blocks of scores give, worked out again block by block instead of kept."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from regard.attention.engine.blocks import (
     keys_of,
     rows_of,
 )
+from regard.attention.engine.function_context import FunctionContext
 from regard.attention.engine.request import Request
 from regard.attention.engine.tiled import score_block
 from regard.attention.weighting import Softmax, Weighting
@@ -48,10 +49,12 @@ class Given(NamedTuple):
         return cls(query, key, bias, states, request.sink, tensors)
 
     @classmethod
-    def from_flat(cls, flat: Sequence[Any]) -> "Given":
+    def from_flat(cls, flat: Sequence[Tensor | None]) -> "Given":
         """The opposite of ``flat``."""
         query, key, bias, states, sink, *tensors = flat
-        return cls(query, key, bias, states, sink, tuple(tensors))
+        assert query is not None
+        assert key is not None
+        return cls(query, key, bias, states, sink, tuple(t for t in tensors if t is not None))
 
     def flat(self) -> tuple[Tensor | None, ...]:
         """All tensors in a row."""
@@ -139,11 +142,22 @@ def weights_of(
     return weights, lse, (weights * -logs).sum(dim=-1)
 
 
+if TYPE_CHECKING:
+
+    class _Context(FunctionContext):
+        """What is kept besides: how scores became weights."""
+
+        weighting: Weighting
+
+else:
+    _Context = FunctionContext
+
+
 class _Rows(torch.autograd.Function):
     """The weights of whole rows of scores, with the gradient that the weighting has for them."""
 
     @staticmethod
-    def forward(ctx: Any, weighting: Weighting, scores: Tensor) -> Tensor:
+    def forward(ctx: _Context, weighting: Weighting, scores: Tensor) -> Tensor:
         weights = weighting.rows(scores)
         ctx.weighting = weighting
         ctx.save_for_backward(weights)
@@ -151,7 +165,7 @@ class _Rows(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: _Context, grad: Tensor) -> tuple[None, Tensor]:
         (weights,) = ctx.saved_tensors
         return None, ctx.weighting.gradient(weights, grad)
 

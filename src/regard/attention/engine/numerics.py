@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from math import e, log2
-from typing import Any
+from typing import Concatenate, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,6 +12,9 @@ from regard.attention.engine.request import without_autocast
 from regard.attention.masks.bound import BoundMask
 
 LOG2_E = log2(e)
+C = TypeVar("C")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def hide(scores: Tensor, hidden: Tensor | None) -> Tensor:
@@ -60,16 +63,18 @@ def mix(weights: Tensor, value: Tensor, hidden: Tensor | None) -> Tensor:
     return out
 
 
-def as_it_is(backward: Callable[..., Any]) -> Callable[..., Any]:
+def as_it_is(
+    backward: Callable[Concatenate[C, Tensor, P], R],
+) -> Callable[Concatenate[C, Tensor, P], R]:
     """A backward pass in the dtypes of its tensors, even where automatic precision is on.
 
     It works the scores out again, and they must be those of the forward pass.
     """
 
     @wraps(backward)
-    def run(ctx: Any, d_out: Tensor, *others: Tensor) -> Any:
+    def run(ctx: C, d_out: Tensor, /, *others: P.args, **options: P.kwargs) -> R:
         with without_autocast(d_out.device.type):
-            return backward(ctx, d_out, *others)
+            return backward(ctx, d_out, *others, **options)
 
     return run
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import or_
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from regard.attention.engine.blocks import (
     keys_of,
     rows_of,
 )
+from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.numerics import as_it_is, divisor, exp_of, hide, is_finite, mix
 from regard.attention.engine.request import Request
 from regard.attention.weighting import Softmax
@@ -110,18 +111,13 @@ def backward(
     if again:
         sums.depend_on(d_out)
     for block in blocks:
-        inside = [
+        inside = Inputs(
             rows_of(query, block),
             keys_of(key, block),
             keys_of(value, block),
             bias_of(bias, block),
-            *tensors,
-        ]
-        # To differentiate again, what has a gradient keeps its own past.
-        inside = [
-            t if t is None or (again and t.requires_grad) else t.detach().requires_grad_()
-            for t in inside
-        ]
+            tensors,
+        ).apart(again)
         sums.add(block, _block_gradients(job, block, inside, rows_of(d_out, block), slope, again))
     return sums.totals
 
@@ -147,7 +143,7 @@ def score_block(
     query: Tensor,
     key: Tensor,
     bias: Tensor | None,
-    tensors: tuple[Tensor, ...] | list[Tensor],
+    tensors: tuple[Tensor, ...],
 ) -> Tensor:
     """Scores of a block, −inf where hidden."""
     own = len(job.score.tensors())
@@ -162,7 +158,7 @@ def score_block(
 class _Tiled(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
+        ctx: FunctionContext,
         job: BlockPass,
         query: Tensor,
         key: Tensor,
@@ -177,7 +173,7 @@ class _Tiled(torch.autograd.Function):
 
     @staticmethod
     @as_it_is
-    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
+    def backward(ctx: FunctionContext, d_out: Tensor, d_lse: Tensor) -> Gradients:
         query, key, value, bias, out, top, total, *tensors = ctx.saved_tensors
         inputs = Inputs(query, key, value, bias, tuple(tensors))
         wanted = ctx.needs_input_grad[1:]
@@ -264,13 +260,13 @@ class _SoftmaxSlope:
 def _block_gradients(
     job: BlockPass,
     block: Block,
-    parts: list[Any],
+    inputs: Inputs,
     d_out: Tensor,
     slope: "_AnySlope | _SoftmaxSlope",
     again: bool,
 ) -> list[Tensor | None]:
     """Gradients of one block's query, key, value, bias and tensors of the score."""
-    query, key, value, bias, *tensors = parts
+    query, key, value, bias, tensors = inputs
     with torch.enable_grad():
         scores = score_block(job, block, query, key, bias, tensors)
     with torch.set_grad_enabled(again):
@@ -286,9 +282,9 @@ def _block_gradients(
         if factor is not None:
             d_weights = d_weights * factor
         d_scores = slope.of_scores(block, weights, d_weights)
-    inputs = [query, key, *([] if bias is None else [bias]), *tensors]
-    grads: list[Any] = list(
-        torch.autograd.grad(scores, inputs, d_scores, create_graph=again, allow_unused=True)
+    leaves = [query, key, *([] if bias is None else [bias]), *tensors]
+    grads: list[Tensor | None] = list(
+        torch.autograd.grad(scores, leaves, d_scores, create_graph=again, allow_unused=True)
     )
     if bias is None:
         grads.insert(2, None)
@@ -300,7 +296,7 @@ def _block_gradients(
 
 
 def _moved(
-    job: BlockPass, block: Block, weights: Tensor, tensors: tuple[Tensor, ...] | list[Tensor]
+    job: BlockPass, block: Block, weights: Tensor, tensors: tuple[Tensor, ...]
 ) -> Tensor | None:
     """What distances add to the mixed values of a block."""
     if job.position is None:
@@ -310,7 +306,12 @@ def _moved(
 
 
 def _moved_gradients(
-    job: BlockPass, block: Block, weights: Tensor, tensors: list[Tensor], d_out: Tensor, again: bool
+    job: BlockPass,
+    block: Block,
+    weights: Tensor,
+    tensors: tuple[Tensor, ...],
+    d_out: Tensor,
+    again: bool,
 ) -> tuple[Tensor | None, dict[int, Tensor]]:
     """The gradients of ``_moved``: of the weights, and of tensors by their number."""
     if job.position is None:
@@ -319,7 +320,7 @@ def _moved_gradients(
         weights = weights.detach().requires_grad_()
     with torch.enable_grad():
         # Under other names: what reaches a tensor by way of the weights is counted with the scores.
-        apart = [tensor.view_as(tensor) for tensor in tensors]
+        apart = tuple(tensor.view_as(tensor) for tensor in tensors)
         moved = _moved(job, block, weights, apart)
     if moved is None:
         return None, {}
@@ -332,10 +333,10 @@ def _moved_gradients(
 class _Sums:
     """Gradients of blocks, added up where they belong."""
 
-    def __init__(self, inputs: list[Any], wanted: tuple[bool, ...]) -> None:
+    def __init__(self, inputs: list[Tensor | None], wanted: tuple[bool, ...]) -> None:
         self.totals = [
             (_zeros_by_column(tensor) if place in (1, 2) else torch.zeros_like(tensor))
-            if want
+            if want and tensor is not None
             else None
             for place, (tensor, want) in enumerate(zip(inputs, wanted, strict=True))
         ]

@@ -113,7 +113,7 @@ class _Parts(NamedTuple):
     floats: list[float]
 
 
-def _take_apart(thing: Any, parts: _Parts) -> None:
+def _take_apart(thing: object, parts: _Parts) -> None:
     if isinstance(thing, Tensor):
         parts.words.append("tensor")
         parts.tensors.append(thing)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +13,9 @@ from regard.attention.engine.request import Request, make_request
 from regard.attention.graph.encoding import Encoded, decode
 from regard.attention.plan import pick_backend, serve
 
+# The form, the integers and the floats that are encoded, and of which tensors a gradient may be
+# asked for.
+Rest = tuple[str, Sequence[int], Sequence[float], Sequence[bool]]
 Pairs = list[tuple[Tensor, Tensor]]
 
 
@@ -34,13 +36,12 @@ def recording(kind: str) -> Iterator[None]:
         yield
 
 
-def request_of(given: Sequence[Tensor], rest: Sequence[Any]) -> tuple[Request, str | None]:
+def request_of(given: Sequence[Tensor], rest: Rest) -> tuple[Request, str | None]:
     """The request of a call, and the pinned backend.
 
     Args:
         given: Query, key, value and the encoded tensors.
-        rest: The form, the integers and the floats that are encoded, and of which of the tensors
-            a gradient may be asked for.
+        rest: What else is encoded.
     """
     query, key, value, *tensors = given
     form, integers, floats, learned = rest
@@ -87,7 +88,7 @@ def leaves_of(tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]
 def gradients(
     given: Sequence[Tensor],
     wanted: Sequence[bool],
-    rest: Sequence[Any],
+    rest: Rest,
     d_answer: tuple[Tensor, Tensor],
     answer: tuple[Tensor, Tensor],
 ) -> list[Tensor]:
@@ -124,7 +125,7 @@ def gradients_again(
     d_grads: Sequence[Tensor],
     given: Sequence[Tensor],
     wanted: Sequence[bool],
-    rest: Sequence[Any],
+    rest: Rest,
     d_answer: tuple[Tensor, Tensor],
 ) -> list[Tensor]:
     """The gradients of the gradients of a call.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -19,10 +19,11 @@ from regard.attention.scores import Score
 from regard.attention.weighting import Softmax, Weighting, apply_sink
 from regard.errors import SettingError
 
+R = TypeVar("R")
 _CAUSAL = (encode(causal()).form, encode(causal(first=0)).form)
 
 
-def refuse_graph(**given: Any) -> str | None:
+def refuse_graph(**given: object) -> str | None:
     """Why a call with these options cannot be part of a graph, or None if it can."""
     for name, thing in given.items():
         if not is_built_in(thing):
@@ -44,7 +45,7 @@ def refuse_tracer() -> None:
         )
 
 
-def leave_graph(refusal: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def leave_graph(refusal: str, function: Callable[..., R]) -> Callable[..., R]:
     """The function as something that ``torch.compile`` leaves alone, between two graphs.
 
     Raises:

@@ -1,7 +1,7 @@
 """Weights transposed, and rollout: what reaches each key, in one layer and through all of them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.blocks import Block, BlockPass, add_to_keys, keys_of
+from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.gradients import Given, gradients, weights_of
 from regard.attention.engine.numerics import as_it_is, mix
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
@@ -161,7 +162,7 @@ def _back(call: SelfAttention, reached: Tensor) -> Tensor:
 
 class _Transposed(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, job: BlockPass, *flat: Tensor | None) -> Tensor:
+    def forward(ctx: FunctionContext, job: BlockPass, *flat: Tensor | None) -> Tensor:
         given = Given.from_flat(flat)
         assert given.states is not None
         B, H, _, M = job.shape
@@ -175,7 +176,7 @@ class _Transposed(torch.autograd.Function):
     @staticmethod
     @as_it_is
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Any:
+    def backward(ctx: FunctionContext, grad: Tensor) -> Gradients:
         def again(block: Block, own: Given) -> Iterator[tuple[Tensor, Tensor]]:
             yield _of_block(ctx.job, block, own), keys_of(grad, block)
 

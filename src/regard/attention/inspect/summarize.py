@@ -1,7 +1,7 @@
 """The call that looks inside: statistics of the weights of queries over keys."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention.biases import PositionBias
 from regard.attention.engine.blocks import Block, BlockPass
+from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.gradients import Ends, Given, gradients
 from regard.attention.engine.numerics import as_it_is
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
@@ -142,10 +143,21 @@ def _statistics_of(job: BlockPass, ask: Ask, given: Given, counted: Tensor | Non
     return Statistics(*_Statistics.apply(job, ask, counted, *given.flat()))  # type: ignore[no-untyped-call]
 
 
+if TYPE_CHECKING:
+
+    class _Context(FunctionContext):
+        """What is kept besides: what is asked."""
+
+        ask: Ask
+
+else:
+    _Context = FunctionContext
+
+
 class _Statistics(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, job: BlockPass, ask: Ask, counted: Tensor | None, *flat: Tensor | None
+        ctx: _Context, job: BlockPass, ask: Ask, counted: Tensor | None, *flat: Tensor | None
     ) -> tuple[Tensor, ...]:
         given = Given.from_flat(flat)
         total = Statistics.of_nothing(job, ask, given.query)
@@ -159,7 +171,7 @@ class _Statistics(torch.autograd.Function):
     @staticmethod
     @as_it_is
     @once_differentiable
-    def backward(ctx: Any, d_lse: Tensor, *rest: Tensor) -> Any:
+    def backward(ctx: _Context, d_lse: Tensor, *rest: Tensor) -> Gradients:
         job, ask, grads = ctx.job, ctx.ask, Statistics(d_lse, *rest)
         counted, *flat = ctx.saved_tensors
 

@@ -180,7 +180,7 @@ def test_memory_of_a_growing_number_of_keys_is_that_of_a_block(monkeypatch):
 
 def test_a_room_has_one_place_for_dots(monkeypatch):
     monkeypatch.setattr(additive_cpu, "_TILE", 2**14)
-    room = additive_cpu._Room(torch.empty(1, 1, 9, 4))
+    room = additive_cpu._Workspace(torch.empty(1, 1, 9, 4))
     places = {room.of(torch.empty(1, 8, m)).dots.data_ptr() for m in range(1, 100)}
     assert len(places) == 1
 
