@@ -309,9 +309,14 @@ TRAINING = {
 COUNTER = Architecture(CounterConfig, lambda: Counter)
 ENTRIES = {
     "most_frequent_letter": TaskEntry(
-        data=LettersData, tokenizer=None, models={"counter": COUNTER}, task=MostFrequentLetter
+        data=LettersData,
+        tokenizer=None,
+        models={"counter": COUNTER},
+        load=lambda: MostFrequentLetter,
     ),
-    "reversal": TaskEntry(data=DataConfig, models=MODELS, decoding=DecodingConfig, task=Reversal),
+    "reversal": TaskEntry(
+        data=DataConfig, models=MODELS, decoding=DecodingConfig, load=lambda: Reversal
+    ),
 }
 
 
@@ -405,6 +410,6 @@ def test_what_cannot_be_a_task_is_refused() -> None:
 
     with pytest.raises(SettingError, match="name must be of no other task; got 'tagging'"):
         register_task("tagging", ENTRIES["reversal"])
-    entry = TaskEntry(data=DataConfig, models=MODELS, decoding=DecodingConfig, task=Missing)
+    entry = TaskEntry(data=DataConfig, models=MODELS, decoding=DecodingConfig, load=lambda: Missing)
     with pytest.raises(SettingError, match="Missing must have asked, asked_pair, baselines, che"):
         register_task("missing", entry)
