@@ -24,7 +24,6 @@ from regard.text.records import object_of, record_in
 ExampleT = TypeVar("ExampleT")
 EncodedT = TypeVar("EncodedT")
 BatchT = TypeVar("BatchT")
-AnswerT = TypeVar("AnswerT", bound="Answer")
 
 
 @runtime_checkable
@@ -36,6 +35,9 @@ class Answer(Protocol):
 
     def to_dict(self) -> dict[str, JsonValue]:
         """The answer as plain data, ready for JSON."""
+
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)

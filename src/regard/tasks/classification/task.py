@@ -11,7 +11,6 @@ from jaxtyping import Float, Int32, Int64
 from torch import Tensor, nn
 
 from regard.errors import DataError, SettingError
-from regard.metrics.labels import accuracy, macro_f1
 from regard.models import READERS, Classifier
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.checking import CheckedExample
@@ -21,9 +20,8 @@ from regard.tasks.classification.speller import Speller, boxed
 from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
     LabelPrediction,
+    LabelTask,
     certain,
-    label_loss,
-    label_predictions,
     learn_labels,
     most_frequent,
     number_of,
@@ -32,7 +30,7 @@ from regard.tasks.labels import (
 from regard.tasks.recipe import Recipe, check_framed_positions
 from regard.tasks.showing import Said, Shade, Shown, ShownText, by_share
 from regard.tasks.tables import confusion_table, label_table, length_table
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.tasks.word_parts import reads_parts
 from regard.text import (
     BOS_ID,
@@ -56,7 +54,7 @@ _POOLING = Shade(
 )
 
 
-class Classification(OnePassTask[LabelledText, EncodedText, TextBatch, LabelPrediction]):
+class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
     """Texts to labels.
 
     Args:
@@ -68,7 +66,6 @@ class Classification(OnePassTask[LabelledText, EncodedText, TextBatch, LabelPred
 
     unit: ClassVar[str] = "texts"
     counted: ClassVar[str] = "texts"
-    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
     hold_out = classmethod(hold_out)
 
     def __init__(
@@ -241,17 +238,6 @@ class Classification(OnePassTask[LabelledText, EncodedText, TextBatch, LabelPred
             labels=torch.tensor([each.label for each in encoded]),
         )
 
-    def loss(
-        self, model: nn.Module, batch: TextBatch, *, smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
-        """The summed cross-entropy with the head's penalty, and how many labels are known."""
-        logits, penalty = self._logits(model, batch)
-        return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
-
-    def predict(self, model: nn.Module, batch: TextBatch) -> list[LabelPrediction]:
-        """The label of each text."""
-        return label_predictions(self._logits(model, batch)[0], self.labels)
-
     def joined(self, answers: Sequence[LabelPrediction]) -> LabelPrediction:
         """One answer of several to the same text: the mean of their probabilities."""
         shares = {
@@ -259,18 +245,6 @@ class Classification(OnePassTask[LabelledText, EncodedText, TextBatch, LabelPred
             for label in self.labels
         }
         return LabelPrediction(max(self.labels, key=shares.__getitem__), shares)
-
-    def score(
-        self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledText]
-    ) -> dict[str, float]:
-        """Accuracy, and F1 averaged over labels, in percent."""
-        given = [answer.label for answer in answers]
-        right = [example.label or "" for example in examples]
-        return {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
-
-    def example_score(self, answer: LabelPrediction, example: LabelledText) -> float:
-        """The probability of the right label."""
-        return answer.probabilities.get(example.label or "", 0.0)
 
     def baselines(
         self, train: Sequence[LabelledText], examples: Sequence[LabelledText]
@@ -324,7 +298,7 @@ class Classification(OnePassTask[LabelledText, EncodedText, TextBatch, LabelPred
         share = answer.probabilities[answer.label]
         return f"{text} → {answer.label} ({share:.2f}; right: {example.label})"
 
-    def _logits(
+    def logits(
         self, model: nn.Module, batch: TextBatch
     ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
         """The logits, and what the head adds to the loss."""

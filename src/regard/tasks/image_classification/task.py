@@ -13,15 +13,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.errors import DataError, SettingError
-from regard.metrics.labels import accuracy, macro_f1
 from regard.models import VisionTransformer
 from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
     LabelPrediction,
+    LabelTask,
     certain,
-    label_loss,
-    label_predictions,
     learn_labels,
     most_frequent,
     number_of,
@@ -30,7 +28,7 @@ from regard.tasks.labels import (
 from regard.tasks.recipe import Recipe
 from regard.tasks.showing import Said, Shade, Shown, ShownImage, ShownText, by_share
 from regard.tasks.tables import confusion_table, label_table
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
 from regard.text.pictures import Picture, picture_of, read_pictures
@@ -72,7 +70,7 @@ class PictureBatch:
     labels: Int[Tensor, " B"]
 
 
-class ImageClassification(OnePassTask[Picture, EncodedPicture, PictureBatch, LabelPrediction]):
+class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
     """Pictures to labels.
 
     Args:
@@ -86,7 +84,6 @@ class ImageClassification(OnePassTask[Picture, EncodedPicture, PictureBatch, Lab
 
     unit: ClassVar[str] = "pictures"
     counted: ClassVar[str] = "pictures"
-    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
     hold_out = classmethod(hold_out)
 
     def __init__(
@@ -250,28 +247,6 @@ class ImageClassification(OnePassTask[Picture, EncodedPicture, PictureBatch, Lab
             pixels = shifted(pixels, self.recipe.data.shift, fill=dark, generator=generator)
         return PictureBatch(pixels, torch.tensor([each.label for each in encoded]))
 
-    def loss(
-        self, model: nn.Module, batch: PictureBatch, *, smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
-        """The summed cross-entropy, and how many labels are known."""
-        return label_loss(self._logits(model, batch), batch.labels, smoothing=smoothing)
-
-    def predict(self, model: nn.Module, batch: PictureBatch) -> list[LabelPrediction]:
-        """The label of each picture."""
-        return label_predictions(self._logits(model, batch), self.labels)
-
-    def score(
-        self, answers: Sequence[LabelPrediction], examples: Sequence[Picture]
-    ) -> dict[str, float]:
-        """Accuracy, and F1 averaged over labels, in percent."""
-        given = [answer.label for answer in answers]
-        right = [example.label or "" for example in examples]
-        return {"accuracy": accuracy(given, right), "f1": macro_f1(given, right)}
-
-    def example_score(self, answer: LabelPrediction, example: Picture) -> float:
-        """The probability of the right label."""
-        return answer.probabilities.get(example.label or "", 0.0)
-
     def baselines(
         self, train: Sequence[Picture], examples: Sequence[Picture]
     ) -> dict[str, list[LabelPrediction]]:
@@ -337,9 +312,10 @@ class ImageClassification(OnePassTask[Picture, EncodedPicture, PictureBatch, Lab
         share = answer.probabilities[answer.label]
         return f"{example.where} → {answer.label} ({share:.2f}; right: {example.label})"
 
-    def _logits(self, model: nn.Module, batch: PictureBatch) -> Float[Tensor, "B K"]:
+    def logits(self, model: nn.Module, batch: PictureBatch) -> tuple[Float[Tensor, "B K"], None]:
+        """The logits."""
         logits: Tensor = model(batch.pixels)
-        return logits.float()
+        return logits.float(), None
 
 
 def digits(split: str) -> list[Picture]:

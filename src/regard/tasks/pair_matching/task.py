@@ -15,16 +15,14 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
 from regard.errors import DataError
-from regard.metrics.labels import accuracy
 from regard.models import Classifier, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
 from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out_texts
 from regard.tasks.labels import (
     LabelPrediction,
+    LabelTask,
     certain,
-    label_loss,
-    label_predictions,
     learn_labels,
     most_frequent,
     number_of,
@@ -34,7 +32,7 @@ from regard.tasks.pair_matching.settings import PairsData
 from regard.tasks.recipe import Recipe
 from regard.tasks.showing import Said, Shown, ShownText, by_share
 from regard.tasks.tables import by_group, confusion_table, label_table, length_group, question_word
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.tasks.text_pairs import (
     EncodedPair,
     PairBatch,
@@ -99,7 +97,7 @@ class LabelledBatch:
     labels: Int[Tensor, " B"]
 
 
-class PairMatching(OnePassTask[LabelledPair, LabelledIds, LabelledBatch, LabelPrediction]):
+class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
     """Pairs of texts to labels.
 
     Args:
@@ -239,28 +237,6 @@ class PairMatching(OnePassTask[LabelledPair, LabelledIds, LabelledBatch, LabelPr
         pairs = collate_pairs([each.pair for each in encoded], self.recipe)
         return LabelledBatch(pairs, torch.tensor([each.label for each in encoded]))
 
-    def loss(
-        self, model: nn.Module, batch: LabelledBatch, *, smoothing: float = 0.0
-    ) -> tuple[Float[Tensor, ""], int]:
-        """The summed cross-entropy with the head's penalty, and how many labels are known."""
-        logits, penalty = self._logits(model, batch)
-        return label_loss(logits, batch.labels, smoothing=smoothing, penalty=penalty)
-
-    def predict(self, model: nn.Module, batch: LabelledBatch) -> list[LabelPrediction]:
-        """The label of each pair."""
-        return label_predictions(self._logits(model, batch)[0], self.labels)
-
-    def score(
-        self, answers: Sequence[LabelPrediction], examples: Sequence[LabelledPair]
-    ) -> dict[str, float]:
-        """Accuracy in percent."""
-        right = [example.label or "" for example in examples]
-        return {"accuracy": accuracy([answer.label for answer in answers], right)}
-
-    def example_score(self, answer: LabelPrediction, example: LabelledPair) -> float:
-        """The probability of the right label."""
-        return answer.probabilities.get(example.label or "", 0.0)
-
     def baselines(
         self, train: Sequence[LabelledPair], examples: Sequence[LabelledPair]
     ) -> dict[str, list[LabelPrediction]]:
@@ -315,7 +291,7 @@ class PairMatching(OnePassTask[LabelledPair, LabelledIds, LabelledBatch, LabelPr
         share = answer.probabilities[answer.label]
         return f"{example.first} / {second} → {answer.label} ({share:.2f}; right: {example.label})"
 
-    def _logits(
+    def logits(
         self, model: nn.Module, batch: LabelledBatch
     ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"] | None]:
         """The logits, and what the head adds to the loss, where there is a head."""

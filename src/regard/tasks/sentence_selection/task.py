@@ -1,19 +1,17 @@
 """Sentence selection: which sentence of a text answers a question, found by a memory network."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.models import MemoryNetwork
 from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of
-from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
+from regard.tasks.held_out import read_asked
 from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.sentence_selection.memories import (
     Memory,
@@ -21,13 +19,11 @@ from regard.tasks.sentence_selection.memories import (
     collate_memories,
     learn_words,
     memories,
-    memory_lengths,
 )
-from regard.tasks.tables import by_group, question_word
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.sentence_selection.memory_task import MemoryTask
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
-from regard.text.questions import Question, asked_question
+from regard.text.questions import Question
 from regard.text.vocabulary import Vocabulary
 
 _FILE = "words.json"
@@ -90,21 +86,13 @@ class SentenceAnswer:
         return {**found, "probability": round(self.probability, 6)}
 
 
-class SentenceSelection(OnePassTask[Question, EncodedSentences, SentencesBatch, SentenceAnswer]):
+class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAnswer]):
     """Questions to sentences of their texts.
 
     Args:
         recipe: Whose settings hold.
         words: Of questions and texts of training.
     """
-
-    unit: ClassVar[str] = "questions"
-    counted: ClassVar[str] = "questions"
-    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
-    hold_out = staticmethod(hold_out_contexts)
-    subject = staticmethod(attrgetter("context"))
-    checked = staticmethod(checked_question)
-    request = staticmethod(asked_question)
 
     def __init__(self, recipe: Recipe, words: Vocabulary) -> None:
         self.recipe, self.words = recipe, words
@@ -165,10 +153,6 @@ class SentenceSelection(OnePassTask[Question, EncodedSentences, SentencesBatch, 
                 found.append(EncodedSentences(memory, right))
         return found
 
-    def lengths(self, encoded: Sequence[EncodedSentences]) -> Int64[np.ndarray, " n"]:
-        """Words of each memory, padded, and of its question."""
-        return memory_lengths(each.memory for each in encoded)
-
     def collate(
         self, encoded: Sequence[EncodedSentences], *, generator: torch.Generator | None = None
     ) -> SentencesBatch:
@@ -204,13 +188,6 @@ class SentenceSelection(OnePassTask[Question, EncodedSentences, SentencesBatch, 
             )
         ]
 
-    def score(
-        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
-    ) -> dict[str, float]:
-        """The share of questions whose sentence has an answer, in percent."""
-        hits = [self.example_score(a, e) > 0 for a, e in zip(answers, examples, strict=True)]
-        return {"accuracy": 100 * sum(hits) / max(1, len(hits))}
-
     def example_score(self, answer: SentenceAnswer, example: Question) -> float:
         """Its probability if it has an answer, else 0."""
         has_one = any(answer.start <= each.start < answer.end for each in example.answers)
@@ -238,27 +215,10 @@ class SentenceSelection(OnePassTask[Question, EncodedSentences, SentencesBatch, 
                 answers.append(_sentence(example.context, span, 1.0))
         return found
 
-    def tables(
-        self, answers: Sequence[SentenceAnswer], examples: Sequence[Question]
-    ) -> list[Table]:
-        """By question word, and by how many sentences there are to choose from."""
-        hits = [float(self.example_score(a, e) > 0) for a, e in zip(answers, examples, strict=True)]
-        counts = [str(len(sentences_of(example.context))) for example in examples]
-        words = [question_word(example.text) for example in examples]
-        return [
-            by_group("question word", words, {"accuracy": hits}),
-            by_group("number of sentences", counts, {"accuracy": hits}, ordered=True),
-        ]
-
     def show(self, example: Question, answer: SentenceAnswer) -> str:
         """The question, the sentence chosen and the right answer."""
         right = example.answers[0].text if example.answers else "?"
         return f"{example.text} → {answer.text()} ({answer.probability:.2f}; right: {right})"
-
-    def _logits(self, model: nn.Module, batch: SentencesBatch) -> Float[Tensor, "B M"]:
-        given = batch.memories
-        logits: Tensor = model(given.sentences, given.counts, given.question)
-        return logits.float()
 
 
 def _sentence(context: str, span: tuple[int, int], probability: float) -> SentenceAnswer:

@@ -1,19 +1,17 @@
 """Word answering: a word answers a question about a story, by a memory network, as on bAbI."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.models import MemoryNetwork
-from regard.tasks.baselines.sliding_window import sentences_of, words_of
-from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
+from regard.tasks.baselines.sliding_window import words_of
+from regard.tasks.held_out import read_asked
 from regard.tasks.labels import label_loss, most_frequent
 from regard.tasks.recipe import Recipe
 from regard.tasks.sentence_selection.memories import (
@@ -22,13 +20,11 @@ from regard.tasks.sentence_selection.memories import (
     collate_memories,
     learn_words,
     memories,
-    memory_lengths,
 )
-from regard.tasks.tables import by_group, question_word
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.sentence_selection.memory_task import MemoryTask
 from regard.text import BadLines
 from regard.text.files import read_table, write_plain
-from regard.text.questions import Question, asked_question
+from regard.text.questions import Question
 from regard.text.vocabulary import Vocabulary
 
 _FILE = "words.json"
@@ -81,7 +77,7 @@ class WordAnswer:
         return {"answer": self.word, "probability": round(self.probability, 6)}
 
 
-class WordAnswering(OnePassTask[Question, EncodedStory, StoryBatch, WordAnswer]):
+class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
     """Questions about stories to words.
 
     The answer need not stand in the story: it is a softmax over all words of training (Sukhbaatar
@@ -92,14 +88,6 @@ class WordAnswering(OnePassTask[Question, EncodedStory, StoryBatch, WordAnswer])
         words: Of questions and stories of training.
         answers: What may be answered, in order of their numbers.
     """
-
-    unit: ClassVar[str] = "questions"
-    counted: ClassVar[str] = "questions"
-    metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
-    hold_out = staticmethod(hold_out_contexts)
-    subject = staticmethod(attrgetter("context"))
-    checked = staticmethod(checked_question)
-    request = staticmethod(asked_question)
 
     def __init__(self, recipe: Recipe, words: Vocabulary, answers: Sequence[str]) -> None:
         self.recipe, self.words, self.answers_known = recipe, words, list(answers)
@@ -162,10 +150,6 @@ class WordAnswering(OnePassTask[Question, EncodedStory, StoryBatch, WordAnswer])
             found.append(EncodedStory(memory, known[0] if known else -1))
         return found
 
-    def lengths(self, encoded: Sequence[EncodedStory]) -> Int64[np.ndarray, " n"]:
-        """Words of each story, padded, and of its question."""
-        return memory_lengths(each.memory for each in encoded)
-
     def collate(
         self, encoded: Sequence[EncodedStory], *, generator: torch.Generator | None = None
     ) -> StoryBatch:
@@ -187,12 +171,6 @@ class WordAnswering(OnePassTask[Question, EncodedStory, StoryBatch, WordAnswer])
         pairs = zip(place.tolist(), share.tolist(), strict=True)
         return [WordAnswer(self.answers_known[number], each) for number, each in pairs]
 
-    def score(
-        self, answers: Sequence[WordAnswer], examples: Sequence[Question]
-    ) -> dict[str, float]:
-        """The share of questions that are answered with a right word, in percent."""
-        return {"accuracy": 100 * sum(_hits(answers, examples)) / max(1, len(examples))}
-
     def example_score(self, answer: WordAnswer, example: Question) -> float:
         """Its probability if it is right, else 0."""
         return answer.probability if answer.word in _right(example) else 0.0
@@ -208,33 +186,15 @@ class WordAnswering(OnePassTask[Question, EncodedStory, StoryBatch, WordAnswer])
             "last word": [WordAnswer(word, 1.0) for word in last],
         }
 
-    def tables(self, answers: Sequence[WordAnswer], examples: Sequence[Question]) -> list[Table]:
-        """By question word, and by how many sentences there are."""
-        scores = {"accuracy": _hits(answers, examples)}
-        counts = [str(len(sentences_of(example.context))) for example in examples]
-        return [
-            by_group("question word", [question_word(each.text) for each in examples], scores),
-            by_group("number of sentences", counts, scores, ordered=True),
-        ]
-
     def show(self, example: Question, answer: WordAnswer) -> str:
         """The question, the word and the right one."""
         right = " | ".join(_right(example)) or "?"
         return f"{example.text} → {answer.word} ({answer.probability:.2f}; right: {right})"
 
-    def _logits(self, model: nn.Module, batch: StoryBatch) -> Float[Tensor, "B Y"]:
-        given = batch.memories
-        logits: Tensor = model(given.sentences, given.counts, given.question)
-        return logits.float()
-
 
 def _right(example: Question) -> list[str]:
     """The right answers, in lower case."""
     return [" ".join(answer.text.lower().split()) for answer in example.answers]
-
-
-def _hits(answers: Sequence[WordAnswer], examples: Sequence[Question]) -> list[float]:
-    return [float(a.word in _right(e)) for a, e in zip(answers, examples, strict=True)]
 
 
 def _last_word(example: Question) -> str:
