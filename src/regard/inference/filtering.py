@@ -171,6 +171,7 @@ def asked(
         DataError: A line cannot be read.
 
     Example:
+        >>> from regard.text.lines import readable
         >>> groups = asked([[b"a\n", b"\xff\n", b"b\n"]], readable, name="x")
         >>> next(groups)
         [Asked(where='x:1', content='a', problem=None)]

@@ -173,6 +173,7 @@ def collate(corpus: Corpus, indices: Indices, *, source_end: bool = True) -> Bat
         source_end: Whether sources end with the end id.
 
     Example:
+        >>> from regard.text import Sequences
         >>> corpus = Corpus(Sequences.of([[7], [8, 9]]), Sequences.of([[5, 6], [4]]))
         >>> batch = collate(corpus, np.array([0, 1]))
         >>> batch.source.tolist(), batch.target_in.tolist(), batch.labels.tolist()
