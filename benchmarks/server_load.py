@@ -345,6 +345,11 @@ def batch_sizes(port: int) -> dict[str, float]:
     }
 
 
+def _bucket(name: str) -> str:
+    """What a bucket is called in a record: its upper end, without the point of a whole number."""
+    return name.replace('bucket{le="', "batches up to ").rstrip('"}').removesuffix(".0")
+
+
 def mean_batch(before: Mapping[str, float], after: Mapping[str, float]) -> float:
     """The mean size of the batches between two looks at the histogram."""
     count = after["count"] - before.get("count", 0.0)
@@ -416,7 +421,8 @@ def served(clients: int, *options: object, seconds: float = sized(5.0, 0.5)) -> 
     if found.lost or found.wrong:
         raise RuntimeError(f"requests went wrong: {found.lost} {found.wrong}")
     sizes = {
-        name.replace('bucket{le="', "batches up to ").rstrip('"}'): count - before.get(name, 0.0)
+        name.replace('bucket{le="', "batches up to ").rstrip('"}').removesuffix(".0"): count
+        - before.get(name, 0.0)
         for name, count in after.items()
     }
     return {

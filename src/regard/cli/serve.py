@@ -13,7 +13,7 @@ from regard.errors import SettingError
 if TYPE_CHECKING:
     from regard.inference import Predictor
 
-_NEEDED = ("fastapi", "uvicorn")
+_NEEDED = ("fastapi", "prometheus_client", "uvicorn")
 
 
 def serve(

@@ -89,10 +89,10 @@ class Guard:
             self._service.active -= 1
             path, method = scope["path"], scope["method"]
             route = path if path in self._routes else "other"
-            self._service.meters.requests.add(
-                route, method if method in _METHODS else "other", exchange.status
-            )
-            self._service.meters.seconds.add(time.perf_counter() - began, route)
+            method = method if method in _METHODS else "other"
+            meters = self._service.meters
+            meters.requests.labels(route, method, exchange.status).inc()
+            meters.seconds.labels(route).observe(time.perf_counter() - began)
 
     async def _answer(self, exchange: "_Exchange") -> None:
         try:

@@ -78,7 +78,7 @@ class Service:
             max_wait=limits.max_wait,
             capacity=limits.queue,
             turn=limits.turn,
-            on_batch=self.meters.batches.add,
+            on_batch=self.meters.batches.observe,
         )
 
     async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, Any]:

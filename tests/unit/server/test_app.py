@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.server.conftest import Site, refusal
 
 from regard.server import Limits
@@ -309,14 +310,20 @@ def test_what_was_done_is_counted_under_few_names(site: Make):
         asyncio.run(made.ask(f"M{number}", "/"))
     made.post("/predict", {"texts": ["ab", "cd"]})
     text = made.get("/metrics").text
-    assert 'regard_requests_total{route="other",method="GET",status="404"} 20' in text
-    assert 'regard_requests_total{route="/",method="other",status="405"} 20' in text
-    assert 'regard_requests_total{route="/predict",method="POST",status="200"} 1' in text
-    assert 'regard_request_seconds_bucket{route="/predict",le="+Inf"} 1' in text
-    assert 'regard_batch_size_bucket{le="1"} 0' in text
-    assert 'regard_batch_size_bucket{le="2"} 1' in text
-    assert "regard_queue_sentences 0" in text
-    assert int(re.search(r"process_resident_memory_bytes (\d+)", text)[1]) > 1 << 20
+    told = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert told["regard_requests_total", "GET", "other", "404"] == 20
+    assert told["regard_requests_total", "other", "/", "405"] == 20
+    assert told["regard_requests_total", "POST", "/predict", "200"] == 1
+    assert told["regard_request_seconds_bucket", "+Inf", "/predict"] == 1
+    assert told["regard_batch_size_bucket", "1.0"] == 0
+    assert told["regard_batch_size_bucket", "2.0"] == 1
+    assert told["regard_queue_sentences",] == 0
+    assert told["process_resident_memory_bytes",] > 1 << 20
+    assert not any(name.endswith("_created") for name, *_ in told)
     for line in text.splitlines():
         assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"]*",?)+\})? \S+', line), line
 
