@@ -16,7 +16,6 @@ from regard.errors import SettingError
 from regard.inference.look import (
     MOST_WITHOUT_SUMMARIES,
     AttentionMap,
-    AttentionSummary,
     Look,
     attention_maps,
     attention_summaries,
@@ -192,7 +191,7 @@ def covered(tokens: Sequence[Span], words: Sequence[Span]) -> list[list[int]]:
 
 def _example(
     maps: Sequence[AttentionMap],
-    summaries: Sequence[AttentionSummary],
+    summaries: Sequence[OneAttention],
     source: Text,
     output: Text,
     chosen: Chosen,

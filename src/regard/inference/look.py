@@ -1,16 +1,17 @@
 """What a model looked at: the calls of attention it made, their weights, and their summaries."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention import AttentionCall, Summary, attend, observe
+from regard.attention import AttentionCall, attend, observe
 from regard.attention.observing import editing
 from regard.errors import SettingError
 from regard.text import Piece
+from regard.viewer import OneAttention
 
 # Tokens of a text, on either side, beyond which a look has summaries besides its weights; and
 # beyond which it has summaries only.
@@ -34,21 +35,6 @@ class AttentionMap:
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionSummary:
-    """The summary of one kind of attention in one layer.
-
-    Attributes:
-        kind: ``cross`` (output to source), ``encoder`` or ``decoder``.
-        layer: Which layer, from 0.
-        summary: Its one leading axis is that of the heads.
-    """
-
-    kind: str
-    layer: int
-    summary: Summary
-
-
-@dataclass(frozen=True, slots=True)
 class Look:
     """What a model looked at while it wrote one output.
 
@@ -69,7 +55,7 @@ class Look:
     source_pieces: list[Piece]
     output_pieces: list[Piece]
     maps: list[AttentionMap]
-    summaries: list[AttentionSummary] = field(default_factory=list)
+    summaries: list[OneAttention] = field(default_factory=list)
 
     def cross(self, layer: int | None = None) -> Float[Tensor, "T S"]:
         """Output × source weights, over heads averaged; over layers too if none is named.
@@ -97,17 +83,26 @@ def attention_maps(seen: Mapping[tuple[str, int], AttentionCall]) -> list[Attent
     return [AttentionMap(kind, layer, weights_of_row(call)) for (kind, layer), call in seen.items()]
 
 
-def attention_summaries(seen: Mapping[tuple[str, int], AttentionCall]) -> list[AttentionSummary]:
+def attention_summaries(seen: Mapping[tuple[str, int], AttentionCall]) -> list[OneAttention]:
     """The summaries of calls of ``attend``, given by kind and layer, in the first row of each."""
-    return [
-        AttentionSummary(kind, layer, _with_heads(call).summary()[0])
-        for (kind, layer), call in seen.items()
-    ]
+    found = []
+    for (kind, layer), call in seen.items():
+        summary = _with_heads(call).summary()[0]
+        found.append(OneAttention(kind, layer, tuple(range(summary.shape[0])), summary))
+    return found
 
 
-def weights_of_row(seen: AttentionCall, row: int = 0) -> Float[Tensor, "H N M"]:
-    """The weights of a row of the batch, the last where it has fewer; one head has an axis too."""
-    found = seen.weights()
+def weights_of_row(
+    call: AttentionCall, row: int = 0, queries: Sequence[int] | None = None
+) -> Float[Tensor, "H N M"]:
+    """The weights in a row of the batch; one head has an axis too.
+
+    Args:
+        call: What ``attend`` was called with.
+        row: Which row; the last where there are fewer.
+        queries: Whose weights are worked out; None is all.
+    """
+    found = call.weights() if queries is None else call.rows(queries)
     weights = found[min(row, len(found) - 1)]
     return weights.reshape(-1, *weights.shape[-2:])
 

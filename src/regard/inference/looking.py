@@ -10,7 +10,7 @@ from jaxtyping import Float
 from regard.attention import AttentionCall, observe
 from regard.errors import DataError
 from regard.inference.examples import Calls, Chosen, example, plain_view, task_examples
-from regard.inference.look import joined
+from regard.inference.look import joined, weights_of_row
 from regard.inference.predictor import Predictor
 from regard.inference.searching import followed, searched
 from regard.tasks import OnePassTask
@@ -164,9 +164,8 @@ def rows_of(predictor: Predictor, document: Document) -> AskedRows:
             return None
         found = []
         for seen in chosen:
-            weights = seen.rows(queries)[0]
-            every = weights.reshape(-1, *weights.shape[-2:])  # a recurrent one has no axis of heads
-            found.append(every.mean(0) if head == "mean" else every[head])
+            weights = weights_of_row(seen, queries=queries)
+            found.append(weights.mean(0) if head == "mean" else weights[head])
         return torch.stack(found).mean(0).detach().float().cpu().numpy()
 
     return rows

@@ -14,6 +14,7 @@ from regard.attention.masks.parse import parse_mask
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor
 from regard.inference.generator import Generator
+from regard.inference.look import weights_of_row
 from regard.inference.looking import look_at
 from regard.server.batching import AbandonedError
 from regard.tasks import DecodingConfig
@@ -288,7 +289,9 @@ def tile(calls: _Calls, asked: Tile) -> Float[Tensor, "N M"]:
     first, end = (0, M) if asked.keys is None else asked.keys
     if not 0 <= first <= end <= M:
         raise SettingError(f"keys must be [first, end) within 0 and {M}; got [{first}, {end}].")
-    found = [_rows(seen, queries)[..., first:end] for seen in chosen]  # (H, P, M) each
+    found = [
+        weights_of_row(seen, queries=queries)[..., first:end] for seen in chosen
+    ]  # (H, P, M) each
     if asked.head == "mean":
         return torch.stack([each.mean(0) for each in found]).mean(0)
     if asked.head not in range(len(found[0])):
@@ -296,11 +299,6 @@ def tile(calls: _Calls, asked: Tile) -> Float[Tensor, "N M"]:
             f"head must be one of {_listed(range(len(found[0])))}; got {asked.head}."
         )
     return found[0][asked.head]
-
-
-def _rows(seen: AttentionCall, queries: Sequence[int]) -> Float[Tensor, "H P M"]:
-    found = seen.rows(queries)[0]
-    return found.reshape(-1, *found.shape[-2:])  # a recurrent model's has no axis of heads
 
 
 def plan(call: Call) -> dict[str, Any]:
