@@ -12,7 +12,7 @@ from torch import Tensor, nn
 class Once(nn.Module):
     """A model for one batch: what it was asked before, it answers as before.
 
-    A job's answers and its loss are made of the same outputs, each by a call of its own.
+    A task's answers and its loss are made of the same outputs, each by a call of its own.
 
     Args:
         model: In evaluation mode, so that equal questions have equal answers.

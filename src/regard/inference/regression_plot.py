@@ -26,7 +26,7 @@ _MOST, _MOST_POINTS = 200, 2000
 def draw_regression(
     figure: "Figure",
     model: nn.Module,
-    job: Regression,
+    task: Regression,
     examples: Sequence[Point],
     history: Sequence[Mapping[str, Any]],
 ) -> None:
@@ -38,26 +38,26 @@ def draw_regression(
     Args:
         figure: Where to.
         model: Trained.
-        job: The one it was trained for.
+        task: The one it was trained for.
         examples: Where to guess.
         history: What training recorded.
     """
-    models = _models(model, job)
+    models = _models(model, task)
     chosen = _spread(sorted(examples, key=lambda point: point.inputs), _MOST)
-    batch = job.collate(job.encode(chosen))
+    batch = task.collate(task.encode(chosen))
     figure.set_size_inches(13, 8)
     above, below = figure.subplots(2, 3)
-    guesses = [job.guesses(each, batch)[:, 0].numpy() for each in models.values()]
-    every = [job.seen[:, 0].numpy(), batch.targets[:, 0].numpy(), *guesses]
+    guesses = [task.guesses(each, batch)[:, 0].numpy() for each in models.values()]
+    every = [task.seen[:, 0].numpy(), batch.targets[:, 0].numpy(), *guesses]
     low, high = (pick(float(pick(each)) for each in every) for pick in (min, max))
     for axes, name, guessed in zip(above, models, guesses, strict=True):
-        draw = _draw_curve if len(job.names) == 1 else _draw_against
-        draw(axes, job, batch, guessed)
+        draw = _draw_curve if len(task.names) == 1 else _draw_against
+        draw(axes, task, batch, guessed)
         axes.set_title(name)
         margin = 0.05 * (high - low)
         axes.set_ylim(low - margin, high + margin)
     for axes, (name, each) in zip(below, list(models.items())[1:], strict=False):
-        image = axes.imshow(_weights(each, job, batch), aspect="auto", cmap="cividis", vmin=0)
+        image = axes.imshow(_weights(each, task, batch), aspect="auto", cmap="cividis", vmin=0)
         axes.set_title(f"Weights, {name[0].lower()}{name[1:]}")
         axes.set_xlabel("training points, in order")
         axes.set_ylabel("guesses, in order")
@@ -65,8 +65,8 @@ def draw_regression(
     draw_loss(below[2], history)
 
 
-def _models(model: nn.Module, job: Regression) -> dict[str, KernelRegression]:
-    config, dim = job.recipe.model, len(job.names)
+def _models(model: nn.Module, task: Regression) -> dict[str, KernelRegression]:
+    config, dim = task.recipe.model, len(task.names)
     assert isinstance(model, KernelRegression)
     learned = ", ".join(f"{width:.3g}" for width in model.bandwidth.tolist()[:3])
     more = " …" if len(model.bandwidth) > 3 else ""
@@ -79,21 +79,21 @@ def _models(model: nn.Module, job: Regression) -> dict[str, KernelRegression]:
 
 
 def _draw_curve(
-    axes: "Axes", job: Regression, batch: PointBatch, guessed: Float[np.ndarray, " N"]
+    axes: "Axes", task: Regression, batch: PointBatch, guessed: Float[np.ndarray, " N"]
 ) -> None:
     places, asked = (
-        (each * job.step + job.origin)[:, 0].tolist() for each in (job.places, batch.asked)
+        (each * task.step + task.origin)[:, 0].tolist() for each in (task.places, batch.asked)
     )
-    seen = list(zip(places, job.seen[:, 0].tolist(), strict=True))
+    seen = list(zip(places, task.seen[:, 0].tolist(), strict=True))
     axes.plot(*zip(*_spread(seen, _MOST_POINTS), strict=True), "o", color="#999999", ms=4)
     axes.plot(asked, batch.targets[:, 0].tolist(), "--", color=VALID, label="right")
     axes.plot(asked, guessed, color=TRAIN, label="guessed")
-    axes.set_xlabel(job.names[0])
+    axes.set_xlabel(task.names[0])
     axes.legend()
 
 
 def _draw_against(
-    axes: "Axes", job: Regression, batch: PointBatch, guessed: Float[np.ndarray, " N"]
+    axes: "Axes", task: Regression, batch: PointBatch, guessed: Float[np.ndarray, " N"]
 ) -> None:
     right = batch.targets[:, 0].tolist()
     axes.axline((right[0], right[0]), slope=1, color="#999999", ls="--")
@@ -103,10 +103,10 @@ def _draw_against(
 
 
 def _weights(
-    model: KernelRegression, job: Regression, batch: PointBatch
+    model: KernelRegression, task: Regression, batch: PointBatch
 ) -> Float[np.ndarray, "N M"]:
-    order = job.places[:, 0].argsort()
-    found = model.weights(batch.asked, job.places[order])
+    order = task.places[:, 0].argsort()
+    found = model.weights(batch.asked, task.places[order])
     return found[:, _spread(range(len(order)), _MOST)].numpy()
 
 

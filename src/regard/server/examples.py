@@ -9,7 +9,7 @@ from regard.inference import Predictor
 _TEXT = "我爱中国"
 _MASK = "causal() & window(before=2)"
 
-# What jobs are asked; the first that a job takes is shown.
+# What tasks are asked; the first that a task takes is shown.
 _ASKED: tuple[dict[str, Any], ...] = (
     {"text": _TEXT},
     {"text": "我爱[MASK]国"},

@@ -202,7 +202,7 @@ def texts_of(request: PredictRequest | ContinueRequest, limits: Limits) -> list[
 def records_of(
     request: PredictRequest, task: str, limits: Limits
 ) -> list[tuple[str, str | dict[str, Any]]]:
-    """What a job is asked about, each with the name the request has for it, checked.
+    """What a task is asked about, each with the name the request has for it, checked.
 
     Raises:
         Problem: There is not exactly one of ``text``, ``texts`` and ``records``, one of them is no

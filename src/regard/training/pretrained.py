@@ -58,7 +58,7 @@ class Pretrained:
             run: The run to go on with, which knows; None asks the one to begin with.
 
         Raises:
-            RunError: There is no run to begin with, or it is not one of a job.
+            RunError: There is no run to begin with, or it is not one of a reader.
             SettingError: The recipe says otherwise than that run, or their models have nothing in
                 common.
         """
@@ -224,7 +224,7 @@ def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | No
         run: The run to go on with; None begins a new one.
 
     Raises:
-        RunError: There is no run to begin with, or it is not one of a job.
+        RunError: There is no run to begin with, or it is not one of a reader.
         SettingError: The recipe says otherwise than that run.
     """
     name = recipe.training.get("pretrained")

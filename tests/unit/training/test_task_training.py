@@ -1,4 +1,4 @@
-"""Whole trainings of jobs, small ones: classification, tagging, language modelling."""
+"""Whole trainings in one pass, small ones: classification, tagging, language modelling."""
 
 import json
 import os
