@@ -7,14 +7,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.decoding.ranking import Beams, RankedBeams, best, take
+from regard.decoding.ranking import Beams, RankedBeams, Ranking, best, take
 from regard.decoding.rules import Rulebook
 from regard.errors import SettingError
 
 _NO_TOKEN, _NOT_YET = -1, -2  # past a phrase's end, and before an answer's first token
 
 
-class Required:
+class Required(Ranking):
     """Phrases that every finished answer holds: dynamic beam allocation.
 
     Post & Vilar (2018), https://aclanthology.org/N18-1119: beginnings are in banks by how many
@@ -45,8 +45,6 @@ class Required:
         >>> answers[0][0].tokens
         (1, 2)
     """
-
-    num_groups = 1
 
     def __init__(self, phrases: Sequence[Sequence[Sequence[int]]]) -> None:
         self.phrases = [list(dict.fromkeys(map(tuple, wanted))) for wanted in phrases]

@@ -7,12 +7,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.checks import check_at_least, check_divides
-from regard.decoding.ranking import Beams, Likeliest, RankedBeams
-from regard.decoding.rules import Rulebook
+from regard.decoding.ranking import Beams, Likeliest, RankedBeams, Ranking
 
 
 @dataclass(frozen=True, slots=True)
-class Diverse:
+class Diverse(Ranking):
     """Groups of a beam, each a search of its own that avoids the tokens of those before it.
 
     At every step group g ranks its extensions by ``log p − strength · c``, where c is how often the
@@ -51,9 +50,6 @@ class Diverse:
     def check(self, limits: Int[Tensor, " B"], beam_size: int, eos_id: int) -> None:
         """Raise unless the groups divide the beam."""
         check_divides("num_groups", self.num_groups, "beam_size", beam_size)
-
-    def check_rules(self, rulebook: Rulebook, like: Float[Tensor, "R V"]) -> None:
-        """Any rules will do."""
 
     def rank(
         self,

@@ -1,8 +1,8 @@
 """Which beginnings a beam goes on with: the likeliest ones, unless someone says otherwise."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -52,20 +52,26 @@ class RankedBeams:
     going_log_probs: Float[Tensor, "A K"]
 
 
-@runtime_checkable
-class Ranking(Protocol):
-    """How a beam search chooses what goes on."""
+class Ranking(ABC):
+    """How a beam search chooses what goes on.
 
-    @property
-    def num_groups(self) -> int:
-        """Searches of every sentence that go side by side and share the beam."""
+    Attributes:
+        num_groups: Searches of every sentence that go side by side and share the beam.
+    """
 
-    def check(self, limits: Int[Tensor, " B"], beam_size: int, eos_id: int) -> None:
+    num_groups: int = 1
+
+    def check(  # noqa: B027  (most can always be had)
+        self, limits: Int[Tensor, " B"], beam_size: int, eos_id: int
+    ) -> None:
         """Raise if it cannot be had; before the search."""
 
-    def check_rules(self, rulebook: Rulebook, like: Float[Tensor, "R V"]) -> None:
+    def check_rules(  # noqa: B027  (most go with all rules)
+        self, rulebook: Rulebook, like: Float[Tensor, "R V"]
+    ) -> None:
         """Raise if it and the rules contradict; with the first log-probabilities."""
 
+    @abstractmethod
     def rank(
         self,
         beams: Beams,
@@ -78,16 +84,8 @@ class Ranking(Protocol):
         """The extensions of all beginnings that are taken, best first."""
 
 
-class Likeliest:
+class Likeliest(Ranking):
     """Takes the likeliest extensions."""
-
-    num_groups = 1
-
-    def check(self, limits: Int[Tensor, " B"], beam_size: int, eos_id: int) -> None:
-        """Any search will do."""
-
-    def check_rules(self, rulebook: Rulebook, like: Float[Tensor, "R V"]) -> None:
-        """Any rules will do."""
 
     def rank(
         self,

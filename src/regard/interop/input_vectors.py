@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import SettingError
+from regard.interop.places import Arguments, Options
 
 
 def gradient_times_input(
@@ -98,7 +99,7 @@ def _width(
     """How wide the states are that attend first; None where no module is given them."""
     widths: list[int] = []
 
-    def note(module: nn.Module, args: tuple[object, ...], options: dict[str, object]) -> None:
+    def note(module: nn.Module, args: Arguments, options: Options) -> None:
         given = (each for each in _tensors(args, options) if _has_places(each, length))
         widths.extend(each.shape[-1] for each in given)
 
@@ -147,16 +148,16 @@ class _Taker:
                 handle.remove()
 
     def before(
-        self, module: nn.Module, args: tuple[object, ...], options: dict[str, object]
-    ) -> tuple[tuple[object, ...], dict[str, object]] | None:
+        self, module: nn.Module, args: Arguments, options: Options
+    ) -> tuple[Arguments, Options] | None:
         """What the module is given instead; None leaves it as it is."""
         return None
 
     def after(
         self,
         module: nn.Module,
-        args: tuple[object, ...],
-        options: dict[str, object],
+        args: Arguments,
+        options: Options,
         output: object,
     ) -> object:
         """What the module gives instead; None leaves it as it is."""
@@ -178,8 +179,8 @@ class _LookedUp(_Taker):
     def after(
         self,
         module: nn.Module,
-        args: tuple[object, ...],
-        options: dict[str, object],
+        args: Arguments,
+        options: Options,
         output: object,
     ) -> object:
         """The vectors, taken, where the module is a table that was given the ids."""
@@ -206,8 +207,8 @@ class _First(_Taker):
         self._length, self._width, self._depends = length, width, depends
 
     def before(
-        self, module: nn.Module, args: tuple[object, ...], options: dict[str, object]
-    ) -> tuple[tuple[object, ...], dict[str, object]] | None:
+        self, module: nn.Module, args: Arguments, options: Options
+    ) -> tuple[Arguments, Options] | None:
         """The vectors, taken, wherever the module is given them."""
         old = next((each for each in _tensors(args, options) if self._is_it(each)), None)
         if old is None:
@@ -221,8 +222,8 @@ class _First(_Taker):
     def after(
         self,
         module: nn.Module,
-        args: tuple[object, ...],
-        options: dict[str, object],
+        args: Arguments,
+        options: Options,
         output: object,
     ) -> object:
         """The vectors, taken, where they are all that the module gives."""
@@ -237,7 +238,7 @@ class _First(_Taker):
         )
 
 
-def _tensors(args: tuple[object, ...], options: Mapping[str, object]) -> Iterator[Tensor]:
+def _tensors(args: Arguments, options: Mapping[str, object]) -> Iterator[Tensor]:
     return (each for each in (*args, *options.values()) if isinstance(each, Tensor))
 
 

@@ -19,7 +19,7 @@ from regard.attention.masks.bound import BoundMask
 from regard.interop.hugging_face import current_call, own_parts, pretrained, switched
 from regard.interop.lazy_mask import LazyMask
 from regard.interop.own_attention import read_weights
-from regard.interop.places import place_of, settle
+from regard.interop.places import Arguments, Options, place_of, settle
 from regard.layers import MultiHeadAttention
 
 
@@ -92,7 +92,7 @@ class ForwardTrace:
             return id(call.module) in self._members
         return not entered or id(entered[-1].module) in self._members
 
-    def begin(self, module: nn.Module, args: tuple[object, ...]) -> None:
+    def begin(self, module: nn.Module, args: Arguments) -> None:
         """A forward of the whole model begins."""
         if torch.compiler.is_compiling():
             return
@@ -101,12 +101,12 @@ class ForwardTrace:
         else:
             self.is_elsewhere = True
 
-    def enter(self, module: nn.Module, args: tuple[object, ...]) -> None:
+    def enter(self, module: nn.Module, args: Arguments) -> None:
         """A module that attends begins."""
         if self._is_followed():
             self._begun.append(self._calls)
 
-    def leave(self, module: nn.Module, args: tuple[object, ...], output: object) -> None:
+    def leave(self, module: nn.Module, args: Arguments, output: object) -> None:
         """It ends: it has called the engine, or it attends by itself."""
         if not self._is_followed() or not self._begun:
             return
@@ -241,7 +241,7 @@ def _is_memory(one: Tensor, other: Tensor) -> bool:
     return one.data_ptr() == other.data_ptr() != 0 and one.shape == other.shape
 
 
-def _enter(module: nn.Module, args: tuple[object, ...], options: dict[str, object]) -> None:
+def _enter(module: nn.Module, args: Arguments, options: Options) -> None:
     if torch.compiler.is_compiling():
         return
     other = None
@@ -254,6 +254,6 @@ def _enter(module: nn.Module, args: tuple[object, ...], options: dict[str, objec
     _entered.set((*_entered.get(), _Entered(module, other is not None)))
 
 
-def _leave(module: nn.Module, args: tuple[object, ...], output: object) -> None:
+def _leave(module: nn.Module, args: Arguments, output: object) -> None:
     if not torch.compiler.is_compiling():
         _entered.set(_entered.get()[:-1])

@@ -20,7 +20,7 @@ from regard.attention.weighting import Weighting
 from regard.errors import SettingError
 from regard.interop.hugging_face import calling
 from regard.interop.lazy_mask import Frame, LazyMask
-from regard.interop.places import Place, place_of
+from regard.interop.places import Arguments, Options, Place, place_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -104,8 +104,8 @@ class _WeightsReader:
         self._read: dict[int, object] = {}
 
     def enter(
-        self, part: "PreTrainedModel", args: tuple[object, ...], options: dict[str, object]
-    ) -> tuple[tuple[object, ...], dict[str, object]] | None:
+        self, part: "PreTrainedModel", args: Arguments, options: Options
+    ) -> tuple[Arguments, Options] | None:
         """A forward begins: it is to give its weights."""
         if current_observer() is None:
             return None
@@ -126,8 +126,8 @@ class _WeightsReader:
     def note(
         self,
         module: nn.Module,
-        args: tuple[object, ...],
-        options: dict[str, object],
+        args: Arguments,
+        options: Options,
         output: object,
     ) -> None:
         """A module has given something: perhaps weights, beside its states."""
@@ -142,8 +142,8 @@ class _WeightsReader:
     def leave(
         self,
         part: "PreTrainedModel",
-        args: tuple[object, ...],
-        options: dict[str, object],
+        args: Arguments,
+        options: Options,
         output: object,
     ) -> object:
         """A forward has ended: its weights are told, and taken out."""
@@ -241,9 +241,7 @@ def _checked(weights: object, module: nn.Module, *, is_training: bool) -> Tensor
     return weights
 
 
-def _named(
-    module: nn.Module, args: tuple[object, ...], options: Mapping[str, object]
-) -> dict[str, object]:
+def _named(module: nn.Module, args: Arguments, options: Mapping[str, object]) -> dict[str, object]:
     """What a model was called with, by name."""
     names = inspect.signature(module.forward).parameters
     return {**dict(zip(names, args, strict=False)), **options}
@@ -258,7 +256,7 @@ def _is_banded(module: nn.Module) -> bool:
 
 
 def _global_places(
-    module: nn.Module, args: tuple[object, ...], options: Mapping[str, object]
+    module: nn.Module, args: Arguments, options: Mapping[str, object]
 ) -> Bool[Tensor, "B N"] | None:
     """Which places of a banded attention attend to all and are seen by all."""
     found = _named(module, args, options).get("is_index_global_attn")

@@ -11,6 +11,11 @@ from torch import nn
 _CROSS = re.compile(r"cross|encoder_attn|enc_attn|encdec|enc_dec|encoder_decoder|multihead_attn")
 
 
+# What a hook of a module is told of a call: what it was given by place, and by name.
+Arguments = tuple[object, ...]
+Options = dict[str, object]
+
+
 class Place(NamedTuple):
     """Where an attention module is.
 

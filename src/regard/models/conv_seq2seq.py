@@ -8,9 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from regard.attention import Dot, Mask, at, attend, lengths
+from regard.attention import Dot, at, attend, lengths
 from regard.layers import Dropout, GatedConvolution, LearnedPositions, TokenEmbedding
 from regard.models.configs.seq2seq import ConvSeq2SeqConfig
+from regard.models.decoding_state import DecodingState, SourceMemory
 from regard.models.interfaces import Seq2Seq
 
 # The sum of two numbers of one variance has twice that: halve it again (section 3.4).
@@ -21,46 +22,18 @@ EMBEDDING_DEVIATION = 0.1
 
 
 @dataclass(frozen=True)
-class Read:
-    """The source, as attention looks at it.
-
-    Attributes:
-        keys: The encoder's outputs, z.
-        values: The same with the embeddings added, z + e.
-        lengths: How many of them are real, m.
-        mask: The same as a mask.
-    """
-
-    keys: Float[Tensor, "B S E"]
-    values: Float[Tensor, "B S E"]
-    lengths: Int[Tensor, " B"]
-    mask: Mask
-
-    def select(self, rows: Int[Tensor, " K"]) -> "Read":
-        """That of these rows, in this order."""
-        kept = self.lengths[rows]
-        return Read(self.keys[rows], self.values[rows], kept, lengths(kept))
-
-
-@dataclass(frozen=True)
-class ConvState:
+class ConvState(DecodingState):
     """What decoding carries from one token to the next.
 
     Attributes:
         past: The last inputs of each layer's convolution, all that it can see of earlier tokens.
-        read: The source.
+        read: The source: the encoder's outputs z as keys, and with the embeddings added as values.
         length: Tokens so far.
     """
 
     past: tuple[Float[Tensor, "B P C"], ...]
-    read: Read
+    read: SourceMemory
     length: int
-
-    def select(self, rows: Int[Tensor, " K"]) -> "ConvState":
-        """The state of these rows, in this order; a row may come twice."""
-        return ConvState(
-            tuple(inputs[rows] for inputs in self.past), self.read.select(rows), self.length
-        )
 
 
 class ConvSeq2Seq(Seq2Seq[ConvState]):
@@ -124,17 +97,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T E"], None]:
-        """The decoder's outputs for a whole target at once (teacher forcing).
-
-        Args:
-            source: Token ids, padded on the right.
-            source_lengths: How many of them are real.
-            target: The target shifted right: begins with the start token.
-            target_lengths: How many of them are real; the outputs of padding mean nothing.
-
-        Returns:
-            States for :meth:`project`, and None: no auxiliary loss.
-        """
+        """The decoder's outputs, and no auxiliary loss; see :meth:`Seq2Seq.forward`."""
         read = self._read(source, source_lengths)
         states, _ = self._write(target, read, [None] * len(self.decoder), first=0)
         return states, None
@@ -158,7 +121,7 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         log_probs = torch.log_softmax(self.project(states[:, 0]).float(), dim=-1)
         return log_probs, replace(state, past=tuple(past), length=state.length + 1)
 
-    def _read(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> Read:
+    def _read(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> SourceMemory:
         places = torch.arange(source.shape[1], device=source.device)
         is_real = (places < source_lengths[:, None]).unsqueeze(-1)
         embedded = self.dropout(self.source_positions(self.source_embedding(source)))
@@ -169,12 +132,12 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         keys = _scale_gradient(self.encoder_output(states), 1 / (2 * len(self.decoder)))
         values = (keys + embedded) * HALF
         # Under autocast outputs come in half precision, and embeddings do not.
-        return Read(keys.to(values.dtype), values, source_lengths, lengths(source_lengths))
+        return SourceMemory(keys.to(values.dtype), values, source_lengths, lengths(source_lengths))
 
     def _write(
         self,
         target: Int[Tensor, "B T"],
-        read: Read,
+        read: SourceMemory,
         past: list[None] | tuple[Tensor, ...],
         *,
         first: int,
@@ -204,7 +167,7 @@ class DecoderLayer(nn.Module):
         self,
         states: Float[Tensor, "B N C"],
         embedded: Float[Tensor, "B N E"],
-        read: Read,
+        read: SourceMemory,
         past: Float[Tensor, "B P C"] | None,
     ) -> tuple[Float[Tensor, "B N C"], Float[Tensor, "B P C"]]:
         """The states one layer further on, and the convolution's last inputs."""

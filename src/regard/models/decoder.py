@@ -19,12 +19,13 @@ from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.norms import final_norm
 from regard.layers.positions import added_positions, turned_positions
 from regard.models.configs.language_models import DecoderConfig
+from regard.models.decoding_state import DecodingState
 from regard.models.interfaces import LanguageModel
 from regard.models.prompt import AlignedPrompt
 
 
 @dataclass(frozen=True)
-class DecoderState:
+class DecoderState(DecodingState):
     """What decoding carries from one token to the next.
 
     Attributes:
@@ -36,14 +37,6 @@ class DecoderState:
     past: tuple[KeyValueCache, ...]
     padding: Int[Tensor, " B"] | None = None
     pending: Int[Tensor, " B"] | None = None
-
-    def select(self, rows: Int[Tensor, " K"]) -> "DecoderState":
-        """The state of these rows, in this order; a row may come twice."""
-        return DecoderState(
-            past=tuple(cache.select(rows) for cache in self.past),
-            padding=None if self.padding is None else self.padding[rows],
-            pending=None if self.pending is None else self.pending[rows],
-        )
 
 
 class Decoder(LanguageModel[DecoderState]):

@@ -33,7 +33,18 @@ class Seq2Seq(nn.Module, ABC, Generic[StateT]):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, ""] | None]:
-        """States for a whole target, and an auxiliary loss (summed over tokens) or None."""
+        """States for a whole target at once (teacher forcing).
+
+        Args:
+            source: Token ids, padded on the right.
+            source_lengths: How many of them are real.
+            target: The target shifted right: begins with the start token.
+            target_lengths: How many of them are real; the states of padding mean nothing. None:
+                all are.
+
+        Returns:
+            States for :meth:`project`, and an auxiliary loss, summed over tokens, or None.
+        """
 
     @abstractmethod
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:

@@ -11,45 +11,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.attention import Hard, Mask, attend, lengths, window
+from regard.attention import Hard, attend, window
 from regard.layers import ScoredAttention, identity, mix
+from regard.models.decoding_state import DecodingState, SourceMemory
 
 
 @dataclass(frozen=True)
-class SourceMemory:
-    """What attention looks at.
-
-    Attributes:
-        keys: The source states, projected for the score.
-        values: What is mixed.
-        lengths: How many of them are real.
-        mask: The same as a mask, made once for all steps.
-    """
-
-    keys: Float[Tensor, "B S h"]
-    values: Float[Tensor, "B S E"]
-    lengths: Int[Tensor, " B"]
-    mask: Mask
-
-    def select(self, rows: Int[Tensor, " K"]) -> "SourceMemory":
-        """The memory of these rows, in this order."""
-        kept = self.lengths[rows]
-        return SourceMemory(self.keys[rows], self.values[rows], kept, lengths(kept))
-
-    @property
-    def places(self) -> Float[Tensor, " S"]:
-        """1 … S, as the papers count."""
-        S = self.values.shape[1]
-        return torch.arange(1, S + 1, dtype=self.values.dtype, device=self.values.device)
-
-    @property
-    def is_padding(self) -> Bool[Tensor, "B S"]:
-        """Which places are not real."""
-        return self.places > self.lengths[:, None]
-
-
-@dataclass(frozen=True)
-class AttentionState:
+class AttentionState(DecodingState):
     """What attention remembers of the steps before.
 
     Attributes:
@@ -63,10 +31,6 @@ class AttentionState:
     def next(self, past: Tensor | None = None) -> "AttentionState":
         """What is remembered one step later."""
         return AttentionState(self.step + 1, past)
-
-    def select(self, rows: Int[Tensor, " K"]) -> "AttentionState":
-        """That of these rows, in this order."""
-        return AttentionState(self.step, None if self.past is None else self.past[rows])
 
 
 @dataclass(frozen=True)

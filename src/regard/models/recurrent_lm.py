@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 from regard.layers import Dropout, TokenEmbedding
 from regard.models.configs.language_models import RecurrentLmConfig
+from regard.models.decoding_state import DecodingState
 from regard.models.interfaces import LanguageModel
 from regard.models.prompt import AlignedPrompt
 
 
 @dataclass(frozen=True)
-class RecurrentLmState:
+class RecurrentLmState(DecodingState):
     """What a language model carries from one token to the next.
 
     Attributes:
@@ -26,13 +27,6 @@ class RecurrentLmState:
 
     layers: tuple[Float[Tensor, "B L h"], ...]
     pending: Int[Tensor, " B"] | None = None
-
-    def select(self, rows: Int[Tensor, " K"]) -> "RecurrentLmState":
-        """The state of these rows, in this order; a row may come twice."""
-        return RecurrentLmState(
-            layers=tuple(layer[rows] for layer in self.layers),
-            pending=None if self.pending is None else self.pending[rows],
-        )
 
 
 class RecurrentLm(LanguageModel[RecurrentLmState]):

@@ -32,6 +32,7 @@ from regard.layers import (
 )
 from regard.layers.pointer import check_shared
 from regard.models.configs.seq2seq import RnnSeq2SeqConfig
+from regard.models.decoding_state import DecodingState, SourceMemory
 from regard.models.interfaces import Seq2Seq
 from regard.models.recurrent_attention import (
     AttentionOutput,
@@ -42,13 +43,12 @@ from regard.models.recurrent_attention import (
     Near,
     Sampled,
     Soft,
-    SourceMemory,
     reinforce,
 )
 
 
 @dataclass(frozen=True)
-class RnnState:
+class RnnState(DecodingState):
     """What decoding carries from one token to the next.
 
     Attributes:
@@ -64,17 +64,6 @@ class RnnState:
     attention: AttentionState | None = None
     fed: Float[Tensor, "B C"] | None = None
     source: Int[Tensor, "B S"] | None = None
-
-    def select(self, rows: Int[Tensor, " K"]) -> "RnnState":
-        """The state of these rows, in this order; a row may come twice."""
-        memory = self.memory
-        return RnnState(
-            layers=tuple(state[rows] for state in self.layers),
-            memory=memory[rows] if isinstance(memory, Tensor) else memory.select(rows),
-            attention=None if self.attention is None else self.attention.select(rows),
-            fed=None if self.fed is None else self.fed[rows],
-            source=None if self.source is None else self.source[rows],
-        )
 
 
 class RnnSeq2Seq(Seq2Seq[RnnState]):
@@ -157,18 +146,9 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, ""] | None]:
-        """The readouts for a whole target at once (teacher forcing).
+        """The readouts; while training, also the loss of coverage or of drawn places.
 
-        Args:
-            source: Token ids, padded on the right.
-            source_lengths: How many of them are real.
-            target: The target shifted right: begins with the start token.
-            target_lengths: How many of them are real; the states of padding mean nothing. None:
-                all are.
-
-        Returns:
-            States for :meth:`project`; while training, the loss of coverage or of drawn places,
-            summed over tokens, else None.
+        See :meth:`Seq2Seq.forward`.
         """
         state = self.start(source, source_lengths)
         embedded = self.dropout(self.target_embedding(target))

@@ -31,6 +31,7 @@ from regard.layers.norms import final_norm, make_norm
 from regard.layers.pointer import check_shared
 from regard.layers.positions import added_positions, turned_positions
 from regard.models.configs.seq2seq import TransformerConfig
+from regard.models.decoding_state import DecodingState
 from regard.models.interfaces import Seq2Seq
 
 # The largest distance told apart by Shaw et al. (2018), section 4.1: k.
@@ -38,7 +39,7 @@ MAX_DISTANCE = 16
 
 
 @dataclass(frozen=True)
-class TransformerState:
+class TransformerState(DecodingState):
     """What decoding carries from one token to the next.
 
     Attributes:
@@ -52,17 +53,6 @@ class TransformerState:
     memory: tuple[KeyValueCache, ...]
     source_lengths: Int[Tensor, " B"]
     copying: tuple[Float[Tensor, "B S C"], Int[Tensor, "B S"]] | None = None
-
-    def select(self, rows: Int[Tensor, " K"]) -> "TransformerState":
-        """The state of these rows, in this order; a row may come twice."""
-        return TransformerState(
-            past=tuple(cache.select(rows) for cache in self.past),
-            memory=tuple(cache.select(rows) for cache in self.memory),
-            source_lengths=self.source_lengths[rows],
-            copying=None
-            if self.copying is None
-            else (self.copying[0][rows], self.copying[1][rows]),
-        )
 
 
 class Transformer(Seq2Seq[TransformerState]):
@@ -143,17 +133,9 @@ class Transformer(Seq2Seq[TransformerState]):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], None]:
-        """The decoder's states for a whole target at once (teacher forcing).
+        """The decoder's states, and no auxiliary loss; see :meth:`Seq2Seq.forward`.
 
-        Args:
-            source: Token ids, padded on the right.
-            source_lengths: How many of them are real.
-            target: The target shifted right: begins with the start token.
-            target_lengths: How many of them are real. Padding then costs nothing where there is
-                much of it, and its states mean nothing.
-
-        Returns:
-            States for :meth:`project`, and None: no auxiliary loss.
+        With target_lengths, padding costs nothing where there is much of it.
         """
         source_mask = lengths(source_lengths)
         source_packing = self._packing(source_lengths, source.shape[1])
