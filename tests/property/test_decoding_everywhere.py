@@ -49,10 +49,10 @@ def model(kind):
     torch.manual_seed(2)
     name = kind.split()[0]
     if name in MODELS:
-        config, architecture = MODELS[name]
+        config, architecture = MODELS[name].config, MODELS[name].load()
         made = architecture(config(**KINDS[kind]), source_vocab=VOCAB, target_vocab=VOCAB)
     else:
-        config, architecture = LANGUAGE_MODELS[name]
+        config, architecture = LANGUAGE_MODELS[name].config, LANGUAGE_MODELS[name].load()
         made = architecture(config(**KINDS[kind]), vocab_size=VOCAB)
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.4)

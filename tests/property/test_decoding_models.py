@@ -31,7 +31,7 @@ SETTINGS = {
 @cache
 def model(name):
     torch.manual_seed(5)
-    config, architecture = MODELS[name.split()[0]]
+    config, architecture = MODELS[name.split()[0]].config, MODELS[name.split()[0]].load()
     made = architecture(
         config(**SETTINGS[name]), source_vocab=VOCAB, target_vocab=VOCAB, shared_vocab=True
     )

@@ -35,7 +35,10 @@ few = settings(deadline=None, max_examples=3)
 @cache
 def model(kind):
     torch.manual_seed(1)
-    config, architecture = LANGUAGE_MODELS[kind.split()[0]]
+    config, architecture = (
+        LANGUAGE_MODELS[kind.split()[0]].config,
+        LANGUAGE_MODELS[kind.split()[0]].load(),
+    )
     made = architecture(config(**SIZES[kind.split()[0]] | KINDS[kind]), vocab_size=VOCAB)
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.4)

@@ -54,7 +54,7 @@ few = settings(deadline=None, max_examples=3)
 @cache
 def model(kind):
     torch.manual_seed(1)
-    config, architecture = MODELS[kind.split()[0]]
+    config, architecture = MODELS[kind.split()[0]].config, MODELS[kind.split()[0]].load()
     made = architecture(
         config(**SIZES[kind.split()[0]] | KINDS[kind]),
         source_vocab=VOCAB,

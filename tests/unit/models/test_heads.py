@@ -30,7 +30,7 @@ SIZES = {
 
 
 def reader(name):
-    config, made = READERS[name]
+    config, made = READERS[name].config, READERS[name].load()
     return made(config(**SIZES[name], dropout=0.0), vocab_size=VOCAB)
 
 

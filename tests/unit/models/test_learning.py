@@ -50,7 +50,7 @@ def digits(count, is_reversed, generator):
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_digits_are_learned(kind):
     name, settings, is_reversed, updates = KINDS[kind]
-    config, architecture = MODELS[name]
+    config, architecture = MODELS[name].config, MODELS[name].load()
     model = architecture(config(**settings), source_vocab=12, target_vocab=12, shared_vocab=True)
     generator = torch.Generator().manual_seed(5)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -25,7 +25,7 @@ every_kind = pytest.mark.parametrize(("name", "parts"), KINDS)
 
 
 def reader(name, parts):
-    config, made = READERS[name]
+    config, made = READERS[name].config, READERS[name].load()
     more = {} if parts == "none" else {"parts": parts}
     if more and name != "transformer":  # which adds them to a word, and does not put them beside it
         more["parts_dim"] = 4
@@ -80,7 +80,7 @@ def test_how_far_a_state_sees(name, reach):
 @torch.no_grad()
 def test_filters_of_several_widths_and_the_largest_answer_of_each_are_kims():
     """c_i = relu(w · x_{i:i+h−1} + b) and the maximum over i, for every filter, in loops."""
-    config, made = READERS["convolutional"]
+    config, made = READERS["convolutional"].config, READERS["convolutional"].load()
     built = made(config(embed_dim=6, channels=4, widths=(3, 4, 5), dropout=0.0), vocab_size=VOCAB)
     ids, lengths = torch.randint(1, VOCAB, (2, N)), torch.tensor([N, 2])
     states = built(ids, lengths)
@@ -117,8 +117,8 @@ def test_what_is_wrong_is_named():
     with pytest.raises(SettingError, match=r"got some with model\.parts = 'none'"):
         reader("recurrent", "none")(*batch("none")[:2], **batch("bag")[2])
     with pytest.raises(SettingError, match="parts_vocab must be above 0; got 0"):
-        READERS["bag"][1](READERS["bag"][0](parts="bag"), vocab_size=VOCAB)
+        READERS["bag"].load()(READERS["bag"].config(parts="bag"), vocab_size=VOCAB)
     with pytest.raises(SettingError, match="widths must hold at least one; got none"):
-        READERS["convolutional"][0](widths=())
+        READERS["convolutional"].config(widths=())
     with pytest.raises(SettingError, match=r"widths\[1\] must be at least 1; got 0"):
-        READERS["convolutional"][0](widths=(3, 0))
+        READERS["convolutional"].config(widths=(3, 0))
