@@ -83,22 +83,5 @@ class AttentionCall:
         )
 
 
-def summarize_seen(
-    call: AttentionCall,
-    *,
-    top: int = 8,
-    map: int = 64,  # noqa: A002  (what it is called everywhere else)
-    queries: Queries | None = None,
-) -> Summary:
-    """The summary of a call of ``attend`` that an observer saw: ``call.summary(...)``.
-
-    Example:
-        >>> import torch
-        >>> from regard.attention import attend, observe
-        >>> calls = []
-        >>> with observe(calls.append):
-        ...     _ = attend(torch.zeros(1, 4), torch.zeros(3, 4))
-        >>> summarize_seen(calls[0]).received
-        tensor([0.3333, 0.3333, 0.3333])
-    """
-    return call.summary(top=top, map=map, queries=queries)
+# The same as a function of the call.
+summarize_seen = AttentionCall.summary

@@ -306,6 +306,17 @@ def bias_of(bias: Tensor | None, block: Block) -> Tensor | None:
     return block.along_keys(lambda keys: cut(corner, block.rows, keys))
 
 
+def add_to_rows(total: Tensor, block: Block, part: Tensor) -> None:
+    """Add to the part of (B, H, N, ...) that a block's queries have."""
+    view = rows_of(total, block)
+    view += part
+
+
+def add_to_all(total: Tensor, block: Block, part: Tensor) -> None:
+    """Add to what all blocks have."""
+    total += part
+
+
 def add_to_keys(total: Tensor, block: Block, part: Tensor) -> None:
     """Add to the part of (B, H, M, ...) that a block's keys have."""
     corner, start = total[block.corner], 0

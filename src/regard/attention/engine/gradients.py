@@ -11,8 +11,10 @@ from regard.attention.engine.blocks import (
     Block,
     BlockPass,
     Inputs,
+    add_to_all,
     add_to_bias,
     add_to_keys,
+    add_to_rows,
     bias_of,
     keys_of,
     rows_of,
@@ -107,7 +109,7 @@ def gradients(
         found = iter(torch.autograd.grad(outs, own, d_outs, allow_unused=True))
         for place, total in enumerate(totals):
             if total is not None and (part := next(found)) is not None:
-                _ADDERS.get(place, _add)(total, block, part)
+                _ADDERS.get(place, add_to_all)(total, block, part)
     return totals
 
 
@@ -170,25 +172,16 @@ class _Rows(torch.autograd.Function):
         return None, ctx.weighting.gradient(weights, grad)
 
 
+def _add_to_heads(total: Tensor, block: Block, part: Tensor) -> None:
+    view = total[block.corner[1]] if len(total) > 1 else total
+    view += part
+
+
 def _both(
     tensors: tuple[Tensor | None, ...], wanted: tuple[bool, ...]
 ) -> Iterator[tuple[Tensor | None, bool]]:
     return zip(tensors, wanted, strict=True)
 
 
-def _add_to_rows(total: Tensor, block: Block, part: Tensor) -> None:
-    view = rows_of(total, block)
-    view += part
-
-
-def _add_to_heads(total: Tensor, block: Block, part: Tensor) -> None:
-    view = total[block.corner[1]] if len(total) > 1 else total
-    view += part
-
-
-def _add(total: Tensor, block: Block, part: Tensor) -> None:
-    total += part
-
-
 # Where the gradients belong, by their place in ``flat``; those of other tensors are of all blocks.
-_ADDERS = {0: _add_to_rows, 1: add_to_keys, 2: add_to_bias, 3: _add_to_rows, 4: _add_to_heads}
+_ADDERS = {0: add_to_rows, 1: add_to_keys, 2: add_to_bias, 3: add_to_rows, 4: _add_to_heads}

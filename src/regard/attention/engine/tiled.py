@@ -18,8 +18,10 @@ from regard.attention.engine.blocks import (
     BlockPass,
     Inputs,
     Sizes,
+    add_to_all,
     add_to_bias,
     add_to_keys,
+    add_to_rows,
     bias_of,
     floats_per_pair,
     keys_of,
@@ -350,15 +352,11 @@ class _Sums:
         for place, (total, grad) in enumerate(zip(self.totals, grads, strict=True)):
             if total is None or grad is None:
                 continue
-            if place == 0:
-                view = rows_of(total, block)
-                view += grad
-            elif place < 3:
-                add_to_keys(total, block, grad)
-            elif place == 3:
-                add_to_bias(total, block, grad)
-            else:
-                total.add_(grad)
+            _ADDERS.get(place, add_to_all)(total, block, grad)
+
+
+# Where the gradients of ``Inputs`` belong; those of other tensors are of all blocks.
+_ADDERS = {0: add_to_rows, 1: add_to_keys, 2: add_to_keys, 3: add_to_bias}
 
 
 def _zeros_by_column(tensor: Tensor) -> Tensor:

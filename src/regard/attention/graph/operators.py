@@ -119,22 +119,11 @@ def attend_backward(
     learned: Sequence[bool],
     wanted: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients of ``regard::attend``.
+    """The gradients of ``regard::attend`` that are wanted.
 
-    Args:
-        d_out: The gradient of the mixed values.
-        d_lse: The gradient of the log-sum-exp.
-        out: What ``regard::attend`` returned first.
-        sums: What it returned last.
-        given: Query, key, value and the encoded tensors.
-        form: See ``regard::attend``.
-        integers: See there.
-        floats: See there.
-        learned: See there.
-        wanted: Which of the tensors that were given have a gradient that is wanted.
-
-    Returns:
-        The gradients that are wanted.
+    Given are the gradients of the mixed values and of the log-sum-exp; the first and the last of
+    what ``regard::attend`` returned; query, key, value and the encoded tensors; the rest as there;
+    and which of the tensors have a gradient that is wanted.
     """
     rest = (form, integers, floats, learned)
     return _settled(gradients(given, wanted, rest, (d_out, d_lse), (out, sums)))
@@ -170,19 +159,8 @@ def attend_backward_again(
 ) -> list[Tensor]:
     """The gradients of ``regard::attend_backward``.
 
-    Args:
-        d_grads: The gradients of what it returned.
-        d_out: What it was given, as is all that follows.
-        d_lse: See there.
-        given: See there.
-        form: See there.
-        integers: See there.
-        floats: See there.
-        learned: See there.
-        wanted: See there.
-
-    Returns:
-        Those of ``d_out`` and ``d_lse``, and those of ``given`` that are wanted.
+    Given are the gradients of what it returned, and what it was given; returned are those of
+    ``d_out`` and ``d_lse``, and those of ``given`` that are wanted.
     """
     rest = (form, integers, floats, learned)
     return _settled(gradients_again(d_grads, given, wanted, rest, (d_out, d_lse)))
