@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from regard.viewer.beside import beside
 from tests.end_to_end.browsing import Tab
 from tests.end_to_end.long_texts import long_document
 
@@ -18,6 +17,7 @@ from regard.attention.masks.parse import parse_mask, parse_tree
 from regard.attention.masks.rules import NUMBER, RULES, register_mask
 from regard.errors import RegardError
 from regard.viewer import AttentionMap, Change, Document, Example, Search, Token, page
+from regard.viewer.document import beside
 from regard.viewer.page import bundle
 from regard.viewer.playground import explained
 from regard.viewer.search import Beginning, Extension, SearchAnswer

@@ -1,0 +1,117 @@
+"""Every example of CONTRIBUTING.md, done; and the rooms it names."""
+
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.browsing import Tab
+from tests.end_to_end.conftest import Command
+from tests.end_to_end.test_views import document, opened, texts
+
+from regard.attention.masks.rules import RULES
+from regard.attention.plan import BACKENDS
+from regard.attention.scores.named import SCORES
+from regard.models import MODELS
+from regard.tasks import TASKS
+from regard.viewer import page
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", TEXT, re.DOTALL | re.MULTILINE))
+IN_PYTHON = [name for name, section in SECTIONS.items() if "```python" in section]
+SHORT = ("--set", "training.updates=2", "--set", "training.validation_pairs=0")
+
+
+def blocks(section: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def _tables_stay_as_they_are() -> Iterator[None]:
+    tables: list[dict] = [SCORES, RULES, BACKENDS, MODELS, TASKS]
+    before = [dict(table) for table in tables]
+    yield
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
+
+
+@pytest.fixture
+def home(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the texts that the recipes name."""
+    shutil.copy(corpus / "train.tsv", tmp_path / "pairs.tsv")
+    words = [a * 3 + b for a in "abc" for b in ("ab", "bc", "ca", "cab")] * 3
+    (tmp_path / "letters.tsv").write_text("".join(f"{w}\t{w[0]}\n" for w in words), "utf-8")
+    (tmp_path / "lines.txt").write_text("".join(f"{w}\n" for w in words), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_PYTHON)
+def test_an_example_runs(
+    name: str, regard: Command, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = SECTIONS[name]
+    for code in blocks(section, "python"):
+        exec(compile(code, f"CONTRIBUTING.md, {name}", "exec"), {"__name__": "example"})
+    said = capsys.readouterr().out
+    assert said == "".join(blocks(section, "text"))
+    for recipe in blocks(section, "toml"):
+        tomllib.loads(recipe)
+        (home / recipe.split("\n")[0].rpartition("/")[2]).write_text(recipe, "utf-8")
+    for line in "".join(blocks(section, "bash")).splitlines():
+        typed, _, command = line.rpartition("|")
+        words = shlex.split(command)[1:]
+        if words[0] == "train" and "transformer-tiny" in words:
+            words += ["--run", "runs/short", *SHORT]
+        stdin = shlex.split(typed)[1].encode() + b"\n" if typed else b""
+        done = regard(*words, stdin=stdin)
+        assert done.code == 0, (line, done)
+        assert done.out or words[0] == "train"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_view_is_two_files(tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view, line = blocks(SECTIONS["A view of the page"], "js")
+    static = shutil.copytree(ROOT / "src" / "regard" / "viewer" / "static", tmp_path / "static")
+    (static / Path(view.split("\n")[0].split()[-1]).name).write_text(view, "utf-8")
+    table = (static / "views.js").read_text("utf-8")
+    found = re.search(r"^import .*?;", line, re.MULTILINE)
+    assert found
+    table = table.replace("export const VIEWS", f"{found[0]}\n\nexport const VIEWS")
+    (static / "views.js").write_text(table.replace("playground];", "playground, most];"), "utf-8")
+    monkeypatch.setattr(sys.modules["regard.viewer.page"], "_STATIC", static)
+    opened(tab, "view=most&kind=cross&layer=0&head=0", document())
+    assert "Most" in texts(tab, "nav button, nav a, [role=tab]")
+    assert any(" → " in text for text in texts(tab, "main ol li"))
+    assert "const $most = " in page(document())
+
+
+def test_it_names_every_room() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    part = TEXT.split("## Where things are")[1].split("\n## ")[0]
+    own, *inside = contracts
+    levels = [level.split(" | ") for level in own["layers"]]
+    rows = [
+        re.findall(r"`(\w+)`", row.split("|")[1]) for row in part.splitlines() if row[:3] == "| `"
+    ]
+    assert [room for row in rows for room in row] == [room for level in levels for room in level]
+    for contract in inside:
+        for level in contract.get("layers", ()):
+            for room in level.split(" | "):
+                assert f"`{room}`" in part, (contract["containers"], room)
+
+
+def test_the_files_it_names_are_there() -> None:
+    for row in re.findall(r"^\| \[.*$", TEXT, re.MULTILINE):
+        for path in re.findall(r"`([\w/]+(?:\.\w+|/))`", row.replace("NAME", "*")):
+            if "*" not in path:
+                assert (ROOT / "src" / "regard" / path).exists(), path
