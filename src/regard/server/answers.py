@@ -3,7 +3,7 @@
 Answers are made as plain data; a test holds them to these models.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -61,7 +61,7 @@ class JobAnswers(_Answer):
     """What a run of another job says: labels, tags, spans, numbers, as its task has them."""
 
     run: str
-    answers: list[dict[str, Any]]
+    answers: list[dict[str, object]]
 
 
 class Continued(_Answer):
@@ -88,7 +88,7 @@ class AttentionDocument(BaseModel):
     title: str
     task: str
     model: str
-    examples: list[dict[str, Any]]
+    examples: list[dict[str, object]]
 
 
 class Rows(_Answer):

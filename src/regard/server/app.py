@@ -1,11 +1,12 @@
 """The routes."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -26,7 +27,7 @@ from regard.server.answers import (
 from regard.server.files import page_files
 from regard.server.guard import GONE, Guard, problem_of
 from regard.server.problems import Problem, of_status
-from regard.server.reference import reference_page
+from regard.server.reference import Schema, reference_page
 from regard.server.requests import (
     AttentionRequest,
     ContinueRequest,
@@ -36,6 +37,9 @@ from regard.server.requests import (
     read_request,
 )
 from regard.server.service import ClientGoneError, Gone, Service
+
+# What a route may answer, by status, as FastAPI takes it.
+Responses = dict[int | str, dict[str, Any]]
 
 _ABOUT = (
     "Translations, labels and tags, and what the model looked at. Every refusal has one form: "
@@ -143,7 +147,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
         """The runs that are served; the first is asked where a request names none."""
         return _json({"runs": service.runs()})
 
-    unready: dict[int | str, dict[str, Any]] = {
+    unready: Responses = {
         503: {"model": Health, "description": "The server stops; ready is false."}
     }
 
@@ -159,7 +163,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
         """That the process runs."""
         return _json({"live": True})
 
-    text: dict[int | str, dict[str, Any]] = {
+    text: Responses = {
         200: {
             "description": "In the text format of Prometheus.",
             "content": {"text/plain": {"schema": {"type": "string"}}},
@@ -173,7 +177,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
         return Response(service.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _add_pages(app: FastAPI, schema: Callable[[], Mapping[str, Any]]) -> Collection[str]:
+def _add_pages(app: FastAPI, schema: Callable[[], Schema]) -> Collection[str]:
     """The inspector and the OpenAPI page; gives the paths of the inspector's files."""
     pages = page_files()
 
@@ -199,11 +203,11 @@ def _add_pages(app: FastAPI, schema: Callable[[], Mapping[str, Any]]) -> Collect
 
 def _described(
     app: FastAPI, service: Service, open_paths: Collection[str], *, has_token: bool
-) -> Callable[[], dict[str, Any]]:
+) -> Callable[[], Schema]:
     """The OpenAPI schema of this very server: what asks for its token, and requests to try."""
 
     @cache
-    def schema() -> dict[str, Any]:
+    def schema() -> Schema:
         found = app.openapi()
         found["components"]["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer", "description": _token_note(has_token)}
@@ -225,7 +229,7 @@ def _token_note(has_token: bool) -> str:
     return "What regard serve --token said." if has_token else "This server asks nobody for one."
 
 
-def _takes(model: Any, answer: Any) -> dict[str, Any]:
+def _takes(model: type[BaseModel], answer: object) -> dict[str, Any]:
     """What the OpenAPI page says of a route that takes such a body and gives such an answer."""
     schema = model.model_json_schema()
     return {
@@ -237,7 +241,7 @@ def _takes(model: Any, answer: Any) -> dict[str, Any]:
     }
 
 
-def _refusals(*statuses: int, but: int | None = None) -> dict[int | str, dict[str, Any]]:
+def _refusals(*statuses: int, but: int | None = None) -> Responses:
     """What else a route may answer, besides what any may."""
     return {
         status: {

@@ -89,7 +89,7 @@ async def close_idle(connections: Collection[Any], patience: float) -> None:
     """
     loop = asyncio.get_running_loop()
     # What each was doing when it last got on: the answer it gave last, and the bytes not taken.
-    seen: dict[Any, tuple[Any, int, float]] = {}
+    seen: dict[object, tuple[object, int, float]] = {}
     while True:
         await asyncio.sleep(patience / 4)
         now = loop.time()

@@ -1,8 +1,8 @@
 """Requests that the runs which are served do answer, for whoever reads the OpenAPI page."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
 
@@ -10,31 +10,27 @@ _TEXT = "我爱中国"
 _MASK = "causal() & window(before=2)"
 
 # What tasks are asked; the first that a task takes is shown.
-_ASKED: tuple[dict[str, Any], ...] = (
-    {"text": _TEXT},
-    {"text": "我爱[MASK]国"},
-    {"text": "0.5"},
-    {"records": [{"text": _TEXT, "aspect": "taste"}]},
-    {"records": [{"first": _TEXT, "second": "我爱北京"}]},
-    {"records": [{"question": "谁爱中国?", "context": "我爱中国。他爱北京。"}]},
-    {
-        "records": [
-            {"question": "谁爱中国?", "context": "我爱中国。他爱北京。", "choices": ["我", "他"]}
-        ]
-    },
+_ASKED: tuple[str | Mapping[str, JsonValue], ...] = (
+    _TEXT,
+    "我爱[MASK]国",
+    "0.5",
+    {"text": _TEXT, "aspect": "taste"},
+    {"first": _TEXT, "second": "我爱北京"},
+    {"question": "谁爱中国?", "context": "我爱中国。他爱北京。"},
+    {"question": "谁爱中国?", "context": "我爱中国。他爱北京。", "choices": ["我", "他"]},
 )
 
 
-def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str, Any]]:
+def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str, JsonValue]]:
     """A request for each route that some run answers, by the route's path.
 
     Args:
         predictors: The models by name.
     """
     asked = {name: _asked(served) for name, served in predictors.items()}
-    found: dict[str, dict[str, Any]] = {"/explain": {"mask": _MASK}}
+    found: dict[str, dict[str, JsonValue]] = {"/explain": {"mask": _MASK}}
 
-    def show(path: str, names: list[str], members: dict[str, Any] | None = None) -> None:
+    def show(path: str, names: list[str], members: dict[str, JsonValue] | None = None) -> None:
         if names:
             run = {} if names[0] == next(iter(predictors)) else {"run": names[0]}
             found[path] = {**(members or asked[names[0]] or {}), **run}
@@ -51,15 +47,17 @@ def example_requests(predictors: Mapping[str, Predictor]) -> dict[str, dict[str,
     return found
 
 
-def _asked(served: Predictor) -> dict[str, Any] | None:
+def _asked(served: Predictor) -> dict[str, JsonValue] | None:
     """What is put to a run, or None if nothing that is known here is."""
     if served.writes:
         return {"text": _TEXT}
-    return next((asked for asked in _ASKED if _is_taken(served, asked)), None)
+    record = next((each for each in _ASKED if _is_taken(served, each)), None)
+    if record is None:
+        return None
+    return {"text": record} if isinstance(record, str) else {"records": [record]}
 
 
-def _is_taken(served: Predictor, asked: Mapping[str, Any]) -> bool:
-    record = asked["text"] if "text" in asked else asked["records"][0]
+def _is_taken(served: Predictor, record: str | Mapping[str, JsonValue]) -> bool:
     try:
         served.answers([served.task.request(record, "")])
     except RegardError:

@@ -4,10 +4,13 @@ import html
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
+
+# A schema of OpenAPI: objects within objects, as deep as it says.
+Schema: TypeAlias = Mapping[str, Any]
 
 
-def reference_page(schema: Mapping[str, Any], address: str) -> str:
+def reference_page(schema: Schema, address: str) -> str:
     """Every route of an OpenAPI schema as one HTML page.
 
     Args:
@@ -32,7 +35,7 @@ def reference_page(schema: Mapping[str, Any], address: str) -> str:
     )
 
 
-def _route(address: str, path: str, method: str, said: Mapping[str, Any]) -> str:
+def _route(address: str, path: str, method: str, said: Schema) -> str:
     parts = [f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>"]
     parts.append(f"<p>{html.escape(said.get('description') or said.get('summary', ''))}</p>")
     content = said.get("requestBody", {}).get("content", {}).get("application/json", {})
@@ -55,7 +58,7 @@ def _route(address: str, path: str, method: str, said: Mapping[str, Any]) -> str
     return f"<section>{''.join(parts)}</section>"
 
 
-def _member(name: str, body: Mapping[str, Any]) -> str:
+def _member(name: str, body: Schema) -> str:
     said = body["properties"][name]
     default = "required" if name in body.get("required", ()) else json.dumps(said.get("default"))
     cells = (
@@ -67,7 +70,7 @@ def _member(name: str, body: Mapping[str, Any]) -> str:
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _kinds(said: Mapping[str, Any]) -> Iterator[str]:
+def _kinds(said: Schema) -> Iterator[str]:
     """What a member may be, in words."""
     for one in said.get("anyOf", [said]):
         if "const" in one or "enum" in one:
@@ -80,7 +83,7 @@ def _kinds(said: Mapping[str, Any]) -> Iterator[str]:
             yield f"{one.get('type', 'anything')}{least}{most}"
 
 
-def _command(url: str, members: Mapping[str, Any], *, has_token: bool) -> str:
+def _command(url: str, members: Schema, *, has_token: bool) -> str:
     r"""A request that the server answers, for a shell.
 
     Example:

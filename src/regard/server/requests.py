@@ -7,11 +7,13 @@ such as their names, is checked by ``service``.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, NoReturn, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from regard.choices import nearest
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.server.limits import Limits
 from regard.server.problems import Problem, shown
@@ -48,7 +50,7 @@ class PredictRequest(_Request):
 
     text: str | None = Field(None, description="One text.", examples=["我爱中国"])
     texts: list[str] | None = Field(None, description="Several texts, instead of one.")
-    records: list[dict[str, Any]] | None = Field(
+    records: list[dict[str, object]] | None = Field(
         None,
         description="Of runs of other tasks than translation: records as in their files.",
         examples=[[{"text": "很好吃", "aspect": "水果"}]],
@@ -91,7 +93,7 @@ class ContinueRequest(_Request):
     seed: int | None = Field(None, ge=0, description="Of samples: the same gives the same.")
     one_line: bool | None = Field(None, description="Whether to stop where a line ends.")
 
-    def decoding(self) -> dict[str, Any]:
+    def decoding(self) -> dict[str, JsonValue]:
         """What is said of the search."""
         return self.model_dump(exclude_none=True, exclude={"text", "texts", "run"})
 
@@ -160,7 +162,7 @@ def read_request(model: type[R], body: bytes) -> R:
         raise _problem(error.errors(include_url=False)[0], model) from None
 
 
-def read_object(body: bytes) -> Mapping[str, Any]:
+def read_object(body: bytes) -> Mapping[str, JsonValue]:
     """The JSON object that a body is.
 
     Raises:
@@ -201,7 +203,7 @@ def texts_of(request: PredictRequest | ContinueRequest, limits: Limits) -> list[
 
 def records_of(
     request: PredictRequest, task: str, limits: Limits
-) -> list[tuple[str, str | dict[str, Any]]]:
+) -> list[tuple[str, str | Mapping[str, JsonValue]]]:
     """What a task is asked about, each with the name the request has for it, checked.
 
     Raises:
@@ -228,10 +230,11 @@ def records_of(
     for place, record in enumerate(request.records):
         for text in _texts_in(record):
             checked(f"records[{place}]", text, limits.max_length, is_whole=False)
-    return [(f"records[{place}]", record) for place, record in enumerate(request.records)]
+    records = cast(list[Mapping[str, JsonValue]], request.records)  # as they were read
+    return [(f"records[{place}]", record) for place, record in enumerate(records)]
 
 
-def _check_many(name: str, given: Sequence[Any], limits: Limits) -> None:
+def _check_many(name: str, given: Sequence[object], limits: Limits) -> None:
     if len(given) > limits.max_texts:
         raise Problem(
             413,
@@ -311,7 +314,7 @@ _RULES = {
 }
 
 
-def _problem(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
+def _problem(error: ErrorDetails, model: type[BaseModel]) -> Problem:
     name = _name(error["loc"])
     if error["type"] == "extra_forbidden":
         members = list(model.model_fields)
@@ -343,9 +346,9 @@ def _said(error: ValueError) -> str:
     return "a number with too many digits" if "digits" in str(error) else str(error)
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """An object of JSON, each of whose members has its own name."""
-    found: dict[str, Any] = {}
+    found: dict[str, JsonValue] = {}
     for name, value in pairs:
         if name in found:
             raise Problem(400, f"members must have different names; got {shown(name)} twice.")
@@ -353,7 +356,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise DataError(f"{name}, which is no number in JSON")
 
 

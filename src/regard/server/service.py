@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
+from regard.config import JsonValue
 from regard.errors import RegardError
 from regard.inference import Predictor
 from regard.inference.looking import document, looked_parts
@@ -24,6 +25,7 @@ from regard.server.requests import (
 )
 from regard.server.work import (
     Answering,
+    AnswerT,
     Asked,
     Call,
     Continuing,
@@ -71,7 +73,7 @@ class Service:
         self.is_stopping = False
         self.active = 0  # requests not answered yet
         self._predictors = predictors
-        self._batcher: Batcher[Work, Item, Any] = Batcher(
+        self._batcher: Batcher[Work[object], Item, object] = Batcher(
             Worker(predictors),
             weigh=_weigh,
             max_batch=limits.max_batch,
@@ -81,7 +83,7 @@ class Service:
             on_batch=self.meters.batches.observe,
         )
 
-    async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, Any]:
+    async def predict(self, request: PredictRequest, gone: Gone) -> dict[str, JsonValue]:
         """Translations of the texts of a request, or the answers of another task.
 
         Raises:
@@ -114,7 +116,7 @@ class Service:
         texts = texts_of(request, self.limits)
         return {"run": run, "translations": await self._translated(predictor, task, texts, gone)}
 
-    async def go_on(self, request: ContinueRequest, gone: Gone) -> dict[str, Any]:
+    async def go_on(self, request: ContinueRequest, gone: Gone) -> dict[str, JsonValue]:
         """What a language model writes after the texts of a request.
 
         Raises:
@@ -167,7 +169,7 @@ class Service:
         examples = await self._answers(Looking(run, 1), [self._subject(request)], gone)
         return await asyncio.to_thread(lambda: document(predictor, examples).to_json())
 
-    async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, Any]:
+    async def rows(self, request: RowsRequest, gone: Gone) -> dict[str, JsonValue]:
         """Exact weights of one head.
 
         Raises:
@@ -193,7 +195,7 @@ class Service:
         (weights,) = await self._answers(task, [asked], gone)
         return {"weights": weights}
 
-    async def explain(self, request: ExplainRequest, gone: Gone) -> dict[str, Any]:
+    async def explain(self, request: ExplainRequest, gone: Gone) -> dict[str, JsonValue]:
         """A mask's drawing, and how a call with it would be served.
 
         Raises:
@@ -207,19 +209,18 @@ class Service:
             heads=request.heads,
             head_dim=request.head_dim,
         )
-        found: dict[str, Any]
         (found,) = await self._answers(Planning(), [call], gone)
         return found
 
-    def runs(self) -> list[dict[str, Any]]:
+    def runs(self) -> list[dict[str, JsonValue]]:
         """What is served."""
         return [_about(name, served) for name, served in self._predictors.items()]
 
-    def examples(self) -> dict[str, dict[str, Any]]:
+    def examples(self) -> dict[str, dict[str, JsonValue]]:
         """A request that is answered, for each route that some run answers."""
         return example_requests(self._predictors)
 
-    def health(self) -> dict[str, Any]:
+    def health(self) -> dict[str, JsonValue]:
         """Whether requests are taken."""
         return {
             "live": True,
@@ -239,7 +240,7 @@ class Service:
 
     async def _translated(
         self, predictor: Predictor, task: Translating, texts: Sequence[str], gone: Gone
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, JsonValue]]:
         """The translations of texts; parts of a long one stand in line by themselves."""
         is_much = sum(map(len, texts)) > _AT_ONCE
         self._check_room(sum(map(sentences, texts)))
@@ -254,7 +255,7 @@ class Service:
         parts = [Part(part, place == 0) for _, cut in cuts for place, part in enumerate(cut)]
         found = iter(await self._answers(task, parts, gone))
 
-        def join() -> list[dict[str, Any]]:
+        def join() -> list[dict[str, JsonValue]]:
             return [
                 members(of_texts.joined(source, [next(found) for _ in parts]))
                 for source, parts in cuts
@@ -286,7 +287,9 @@ class Service:
             None if target is None else checked("target", target, self.limits.max_looked),
         )
 
-    async def _answers(self, task: Work, items: Sequence[Item], gone: Gone) -> list[Any]:
+    async def _answers(
+        self, task: Work[AnswerT], items: Sequence[Item], gone: Gone
+    ) -> list[AnswerT]:
         """The worker's answers; given up when they take too long or nobody waits."""
         try:
             answers = self._batcher.submit(task, items)
@@ -294,10 +297,10 @@ class Service:
             raise self._full(error) from None
         except QueueClosedError:
             raise stopping() from None
-        leaving: asyncio.Future[Any] = asyncio.ensure_future(gone())
+        leaving: asyncio.Future[object] = asyncio.ensure_future(gone())
         try:
             await asyncio.wait(
-                [answers, leaving],
+                cast(list[asyncio.Future[object]], [answers, leaving]),
                 timeout=self.limits.timeout,
                 return_when=asyncio.FIRST_COMPLETED,
             )
@@ -312,7 +315,7 @@ class Service:
         for answer in found:
             if isinstance(answer, RegardError):
                 raise answer
-        return found
+        return cast(list[AnswerT], found)
 
     def _check_room(self, weight: int) -> None:
         """Refuse what there is no room for, before any work is done for it."""
@@ -349,7 +352,7 @@ def stopping() -> Problem:
     )
 
 
-def _about(name: str, served: Predictor) -> dict[str, Any]:
+def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
     """What the list of runs says of one."""
     recipe, is_translator = served.recipe, served.writes
     return {

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.attention import AttentionCall, explain
 from regard.attention.masks.parse import parse_mask
+from regard.config import JsonValue
 from regard.errors import DataError, RegardError, SettingError
 from regard.inference import Predictor
 from regard.inference.generator import Generator
@@ -30,9 +31,18 @@ _KEPT_NUMBERS = 16_000_000
 _DRAWN = 64
 
 
+ItemT = TypeVar("ItemT")
+AnswerT = TypeVar("AnswerT")
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+
+class Work(Generic[AnswerT_co]):
+    """What requests must ask alike to share a batch, each of whose items gets an ``AnswerT_co``."""
+
+
 @dataclass(frozen=True, slots=True)
-class Translating:
-    """What requests for translations must ask alike to share a batch; everything is given."""
+class Translating(Work[Translations]):
+    """Requests for translations; everything is given."""
 
     run: str
     beam_size: int
@@ -42,7 +52,7 @@ class Translating:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class Looking(Work[Example]):
     """Requests for what a page shows of a text and its translation."""
 
     run: str
@@ -50,7 +60,7 @@ class Looking:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Work[list[list[float]]]):
     """Requests for exact weights."""
 
     run: str
@@ -58,14 +68,14 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class Answering(Work[Mapping[str, JsonValue]]):
     """Requests for answers that are computed in one pass, such as labels."""
 
     run: str
 
 
 @dataclass(frozen=True, slots=True)
-class Continuing:
+class Continuing(Work[Mapping[str, JsonValue]]):
     """Requests for what a language model writes after texts, searched for alike."""
 
     run: str
@@ -73,7 +83,7 @@ class Continuing:
 
 
 @dataclass(frozen=True, slots=True)
-class Planning:
+class Planning(Work[dict[str, JsonValue]]):
     """Requests to explain a call of ``attend``."""
 
 
@@ -81,7 +91,7 @@ class Planning:
 class Asked:
     """What a task is asked about: a text or a record, and what the request calls it."""
 
-    record: str | Mapping[str, Any]
+    record: str | Mapping[str, JsonValue]
     where: str
 
 
@@ -141,7 +151,6 @@ class Call:
     head_dim: int
 
 
-Work = Translating | Answering | Continuing | Looking | Reading | Planning
 Item = Part | Asked | Prompt | Subject | Tile | Call
 # What ``attend`` was called with, by kind and layer.
 _Calls = Mapping[tuple[str, int], AttentionCall]
@@ -161,8 +170,8 @@ class Worker:
         self._calls: OrderedDict[tuple[Reading, Subject], _Calls] = OrderedDict()
 
     def __call__(
-        self, task: Work, items: Sequence[Any], is_wanted: Callable[[], bool]
-    ) -> Sequence[Any]:
+        self, task: Work[object], items: Sequence[Any], is_wanted: Callable[[], bool]
+    ) -> Sequence[object]:
         """One answer for each item.
 
         Args:
@@ -190,6 +199,8 @@ class Worker:
                 return _each(lambda asked: self._tile(task, asked), items, is_wanted)
             case Planning():
                 return _each(plan, items, is_wanted)
+            case _:
+                raise AssertionError(task)
 
     def _translate(
         self, task: Translating, parts: Sequence[Part], is_wanted: Callable[[], bool]
@@ -206,20 +217,18 @@ class Worker:
 
     def _answer(
         self, task: Answering, items: Sequence[Asked], is_wanted: Callable[[], bool]
-    ) -> list[Any]:
+    ) -> list[Mapping[str, JsonValue] | RegardError]:
         model = self._predictors[task.run]
         found = _each(lambda asked: model.task.request(asked.record, asked.where), items, is_wanted)
-        good = [place for place, each in enumerate(found) if not isinstance(each, RegardError)]
-        answers = model.answers(
-            [found[place] for place in good], progress=lambda _: _check_wanted(is_wanted)
-        )
-        for place, answer in zip(good, answers, strict=True):
-            found[place] = answer.to_dict()
-        return found
+        examples = [each for each in found if not isinstance(each, RegardError)]
+        answers = iter(model.answers(examples, progress=lambda _: _check_wanted(is_wanted)))
+        return [
+            each if isinstance(each, RegardError) else next(answers).to_dict() for each in found
+        ]
 
     def _goes_on(
         self, task: Continuing, prompt: Prompt, is_wanted: Callable[[], bool]
-    ) -> dict[str, Any]:
+    ) -> dict[str, JsonValue]:
         """A text and what follows it, given up between two pieces where nobody waits any more."""
         generator, decoding = Generator.of(self._predictors[task.run]), task.decoding
         if decoding.method == "beam" or decoding.n_best > 1 or decoding.minimum_bayes_risk:
@@ -301,7 +310,7 @@ def tile(calls: _Calls, asked: Tile) -> Float[Tensor, "N M"]:
     return found[0][asked.head]
 
 
-def plan(call: Call) -> dict[str, Any]:
+def plan(call: Call) -> dict[str, JsonValue]:
     """How ``attend`` would serve a call, and the drawing of its mask where that is small.
 
     Example:
@@ -329,10 +338,10 @@ def plan(call: Call) -> dict[str, Any]:
     }
 
 
-def members(translations: Translations) -> dict[str, Any]:
+def members(translations: Translations) -> dict[str, JsonValue]:
     """The translations of one text as plain data."""
     best, every = translations.best, translations.found
-    members: dict[str, Any] = {
+    members: dict[str, JsonValue] = {
         "source": best.source,
         "translation": best.text,
         "score": round(best.score, 4),
@@ -352,9 +361,9 @@ def members(translations: Translations) -> dict[str, Any]:
 
 
 def _each(
-    answer: Callable[[Any], Any], items: Sequence[Any], is_wanted: Callable[[], bool]
-) -> list[Any]:
-    found: list[Any] = []
+    answer: Callable[[ItemT], AnswerT], items: Sequence[ItemT], is_wanted: Callable[[], bool]
+) -> list[AnswerT | RegardError]:
+    found: list[AnswerT | RegardError] = []
     for item in items:
         _check_wanted(is_wanted)
         try:
