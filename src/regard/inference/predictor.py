@@ -141,6 +141,7 @@ class Predictor:
         if isinstance(self.task, SequenceTask):
             wanted = _Wanted(decoding or self.recipe.decoding, attention, layers)
             return self._written(self.task, [each.source for each in examples], wanted, progress)
+        assert isinstance(self.task, OnePassTask)
         return self._in_one_pass(self.task, examples, progress, with_loss=False)[0]
 
     def answers_and_loss(self, examples: Sequence[Any]) -> tuple[list[Any], float]:

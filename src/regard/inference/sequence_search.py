@@ -6,7 +6,7 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.decoding import score_answers
+from regard.decoding import Step, score_answers
 from regard.inference.searcher import Found, Searcher
 from regard.inference.trail import Trail
 from regard.models import Seq2Seq
@@ -42,7 +42,8 @@ class SequenceSearch:
         is_first: Sequence[bool],
     ) -> list[list[Output]]:
         """The outputs of each source; if they are wanted, with the weights of the best of each."""
-        step, state = model.step, model.start(source, lengths)
+        step: Step[Any] = model.step
+        state = model.start(source, lengths)
         trail = Trail(step, layers=self.layers) if self.attention else None
         is_followed = trail is not None and not self.searcher.has_copies
         if trail is not None and is_followed:

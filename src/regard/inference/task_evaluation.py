@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.inference.ensemble import Answering
-from regard.tasks.task import Table
+from regard.tasks.task import OnePassTask, Table
 
 # Examples shown of each kind, and resamples that the intervals are drawn from.
 _SHOWN, _RESAMPLES = {"worst": 4, "best": 2, "random": 4}, 200
@@ -85,10 +85,11 @@ def evaluate_task(
         seed: Of the resamples, and of which examples are shown at random.
     """
     task = predictor.task
+    assert isinstance(task, OnePassTask)
     answers = predictor.answers(examples, progress=progress)
     dice = random.Random(seed)
     trivial = task.baselines(train, examples) if train else {}
-    example_score = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
+    scores = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
     return TaskReport(
         count=len(examples),
         unit=task.unit,
@@ -97,7 +98,7 @@ def evaluate_task(
         tables=tuple(task.tables(answers, examples)),
         examples=tuple(
             (kind, task.show(examples[place], answers[place]))
-            for kind, place in _to_read(example_score, dice)
+            for kind, place in _to_read(scores, dice)
         ),
     )
 
@@ -144,9 +145,9 @@ def _figures(
     return tuple(found)
 
 
-def _to_read(example_score: Sequence[float], dice: random.Random) -> list[tuple[str, int]]:
+def _to_read(scores: Sequence[float], dice: random.Random) -> list[tuple[str, int]]:
     """Which examples to show: the worst, the best, and some at random; none twice."""
-    order = sorted(range(len(example_score)), key=example_score.__getitem__)
+    order = sorted(range(len(scores)), key=scores.__getitem__)
     worst = order[: _SHOWN["worst"]]
     best = [place for place in order[::-1][: _SHOWN["best"]] if place not in worst]
     rest = [place for place in order if place not in worst and place not in best]

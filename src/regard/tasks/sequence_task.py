@@ -282,12 +282,12 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     def lengths(self, encoded: Sequence[EncodedSequences]) -> Int64[np.ndarray, "2 n"]:
         """Tokens of each source and target, an end and a begin among them."""
-        ends = np.array([[int(self.recipe.data.source_end)], [1]])
         if isinstance(encoded, EncodedCorpus):
-            sides = [encoded.corpus.source.lengths, encoded.corpus.target.lengths]
+            source, target = encoded.corpus.source.lengths, encoded.corpus.target.lengths
         else:
-            sides = [[len(each.source) for each in encoded], [len(each.target) for each in encoded]]
-        return np.array(sides, dtype=np.int64) + ends
+            source = np.array([len(each.source) for each in encoded], dtype=np.int64)
+            target = np.array([len(each.target) for each in encoded], dtype=np.int64)
+        return np.stack([source + int(self.recipe.data.source_end), target + 1])
 
     def collate(
         self, encoded: Sequence[EncodedSequences], *, generator: torch.Generator | None = None
@@ -301,9 +301,10 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return SequenceBatch(padded, encoded)
 
     def loss(
-        self, model: Seq2Seq[Any], batch: SequenceBatch, *, smoothing: float = 0.0
+        self, model: nn.Module, batch: SequenceBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
         """The loss summed over real target tokens, and how many there are; without gradients."""
+        assert isinstance(model, Seq2Seq)
         states, labels, _ = states_and_labels(model, batch.padded)
         total = torch.zeros((), dtype=torch.float64, device=states.device)
         for start in range(0, len(labels), CHUNK_ROWS):
@@ -313,9 +314,10 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return total, len(labels)
 
     def backward(
-        self, model: Seq2Seq[Any], batch: SequenceBatch, *, smoothing: float
+        self, model: nn.Module, batch: SequenceBatch, *, smoothing: float
     ) -> tuple[Float[Tensor, ""], int]:
         """The loss and its terms, its gradient added in chunks, so that no logits exist whole."""
+        assert isinstance(model, Seq2Seq)
         states, labels, auxiliary = states_and_labels(model, batch.padded)
         loss = backward_in_chunks(
             states, labels, model.project, auxiliary=auxiliary, smoothing=smoothing

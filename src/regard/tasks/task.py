@@ -69,15 +69,18 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     Attributes:
         unit: What examples are called, in the plural.
-        counted: What ``loss`` counts, in the plural: what the speed of training is told in.
         metrics: The figures of ``score``: 1 where more is better, -1 where less is.
         recipe: Whose settings hold.
     """
 
     unit: ClassVar[str]
-    counted: str
     metrics: ClassVar[Mapping[str, int]]
     recipe: Recipe
+
+    @property
+    @abstractmethod
+    def counted(self) -> str:
+        """What ``loss`` counts, in the plural: what the speed of training is told in."""
 
     @classmethod
     @abstractmethod
@@ -250,12 +253,12 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @staticmethod
     @abstractmethod
-    def subject(example: ExampleT) -> str:
+    def subject(example: ExampleT, /) -> str:
         """The text that an example is about, which others may be about too; else all it says."""
 
     @staticmethod
     @abstractmethod
-    def checked(example: ExampleT) -> CheckedExample:
+    def checked(example: ExampleT, /) -> CheckedExample:
         """What an example says, to be checked before training."""
 
     @abstractmethod

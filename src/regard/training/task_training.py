@@ -43,6 +43,7 @@ class TaskTraining:
     ) -> None:
         self.task, self.config, self.valid = task, config, list(valid)
         too_long = BadLines() if too_long is None else too_long
+        self.corpus: Sequence[Any]
         if isinstance(task, SequenceTask):
             kept = _encoded_pairs(task, train, valid, too_long, encoded or EncodedText())
             self.corpus, self._valid_corpus = kept
@@ -52,7 +53,7 @@ class TaskTraining:
             self._check_filled(too_long)
             task.encode(self.valid)  # what cannot be validated on is an error before training
             self.num_examples, self.num_valid = len(train), len(valid)
-        self._epoch_corpus = self.corpus
+        self._epoch_corpus: Sequence[Any] = self.corpus
 
     def _check_filled(self, too_long: BadLines) -> None:
         if not self.corpus:

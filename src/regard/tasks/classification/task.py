@@ -65,7 +65,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
     """
 
     unit: ClassVar[str] = "texts"
-    counted: ClassVar[str] = "texts"
+    counted = "texts"
     hold_out = classmethod(hold_out)
 
     def __init__(

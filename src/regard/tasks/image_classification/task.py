@@ -83,7 +83,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
     """
 
     unit: ClassVar[str] = "pictures"
-    counted: ClassVar[str] = "pictures"
+    counted = "pictures"
     hold_out = classmethod(hold_out)
 
     def __init__(

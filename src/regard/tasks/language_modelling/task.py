@@ -99,7 +99,7 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
     """
 
     unit: ClassVar[str] = "passages"
-    counted: ClassVar[str] = "tokens"
+    counted = "tokens"
     metrics: ClassVar[Mapping[str, int]] = {"perplexity": -1, "bits per byte": -1}
     read = staticmethod(read_passages)
     hold_out = staticmethod(hold_out_end)

@@ -127,7 +127,7 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
     """
 
     unit: ClassVar[str] = "passages"
-    counted: ClassVar[str] = "masked tokens"
+    counted = "masked tokens"
     metrics: ClassVar[Mapping[str, int]] = {"masked accuracy": 1, "perplexity": -1}
     read = staticmethod(read_passages)
     hold_out = staticmethod(hold_out_end)

@@ -107,7 +107,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
     """
 
     unit: ClassVar[str] = "questions"
-    counted: ClassVar[str] = "questions"
+    counted = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     hold_out = staticmethod(hold_out_contexts)
 

@@ -107,7 +107,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
     """
 
     unit: ClassVar[str] = "pairs"
-    counted: ClassVar[str] = "pairs"
+    counted = "pairs"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, labels: Sequence[str]) -> None:

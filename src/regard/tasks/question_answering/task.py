@@ -120,7 +120,7 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
     """
 
     unit: ClassVar[str] = "questions"
-    counted: ClassVar[str] = "windows"
+    counted = "windows"
     metrics: ClassVar[Mapping[str, int]] = {"exact_match": 1, "f1": 1}
     read = staticmethod(read_asked)
     hold_out = staticmethod(hold_out_contexts)

@@ -42,7 +42,7 @@ class MemoryTask(OnePassTask[Question, RememberedT, RememberedBatchT, AnswerT]):
     """Questions about texts, asked of a memory network; its answer is right or it is not."""
 
     unit: ClassVar[str] = "questions"
-    counted: ClassVar[str] = "questions"
+    counted = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
     hold_out = staticmethod(hold_out_contexts)
     subject = staticmethod(attrgetter("context"))

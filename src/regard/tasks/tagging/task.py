@@ -82,7 +82,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
     """
 
     unit: ClassVar[str] = "sentences"
-    counted: ClassVar[str] = "words"
+    counted = "words"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
     hold_out = classmethod(hold_out)
 
