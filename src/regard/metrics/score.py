@@ -1,7 +1,8 @@
 """What a metric says about a system, and about the difference between two."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+
+from regard.config import JsonValue
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +33,7 @@ class Score:
         spread = "" if self.margin is None else f" ± {self.margin:.2f}"
         return f"{self.name} {self.value:.2f}{spread} ({self.signature})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The score as plain data."""
         return asdict(self)
 
@@ -71,6 +72,6 @@ class Comparison:
             f"({self.difference:+.2f}, p = {self.p_value:.4f}; {self.signature})"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The comparison as plain data."""
         return {**asdict(self), "difference": self.difference}

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.findings import FINDERS, Data, Finding, described_findings
 from regard.text.languages import side_script
@@ -86,9 +86,9 @@ class DataReport:
         """The findings that something should be done about."""
         return tuple(finding for finding in self.findings if finding.is_problem)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The report as plain data, for JSON."""
-        table: dict[str, Any] = asdict(self)
+        table: dict[str, JsonValue] = asdict(self)
         return table
 
     def lines(self) -> list[str]:

@@ -10,8 +10,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.text.files import TABLE_FILE, read_plain, write_plain
 from regard.text.normalization import normalize
@@ -96,15 +97,14 @@ class CheckpointPieces:
     def save(self, folder: Path) -> None:
         """Write it into a folder, for ``load_tokenizer``."""
         digest = hashlib.sha256(self._written.encode()).hexdigest()
-        table = {"type": "checkpoint", "theirs": list(self.theirs), "sha256": digest}
-        write_plain(folder, table)
+        write_plain(folder, {"type": "checkpoint", "theirs": list(self.theirs), "sha256": digest})
         (folder / _PIECES_FILE).write_bytes(self._written.encode())
 
 
-def load_checkpoint_pieces(folder: Path, table: dict[str, Any]) -> CheckpointPieces:
+def load_checkpoint_pieces(folder: Path, table: dict[str, JsonValue]) -> CheckpointPieces:
     """The tokenizer that ``save`` wrote."""
-    written = read_plain(folder / _PIECES_FILE, digest=table["sha256"]).decode("utf-8")
-    return CheckpointPieces(written, table["theirs"])
+    written = read_plain(folder / _PIECES_FILE, digest=str(table["sha256"])).decode("utf-8")
+    return CheckpointPieces(written, cast(list[int], table["theirs"]))
 
 
 def is_saved_pieces(folder: Path) -> bool:
@@ -147,7 +147,7 @@ def mask_of(folder: Path) -> int | None:
 
 
 def _reserved(
-    library: Any, said: dict[str, Any], roles: Sequence[str], usual: Sequence[str]
+    library: Any, said: dict[str, JsonValue], roles: Sequence[str], usual: Sequence[str]
 ) -> int | None:
     """The checkpoint's id of a reserved token: as its settings say, or by its usual name."""
     named = [said.get(f"{role}_token") for role in roles]

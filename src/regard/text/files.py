@@ -4,15 +4,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from regard.config import JsonValue
 from regard.errors import RunError
 
 FORMAT = 1
 TABLE_FILE = "tokenizer.json"
 
 
-def write_plain(folder: Path, table: Mapping[str, Any], name: str = TABLE_FILE) -> None:
+def write_plain(folder: Path, table: Mapping[str, JsonValue], name: str = TABLE_FILE) -> None:
     """Write ``table`` and the format's number as JSON into ``folder``, which is made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"format": FORMAT, **table}, ensure_ascii=False, indent=1)
@@ -36,7 +36,7 @@ def read_plain(path: Path, *, digest: str | None = None) -> bytes:
     return data
 
 
-def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, Any]:
+def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, JsonValue]:
     """The table that ``write_plain`` wrote.
 
     Raises:

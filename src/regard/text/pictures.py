@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
 from regard.choices import choose
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.records import OnBadLine, object_of, usable
@@ -98,7 +98,9 @@ def read_pictures(
     )
 
 
-def picture_of(record: Mapping[str, Any], where: str, *, needs_label: bool = False) -> Picture:
+def picture_of(
+    record: Mapping[str, JsonValue], where: str, *, needs_label: bool = False
+) -> Picture:
     """The picture that a record holds.
 
     Raises:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from regard.choices import choose
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, decode_lines, open_text, readable, text_suffix
 from regard.text.normalization import normalize
@@ -108,7 +108,7 @@ def read_questions(
     )
 
 
-def question_of(record: Mapping[str, Any], where: str) -> Question:
+def question_of(record: Mapping[str, JsonValue], where: str) -> Question:
     """The question of a record that is to be answered.
 
     Raises:
@@ -120,7 +120,7 @@ def question_of(record: Mapping[str, Any], where: str) -> Question:
     return Question(normalize(text), context, (), choices, name, str(record.get("id", "")), where)
 
 
-def asked_question(record: str | Mapping[str, Any], where: str) -> Question:
+def asked_question(record: str | Mapping[str, JsonValue], where: str) -> Question:
     """The question of a JSON record with its "context", or of a line: question, tab, text.
 
     Raises:
@@ -174,8 +174,9 @@ def _squad(path: Path) -> Iterator[_Make]:
         inside = f"{path}: data[{place}]"
         for number, paragraph in enumerate(_list(article, "paragraphs", inside)):
             where = f"{inside}.paragraphs[{number}]"
+            context = paragraph.get("context") if isinstance(paragraph, Mapping) else None
             for qa in _list(paragraph, "qas", where):
-                yield partial(_qa, paragraph, qa, title, f"{where}.qas", lines)
+                yield partial(_qa, context, qa, title, f"{where}.qas", lines)
 
 
 def _jsonl(path: Path) -> Iterator[_Make]:
@@ -195,8 +196,8 @@ def _lines_of_questions(text: str) -> dict[str, int]:
 
 
 def _qa(
-    paragraph: dict[str, Any],
-    qa: Any,
+    context: JsonValue,
+    qa: object,
     title: str,
     where: str,
     lines: Mapping[str, int],
@@ -207,14 +208,14 @@ def _qa(
     line = lines.get(str(qa.get("id")))
     file = f"{where.partition(': ')[0]}{'' if line is None else f':{line}'}"
     name = f"{file}: question {qa.get('id') or qa.get('question')}"
-    return _question({**qa, "title": title, "context": paragraph.get("context")}, name, spans)
+    return _question({**qa, "title": title, "context": context}, name, spans)
 
 
 def _line(line: Line, spans: bool) -> Question:
     return _question(object_of(readable(line), line.where), line.where, spans)
 
 
-def _question(record: dict[str, Any], where: str, spans: bool) -> Question:
+def _question(record: dict[str, JsonValue], where: str, spans: bool) -> Question:
     asked = question_of(record, where)
     if record.get("is_impossible"):
         return asked
@@ -229,8 +230,8 @@ def _question(record: dict[str, Any], where: str, spans: bool) -> Question:
     return replace(asked, answers=answers)
 
 
-def _answer(given: Any, context: str, where: str, spans: bool) -> Answer:
-    record = given if isinstance(given, dict) else {"text": given}
+def _answer(given: JsonValue, context: str, where: str, spans: bool) -> Answer:
+    record = given if isinstance(given, Mapping) else {"text": given}
     text = _text(record, "text", where, name="an answer's text")
     start = record.get("answer_start")
     if start is None:
@@ -255,14 +256,14 @@ def _misplaced(text: str, start: int, context: str, where: str) -> str:
     return f"{where}: the answer must stand in its context; got {found} for {text!r}. {cure}"
 
 
-def _choices(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+def _choices(record: Mapping[str, JsonValue], where: str) -> tuple[str, ...]:
     choices = record.get("choices", [])
     if not isinstance(choices, list) or not all(isinstance(c, str) and c.strip() for c in choices):
         raise DataError(f"{where}: choices must be texts; got {choices!r}.")
     return tuple(choices)
 
 
-def _text(record: Mapping[str, Any], key: str, where: str, *, name: str | None = None) -> str:
+def _text(record: Mapping[str, JsonValue], key: str, where: str, *, name: str | None = None) -> str:
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
         cure = (
@@ -276,7 +277,7 @@ def _got(value: object) -> str:
     return "none" if value is None else repr(value)
 
 
-def _list(record: Any, key: str, where: str) -> Sequence[Any]:
+def _list(record: object, key: str, where: str) -> Sequence[JsonValue]:
     found = record.get(key) if isinstance(record, dict) else None
     if not isinstance(found, list):
         raise DataError(

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from regard.choices import check_choice, choose
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.fields import check_fields
 from regard.text.lines import BadLines, Line, read_lines, text_suffix, why_unreadable
@@ -238,16 +239,19 @@ def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
     return parse
 
 
-def _texts(record: dict[str, Any], key: str, line: Line) -> list[str]:
+def _texts(record: dict[str, JsonValue], key: str, line: Line) -> list[str]:
     """The text, or list of texts, at ``key``; empty if there is no such key, or nothing there."""
     value = record.get(key)
-    texts = [] if value is None else value if isinstance(value, list) else [value]
-    if not all(isinstance(text, str) for text in texts):
+    given = [] if value is None else value if isinstance(value, list) else [value]
+    texts = [text for text in given if isinstance(text, str)]
+    if len(texts) < len(given):
         raise _BadLineError("not text", f"{line.where}: {key} must be text; got {value!r}.")
     return texts
 
 
-def _no_text(side: str, keys: Sequence[str], record: dict[str, Any], line: Line) -> _BadLineError:
+def _no_text(
+    side: str, keys: Sequence[str], record: dict[str, JsonValue], line: Line
+) -> _BadLineError:
     """What to raise where none of the ``keys`` of a side gives a text."""
     present = [key for key in keys if key in record]
     if present:

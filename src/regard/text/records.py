@@ -1,12 +1,13 @@
 """Records with named fields from TSV and JSONL files: labelled texts, questions, points."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from regard.choices import check_choice, choose
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 
@@ -112,7 +113,7 @@ def usable(
         raise DataError(f"{rule}; got none that can be used.{first}")
 
 
-def object_of(text: str, where: str) -> dict[str, Any]:
+def object_of(text: str, where: str) -> dict[str, JsonValue]:
     """The JSON object of a line.
 
     Raises:
@@ -127,7 +128,7 @@ def object_of(text: str, where: str) -> dict[str, Any]:
     return record
 
 
-def record_in(text: str) -> str | dict[str, Any]:
+def record_in(text: str) -> str | dict[str, JsonValue]:
     """A text, or the JSON object that one in braces is.
 
     Example:
@@ -170,7 +171,7 @@ def _jsonl(fields: Sequence[Field]) -> Callable[[Line], Record]:
     return parse
 
 
-def _member(record: dict[str, object], field: Field, line: Line) -> str:
+def _member(record: Mapping[str, object], field: Field, line: Line) -> str:
     if field.name not in record:
         raise DataError(
             f"{line.where}: expected the key {field.name!r}; found "

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import sentencepiece
 
 from regard.choices import check_choice
+from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.text.files import read_plain, write_plain
 from regard.text.normalization import normalize, opens_with_word
@@ -239,14 +240,15 @@ def train_sentencepiece(
     return SentencePieceTokenizer(model, kind=kind, noise=noise)
 
 
-def load_sentencepiece(folder: Path, table: dict[str, Any]) -> SentencePieceTokenizer:
+def load_sentencepiece(folder: Path, table: dict[str, JsonValue]) -> SentencePieceTokenizer:
     """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``.
 
     Raises:
         RunError: The model file is missing or damaged.
     """
-    model = read_plain(folder / _MODEL_FILE, digest=table["model_sha256"])
-    return SentencePieceTokenizer(model, kind=table["type"], noise=table["noise"])
+    model = read_plain(folder / _MODEL_FILE, digest=str(table["model_sha256"]))
+    kind, noise = cast(Kind, table["type"]), cast(float, table["noise"])
+    return SentencePieceTokenizer(model, kind=kind, noise=noise)
 
 
 class _WrongSizeError(Exception):

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
+from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.fields import Count, Share, Weight, at_least, check_fields
 from regard.text.checkpoint_pieces import (
@@ -156,7 +157,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """
     table = read_table(folder)
     try:
-        _, load = TOKENIZERS[table["type"]]
+        _, load = TOKENIZERS[str(table["type"])]
         return load(folder, table)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, RunError):
@@ -211,7 +212,7 @@ def _borrow(lines: Iterable[str], settings: TokenizerConfig) -> Tokenizer:
 
 
 _Train = Callable[[Iterable[str], TokenizerConfig], Tokenizer]
-_Load = Callable[[Path, dict[str, Any]], Tokenizer]
+_Load = Callable[[Path, dict[str, JsonValue]], Tokenizer]
 
 TOKENIZERS: dict[str, tuple[_Train, _Load]] = {
     "bpe": (_train_subwords, load_sentencepiece),

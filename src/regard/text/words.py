@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast
 
 from regard.choices import choose
+from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.text.files import write_plain
 from regard.text.normalization import (
@@ -157,9 +158,10 @@ def train_list(
     return ListTokenizer(pieces[:kept], kind=kind)
 
 
-def load_list(table: dict[str, Any]) -> ListTokenizer:
+def load_list(table: dict[str, JsonValue]) -> ListTokenizer:
     """The tokenizer that ``save`` wrote; ``table`` is its ``tokenizer.json``."""
-    return ListTokenizer(table["pieces"], kind=table["type"])
+    kind = cast(Literal["words", "characters"], table["type"])
+    return ListTokenizer(cast(list[str], table["pieces"]), kind=kind)
 
 
 def _marked(text: str, kind: str) -> str:
