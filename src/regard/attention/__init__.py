@@ -2,6 +2,7 @@
 
 from regard.attention import testing
 from regard.attention.attend import attend
+from regard.attention.backends.base import Backend
 from regard.attention.biases import PositionBias, alibi, relative, shaw
 from regard.attention.cache import KeyValueCache
 from regard.attention.call import AttentionCall, summarize_seen
@@ -22,8 +23,10 @@ from regard.attention.masks import (
     where,
     window,
 )
+from regard.attention.masks.parse import parse_tree
+from regard.attention.masks.rules import register_mask
 from regard.attention.observing import at, observe
-from regard.attention.plan import Plan, explain
+from regard.attention.plan import Plan, explain, register_backend
 from regard.attention.sampling import SampledKey, sample_key
 from regard.attention.scores import (
     Additive,
@@ -40,11 +43,13 @@ from regard.attention.scores import (
     Score,
     StudentT,
 )
+from regard.attention.scores.named import register_score
 from regard.attention.weighting import Entmax15, Hard, Softmax, Sparsemax, Weighting, masked_softmax
 
 __all__ = [
     "Additive",
     "AttentionCall",
+    "Backend",
     "Bilinear",
     "BoundMask",
     "Box",
@@ -82,7 +87,11 @@ __all__ = [
     "masked_softmax",
     "observe",
     "parse_mask",
+    "parse_tree",
     "prefix",
+    "register_backend",
+    "register_mask",
+    "register_score",
     "relative",
     "rollout",
     "rows",

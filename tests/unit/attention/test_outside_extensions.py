@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import (
+    Backend,
     Custom,
     Mask,
     ScaledDot,
@@ -18,18 +19,20 @@ from regard.attention import (
     explain,
     observe,
     parse_mask,
+    parse_tree,
+    register_backend,
+    register_mask,
+    register_score,
     rows,
     summarize,
     testing,
     weights,
 )
-from regard.attention.backends.base import Backend
 from regard.attention.engine.request import Request
 from regard.attention.masks.grid import Grid
-from regard.attention.masks.parse import parse_tree
-from regard.attention.masks.rules import NUMBERS, RULES, register_mask
-from regard.attention.plan import BACKENDS, register_backend
-from regard.attention.scores.named import SCORES, register_score
+from regard.attention.masks.rules import NUMBERS, RULES
+from regard.attention.plan import BACKENDS
+from regard.attention.scores.named import SCORES
 from regard.errors import SettingError
 from regard.layers import MultiHeadAttention
 from regard.models.configs.seq2seq import TransformerConfig

@@ -12,7 +12,7 @@ import os
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from regard.attention.backends.base import Backend
 from regard.attention.backends.key_ranges import KeyRanges, VisibleKeys, is_range
 from regard.attention.engine import tiled
+from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.numerics import without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
@@ -213,10 +214,23 @@ class _Form(NamedTuple):
         return first, second
 
 
+if TYPE_CHECKING:
+
+    class _Context(FunctionContext):
+        """What is kept besides: the task, how exponentials are worked out, and the mask laid."""
+
+        task: _Task
+        form: _Form
+        seen: VisibleKeys
+
+else:
+    _Context = FunctionContext
+
+
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
+        ctx: _Context,
         task: _Task,
         query: Tensor,
         key: Tensor,
@@ -232,7 +246,7 @@ class _Fused(torch.autograd.Function):
         return out, lse
 
     @staticmethod
-    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> Any:
+    def backward(ctx: _Context, d_out: Tensor, d_lse: Tensor) -> Gradients:
         query, key, value, bias, w, out, lse = ctx.saved_tensors
         wanted = ctx.needs_input_grad[1:]
         if torch.is_grad_enabled():
@@ -249,13 +263,14 @@ class _Fused(torch.autograd.Function):
 
 
 def _differentiable_gradients(
-    ctx: Any, wanted: tuple[bool, ...], d_out: Tensor, d_lse: Tensor
+    ctx: _Context, wanted: tuple[bool, ...], d_out: Tensor, d_lse: Tensor
 ) -> list[Tensor | None]:
     """The gradients by the path of plain torch operations, which can be differentiated again."""
     tensors = ctx.saved_tensors[:5]
-    answer: Any = tiled.run(ctx.task.request(*tensors))
+    out, lse = tiled.run(ctx.task.request(*tensors))
+    assert lse is not None
     inputs = [tensor for tensor, want in zip(tensors, wanted, strict=True) if want]
-    found = iter(torch.autograd.grad(answer, inputs, (d_out, d_lse), create_graph=True))
+    found = iter(torch.autograd.grad((out, lse), inputs, (d_out, d_lse), create_graph=True))
     return [next(found) if want else None for want in wanted]
 
 
@@ -352,7 +367,7 @@ class _Launch:
         d_query, d_key = d_query[..., : self.dim], d_key[..., : self.dim]
         return d_query, d_key, d_value, d_w.sum(dim=(0, 2))[:, : self.dim]
 
-    def constants(self, kernel: Any, sizes: dict[str, int]) -> dict[str, Any]:
+    def constants(self, kernel: Any, sizes: dict[str, int]) -> dict[str, object]:
         """What a kernel is compiled with, of which it names only some."""
         known = {
             "FORM": self.form.number,
@@ -363,7 +378,7 @@ class _Launch:
         return {name: known[name] for name in kernel.arg_names if name in known}
 
     def start(
-        self, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], sizes: dict[str, int]
+        self, name: str, grid: tuple[int, ...], arguments: tuple[object, ...], sizes: dict[str, int]
     ) -> None:
         """Start a kernel."""
         kernel = getattr(self.kernels, name)
@@ -383,10 +398,10 @@ class _Launch:
             for name, size in sizes.items()
         }
 
-    def _laid(self, tensor: Tensor) -> Any:
+    def _laid(self, tensor: Tensor) -> object:
         return self.kernels.Spread(tensor, *tensor.stride())
 
-    def _laid_ranges(self, ranges: KeyRanges) -> Any:
+    def _laid_ranges(self, ranges: KeyRanges) -> object:
         shape = torch.broadcast_shapes(*(t.shape for t in ranges))  # type: ignore[no-untyped-call]
         first, stop = (t.expand(shape).contiguous() for t in ranges)
         return self.kernels.KeyRanges(first, stop, 0 if shape[0] == 1 else shape[1])
