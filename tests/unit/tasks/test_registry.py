@@ -1,0 +1,77 @@
+"""The table of tasks: what training, prediction and commands rely on, of every one."""
+
+from inspect import Parameter, signature
+from operator import attrgetter
+
+import pytest
+
+from regard.models import MODELS
+from regard.tasks import (
+    TASKS,
+    DataConfig,
+    DecodingConfig,
+    OnePassTask,
+    SequenceTask,
+    Task,
+    TaskEntry,
+    recipe_from_table,
+    register_task,
+)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_is_of_one_kind_and_whole(name):
+    task = TASKS[name].task
+    kinds = [kind for kind in (OnePassTask, SequenceTask) if issubclass(task, kind)]
+    assert len(kinds) == 1
+    assert not task.__abstractmethods__
+    assert TASKS[name].is_written == (kinds == [SequenceTask])
+    assert set(task.metrics.values()) <= {1, -1}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_is_called_as_its_kind_is(name):
+    task = TASKS[name].task
+    kind = SequenceTask if TASKS[name].is_written else OnePassTask
+    for method in kind.__abstractmethods__:
+        if isinstance(getattr(kind, method), property) or isinstance(
+            getattr(task, method), attrgetter
+        ):
+            continue  # which have no signature
+        asked = signature(getattr(kind, method)).parameters.values()
+        taken = list(signature(getattr(task, method)).parameters.values())
+        for parameter in asked:
+            found = taken.pop(0)
+            if parameter.kind is not Parameter.POSITIONAL_ONLY:
+                assert (found.name, found.kind) == (parameter.name, parameter.kind), method
+            assert found.default == parameter.default, method
+        assert all(each.default is not Parameter.empty for each in taken), method
+
+
+def test_nothing_with_a_body_is_overridden_by_tasks_that_write():
+    bodies = {
+        name
+        for name, found in vars(SequenceTask).items()
+        if name not in SequenceTask.__abstractmethods__ and callable(found) and name[0] != "_"
+    }
+    written = [entry.task for entry in TASKS.values() if entry.is_written]
+    assert len(written) == 2
+    assert not any(bodies & set(vars(task)) for task in written)
+    assert issubclass(SequenceTask, Task)
+
+
+def test_a_task_from_outside_is_one_that_recipes_may_name(monkeypatch):
+    monkeypatch.setattr("regard.tasks.registry.TASKS", dict(TASKS))
+    entry = TaskEntry(
+        data=DataConfig,
+        models=MODELS,
+        decoding=DecodingConfig,
+        load=lambda: TASKS["translation"].task,
+    )
+    from regard.tasks import registry
+
+    register_task("mine", entry)
+    register_task("mine", entry)  # again, as a notebook's cell may
+    assert registry.TASKS["mine"] is entry
+    assert "mine" not in TASKS
+    assert recipe_from_table({"task": "translation"}).task == "translation"
