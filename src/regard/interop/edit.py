@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -13,8 +13,7 @@ from regard.attention import AttentionCall, Mask, where
 from regard.attention.observing import Edit, current_editor, editing
 from regard.choices import choose
 from regard.errors import SettingError, ShapeError
-from regard.interop.inside import ForwardTrace, Site, is_in_backward, reached, site_of
-from regard.interop.progress import Progress
+from regard.interop.inside import ForwardTrace, Site, reached
 from regard.interop.watch import KINDS, check_model, check_seen
 
 AnswerT = TypeVar("AnswerT")
@@ -42,16 +41,18 @@ class Ground:
     name: str
 
 
-class AttentionChange(Protocol):
-    """One thing that is done to a call."""
+class AttentionChange:
+    """One thing that is done to a call; by itself, nothing is."""
+
+    __slots__ = ()
 
     def mask(self, ground: Ground) -> Mask | None:
         """Which keys stay visible; None is all."""
-        ...
+        return None
 
     def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
         """Another answer (B, H, N, E), of the answer and the values (B, G, M, E)."""
-        ...
+        return out
 
 
 class Edits:
@@ -59,7 +60,6 @@ class Edits:
 
     def __init__(self) -> None:
         self._changes: list[_Planned] = []
-        self._progress = Progress()
         self._is_on = True
         self.passage = ForwardTrace()
         self._sites: set[tuple[str, int]] = set()
@@ -149,20 +149,8 @@ class Edits:
         """What becomes of one call of ``attend``."""
         if not self.passage.is_ours():
             return None
-        site = site_of(seen)
-        is_again = self.passage.attended(seen, site)
+        site, start, _ = self.passage.located(seen)
         N, M = seen.query.shape[-2], seen.key.shape[-2]
-        if is_in_backward():  # of a checkpoint, which computes a forward again
-            layer, start = site.layer, site.first if site.kind == "decoder" else 0
-        else:
-            layer, start = self._progress.place_of(
-                (site.kind, site.layer, site.name),
-                N,
-                site.first,
-                forward=self.passage.forwards,
-                is_again=is_again,
-            )
-        site = site._replace(layer=layer)
         self._sites.add((site.kind, site.layer))
         changes = [planned.change for planned in self._changes if planned.is_for(site)]
         if not changes or not self._is_on:
@@ -271,11 +259,8 @@ class _Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mute:
+class _Mute(AttentionChange):
     head: Places
-
-    def mask(self, ground: Ground) -> Mask | None:
-        return None
 
     def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
         muted = _flags(_heads(self.head, ground), ground.heads, out.device)
@@ -283,7 +268,7 @@ class _Mute:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hide:
+class _Hide(AttentionChange):
     query: Places
     key: Places
     head: Places
@@ -307,18 +292,12 @@ class _Hide:
 
         return where(visible)
 
-    def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
-        return out
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Fix:
+class _Fix(AttentionChange):
     query: Places
     weights: Tensor
     head: Places
-
-    def mask(self, ground: Ground) -> Mask | None:
-        return None
 
     def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
         queries = _numbers("query", self.query, ground.queries.start, len(ground.queries))

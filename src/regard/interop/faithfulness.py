@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.attention import Mask, dense
 from regard.checks import check_at_least
 from regard.errors import SettingError, ShapeError
-from regard.interop.edit import Ground, edit
+from regard.interop.edit import AttentionChange, Ground, edit
 from regard.interop.input_vectors import gradient_times_input, ids_of
 from regard.interop.watch import Watch, watch
 
@@ -224,7 +224,7 @@ def _output(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _HideOne:
+class _HideOne(AttentionChange):
     """Keeps one place of each batch row from everyone's attention."""
 
     places: Tensor
@@ -232,9 +232,6 @@ class _HideOne:
     def mask(self, ground: Ground) -> Mask | None:
         keys = torch.arange(ground.keys.start, ground.keys.stop, device=ground.device)
         return dense((keys != self.places[:, None])[:, None, None, :])
-
-    def finish(self, out: Tensor, value: Tensor, ground: Ground) -> Tensor:
-        return out
 
 
 @torch.no_grad()

@@ -20,6 +20,7 @@ from regard.interop.hugging_face import current_call, own_parts, pretrained, swi
 from regard.interop.lazy_mask import LazyMask
 from regard.interop.own_attention import read_weights
 from regard.interop.places import Arguments, Options, place_of, settle
+from regard.interop.progress import Progress
 from regard.layers import MultiHeadAttention
 
 
@@ -62,6 +63,7 @@ class ForwardTrace:
         forwards: How often the model, or a Hugging Face model in it, was called.
         unseen: Names and classes of modules that attended by themselves, past the engine.
         is_elsewhere: Whether the model was called in another thread, where nothing is seen.
+        progress: Which pass over a text it has come to.
     """
 
     def __init__(self, model: nn.Module | None = None) -> None:
@@ -69,13 +71,32 @@ class ForwardTrace:
         self._members = set() if model is None else {id(each) for each in model.modules()}
         self.unseen: dict[str, str] = {}
         self.is_elsewhere = False
+        self.progress = Progress()
         self._thread = threading.get_ident()
         self._calls = 0
         self._begun: list[int] = []
         self._last: tuple[int, Site, AttentionCall] | None = None
 
-    def attended(self, seen: AttentionCall, site: Site) -> bool:
-        """Note a call of ``attend``; whether it is the last one again, with other values.
+    def located(self, seen: AttentionCall) -> tuple[Site, int, bool]:
+        """Note a call of ``attend``: what it is, where its queries begin, whether it is again one.
+
+        The layer of the first is the model's, also where one module is all layers.
+        """
+        site = site_of(seen)
+        is_again = self._is_again(seen, site)
+        if is_in_backward():  # of a checkpoint, which computes a forward again
+            return site, site.first if site.kind == "decoder" else 0, is_again
+        layer, start = self.progress.place_of(
+            (site.kind, site.layer, site.name),
+            seen.query.shape[-2],
+            site.first,
+            forward=self.forwards,
+            is_again=is_again,
+        )
+        return site._replace(layer=layer), start, is_again
+
+    def _is_again(self, seen: AttentionCall, site: Site) -> bool:
+        """Whether a call is the last one again, with other values.
 
         Differential attention mixes two values by the same weights.
         """

@@ -24,9 +24,8 @@ from regard.interop.inside import (
     counted_of,
     is_in_backward,
     reached,
-    site_of,
 )
-from regard.interop.progress import Key, Progress
+from regard.interop.progress import Key
 from regard.interop.record import Options, Queries, Record
 from regard.interop.torch_modules import EngineAttention
 
@@ -62,7 +61,7 @@ class Watch(Sequence[Watched]):
 
     def __init__(self, model: nn.Module, options: Options) -> None:
         self._model, self._options = model, options
-        self._progress, self._records = Progress(), dict[tuple[int, Key], Record]()
+        self._records = dict[tuple[int, Key], Record]()
         self._layers: set[int] = set()
         self._counted: Tensor | None = None
         self.passage = ForwardTrace()
@@ -167,18 +166,9 @@ class Watch(Sequence[Watched]):
             return
         if is_in_backward():
             return  # a checkpoint computes again what was seen in the forward
-        site = site_of(seen)
-        is_again = self.passage.attended(seen, site)
-        layer, start = self._progress.place_of(
-            (site.kind, site.layer, site.name),
-            seen.query.shape[-2],
-            site.first,
-            forward=self.passage.forwards,
-            is_again=is_again,
-        )
+        site, start, is_again = self.passage.located(seen)
         if is_again:
             return
-        site = site._replace(layer=layer)
         key = (site.kind, site.layer, site.name)
         self._layers.add(site.layer)
         chosen = self._options
@@ -186,7 +176,7 @@ class Watch(Sequence[Watched]):
             return
         if chosen.kinds is not None and site.kind not in chosen.kinds:
             return
-        number = self._progress.number
+        number = self.passage.progress.number
         record = self._records.setdefault((number, key), Record(key, number, chosen))
         record.add(seen, (start, site.gone), self._counted_of(seen, site))
 
