@@ -10,7 +10,7 @@ from regard import metrics
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
 from regard.inference.report import Baseline, Bucket, Difference, Output, PairedComparison, Report
-from regard.metrics import References, Score
+from regard.metrics import MetricScore, References
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
@@ -64,7 +64,7 @@ def evaluate(
     _check_sources(sources, hypotheses)
     right = metrics.answers(references)
 
-    def figures(texts: Sequence[str], resamples: int) -> tuple[Score, ...]:
+    def figures(texts: Sequence[str], resamples: int) -> tuple[MetricScore, ...]:
         found = _figures(texts, right, target_language, resamples)
         return (metrics.rouge_l(texts, right, resamples=resamples), *found) if rouge else found
 
@@ -225,8 +225,8 @@ def _figures(
     references: Sequence[tuple[str, ...]],
     target_language: str | None,
     resamples: int,
-) -> tuple[Score, ...]:
-    def bleu(*, lowercase: bool) -> Score:
+) -> tuple[MetricScore, ...]:
+    def bleu(*, lowercase: bool) -> MetricScore:
         return metrics.bleu(
             texts,
             references,

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.errors import SettingError
-from regard.metrics import Comparison, Score
+from regard.metrics import MetricScore, SystemComparison
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class Bucket:
     longest: int | None
     count: int
     mean_length: float
-    scores: tuple[Score, ...]
+    scores: tuple[MetricScore, ...]
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class Baseline:
     """
 
     name: str
-    scores: tuple[Score, ...]
+    scores: tuple[MetricScore, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +79,7 @@ class Report:
     """
 
     count: int
-    scores: tuple[Score, ...]
+    scores: tuple[MetricScore, ...]
     baselines: tuple[Baseline, ...]
     by_length: tuple[Bucket, ...]
     outputs: tuple[Output, ...]
@@ -137,7 +137,7 @@ class PairedComparison:
         differences: The sentences to read: the second's largest gains, then its largest losses.
     """
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[SystemComparison, ...]
     better: int
     worse: int
     equal: int

@@ -6,14 +6,14 @@ from regard.metrics.languages import bleu_tokenizer, is_unspaced
 from regard.metrics.paired import TESTS, compare
 from regard.metrics.references import References, answers
 from regard.metrics.rouge import rouge_l, sentence_rouge_l
-from regard.metrics.score import Comparison, Score
+from regard.metrics.score import MetricScore, SystemComparison
 
 __all__ = [
     "TESTS",
     "AlignmentCounts",
-    "Comparison",
+    "MetricScore",
     "References",
-    "Score",
+    "SystemComparison",
     "alignment_error_rate",
     "answers",
     "bleu",

@@ -13,7 +13,7 @@ from regard.errors import SettingError
 from regard.metrics.languages import bleu_tokenizer, is_unspaced
 from regard.metrics.references import References, answers, streams
 from regard.metrics.resampling import draw
-from regard.metrics.score import Score
+from regard.metrics.score import MetricScore
 
 
 def bleu(
@@ -24,7 +24,7 @@ def bleu(
     lowercase: bool = False,
     tokenize: str | None = None,
     resamples: int = 0,
-) -> Score:
+) -> MetricScore:
     """Corpus BLEU (Papineni et al., 2002) of detokenised text, as sacrebleu computes it.
 
     Post (2018), https://arxiv.org/abs/1804.08771. *Tokenised lower-cased* BLEU, the measure of
@@ -89,7 +89,7 @@ def chrf(
     word_order: int = 0,
     lowercase: bool = False,
     resamples: int = 0,
-) -> Score:
+) -> MetricScore:
     """Corpus chrF (Popović, 2015): F-score of character n-grams, which needs no tokenizer.
 
     Args:
@@ -132,7 +132,7 @@ def ter(
     *,
     target_language: str | None = None,
     resamples: int = 0,
-) -> Score:
+) -> MetricScore:
     """Translation edit rate (Snover et al., 2006): edits per word of reference; lower is better.
 
     Args:
@@ -161,7 +161,9 @@ def ter_metric(
     )
 
 
-def exact_match(hypotheses: Sequence[str], references: References, *, resamples: int = 0) -> Score:
+def exact_match(
+    hypotheses: Sequence[str], references: References, *, resamples: int = 0
+) -> MetricScore:
     """The share of outputs that equal one of their right answers, but for space around them.
 
     Args:
@@ -191,7 +193,7 @@ def exact_match(hypotheses: Sequence[str], references: References, *, resamples:
         low, high = np.quantile(drawn, [0.025, 0.975])
         mean, margin = 100 * float(drawn.mean()), 50 * float(high - low)
         signature = f"{signature}|bs:{resamples}|seed:12345"
-    return Score(
+    return MetricScore(
         name="exact match", value=100 * share, signature=signature, mean=mean, margin=margin
     )
 
@@ -221,12 +223,12 @@ def _score(
     value: float,
     resamples: int,
     details: dict[str, float],
-) -> Score:
+) -> MetricScore:
     signature, mean, margin = str(metric.get_signature()), None, None
     if resamples:
         signature, (result,) = draw({"system": hypotheses}, {name: metric}, "bs", resamples)[name]
         mean, margin = float(result.mean or 0.0), float(result.ci or 0.0)
-    return Score(
+    return MetricScore(
         name=name,
         value=float(value),
         signature=signature,

@@ -9,7 +9,7 @@ from regard.errors import DataError
 from regard.metrics.corpus import bleu_metric, chrf_metric, ter_metric
 from regard.metrics.references import References
 from regard.metrics.resampling import draw
-from regard.metrics.score import Comparison
+from regard.metrics.score import SystemComparison
 
 # The test by sacrebleu's name, and how often it draws unless told.
 TESTS = {"randomisation": ("ar", 10_000), "bootstrap": ("bs", 1_000)}
@@ -24,7 +24,7 @@ def compare(
     metrics: Sequence[str] = ("bleu", "chrf"),
     test: str = "randomisation",
     trials: int | None = None,
-) -> list[Comparison]:
+) -> list[SystemComparison]:
     """How two systems differ on the same sentences, and how likely chance alone does that.
 
     ``randomisation`` swaps the two outputs of each sentence at random (Riezler and Maxwell, 2005);
@@ -60,7 +60,7 @@ def compare(
     chosen = {name: choose("metrics", name, makers)() for name in metrics}
     found = draw({"first": first, "second": second}, chosen, kind, trials or usual)
     return [
-        Comparison(
+        SystemComparison(
             name=name,
             first=float(one.score),
             second=float(other.score),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.metrics.references import References, answers, streams
-from regard.metrics.score import Score
+from regard.metrics.score import MetricScore
 
 # One character of Chinese, Japanese, Thai, Lao, Burmese or Khmer; or a run of letters and digits.
 _UNSPACED = (
@@ -21,7 +21,7 @@ def rouge_l(
     references: References,
     *,
     resamples: int = 0,
-) -> Score:
+) -> MetricScore:
     """ROUGE-L (Lin, 2004), https://aclanthology.org/W04-1013: the mean over outputs, in percent.
 
     ``F = 2 P R / (P + R)`` of the longest common subsequence, where P is its share of the output
@@ -53,7 +53,7 @@ def rouge_l(
         low, high = np.quantile(drawn, [0.025, 0.975])
         mean, margin = float(drawn.mean()), float(high - low) / 2
         signature = f"{signature}|bs:{resamples}|seed:12345"
-    return Score(
+    return MetricScore(
         name="ROUGE-L", value=float(values.mean()), signature=signature, mean=mean, margin=margin
     )
 

@@ -6,7 +6,7 @@ from regard.config import JsonValue
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Score:
+class MetricScore:
     """One figure of one system, with what is needed to obtain it again.
 
     Attributes:
@@ -18,8 +18,8 @@ class Score:
         details: What the figure was made of, where the metric tells.
 
     Example:
-        >>> print(Score(name="chrF2", value=61.25, signature="nrefs:1|case:mixed", margin=0.71))
-        chrF2 61.25 ± 0.71 (nrefs:1|case:mixed)
+        >>> print(MetricScore(name="chrF2", value=61.25, signature="case:mixed", margin=0.71))
+        chrF2 61.25 ± 0.71 (case:mixed)
     """
 
     name: str
@@ -39,7 +39,7 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class SystemComparison:
     """How two systems differ by one metric on the same sentences.
 
     Attributes:
@@ -50,8 +50,8 @@ class Comparison:
         signature: How it was computed and tested, as sacrebleu writes it.
 
     Example:
-        >>> two = Comparison(name="BLEU", first=30.1, second=31.4, p_value=0.012, signature="ar:9")
-        >>> print(two)
+        >>> figures = {"first": 30.1, "second": 31.4, "p_value": 0.012}
+        >>> print(SystemComparison(name="BLEU", **figures, signature="ar:9"))
         BLEU 30.10 → 31.40 (+1.30, p = 0.0120; ar:9)
     """
 

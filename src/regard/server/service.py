@@ -26,16 +26,16 @@ from regard.server.requests import (
 from regard.server.work import (
     Answering,
     AnswerT,
-    Asked,
     Call,
     Continuing,
     Item,
     Looking,
-    Part,
     Planning,
     Prompt,
     Reading,
+    RecordItem,
     Subject,
+    TextItem,
     Tile,
     Translating,
     Work,
@@ -93,7 +93,7 @@ class Service:
         run, predictor = self._run(request.run)
         if not predictor.writes:
             asked = [
-                Asked(record, name)
+                RecordItem(record, name)
                 for name, record in records_of(request, predictor.recipe.task, self.limits)
             ]
             return {"run": run, "answers": await self._answers(Answering(run), asked, gone)}
@@ -252,7 +252,7 @@ class Service:
             return [(source, of_texts.parts(source)) for source in sources]
 
         cuts = await asyncio.to_thread(cut) if is_much else cut()
-        parts = [Part(part, place == 0) for _, cut in cuts for place, part in enumerate(cut)]
+        parts = [TextItem(part, place == 0) for _, cut in cuts for place, part in enumerate(cut)]
         found = iter(await self._answers(task, parts, gone))
 
         def join() -> list[dict[str, JsonValue]]:
@@ -370,9 +370,9 @@ def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
 def _weigh(item: Item) -> int:
     """What an item counts for: weights to be shown grow with the square of a text."""
     match item:
-        case Part():
+        case TextItem():
             return sentences(item.text)
-        case Asked():
+        case RecordItem():
             return sentences(str(item.record))
         case Prompt():
             return min(_LONGEST_LOOK, 1 + item.tokens // _WRITTEN)

@@ -88,7 +88,7 @@ class Planning(Work[dict[str, JsonValue]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordItem:
     """What a task is asked about: a text or a record, and what the request calls it."""
 
     record: str | Mapping[str, JsonValue]
@@ -96,7 +96,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextItem:
     """A text to translate, or a part of one that is too long to be translated at once."""
 
     text: str
@@ -151,7 +151,7 @@ class Call:
     head_dim: int
 
 
-Item = Part | Asked | Prompt | Subject | Tile | Call
+Item = TextItem | RecordItem | Prompt | Subject | Tile | Call
 # What ``attend`` was called with, by kind and layer.
 _Calls = Mapping[tuple[str, int], AttentionCall]
 
@@ -203,7 +203,7 @@ class Worker:
                 raise AssertionError(task)
 
     def _translate(
-        self, task: Translating, parts: Sequence[Part], is_wanted: Callable[[], bool]
+        self, task: Translating, parts: Sequence[TextItem], is_wanted: Callable[[], bool]
     ) -> list[Translations]:
         return self._predictors[task.run].translate_parts(
             [part.text for part in parts],
@@ -216,7 +216,7 @@ class Worker:
         )
 
     def _answer(
-        self, task: Answering, items: Sequence[Asked], is_wanted: Callable[[], bool]
+        self, task: Answering, items: Sequence[RecordItem], is_wanted: Callable[[], bool]
     ) -> list[Mapping[str, JsonValue] | RegardError]:
         model = self._predictors[task.run]
         found = _each(lambda asked: model.task.request(asked.record, asked.where), items, is_wanted)

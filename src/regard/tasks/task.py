@@ -332,6 +332,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
     @classmethod
     def fingerprint(cls, example: ExampleT) -> str:
         """All that it says."""
+        # Run folders keep it: with another name of class or field, no training begun goes on.
         return repr(example)
 
     @classmethod
