@@ -3,14 +3,14 @@
 from xml.etree import ElementTree
 
 import pytest
-from benchmarks.line_plot import Line, Panel, _ticks, draw
+from benchmarks.line_plot import Curve, Panel, _ticks, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def make_panel(title: str = "T & T") -> Panel:
     lines = tuple(
-        Line(name=name, points=((5.0, height), (35.0, height / 2)), margins=(1.0, 2.0))
+        Curve(name=name, points=((5.0, height), (35.0, height / 2)), margins=(1.0, 2.0))
         for name, height in (("a < b", 20.0), ("c", 30.0))
     )
     return Panel(title=title, across="characters", up="BLEU", lines=lines)
