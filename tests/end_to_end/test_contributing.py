@@ -24,7 +24,9 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", TEXT, re.DOTALL | re.MULTILINE))
 IN_PYTHON = [name for name, section in SECTIONS.items() if "```python" in section]
-SHORT = ("--set", "training.updates=2", "--set", "training.validation_pairs=0")
+SMALL = ("training.updates=2", "training.validation_pairs=0", "tokenizer.vocab_size=950")
+SMALL += ("model.model_dim=8", "model.num_heads=2", "model.ffn_dim=8", "decoding.max_ratio=0.1")
+SHORT = [word for setting in SMALL for word in ("--set", setting)]
 
 
 def blocks(section: str, language: str) -> list[str]:
