@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from regard.cli.output import note, progress_bar, say, write_file
 
 if TYPE_CHECKING:
-    from regard.comparison.report import Comparison, ComparisonTable
+    from regard.comparison.report import ComparisonTable, Measurements
 
 compare = App(
     name="compare",
@@ -285,7 +285,7 @@ def bandwidths(
     )
 
 
-def _run(measure: Callable[..., "Comparison"], total: int, files: Files) -> None:
+def _run(measure: Callable[..., "Measurements"], total: int, files: Files) -> None:
     """Measure with a bar, print the tables, and write what is asked for."""
     from regard.comparison.page import page
 

@@ -13,10 +13,10 @@ from regard.comparison.dispatch import peak_bytes, trace
 from regard.comparison.growth import LEAST_POINTS, Growth, seconds
 from regard.comparison.paths import path_length
 from regard.comparison.report import (
-    Comparison,
     ComparisonReport,
     ComparisonTable,
     Curve,
+    Measurements,
     Plot,
     in_bytes,
     in_seconds,
@@ -31,7 +31,7 @@ _PATH_WIDTH = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Architecture:
+class MeasuredLayer:
     """What was measured of one layer, and what its closed forms say.
 
     Attributes:
@@ -78,7 +78,7 @@ class Architecture:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Architectures(Comparison):
+class Architectures(Measurements):
     """Layers side by side.
 
     Attributes:
@@ -97,9 +97,9 @@ class Architectures(Comparison):
     projections: bool
     device: str
     threads: int
-    rows: tuple[Architecture, ...]
+    rows: tuple[MeasuredLayer, ...]
 
-    def __getitem__(self, name: str) -> Architecture:
+    def __getitem__(self, name: str) -> MeasuredLayer:
         """The row of a layer, by the name it is asked for."""
         return choose("architecture", name, {row.name: row for row in self.rows})
 
@@ -181,7 +181,7 @@ def architectures(
         progress(1)
         counted, steps, taken, held = zip(*points, strict=True) if points else ((),) * 4
         rows.append(
-            Architecture(
+            MeasuredLayer(
                 name=name,
                 title=kind.title,
                 operations=kind.operations,

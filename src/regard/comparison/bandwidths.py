@@ -9,9 +9,9 @@ import torch
 
 from regard.checks import check_at_least, check_positive
 from regard.comparison.report import (
-    Comparison,
     ComparisonReport,
     ComparisonTable,
+    Measurements,
     Plot,
     check_ascending,
     lines_over,
@@ -43,7 +43,7 @@ class BandwidthCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bandwidths(Comparison):
+class Bandwidths(Measurements):
     """Errors against the number of points.
 
     Attributes:

@@ -240,7 +240,7 @@ class _SelfAttention(Candidate):
         return sizes.length
 
 
-class SelfAttention(_SelfAttention):
+class SelfAttentionLayer(_SelfAttention):
     """``softmax(Q Kᵀ / √d) V`` with its n × n weights, as it stands in the textbook."""
 
     title = "self-attention, as written"
@@ -319,7 +319,7 @@ CANDIDATES: dict[str, type[Candidate]] = {
     "convolution": Convolution,
     "dilated": DilatedConvolution,
     "recurrence": Recurrence,
-    "attention-written": SelfAttention,
+    "attention-written": SelfAttentionLayer,
     "attention": AttendedSelfAttention,
     "restricted-written": RestrictedSelfAttention,
     "restricted": AttendedRestrictedSelfAttention,

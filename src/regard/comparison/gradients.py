@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from regard.attention import attend
 from regard.checks import check_at_least, check_positive
 from regard.comparison.report import (
-    Comparison,
     ComparisonReport,
     ComparisonTable,
+    Measurements,
     Plot,
     lines_over,
     short,
@@ -53,7 +53,7 @@ class GradientCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gradients(Comparison):
+class Gradients(Measurements):
     """Gradient norm against distance.
 
     Attributes:

@@ -10,7 +10,13 @@ from torch import Tensor, nn
 
 from regard.attention import attend, lengths
 from regard.checks import check_at_least
-from regard.comparison.report import Comparison, ComparisonReport, ComparisonTable, Plot, lines_over
+from regard.comparison.report import (
+    ComparisonReport,
+    ComparisonTable,
+    Measurements,
+    Plot,
+    lines_over,
+)
 from regard.errors import SettingError
 from regard.layers.norms import BatchNorm
 
@@ -37,7 +43,7 @@ class NormCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Norms(Comparison):
+class Norms(Measurements):
     """Norms on sentences of different lengths.
 
     Attributes:

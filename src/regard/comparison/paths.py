@@ -22,10 +22,10 @@ def path_length(make: Callable[[LayerSizes], Candidate], sizes: LayerSizes) -> i
         sizes: Of the first one.
 
     Example:
-        >>> from regard.comparison.candidates import Convolution, SelfAttention
+        >>> from regard.comparison.candidates import Convolution, SelfAttentionLayer
         >>> path_length(Convolution, LayerSizes(length=9, width=2, kernel=3))
         4
-        >>> path_length(SelfAttention, LayerSizes(length=9, width=2))
+        >>> path_length(SelfAttentionLayer, LayerSizes(length=9, width=2))
         1
     """
     generator = torch.Generator().manual_seed(0)

@@ -11,10 +11,10 @@ from torch import Tensor
 from regard.attention import alibi, attend, causal
 from regard.checks import check_at_least
 from regard.comparison.report import (
-    Comparison,
     ComparisonReport,
     ComparisonTable,
     HeatMap,
+    Measurements,
     Plot,
     short,
 )
@@ -77,7 +77,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Positions(Comparison):
+class Positions(Measurements):
     """The sinusoidal matrix and what it can do.
 
     Attributes:

@@ -92,7 +92,7 @@ class ComparisonReport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison(ABC):
+class Measurements(ABC):
     """What was measured of some things side by side."""
 
     def to_dict(self) -> dict[str, JsonValue]:

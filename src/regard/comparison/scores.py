@@ -12,9 +12,9 @@ from torch import Tensor
 from regard.attention import Additive, Bilinear, Dot, ScaledDot
 from regard.checks import check_at_least
 from regard.comparison.report import (
-    Comparison,
     ComparisonReport,
     ComparisonTable,
+    Measurements,
     Plot,
     check_ascending,
     lines_over,
@@ -48,7 +48,7 @@ class ScoreCurve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scores(Comparison):
+class Scores(Measurements):
     """Scores against the width.
 
     Attributes:

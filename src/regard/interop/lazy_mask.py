@@ -22,7 +22,7 @@ from regard.errors import SettingError
 MaskFunction = Callable[..., Tensor]
 
 
-class _Parts(TypedDict, total=False):
+class _MaskParts(TypedDict, total=False):
     """What mask functions of transformers are made with, by the names that it has for it."""
 
     mask_function: MaskFunction
@@ -230,7 +230,7 @@ def _indexing_by_numbers() -> AbstractContextManager[object]:
     return TransformGetItemToIndex()
 
 
-def _of_chunks(parts: _Parts, frame: Frame) -> Mask:
+def _of_chunks(parts: _MaskParts, frame: Frame) -> Mask:
     size, start = int(parts["chunk_size"]), parts["left_padding"].to(frame.device).reshape(-1, 1)
     numbers = (
         torch.div(places - start, size, rounding_mode="floor")
@@ -239,12 +239,12 @@ def _of_chunks(parts: _Parts, frame: Frame) -> Mask:
     return documents(*numbers)
 
 
-def _of_packed(parts: _Parts, frame: Frame) -> Mask | None:
+def _of_packed(parts: _MaskParts, frame: Frame) -> Mask | None:
     numbers = parts["packed_sequence_mask"].to(frame.device)
     return _of_document_numbers(numbers, numbers, frame)
 
 
-def _of_blocks(parts: _Parts, frame: Frame) -> Mask | None:
+def _of_blocks(parts: _MaskParts, frame: Frame) -> Mask | None:
     numbers = parts["block_sequence_ids"].to(device=frame.device, dtype=torch.long)
     # Below zero is in no block: not in one with keys that are in none either.
     others = numbers.masked_fill(numbers < 0, -2)
@@ -260,7 +260,7 @@ def _of_document_numbers(queries: Tensor, keys: Tensor, frame: Frame) -> Mask | 
     return documents(queries, keys)
 
 
-_DOCUMENTS: dict[str, Callable[[_Parts, Frame], Mask | None]] = {
+_DOCUMENTS: dict[str, Callable[[_MaskParts, Frame], Mask | None]] = {
     "chunked_overlay": _of_chunks,
     "packed_sequence_mask_function": _of_packed,
     "blockwise_overlay": _of_blocks,
@@ -328,12 +328,14 @@ def _known(function: MaskFunction) -> str:
     return function.__qualname__.split(".")[0]
 
 
-def _parts(function: MaskFunction) -> _Parts:
+def _parts(function: MaskFunction) -> _MaskParts:
     """What a mask function was made with."""
     code = getattr(function, "__code__", None)
     names = () if code is None else code.co_freevars
     cells = getattr(function, "__closure__", None) or ()
-    return cast(_Parts, {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)})
+    return cast(
+        _MaskParts, {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
+    )
 
 
 def _mentions(function: MaskFunction, name: str) -> bool:
