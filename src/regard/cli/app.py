@@ -4,7 +4,6 @@ import errno
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -109,7 +108,7 @@ def _refused(error: OSError) -> int:
     return BAD_INPUT
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
     note(f"warning: {_one_line(str(message))}")
 
 

@@ -1,9 +1,12 @@
 """The options of a search, the same for every command that writes outputs."""
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from regard.config import JsonValue
 
 
 @Parameter(name="*")
@@ -57,12 +60,12 @@ class DecodingOptions:
     max_tokens: int | None = None
     one_line: bool | None = None
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> "dict[str, JsonValue]":
         """What was said, by the names of ``[decoding]``."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
-    def flags(self) -> dict[str, Any]:
+    def flags(self) -> "dict[str, JsonValue]":
         """What was said, by the names of the options."""
         return {f"--{name.replace('_', '-')}": value for name, value in self.given().items()}
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from regard.cli.output import note, progress_bar, refuse, say
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
+    from regard.config import JsonValue
     from regard.inference import Predictor
     from regard.inference.ensemble import Answering
     from regard.tasks import AnyTask, Recipe
@@ -146,7 +147,7 @@ def _evaluate_written(
         note(f"translated in {seconds:.1f} s")
 
 
-def _say(run: Path, text: str, record: dict[str, Any], *, as_json: bool) -> None:
+def _say(run: Path, text: str, record: "Mapping[str, JsonValue]", *, as_json: bool) -> None:
     from regard import __version__
 
     if as_json:
