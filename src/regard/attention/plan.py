@@ -97,7 +97,10 @@ def serve(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:
 
     The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted.
     """
-    with without_autocast(request.query.device.type):
+    kind = request.query.device.type
+    if not torch.is_autocast_enabled(kind):  # Even a context without effect is felt in small calls.
+        return _serve_as_given(request, pinned)
+    with without_autocast(kind):
         return _serve_as_given(request, pinned)
 
 
