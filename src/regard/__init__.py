@@ -56,7 +56,10 @@ if TYPE_CHECKING:
         where,
         window,
     )
-    from regard.interop import edit, faithfulness, look, use, watch
+    from regard.interop import look, use
+    from regard.interop.edit import edit
+    from regard.interop.faithfulness import faithfulness
+    from regard.interop.watch import watch
     from regard.viewer import show
 
 __all__ = [

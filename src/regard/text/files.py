@@ -4,9 +4,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar, cast
 
 from regard.config import JsonValue
 from regard.errors import RunError
+
+TableT = TypeVar("TableT", bound=Mapping[str, object])
 
 FORMAT = 1
 TABLE_FILE = "tokenizer.json"
@@ -34,6 +37,20 @@ def read_plain(path: Path, *, digest: str | None = None) -> bytes:
     if digest is not None and hashlib.sha256(data).hexdigest() != digest:
         raise RunError(f"{path} must be as it was written; its checksum differs. It is damaged.")
     return data
+
+
+def read_kept(folder: Path, name: str, kind: type[TableT]) -> TableT:
+    """The table that ``write_plain`` wrote of what a class keeps, taken at its word.
+
+    Args:
+        folder: Where it is.
+        name: Of the file.
+        kind: Says what was written, as a ``TypedDict``.
+
+    Raises:
+        RunError: It is missing, damaged, or of a newer format.
+    """
+    return cast(TableT, read_table(folder, name))
 
 
 def read_table(folder: Path, name: str = TABLE_FILE) -> dict[str, JsonValue]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import torch
 from jaxtyping import Int32
@@ -11,7 +12,7 @@ from torch import Tensor
 from regard.choices import choose
 from regard.tasks.word_parts import WORD_PARTS, WordPartsName
 from regard.text import PAD_ID, Piece, TokenizerConfig, normalize
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.vocabulary import Vocabulary
 from regard.text.words import SPLITTERS
 
@@ -19,6 +20,15 @@ _FILE = "words.json"
 
 # How many texts a part must occur in to have an id: that of one says only which text it is.
 _LEAST = 2
+
+
+class _Kept(TypedDict):
+    """What a speller's file holds."""
+
+    type: str
+    words: list[str]
+    grams: list[str]
+    parts: WordPartsName
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +88,7 @@ class Speller:
     @classmethod
     def load(cls, folder: Path) -> "Speller":
         """The one that ``save`` wrote."""
-        table = read_table(folder, _FILE)
+        table = read_kept(folder, _FILE, _Kept)
         words, grams = Vocabulary(table["words"]), Vocabulary(table["grams"])
         return cls(table["type"], table["parts"], words, grams)
 

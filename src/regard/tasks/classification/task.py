@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ from regard.text import (
     normalize,
     train_tokenizer,
 )
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.records import Field, read_records
 from regard.text.words import SPLITTERS
 
@@ -52,6 +52,13 @@ _LABELS_FILE = "labels.json"
 _POOLING = Shade(
     kind="cross", layer=0, query=0, measure="the more the query of the pooling looks at it"
 )
+
+
+class _Kept(TypedDict):
+    """What the file of labels holds."""
+
+    labels: list[str]
+    aspects: list[str]
 
 
 class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
@@ -146,7 +153,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Classification":
         """The task with what ``save`` wrote."""
-        table = read_table(folder, _LABELS_FILE)
+        table = read_kept(folder, _LABELS_FILE, _Kept)
         load = Speller.load if reads_parts(recipe.model) else load_tokenizer
         return cls(recipe, load(folder / "text"), table["labels"], table["aspects"])
 

@@ -128,7 +128,7 @@ def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, 
             raise DataError(f"{where}: {name} must be text; got {value!r}.")
     if not isinstance(answers, list) or not all(isinstance(one, str) for one in answers):
         raise DataError(f"{where}: answers must be a text or a list of texts; got {answers!r}.")
-    return document, question, answers
+    return str(document), str(question), answers
 
 
 def _member(record: dict[str, Any], keys: Sequence[str], where: str) -> Any:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from regard.tasks.showing import Said, Shade, Shown, ShownImage, ShownText, by_s
 from regard.tasks.tables import confusion_table, label_table
 from regard.tasks.task import Table
 from regard.text import BadLines
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.pictures import Picture, picture_of, read_pictures
 from regard.text.records import object_of
 
@@ -68,6 +68,16 @@ class PictureBatch:
 
     pixels: Float[Tensor, "B P Y X"]
     labels: Int[Tensor, " B"]
+
+
+class _Kept(TypedDict):
+    """What the task's file holds; the shape as a list."""
+
+    labels: list[str]
+    shape: tuple[int, int, int]
+    mean: float
+    deviation: float
+    darkest: float
 
 
 class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
@@ -155,10 +165,16 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "ImageClassification":
         """The task with what ``save`` wrote."""
-        table = read_table(folder, _FILE)
+        table = read_kept(folder, _FILE, _Kept)
         rows, columns, channels = table["shape"]
-        brightness = {name: table[name] for name in _BRIGHTNESS}
-        return cls(recipe, table["labels"], shape=(rows, columns, channels), **brightness)
+        return cls(
+            recipe,
+            table["labels"],
+            shape=(rows, columns, channels),
+            mean=table["mean"],
+            deviation=table["deviation"],
+            darkest=table["darkest"],
+        )
 
     def save(self, folder: Path) -> None:
         """Write the labels, the size and the brightness."""

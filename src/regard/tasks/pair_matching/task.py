@@ -7,7 +7,7 @@ from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ from regard.tasks.text_pairs import (
     pair_model,
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_tokenizer
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
 from regard.text.records import Field, read_records, usable
@@ -95,6 +95,12 @@ class LabelledBatch:
 
     pairs: PairBatch
     labels: Int[Tensor, " B"]
+
+
+class _Kept(TypedDict):
+    """What the task's file holds."""
+
+    labels: list[str]
 
 
 class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
@@ -155,7 +161,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "PairMatching":
         """The task with what ``save`` wrote."""
-        labels = read_table(folder, _FILE)["labels"]
+        labels = read_kept(folder, _FILE, _Kept)["labels"]
         return cls(recipe, load_tokenizer(folder / "text"), labels)
 
     def save(self, folder: Path) -> None:

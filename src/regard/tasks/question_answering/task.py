@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ from regard.tasks.text_pairs import (
     encode_pair,
 )
 from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question, asked_question
 
 _FILE = "answering.json"
@@ -109,6 +109,12 @@ class SpanAnswer:
         return {**found, "probability": round(self.probability, 6)}
 
 
+class _Kept(TypedDict):
+    """What the task's file holds."""
+
+    may_have_none: bool
+
+
 class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, SpanAnswer]):
     """Questions to stretches of their texts.
 
@@ -142,7 +148,7 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "QuestionAnswering":
         """The task with what ``save`` wrote."""
-        table = read_table(folder, _FILE)
+        table = read_kept(folder, _FILE, _Kept)
         tokenizer = load_tokenizer(folder / "text")
         return cls(recipe, tokenizer, may_have_none=table["may_have_none"])
 

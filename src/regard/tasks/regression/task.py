@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.regression.settings import RegressionData
 from regard.tasks.task import OnePassTask, Table
 from regard.text import BadLines, Line
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.points import Point, cells_of, number_of, read_points
 
 _NAMES_FILE, _POINTS_FILE = "columns.json", "points.safetensors"
@@ -72,6 +72,12 @@ class Guess:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {"value": self.value}
+
+
+class _Kept(TypedDict):
+    """What the file of names holds."""
+
+    inputs: list[str]
 
 
 class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
@@ -165,7 +171,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Regression":
         """The task with the points that ``save`` wrote."""
-        names = read_table(folder, _NAMES_FILE)["inputs"]
+        names = read_kept(folder, _NAMES_FILE, _Kept)["inputs"]
         return cls(recipe, names, **load_file(folder / _POINTS_FILE))
 
     def save(self, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from jaxtyping import Bool, Float
@@ -22,7 +22,7 @@ from regard.tasks.sentence_selection.memories import (
 )
 from regard.tasks.sentence_selection.memory_task import MemoryTask
 from regard.text import BadLines
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question
 from regard.text.vocabulary import Vocabulary
 
@@ -86,6 +86,12 @@ class SentenceAnswer:
         return {**found, "probability": round(self.probability, 6)}
 
 
+class _Kept(TypedDict):
+    """What the task's file holds."""
+
+    words: list[str]
+
+
 class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAnswer]):
     """Questions to sentences of their texts.
 
@@ -113,7 +119,7 @@ class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAns
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "SentenceSelection":
         """The task with what ``save`` wrote."""
-        words = read_table(folder, _FILE)["words"]
+        words = read_kept(folder, _FILE, _Kept)["words"]
         return cls(recipe, Vocabulary(words, buckets=recipe.data.oov_buckets))
 
     def save(self, folder: Path) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ from regard.text import (
     normalize,
     train_tokenizer,
 )
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.pieces import BEGIN, END
 from regard.text.tagged import TaggedWords, read_tagged
 from regard.text.vocabulary import Vocabulary
@@ -67,6 +67,15 @@ class Tags:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {"tokens": list(self.words), "tags": list(self.tags)}
+
+
+class _Kept(TypedDict):
+    """What the file of words holds."""
+
+    words: list[str]
+    parts: list[str]
+    tags: list[str]
+    rare: list[str]
 
 
 class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
@@ -174,7 +183,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Tagging":
         """The task with what ``save`` wrote."""
-        table = read_table(folder, _WORDS_FILE)
+        table = read_kept(folder, _WORDS_FILE, _Kept)
         words, parts = Vocabulary(table["words"]), Vocabulary(table["parts"])
         tokenizer = None if recipe.tokenizer is None else load_tokenizer(folder / "text")
         return cls(recipe, words, parts, table["tags"], table["rare"], tokenizer)

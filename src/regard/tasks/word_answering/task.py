@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from jaxtyping import Float, Int
@@ -23,7 +23,7 @@ from regard.tasks.sentence_selection.memories import (
 )
 from regard.tasks.sentence_selection.memory_task import MemoryTask
 from regard.text import BadLines
-from regard.text.files import read_table, write_plain
+from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question
 from regard.text.vocabulary import Vocabulary
 
@@ -77,6 +77,13 @@ class WordAnswer:
         return {"answer": self.word, "probability": round(self.probability, 6)}
 
 
+class _Kept(TypedDict):
+    """What the task's file holds."""
+
+    words: list[str]
+    answers: list[str]
+
+
 class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
     """Questions about stories to words.
 
@@ -111,7 +118,7 @@ class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "WordAnswering":
         """The task with what ``save`` wrote."""
-        table = read_table(folder, _FILE)
+        table = read_kept(folder, _FILE, _Kept)
         words = Vocabulary(table["words"], buckets=recipe.data.oov_buckets)
         return cls(recipe, words, table["answers"])
 
