@@ -14,7 +14,7 @@ import pytest
 import torch
 from tests.structure.test_names import modules, own, packages
 
-from regard import interop, layers, text, viewer
+from regard import attention, interop, layers, text, viewer
 from regard.choices import nearest
 from regard.errors import SettingError
 from regard.fields import hints_of
@@ -153,6 +153,9 @@ def test_number_of_another_make_becomes_the_fields_own():
 
 # Public functions and layers that take a name, each called with one that there is not.
 CALLS: dict[str, Callable[[Any], object]] = {
+    "regard.attention.register_mask.allowed": lambda name: attention.register_mask(
+        "mine", attention.causal, name
+    ),
     "regard.interop.save_checkpoint.layout": lambda name: interop.save_checkpoint(
         torch.nn.Identity(), Path("nowhere"), layout=name
     ),
