@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from regard import models
+import regard.models as models
 from regard.errors import SettingError
 from regard.models.configs.language_models import DecoderConfig, RecurrentLmConfig
 from regard.models.configs.readers import (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard import models
+import regard.models as models
 from regard.errors import SettingError
 from regard.models import (
     LANGUAGE_MODELS,
