@@ -3,8 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text import BadLines, Finding
 from regard.text.checking import Lengths, described_lengths, lengths_of
@@ -50,7 +51,7 @@ class CheckReport(Protocol):
     def problems(self) -> Sequence[Finding]:
         """The findings that something should be done about."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The report as plain data, for JSON."""
 
     def lines(self) -> list[str]:
@@ -80,10 +81,9 @@ class ExamplesReport:
         """The findings that something should be done about."""
         return tuple(finding for finding in self.findings if finding.is_problem)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The report as plain data, for JSON."""
-        table: dict[str, Any] = asdict(self)
-        return table
+        return asdict(self)
 
     def lines(self) -> list[str]:
         """The report for people; ``!`` marks problems, and examples stand below."""

@@ -1,8 +1,8 @@
 """How outputs are searched for: the ``[decoding]`` table of a recipe."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from regard.checks import check_divides, check_finite, check_positive
 from regard.choices import choose
@@ -93,7 +93,7 @@ class DecodingConfig:
         self._check_counts()
         self._check_most()
 
-    def changed(self, **given: Any) -> "DecodingConfig":
+    def changed(self, *, method: str | None = None, **given: object) -> "DecodingConfig":
         """The settings with some of them given anew.
 
         A method that is given and is another one leaves behind what it has no use for.
@@ -103,12 +103,12 @@ class DecodingConfig:
             >>> drawn.changed(method="beam", beam_size=3).temperature
             1.0
         """
-        method = given.get("method", self.method)
+        method = self.method if method is None else method
         choose("method", method, _USED_BY)
-        if method == self.method:
-            return replace(self, **given)
-        kept = {name: getattr(self, name) for name in _names() if _is_used(name, method)}
-        return DecodingConfig(**kept | given)
+        kept = [n for n in _names() if method == self.method or _is_used(n, method)]
+        values = {name: getattr(self, name) for name in kept}
+        values.update(given, method=method)
+        return DecodingConfig(**values)
 
     def plain(self) -> "DecodingConfig":
         """Greedy search with nothing to keep to: what a model says by itself."""
@@ -179,5 +179,5 @@ def _is_used(name: str, method: str) -> bool:
     return name in _USED_BY[method] or not any(name in used for used in _USED_BY.values())
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return " ".join(value) if isinstance(value, tuple) else str(value)

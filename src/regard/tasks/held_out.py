@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample
@@ -60,7 +60,16 @@ def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:
     return examples[:: len(examples) // wanted][:wanted]
 
 
-def hold_out(task: type[Any], recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
+@runtime_checkable
+class Counted(Protocol):
+    """What has a name for its examples: a class of tasks."""
+
+    @property
+    def unit(self) -> str:
+        """What they are called, in the plural."""
+
+
+def hold_out(task: Counted, recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
     """The examples of a task to train on, and a few spread evenly over the text to validate on.
 
     Raises:

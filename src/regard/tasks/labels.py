@@ -4,12 +4,13 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import accuracy, macro_f1
 from regard.tasks.task import EncodedT, OnePassTask
@@ -31,7 +32,7 @@ class LabelPrediction:
         """The label and its probability."""
         return f"{self.label}\t{self.probabilities[self.label]:.4f}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         shown = {label: round(share, 6) for label, share in self.probabilities.items()}
         return {"label": self.label, "probabilities": shown}

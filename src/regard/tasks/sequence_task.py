@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -16,7 +16,7 @@ from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
 from regard.tasks.chunked_loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.task import Task
 from regard.tasks.translations import Alignment, Translation, Translations
 from regard.text import (
@@ -176,9 +176,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return "\0".join((example.source, *example.references, ""))
 
     @classmethod
-    def settled(
-        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[Pair]
-    ) -> Recipe:
+    def settled(cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[Pair]) -> Recipe:
         """The recipe with languages where it names none: the run's, or guessed from the text.
 
         They decide how outputs are scored.

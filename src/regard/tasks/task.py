@@ -15,7 +15,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample, CheckReport, ExamplesReport, check_examples
 from regard.tasks.held_out import LEAST_FOR_TEST, Parts, hold_out_by_hash
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.showing import Said, Shown
 from regard.text import BadLines, Line, PairTokenizer
 from regard.text.lines import readable
@@ -107,7 +107,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     @classmethod
     @abstractmethod
     def settled(
-        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[ExampleT]
+        cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[ExampleT]
     ) -> Recipe:
         """The recipe with what it leaves open: as the run keeps it, or as the text says."""
 
@@ -158,7 +158,7 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """What was learned from the text, in lines for people."""
 
     @abstractmethod
-    def request(self, record: str | Mapping[str, Any], where: str) -> ExampleT:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> ExampleT:
         """The example, without an answer, that a line of text or a JSON record asks about."""
 
     @abstractmethod
@@ -337,7 +337,7 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @classmethod
     def settled(
-        cls, recipe: Recipe, kept: Mapping[str, Any] | None, examples: Sequence[ExampleT]
+        cls, recipe: Recipe, kept: RecipeTable | None, examples: Sequence[ExampleT]
     ) -> Recipe:
         """The recipe as it is: nothing is left open."""
         return recipe

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypedDict, TypeVar
 
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
@@ -16,6 +16,13 @@ MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
 OnLong = Literal["error", "skip"]
 Record = dict[str, str]
+
+
+class Handling(TypedDict):
+    """What becomes of lines that cannot be used, as readers take it."""
+
+    on_bad_line: OnBadLine
+    bad_lines: BadLines | None
 
 
 @dataclass(frozen=True, slots=True)

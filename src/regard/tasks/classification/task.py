@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int32, Int64
 from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.models import READERS, Classifier
 from regard.tasks.baselines.naive_bayes import NaiveBayes
@@ -184,7 +185,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
             facts.append(f"{len(self.aspects)} aspects: {', '.join(self.aspects[:10])}")
         return facts
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> LabelledText:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> LabelledText:
         """The text that a line or a JSON record asks about.
 
         Raises:

@@ -8,13 +8,13 @@ and evaluation are those of ``translation.py``.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics.rouge import words
 from regard.tasks.generation.settings import DocumentData
@@ -119,19 +119,18 @@ def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, 
     record = object_of(text, where)
     document = _member(record, _DOCUMENT_KEYS, where)
     question = record.get("question", "")
-    answers: Any = []
-    if with_answers:
-        answers = _member(record, _ANSWER_KEYS, where)
-        answers = [answers] if isinstance(answers, str) else answers
+    said = _member(record, _ANSWER_KEYS, where) if with_answers else []
     for name, value in (("document", document), ("question", question)):
         if not isinstance(value, str):
             raise DataError(f"{where}: {name} must be text; got {value!r}.")
-    if not isinstance(answers, list) or not all(isinstance(one, str) for one in answers):
-        raise DataError(f"{where}: answers must be a text or a list of texts; got {answers!r}.")
+    said = [said] if isinstance(said, str) else said
+    answers = [one for one in said if isinstance(one, str)] if isinstance(said, list) else None
+    if answers is None or answers != said:
+        raise DataError(f"{where}: answers must be a text or a list of texts; got {said!r}.")
     return str(document), str(question), answers
 
 
-def _member(record: dict[str, Any], keys: Sequence[str], where: str) -> Any:
+def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> JsonValue:
     for key in keys:
         if key in record:
             return record[key]

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics import bleu, rouge_l
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
@@ -104,7 +105,7 @@ class GenerationTask(SequenceTask):
         """How much of a document is read."""
         return [told_reading(self.recipe.data)]
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> Pair:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
         """The document of a text, or of a JSON record, and what is asked about it.
 
         Raises:

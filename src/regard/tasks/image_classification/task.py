@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.models import VisionTransformer
 from regard.tasks.checking import CheckedExample
@@ -201,7 +202,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
             tell_labels(self.labels),
         ]
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> Picture:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Picture:
         """The picture that a JSON record holds, or ``test:3``: the third of a split, from 1.
 
         Raises:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.models import LANGUAGE_MODELS, LanguageModel
 from regard.tasks.baselines.kneser_ney import KneserNey
@@ -83,7 +84,7 @@ class Surprise:
         """Nats a token."""
         return f"{self.nats / self.tokens:.4f}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         return {"nats": round(self.nats, 4), "tokens": self.tokens}
 
@@ -141,7 +142,7 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
         kind, size = self.recipe.tokenizer.type, self.tokenizer.vocab_size
         return [f"{kind} tokenizer: {size:,} pieces; windows of {self.recipe.data.context} tokens"]
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> Passage:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Passage:
         """The text whose surprise a line or a JSON record asks for.
 
         Raises:

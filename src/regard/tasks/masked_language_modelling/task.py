@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.models import MaskedLanguageModel
 from regard.tasks.language_modelling import Passage
@@ -104,7 +105,7 @@ class Guesses:
             " ".join(f"{piece}/{share:.3f}" for piece, share in each) for each in self.likeliest
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         return {
             "blanks": [
@@ -181,7 +182,7 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
             f"tokens, {data.rate:.0%} of {data.masking} masked"
         ]
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> Passage:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Passage:
         """The text whose blanks a line or a JSON record asks for.
 
         Raises:

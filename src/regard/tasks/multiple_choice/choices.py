@@ -4,13 +4,12 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from regard.errors import DataError
 from regard.metrics.question_answering import answer_words
 from regard.text import BadLines
 from regard.text.questions import Question, read_questions
-from regard.text.records import OnBadLine, usable
+from regard.text.records import Handling, OnBadLine, usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def read_choices(
     Raises:
         DataError: A question has no choices, and its story not enough other answers.
     """
-    handling: Any = {"on_bad_line": on_bad_line, "bad_lines": bad_lines}
+    handling: Handling = {"on_bad_line": on_bad_line, "bad_lines": bad_lines}
     questions = list(read_questions(file, spans=False, **handling))
     stories: dict[str, list[Question]] = {}
     for question in questions:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import accuracy
 from regard.metrics.question_answering import answer_words
@@ -92,7 +93,7 @@ class Choice:
         """The answer and its probability."""
         return f"{self.answer}\t{self.probabilities[self.place]:.4f}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         shares = [round(share, 6) for share in self.probabilities]
         return {"answer": self.answer, "choice": self.place, "probabilities": shares}
@@ -172,7 +173,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
         """What was learned from the text, in lines for people."""
         return [f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces"]
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> Choices:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Choices:
         """The question of a JSON record with its "context" and "choices".
 
         Raises:

@@ -7,13 +7,14 @@ from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.models import Classifier, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
@@ -48,7 +49,7 @@ from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_to
 from regard.text.files import read_kept, write_plain
 from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
-from regard.text.records import Field, read_records, usable
+from regard.text.records import Field, Handling, read_records, usable
 
 MATCH, OTHER = "match", "other"
 _FILE = "labels.json"
@@ -186,7 +187,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
             tell_labels(self.labels),
         ]
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> LabelledPair:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> LabelledPair:
         """The pair of a line, with a tab between its texts, or of a JSON record.
 
         Raises:
@@ -310,7 +311,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
 
 
 def _pairs(file: Path, data: PairsData, bad_lines: BadLines | None) -> Iterator[LabelledPair]:
-    handling: Any = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
+    handling: Handling = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
     if text_suffix(file) != ".json":
         names = ("first", "second", "label")
         fields = [Field(name, getattr(data, name)) for name in names]

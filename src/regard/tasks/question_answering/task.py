@@ -1,17 +1,18 @@
 """Extractive question answering: the stretch of a text that answers a question, if one does."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, best_spans
 from regard.models.span_finder import NO_ANSWER
@@ -103,10 +104,9 @@ class SpanAnswer:
         """The answer in one line."""
         return " ".join(self.answer.split())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
-        found = {"answer": self.answer, "start": self.start, "end": self.end}
-        return {**found, "probability": round(self.probability, 6)}
+        return {**asdict(self), "probability": round(self.probability, 6)}
 
 
 class _Kept(TypedDict):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.attention import documents
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
@@ -69,7 +70,7 @@ class Guess:
         """Six digits of it."""
         return f"{self.value:.6g}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         return {"value": self.value}
 
@@ -200,7 +201,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         """What was learned from the text, in lines for people."""
         return [f"guessed from {', '.join(self.names[:10])}{' …' if len(self.names) > 10 else ''}"]
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> Point:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Point:
         """The place that a line of numbers or a JSON record asks about.
 
         Numbers of a line are parted by tabs or commas, in the order of the inputs.

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.models import MemoryNetwork
 from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of
 from regard.tasks.held_out import read_asked
@@ -80,10 +81,15 @@ class SentenceAnswer:
         """The sentence in one line."""
         return " ".join(self.sentence.split())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
-        found = {"sentence": self.sentence, "start": self.start, "end": self.end}
-        return {**found, "probability": round(self.probability, 6)}
+        probability = round(self.probability, 6)
+        return {
+            "sentence": self.sentence,
+            "start": self.start,
+            "end": self.end,
+            "probability": probability,
+        }
 
 
 class _Kept(TypedDict):

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import accuracy, macro_f1
 from regard.metrics.spans import as_bio, entity_scores, is_bio
@@ -64,7 +65,7 @@ class Tags:
         """``word/tag`` with spaces between."""
         return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         return {"tokens": list(self.words), "tags": list(self.tags)}
 
@@ -221,7 +222,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
             facts.insert(0, f"{kind} tokenizer: {size:,} pieces; a word's first carries its tag")
         return facts
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> TaggedWords:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> TaggedWords:
         """The words of a line or of a JSON record's "tokens".
 
         Words of a line are parted by spaces; without one they are its characters, if those were the
@@ -236,8 +237,8 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
                 words = list(words[0])
         else:
             found = record.get("tokens")
-            is_list = isinstance(found, list) and all(isinstance(word, str) for word in found)
-            words = [normalize(word) for word in found] if is_list else []  # type: ignore[union-attr]
+            tokens = found if isinstance(found, list) else []
+            words = [normalize(word) if isinstance(word, str) else "" for word in tokens]
         if not words or not all(words):
             raise DataError(f"{where}: tokens must hold words to tag; got {record!r}.")
         return TaggedWords(tuple(words), None, where)

@@ -5,8 +5,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics import bleu
 from regard.tasks.held_out import Parts, evenly, hold_out_by_hash
@@ -140,7 +141,7 @@ class TranslationTask(SequenceTask):
     def baselines(cls, recipe: Recipe, split: str) -> None:
         """The source itself is what a translation stands beside."""
 
-    def request(self, record: str | Mapping[str, Any], where: str) -> Pair:
+    def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
         """The sentence that a text is, or that a JSON record has at "source".
 
         Raises:

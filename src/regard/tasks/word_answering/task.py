@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.models import MemoryNetwork
 from regard.tasks.baselines.sliding_window import words_of
 from regard.tasks.held_out import read_asked
@@ -72,7 +73,7 @@ class WordAnswer:
         """The word and its probability."""
         return f"{self.word}\t{self.probability:.4f}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
         return {"answer": self.word, "probability": round(self.probability, 6)}
 
