@@ -32,7 +32,6 @@ from regard.tasks import (
     register_task,
 )
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
-from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
     LabelPrediction,
     certain,
@@ -98,7 +97,6 @@ class MostFrequentLetter(OnePassTask[Letters, Any, Any, LabelPrediction]):
     unit: ClassVar[str] = "texts"
     counted = "texts"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
-    hold_out = classmethod(hold_out)
 
     def __init__(self, recipe: Recipe, labels: list[str]) -> None:
         self.recipe, self.labels = recipe, labels

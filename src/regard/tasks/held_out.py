@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, TypeVar
 
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample
@@ -60,30 +60,10 @@ def evenly(examples: Sequence[T], *, unit: str) -> Sequence[T]:
     return examples[:: len(examples) // wanted][:wanted]
 
 
-@runtime_checkable
-class Counted(Protocol):
-    """What has a name for its examples: a class of tasks."""
-
-    @property
-    def unit(self) -> str:
-        """What they are called, in the plural."""
-
-
-def hold_out(task: Counted, recipe: Recipe, examples: Sequence[T]) -> tuple[list[T], list[T]]:
-    """The examples of a task to train on, and a few spread evenly over the text to validate on.
-
-    Raises:
-        DataError: There are fewer than ten.
-    """
-    places = set(evenly(range(len(examples)), unit=task.unit))
-    held = [example for place, example in enumerate(examples) if place in places]
-    return [example for place, example in enumerate(examples) if place not in places], held
-
-
 def hold_out_texts(
     examples: Sequence[T], text_of: Callable[[T], str], *, unit: str
 ) -> tuple[list[T], list[T]]:
-    """The same where several examples may be about one text: no text is among both.
+    """Examples to train on, and a few to validate on: no text that they are about is among both.
 
     Args:
         examples: All of them.

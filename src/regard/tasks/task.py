@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample, CheckReport, ExamplesReport, check_examples
-from regard.tasks.held_out import LEAST_FOR_TEST, Parts, hold_out_by_hash
+from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.showing import Said, Shown
 from regard.text import BadLines, Line, PairTokenizer
@@ -244,13 +244,6 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
 
     least_for_test: ClassVar[int] = LEAST_FOR_TEST
 
-    @classmethod
-    @abstractmethod
-    def hold_out(
-        cls, recipe: Recipe, examples: Sequence[ExampleT]
-    ) -> tuple[list[ExampleT], list[ExampleT]]:
-        """The examples to train on and those to validate on, where the recipe names no others."""
-
     @staticmethod
     @abstractmethod
     def subject(example: ExampleT, /) -> str:
@@ -278,6 +271,21 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
     @abstractmethod
     def tables(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> list[Table]:
         """Where the figures come from: by label, by length, what was taken for what."""
+
+    @classmethod
+    def hold_out(
+        cls, recipe: Recipe, examples: Sequence[ExampleT]
+    ) -> tuple[list[ExampleT], list[ExampleT]]:
+        """The examples to train on and those to validate on, where the recipe names no others.
+
+        Those are a few spread evenly over the text.
+
+        Raises:
+            DataError: There are fewer than ten.
+        """
+        places = set(evenly(range(len(examples)), unit=cls.unit))
+        held = [example for place, example in enumerate(examples) if place in places]
+        return [example for place, example in enumerate(examples) if place not in places], held
 
     def shown(self, example: ExampleT, encoded: EncodedT, answer: AnswerT) -> Shown | None:
         """The texts people are shown, their tokens, and which calls of attention belong to them.

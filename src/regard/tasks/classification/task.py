@@ -18,7 +18,6 @@ from regard.tasks.checking import CheckedExample
 from regard.tasks.classification.data import EncodedText, LabelledText, TextBatch
 from regard.tasks.classification.leaving_out import MOST_LEFT_OUT, odds_lost
 from regard.tasks.classification.speller import Speller, boxed
-from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
     LabelPrediction,
     LabelTask,
@@ -74,7 +73,6 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
 
     unit: ClassVar[str] = "texts"
     counted = "texts"
-    hold_out = classmethod(hold_out)
 
     def __init__(
         self,

@@ -16,7 +16,6 @@ from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.models import VisionTransformer
 from regard.tasks.checking import CheckedExample
-from regard.tasks.held_out import hold_out
 from regard.tasks.labels import (
     LabelPrediction,
     LabelTask,
@@ -95,7 +94,6 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
 
     unit: ClassVar[str] = "pictures"
     counted = "pictures"
-    hold_out = classmethod(hold_out)
 
     def __init__(
         self,

@@ -17,7 +17,6 @@ from regard.errors import DataError, SettingError
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.tasks.checking import CheckedExample
-from regard.tasks.held_out import hold_out
 from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.regression.settings import RegressionData
 from regard.tasks.task import OnePassTask, Table
@@ -95,7 +94,6 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
 
     unit: ClassVar[str] = "points"
     metrics: ClassVar[Mapping[str, int]] = {"rmse": -1, "r2": 1}
-    hold_out = classmethod(hold_out)
 
     def __init__(
         self,

@@ -18,7 +18,6 @@ from regard.metrics.spans import as_bio, entity_scores, is_bio
 from regard.models import READERS, Tagger
 from regard.tasks.baselines.tags import entities_of_training, most_frequent_tags
 from regard.tasks.checking import CheckedExample
-from regard.tasks.held_out import hold_out
 from regard.tasks.recipe import (
     Recipe,
     check_framed_positions,
@@ -94,7 +93,6 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
     unit: ClassVar[str] = "sentences"
     counted = "words"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1, "f1": 1}
-    hold_out = classmethod(hold_out)
 
     def __init__(
         self,
