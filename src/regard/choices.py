@@ -9,7 +9,7 @@ from regard.errors import SettingError
 T = TypeVar("T")
 
 
-def choose(name: str, value: str, table: Mapping[str, T]) -> T:
+def choose(name: str, value: object, table: Mapping[str, T]) -> T:
     """The entry of ``table`` called ``value``.
 
     Args:
@@ -33,7 +33,7 @@ def choose(name: str, value: str, table: Mapping[str, T]) -> T:
     return table[value]
 
 
-def check_choice(name: str, value: str, choices: object) -> None:
+def check_choice(name: str, value: object, choices: object) -> None:
     """Raise unless ``value`` is one of ``choices``, a ``Literal`` as the annotation has it.
 
     Raises:

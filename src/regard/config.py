@@ -7,7 +7,7 @@ import dataclasses
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import tomli_w
 
@@ -29,7 +29,7 @@ else:  # one level deep: what looks at annotations as a program runs cannot foll
 _BEFORE = "before"
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, JsonValue]:
     """The table in a TOML file, with the place named when it does not parse."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -39,10 +39,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def write_toml(table: Mapping[str, object]) -> str:
     """``table`` as TOML text; None is left out, since TOML has no such value."""
-    return tomli_w.dumps(_without_none(table))
+    return tomli_w.dumps({k: _without_none(v) for k, v in table.items() if v is not None})
 
 
-def build(config: type[ConfigT], table: Mapping[str, Any], *, where: str) -> ConfigT:
+def build(config: type[ConfigT], table: Mapping[str, object], *, where: str) -> ConfigT:
     """An instance of the dataclass ``config`` from ``table``.
 
     Args:
@@ -75,8 +75,10 @@ def build(config: type[ConfigT], table: Mapping[str, Any], *, where: str) -> Con
         raise SettingError(f"[{where}] {error}") from error
 
 
-def as_table(config: Any) -> dict[str, Any]:
+def as_table(config: object) -> dict[str, JsonValue]:
     """The fields of a config as a plain table, ready for TOML."""
+    assert dataclasses.is_dataclass(config)
+    assert not isinstance(config, type)
     return {k: _plain(v) for k, v in dataclasses.asdict(config).items()}
 
 
@@ -99,13 +101,14 @@ def newer(default: ValueT, *, before: ValueT) -> ValueT:
     return field
 
 
-def as_saved(config: type[Any], table: Mapping[str, Any]) -> dict[str, Any]:
+def as_saved(config: type[object], table: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Settings that were saved, with what those that are newer than they are meant at the time."""
+    assert dataclasses.is_dataclass(config)
     fields = [field for field in dataclasses.fields(config) if _BEFORE in field.metadata]
     return {**{field.name: field.metadata[_BEFORE] for field in fields}, **table}
 
 
-def assign(table: dict[str, Any], settings: Sequence[str]) -> None:
+def assign(table: dict[str, JsonValue], settings: Sequence[str]) -> None:
     """Write ``key.path=value`` settings (as ``--set`` takes them) into a nested ``table``.
 
     A value is read as TOML where it parses (``4``, ``true``, ``[1, 2]``), else as text; ``none``
@@ -118,25 +121,27 @@ def assign(table: dict[str, Any], settings: Sequence[str]) -> None:
         {'model': {'num_heads': 4, 'type': 'transformer'}}
     """
     for setting in settings:
-        path, found, text = setting.partition("=")
-        if not found or not path.strip():
+        path, sign, text = setting.partition("=")
+        if not sign or not path.strip():
             raise SettingError(f"--set must read key=value; got {setting!r}.")
         *parents, last = path.strip().split(".")
         inner = table
         for parent in parents:
-            inner = inner.setdefault(parent, {})
-            if not isinstance(inner, dict):
+            found = inner.setdefault(parent, {})
+            if not isinstance(found, dict):
                 raise SettingError(f"--set {path.strip()}: {parent} is a value, not a table.")
+            inner = found
         inner[last] = _parse(text.strip())
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str) -> JsonValue:
     if text.strip().lower() in ("none", "null"):
         return None  # TOML has no word for a setting that is off
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value: JsonValue = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    return value
 
 
 def _unknown(where: str, key: str, names: Sequence[str]) -> str:
@@ -145,13 +150,13 @@ def _unknown(where: str, key: str, names: Sequence[str]) -> str:
     return f"{where}.{key} is not a setting. {cure}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: JsonValue) -> JsonValue:
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     return value
 
 
-def _without_none(value: Any) -> Any:
+def _without_none(value: object) -> object:
     if isinstance(value, Mapping):
         return {k: _without_none(v) for k, v in value.items() if v is not None}
     if isinstance(value, list | tuple):

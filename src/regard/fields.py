@@ -8,10 +8,10 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from numbers import Integral, Real
-from typing import Annotated, Any
+from typing import Annotated
 
 from regard.checks import check_at_least, check_finite, check_fraction, check_positive
 from regard.choices import choose
@@ -37,7 +37,7 @@ _ODD = re.compile("[\0\ud800-\udfff]")
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
-def check_fields(config: Any) -> None:
+def check_fields(config: object) -> None:
     """Raise unless each field of a dataclass is of its type, one of its choices, in its range.
 
     For its ``__post_init__``. A whole number becomes the float that the field says, a list a tuple.
@@ -63,13 +63,14 @@ def check_fields(config: Any) -> None:
         object.__setattr__(config, name, checked(name, getattr(config, name), hint))
 
 
-def hints_of(config: type[Any]) -> dict[str, Any]:
+def hints_of(config: type[object]) -> dict[str, object]:
     """What each field of a dataclass is annotated with, ranges included."""
+    assert dataclasses.is_dataclass(config)
     hints = typing.get_type_hints(config, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(config)}
 
 
-def checked(name: str, value: Any, hint: Any) -> Any:
+def checked(name: str, value: object, hint: object) -> object:
     """``value`` as the annotation ``hint`` has it.
 
     Args:
@@ -99,16 +100,17 @@ def checked(name: str, value: Any, hint: Any) -> Any:
         if not isinstance(value, list | tuple):
             raise SettingError(f"{name} must be a list; got {value!r}.")
         return tuple(checked(f"{name}[{i}]", v, arguments[0]) for i, v in enumerate(value))
+    assert isinstance(hint, type)
     return _of_type(name, value, hint)
 
 
-def _in_range(name: str, value: Any, rules: tuple[Any, ...]) -> Any:
+def _in_range(name: str, value: object, rules: Iterable[Callable[[str, object], None]]) -> object:
     for rule in rules:
         rule(name, value)
     return value
 
 
-def _one_of(name: str, value: Any, members: tuple[Any, ...]) -> Any:
+def _one_of(name: str, value: object, members: tuple[object, ...]) -> object:
     """As the first member that takes it; the first member's error if none does."""
     if value is None and type(None) in members:
         return None
@@ -122,7 +124,7 @@ def _one_of(name: str, value: Any, members: tuple[Any, ...]) -> Any:
     raise errors[0]
 
 
-def _of_type(name: str, value: Any, kind: type[Any]) -> Any:
+def _of_type(name: str, value: object, kind: type[object]) -> object:
     """The value, of the type itself where it is a number of another make."""
     is_flag = isinstance(value, bool)
     if isinstance(value, Integral) and abs(int(value)) >= _TOO_LARGE:

@@ -74,7 +74,7 @@ class Predictor:
     @property
     def writes(self) -> bool:
         """Whether its answers are texts, written token by token."""
-        return isinstance(self.task, SequenceTask)
+        return self.task.is_written
 
     @property
     def sequence_task(self) -> SequenceTask:
@@ -138,9 +138,11 @@ class Predictor:
             layers: Whose attention that is, counted from 0; None takes all layers.
             progress: Called after each batch with the number of examples in it.
         """
-        if isinstance(self.task, SequenceTask):
+        if self.writes:
             wanted = _Wanted(decoding or self.recipe.decoding, attention, layers)
-            return self._written(self.task, [each.source for each in examples], wanted, progress)
+            return self._written(
+                self.sequence_task, [each.source for each in examples], wanted, progress
+            )
         assert isinstance(self.task, OnePassTask)
         return self._in_one_pass(self.task, examples, progress, with_loss=False)[0]
 

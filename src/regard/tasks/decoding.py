@@ -93,7 +93,7 @@ class DecodingConfig:
         self._check_counts()
         self._check_most()
 
-    def changed(self, *, method: str | None = None, **given: object) -> "DecodingConfig":
+    def changed(self, **given: object) -> "DecodingConfig":
         """The settings with some of them given anew.
 
         A method that is given and is another one leaves behind what it has no use for.
@@ -103,11 +103,11 @@ class DecodingConfig:
             >>> drawn.changed(method="beam", beam_size=3).temperature
             1.0
         """
-        method = self.method if method is None else method
+        method = given.get("method", self.method)
         choose("method", method, _USED_BY)
-        kept = [n for n in _names() if method == self.method or _is_used(n, method)]
+        kept = [n for n in _names() if method == self.method or _is_used(n, str(method))]
         values = {name: getattr(self, name) for name in kept}
-        values.update(given, method=method)
+        values.update(given)
         return DecodingConfig(**values)
 
     def plain(self) -> "DecodingConfig":

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TypeVar, cast
 
 from regard.choices import choose, nearest
-from regard.config import as_saved, assign, build, read_toml
+from regard.config import JsonValue, as_saved, assign, build, read_toml
 from regard.errors import SettingError
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.registry import TASKS
+
+SettingsT = TypeVar("SettingsT")
 
 
 def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
@@ -35,7 +37,7 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     return recipe_from_table(table, folder=path.parent)
 
 
-def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -> Recipe:
+def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None) -> Recipe:
     """The recipe in a nested table, every key and value but ``[training]``'s checked.
 
     Raises:
@@ -48,43 +50,44 @@ def recipe_from_table(table: Mapping[str, Any], *, folder: Path | None = None) -
     """
     task = table.get("task", "translation")
     kind = choose("task", task, TASKS)
-    _check_sections(table, kind.sections)
-    model_table = dict(table.get("model", {}))
+    sections = _sections(table, kind.sections)
+    model_table = dict(sections["model"])
     model_type = model_table.pop("type", next(iter(kind.models)))
     config = choose("model.type", model_type, kind.models).config
 
-    def section(name: str, settings: type[Any] | None) -> Any:
-        return None if settings is None else build(settings, table.get(name, {}), where=name)
+    def section(name: str, settings: type[SettingsT] | None) -> SettingsT | None:
+        return None if settings is None else build(settings, sections[name], where=name)
 
     cuts = kind.cuts or "tokenizer" in table
     tokenizer = section("tokenizer", kind.tokenizer if cuts else None)
     if tokenizer is not None and tokenizer.folder is not None:
         tokenizer = replace(tokenizer, folder=str((folder or Path()) / tokenizer.folder))
     return Recipe(
-        task=task,
+        task=str(task),
         data=section("data", kind.data),
         tokenizer=tokenizer,
-        model_type=model_type,
+        model_type=str(model_type),
         model=build(config, model_table, where="model"),
         head=section("head", kind.head),
-        training=dict(table.get("training", {})),
+        training=dict(sections["training"]),
         decoding=section("decoding", kind.decoding),
         folder=folder or Path(),
-        given={name: dict(table.get(name, {})) for name in ("tokenizer", "model")},
+        given={name: sections.get(name, {}) for name in ("tokenizer", "model")},
     )
 
 
-def saved_recipe(table: Mapping[str, Any]) -> RecipeTable:
+def saved_recipe(table: Mapping[str, JsonValue]) -> RecipeTable:
     """The table of a recipe that was saved with a run, whole.
 
     A setting that is newer than the run says what the run meant without it, which need not be what
     a new recipe means. A table of an unknown task or model is left as it is.
     """
-    kind = TASKS.get(table.get("task", "translation"))
+    kind = TASKS.get(str(table.get("task", "translation")))
     if kind is None:
         return cast(RecipeTable, dict(table))
-    model_type = table.get("model", {}).get("type", next(iter(kind.models)))
-    model = kind.models.get(model_type)
+    sections = {name: table for name, table in table.items() if isinstance(table, Mapping)}
+    model_type = sections.get("model", {}).get("type", next(iter(kind.models)))
+    model = kind.models.get(str(model_type))
     configs = {
         "data": kind.data,
         "tokenizer": kind.tokenizer,
@@ -92,20 +95,23 @@ def saved_recipe(table: Mapping[str, Any]) -> RecipeTable:
     }
     configs |= {"head": kind.head, "decoding": kind.decoding}
     known = {name: settings for name, settings in configs.items() if settings is not None}
-    whole = {
-        name: as_saved(known[name], section) if name in known else section
-        for name, section in table.items()
-    }
-    return cast(RecipeTable, whole)
+    whole = {name: as_saved(known[name], sections[name]) for name in sections if name in known}
+    return cast(RecipeTable, {**table, **whole})
 
 
-def _check_sections(table: Mapping[str, Any], sections: Sequence[str]) -> None:
+def _sections(
+    table: Mapping[str, object], names: Sequence[str]
+) -> dict[str, Mapping[str, JsonValue]]:
+    """The tables of a recipe by these names, empty where it says nothing."""
+    found: dict[str, Mapping[str, JsonValue]] = {name: {} for name in names}
     for name, section in table.items():
         if name == "task":
             continue
-        if name not in sections:
-            hint = nearest(name, ("task", *sections))
-            cure = f"Did you mean {hint}?" if hint else f"There are: task, {', '.join(sections)}."
+        if name not in names:
+            hint = nearest(name, ("task", *names))
+            cure = f"Did you mean {hint}?" if hint else f"There are: task, {', '.join(names)}."
             raise SettingError(f"{name} is not a section of a recipe. {cure}")
         if not isinstance(section, Mapping):
             raise SettingError(f"{name} must be a table: [{name}]; got {section!r}.")
+        found[name] = section
+    return found

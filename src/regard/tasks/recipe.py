@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
 
 from regard.config import JsonValue, as_table
 from regard.errors import SettingError
@@ -13,6 +13,7 @@ from regard.text import TokenizerConfig
 from regard.text.records import OnBadLine
 
 PHRASEBOOK = "phrasebook"
+SettingsT = TypeVar("SettingsT")
 # What ``data.test`` says where it is a part of the training text.
 HELD_OUT = "held out"
 
@@ -48,6 +49,32 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+@runtime_checkable
+class DataSettings(Protocol):
+    """What every ``[data]`` says: the files of each split, or ``held out``."""
+
+    @property
+    def train(self) -> tuple[str, ...] | str:
+        """What is learned from."""
+
+    @property
+    def valid(self) -> tuple[str, ...] | str:
+        """What is validated on; empty takes a part of the training text."""
+
+    @property
+    def test(self) -> tuple[str, ...] | str:
+        """What ``evaluate`` asks about."""
+
+
+@runtime_checkable
+class HasPositions(Protocol):
+    """A model that says how many positions it has."""
+
+    @property
+    def max_length(self) -> int | None:
+        """The most tokens it reads at once; None is without limit."""
 
 
 class RecipeTable(TypedDict, total=False):
@@ -87,10 +114,12 @@ class Recipe:
     model_type: str = "transformer"
     model: Any = None
     head: Any = None
-    training: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, JsonValue] = field(default_factory=dict)
     decoding: Any = field(default_factory=DecodingConfig)
     folder: Path = field(default_factory=Path)
-    given: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    given: Mapping[str, Mapping[str, JsonValue]] | None = field(
+        default=None, compare=False, repr=False
+    )
 
     def files(self, split: str) -> list[Path]:
         """The files of ``train``, ``valid`` or ``test``, in the recipe's folder; none if unset."""
@@ -110,22 +139,35 @@ class Recipe:
         """Whether what ``evaluate`` asks about is a part of the training text."""
         return bool(self.data.test == HELD_OUT)
 
-    def table(self) -> dict[str, Any]:
+    def settings(self, kind: type[SettingsT]) -> SettingsT:
+        """The settings of a class that the recipe must have, in whichever section.
+
+        Example:
+            >>> Recipe().settings(DataConfig).max_length
+            256
+        """
+        sections = (self.data, self.tokenizer, self.model, self.head, self.decoding)
+        return next(section for section in sections if isinstance(section, kind))
+
+    def table(self) -> RecipeTable:
         """The recipe as a nested table, ready for TOML; file names made absolute."""
         data = as_table(self.data)
         if not self.uses_phrasebook:
             for split in ("train", "valid", "test"):
                 if getattr(self.data, split) != HELD_OUT:
                     data[split] = [str(path.resolve()) for path in self.files(split)]
-        table = {
+        table: RecipeTable = {
             "task": self.task,
             "data": data,
             "model": {"type": self.model_type, **as_table(self.model)},
             "training": dict(self.training),
         }
-        for name in ("tokenizer", "head", "decoding"):
-            if (settings := getattr(self, name)) is not None:
-                table[name] = as_table(settings)
+        if self.tokenizer is not None:
+            table["tokenizer"] = as_table(self.tokenizer)
+        if self.head is not None:
+            table["head"] = as_table(self.head)
+        if self.decoding is not None:
+            table["decoding"] = as_table(self.decoding)
         return table
 
 
@@ -137,7 +179,7 @@ def check_not_smoothed(recipe: Recipe, smoothing: float) -> None:
         )
 
 
-def check_positions(model: Any, name: str, longest: int) -> None:
+def check_positions(model: HasPositions, name: str, longest: int) -> None:
     """Raise SettingError if a model has fewer positions than a setting lets it be given."""
     if model.max_length is not None and model.max_length < longest:
         raise SettingError(
@@ -145,7 +187,7 @@ def check_positions(model: Any, name: str, longest: int) -> None:
         )
 
 
-def check_framed_positions(model: Any, recipe: Recipe) -> None:
+def check_framed_positions(model: HasPositions, recipe: Recipe) -> None:
     """Raise SettingError if a text with its begin and end may have more tokens than positions."""
     longest = recipe.data.max_length + recipe.tokenizer.begins + 1  # the end is a token too
     if model.max_length is not None and model.max_length < longest:
@@ -167,6 +209,6 @@ def check_different_columns(**columns: int) -> None:
         )
 
 
-def with_training(recipe: Recipe, training: Mapping[str, Any]) -> Recipe:
+def with_training(recipe: Recipe, training: Mapping[str, JsonValue]) -> Recipe:
     """The recipe with a resolved ``[training]`` table."""
     return replace(recipe, training=dict(training))

@@ -41,9 +41,11 @@ from regard.tasks.recipe import DataConfig, Recipe
 from regard.text import BadLines, TokenizerConfig
 
 if TYPE_CHECKING:
+    from torch.nn import Module
+
     from regard.tasks.task import AnyTask
 else:  # what looks at annotations as a program runs needs no more
-    AnyTask = object
+    AnyTask = Module = object
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,12 +64,12 @@ class TaskEntry:
         load: Gives the class that turns text into tensors and back, which needs torch.
     """
 
-    data: type[Any]
-    tokenizer: type[Any] | None = TokenizerConfig
+    data: type[object]
+    tokenizer: type[TokenizerConfig] | None = TokenizerConfig
     cuts: bool = True
-    models: Mapping[str, Architecture[Any]]
-    head: type[Any] | None = None
-    decoding: type[Any] | None = None
+    models: Mapping[str, Architecture[Module]]
+    head: type[object] | None = None
+    decoding: type[DecodingConfig] | None = None
     begins: bool = False
     beside: bool = False
     load: Callable[[], type[AnyTask]]
@@ -94,9 +96,7 @@ class TaskEntry:
     @property
     def is_written(self) -> bool:
         """Whether its answers are written token by token, not computed in one pass."""
-        from regard.tasks.sequence_task import SequenceTask
-
-        return issubclass(self.task, SequenceTask)
+        return self.task.is_written
 
 
 TASKS: dict[str, TaskEntry] = {

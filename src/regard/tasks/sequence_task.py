@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -12,12 +12,13 @@ import torch
 from jaxtyping import Float, Int, Int32, Int64
 from torch import Tensor, nn
 
+from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
 from regard.tasks.chunked_loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
 from regard.tasks.recipe import Recipe, RecipeTable
-from regard.tasks.task import Task
+from regard.tasks.task import KeptCorpora, Task
 from regard.tasks.translations import Alignment, Translation, Translations
 from regard.text import (
     BadLines,
@@ -139,6 +140,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     """
 
     reads_documents: ClassVar[bool] = False
+    is_written: ClassVar[bool] = True
     unit: ClassVar[str] = "pairs"
     counted = "tokens"
 
@@ -250,6 +252,28 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             return [part for example in examples for part in self.encoded_parts(example.source)]
         return EncodedCorpus(self.encode_corpus(list(examples), too_long))
 
+    def encode_parts(
+        self,
+        train: Sequence[Pair],
+        valid: Sequence[Pair],
+        *,
+        too_long: BadLines,
+        kept: KeptCorpora,
+    ) -> tuple[EncodedCorpus, EncodedCorpus]:
+        """Ids of the pairs, which the run may keep, unless each epoch cuts them anew."""
+
+        def encode(too_long: BadLines) -> dict[str, Corpus]:
+            return {
+                name: self.encode_corpus(pairs, too_long)
+                for name, pairs in (("train", train), ("valid", valid))
+            }
+
+        if self.tokenizer.is_sampling:
+            found: Mapping[str, Corpus] = encode(too_long)
+        else:
+            found = kept.corpora(self.kept_as(train, valid), encode, too_long)
+        return EncodedCorpus(found["train"]), EncodedCorpus(found["valid"])
+
     def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         """Pairs to learn from, as ids in flat arrays."""
         data = self.recipe.data
@@ -359,7 +383,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         """The source, what was made of it, and the reference."""
         return f"{example.source} → {answer.best.text}  (reference: {example.target})"
 
-    def kept_as(self, train: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, Any]:
+    def kept_as(self, train: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, JsonValue]:
         """What tells encoded examples from others, as JSON can hold it."""
         data = self.recipe.data
         return {

@@ -17,7 +17,7 @@ from regard.tasks.checking import CheckedExample, CheckReport, ExamplesReport, c
 from regard.tasks.held_out import LEAST_FOR_TEST, Parts, evenly, hold_out_by_hash
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.tasks.showing import Said, Shown
-from regard.text import BadLines, Line, PairTokenizer
+from regard.text import BadLines, Corpus, Line, PairTokenizer
 from regard.text.lines import readable
 from regard.text.records import object_of, record_in
 
@@ -38,6 +38,25 @@ class Answer(Protocol):
 
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
+
+
+@runtime_checkable
+class KeptCorpora(Protocol):
+    """Pairs of texts as ids, which a run may keep."""
+
+    def corpora(
+        self,
+        made_of: Mapping[str, JsonValue],
+        encode: Callable[[BadLines], Mapping[str, Corpus]],
+        too_long: BadLines,
+    ) -> Mapping[str, Corpus]:
+        """The corpora by name, from the run or encoded anew.
+
+        Args:
+            made_of: What tells them from others: texts and settings, as JSON can hold it.
+            encode: Makes them, where none are kept; counts what is too long.
+            too_long: Where that is counted.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +89,13 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     Attributes:
         unit: What examples are called, in the plural.
         metrics: The figures of ``score``: 1 where more is better, -1 where less is.
+        is_written: Whether answers are written token by token, not computed in one pass.
         recipe: Whose settings hold.
     """
 
     unit: ClassVar[str]
     metrics: ClassVar[Mapping[str, int]]
+    is_written: ClassVar[bool] = False
     recipe: Recipe
 
     @property
@@ -187,6 +208,27 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             examples: What goes in.
             training: Whether it is to learn from: then examples may be left out, or cut up.
             too_long: Where what is left out or cut off for its length is counted.
+        """
+
+    @abstractmethod
+    def encode_parts(
+        self,
+        train: Sequence[ExampleT],
+        valid: Sequence[ExampleT],
+        *,
+        too_long: BadLines,
+        kept: KeptCorpora,
+    ) -> tuple[Sequence[EncodedT], Sequence[EncodedT]]:
+        """Ids of what is learned from, and of what is validated on.
+
+        Args:
+            train: The examples of training.
+            valid: Those of validation.
+            too_long: Where what is left out or cut off for its length is counted.
+            kept: Has what the run keeps of them, or keeps it.
+
+        Raises:
+            DataError: No example is left to learn from, or one cannot be validated on.
         """
 
     @abstractmethod
@@ -363,6 +405,28 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         example = self.request(record, line.where)
         self.encode([example])  # it may be too long
         return example
+
+    def encode_parts(
+        self,
+        train: Sequence[ExampleT],
+        valid: Sequence[ExampleT],
+        *,
+        too_long: BadLines,
+        kept: KeptCorpora,
+    ) -> tuple[Sequence[EncodedT], Sequence[EncodedT]]:
+        """Ids of what is learned from, and of what is validated on; nothing is kept.
+
+        Raises:
+            DataError: No example is left to learn from, or one cannot be validated on.
+        """
+        encoded = self.encode(train, training=True, too_long=too_long)
+        if not encoded:
+            reasons = [message for found in too_long.examples.values() for message in found]
+            cure = reasons[0] if reasons else "Raise data.max_length."
+            raise DataError(
+                f"data.train must hold {self.unit} that are not too long; got none. {cure}"
+            )
+        return encoded, self.encode(valid)
 
     def of_epoch(self, encoded: Sequence[EncodedT], *, seed: int, epoch: int) -> Sequence[EncodedT]:
         """The same in every epoch."""

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from regard.checks import check_positive
-from regard.config import assign
+from regard.config import JsonValue, assign
 from regard.errors import DataError, SettingError
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.translation import TranslationTask
@@ -45,14 +44,14 @@ class _Size:
     """
 
     name: str
-    table: dict[str, Any]
+    table: dict[str, JsonValue]
     speed: int
     least_pairs: int
     least_passes: int
     learning_rate: float
 
 
-def _transformer(width: int, ffn: int, heads: int, layers: int) -> dict[str, Any]:
+def _transformer(width: int, ffn: int, heads: int, layers: int) -> dict[str, JsonValue]:
     return {
         "type": "transformer",
         "model_dim": width,
@@ -128,7 +127,9 @@ def choose_recipe(
     """
     if minutes is not None:
         check_positive("minutes", minutes)
-    wanted: dict[str, Any] = {"data": {"train": [str(Path(file).resolve()) for file in files]}}
+    wanted: dict[str, JsonValue] = {
+        "data": {"train": [str(Path(file).resolve()) for file in files]}
+    }
     assign(wanted, settings)
     pairs = TranslationTask.read(recipe_from_table({"data": wanted["data"]}), "train", merge=False)
     if not pairs:
@@ -146,7 +147,7 @@ def choose_recipe(
     return Chosen(recipe_from_table(wanted), said)
 
 
-def _asked_minutes(wanted: dict[str, Any]) -> float | None:
+def _asked_minutes(wanted: dict[str, JsonValue]) -> float | None:
     training = wanted.get("training")
     found = training.get("minutes") if isinstance(training, dict) else None
     return float(found) if isinstance(found, int | float) and found > 0 else None
@@ -154,7 +155,7 @@ def _asked_minutes(wanted: dict[str, Any]) -> float | None:
 
 def _choose(
     pairs: Sequence[Pair], minutes: int | float | None
-) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+) -> tuple[dict[str, dict[str, JsonValue]], dict[str, str]]:
     """Recipe sections, and the reason for each."""
     step = max(1, len(pairs) // _SAMPLE)
     source = _look([pair.source for pair in pairs[::step]])
@@ -167,7 +168,7 @@ def _choose(
     batch = min(4096, max(512, 2 ** round(max(1.0, tokens / 30)).bit_length() // 2))
     updates = time * 60 * size.speed / batch
     longest = min(512, max(32, -(-max(source.longest, target.longest) * 2 // 32) * 32))
-    table: dict[str, dict[str, Any]] = {
+    table: dict[str, dict[str, JsonValue]] = {
         "data": {
             "max_length": longest,
             **({"source_language": source.language} if source.language else {}),
@@ -220,7 +221,7 @@ def _look(texts: Sequence[str]) -> _Side:
     )
 
 
-def _tokenizer(pairs: int, source: _Side, target: _Side) -> tuple[dict[str, Any], str]:
+def _tokenizer(pairs: int, source: _Side, target: _Side) -> tuple[dict[str, JsonValue], str]:
     richer = max(source, target, key=lambda side: side.distinct)
     distinct = richer.distinct
     if distinct <= _CLOSED_VOCABULARY:
@@ -235,7 +236,7 @@ def _tokenizer(pairs: int, source: _Side, target: _Side) -> tuple[dict[str, Any]
     characters = max(source.characters, target.characters)
     is_shared = source.is_unspaced == target.is_unspaced
     size = max(size, 2 * characters + _SUBWORD_RESERVED)
-    table: dict[str, Any] = {"type": "bpe", "vocab_size": size, "shared": is_shared}
+    table: dict[str, JsonValue] = {"type": "bpe", "vocab_size": size, "shared": is_shared}
     if characters > _MANY_CHARACTERS:
         table["character_coverage"] = 0.9995
     why = "one for both sides" if is_shared else "one a side, as only one writes spaces"

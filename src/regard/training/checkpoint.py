@@ -1,7 +1,6 @@
 """Beginning with a checkpoint in Hugging Face's layout: BERT, RoBERTa or GPT-2 in a folder."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +9,8 @@ from regard.config import as_table
 from regard.errors import DataError, SettingError
 from regard.interop.checkpoint_layouts import CONFIG
 from regard.interop.checkpoints import WEIGHTS, PretrainedModel, load_checkpoint
-from regard.models import Decoder, MaskedLanguageModel
+from regard.models import Decoder, Encoder, MaskedLanguageModel
+from regard.tasks.recipe import RecipeTable
 from regard.text.checkpoint_pieces import borrow_pieces, mask_of
 
 # What a checkpoint of each layout was trained to do, and the model of ours that it is.
@@ -26,7 +26,7 @@ def is_checkpoint(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in (CONFIG, WEIGHTS))
 
 
-def checkpoint_recipe(path: Path) -> dict[str, Any]:
+def checkpoint_recipe(path: Path) -> RecipeTable:
     """What the recipe of a run that trained the checkpoint would say of tokenizer and model.
 
     Raises:
@@ -84,10 +84,11 @@ def checkpoint_pooler(path: Path) -> dict[str, Tensor]:
     return weights
 
 
-def _reader(checkpoint: PretrainedModel) -> Any:
+def _reader(checkpoint: PretrainedModel) -> Encoder | Decoder:
     """The part that reads text."""
     model: nn.Module = checkpoint.model
     if isinstance(model, MaskedLanguageModel):
+        assert isinstance(model.encoder, Encoder)
         return model.encoder
     assert isinstance(model, Decoder)
     return model

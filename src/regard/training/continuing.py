@@ -3,19 +3,17 @@
 import shlex
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 import torch
 
-from regard.config import as_saved, as_table, build
+from regard.config import JsonValue, as_saved, as_table, build
 from regard.errors import RunError
 from regard.runs import Run, RunWarning
+from regard.runs.history import Changes
 from regard.tasks import Recipe, recipe_from_table
-from regard.tasks.recipe import with_training
+from regard.tasks.recipe import RecipeTable, with_training
 from regard.training.settings import TrainingConfig
-
-# By a setting's dotted name: what it was, and what it is from now on.
-Changes = Mapping[str, tuple[Any, Any]]
 
 # Of training: what the optimizer's state, the order of the text and the best figure depend on.
 _FIXED = ("metric", "optimizer", "pretrained", "seed")
@@ -38,7 +36,7 @@ def as_then(recipe: Recipe, run: Run) -> Recipe:
     return with_training(recipe, {**then, **recipe.training})
 
 
-def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> dict[str, tuple[Any, Any]]:
+def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
     """What a recipe says otherwise than the run that is to go on by it.
 
     Args:
@@ -94,10 +92,11 @@ def _can_change(name: str) -> bool:
     return section == "training" and key not in _FIXED
 
 
-def _differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    found: dict[str, tuple[Any, Any]] = {}
-    for section, settings in wanted.items():
-        before = kept.get(section)
+def _differences(kept: RecipeTable, wanted: RecipeTable) -> Changes:
+    found: dict[str, tuple[JsonValue, JsonValue]] = {}
+    sections = cast(Mapping[str, JsonValue], kept)
+    for section, settings in cast(Mapping[str, JsonValue], wanted).items():
+        before = sections.get(section)
         if not isinstance(settings, dict) or not isinstance(before, dict):
             if before != settings:
                 found[section] = (before, settings)
@@ -117,7 +116,7 @@ def _command(run: Run, changes: Changes) -> str:
     return resume_command(run, *(f"{name}={_as_set(now)}" for name, (_, now) in changes.items()))
 
 
-def _as_set(value: Any) -> str:
+def _as_set(value: JsonValue) -> str:
     """A value as ``--set`` takes it."""
     if value is None or isinstance(value, bool):
         return str(value).lower()

@@ -13,13 +13,14 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
 from regard import __version__
+from regard.config import JsonValue
 from regard.errors import RunError
 from regard.runs import Run, RunWarning
 from regard.runs.files import checksum, read_checked, read_file, seal, unseal, write_file
@@ -44,11 +45,11 @@ class EncodedText:
 
     def __init__(self, run: Run | None = None) -> None:
         self._run = run
-        self._new: tuple[Mapping[str, Any], Corpora, BadLines] | None = None
+        self._new: tuple[Mapping[str, JsonValue], Corpora, BadLines] | None = None
 
     def corpora(
         self,
-        made_of: Mapping[str, Any],
+        made_of: Mapping[str, JsonValue],
         encode: Callable[[BadLines], Corpora],
         too_long: BadLines | None = None,
     ) -> Corpora:
@@ -105,7 +106,7 @@ class EncodedText:
                 stacklevel=2,
             )
 
-    def _read(self, made_of: Mapping[str, Any]) -> tuple[Corpora, BadLines] | None:
+    def _read(self, made_of: Mapping[str, JsonValue]) -> tuple[Corpora, BadLines] | None:
         """What the run keeps, if it is whole and was made of just this."""
         if self._run is None:
             return None
@@ -129,13 +130,13 @@ class _TooLong(TypedDict):
 class _About(TypedDict):
     """What ``encoded.json`` holds."""
 
-    made_of: dict[str, Any]
+    made_of: dict[str, JsonValue]
     ids: str
     too_long: _TooLong
 
 
-def _complete(made_of: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    versions = {"format": _FORMAT, "regard": __version__}
+def _complete(made_of: Mapping[str, JsonValue], run: Run) -> dict[str, JsonValue]:
+    versions: dict[str, JsonValue] = {"format": _FORMAT, "regard": __version__}
     return {**made_of, **versions, "tokenizer": run.tokenizer_checksum}
 
 

@@ -3,10 +3,10 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from regard.errors import Interrupted
 
@@ -32,7 +32,7 @@ class Interruption:
         self.requested = False
         self._signal: int = signal.SIGINT
         self._leaves_at_once = False
-        self._before: dict[int, Any] = {}
+        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():

@@ -4,10 +4,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from regard.runs import RunWarning
-from regard.training.progress import Reporter
+from regard.training.progress import Reporter, Summary
 
 
 class Listeners:
@@ -26,7 +25,7 @@ class Listeners:
 
     def started(self, facts: Sequence[str], *, counted: str) -> None:
         """Text and model are ready."""
-        self._tell("started", facts, counted=counted)
+        self._tell(lambda each: each.started(facts, counted=counted))
 
     @contextmanager
     def training(self, share: Callable[[], float]) -> Iterator[None]:
@@ -38,31 +37,31 @@ class Listeners:
 
     def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
         """After each update."""
-        self._tell("updated", update, epoch, tokens, figures)
+        self._tell(lambda each: each.updated(update, epoch, tokens, figures))
 
     def validated(
         self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
     ) -> None:
         """After each validation."""
-        self._tell("validated", update, figures, is_best=is_best, samples=samples)
+        self._tell(lambda each: each.validated(update, figures, is_best=is_best, samples=samples))
 
     def resumed(self, update: int) -> None:
         """Training goes on from a checkpoint."""
-        self._tell("resumed", update)
+        self._tell(lambda each: each.resumed(update))
 
     def interrupted(self, path: Path, update: int) -> None:
         """Training ends early, and has saved."""
-        self._tell("interrupted", path, update)
+        self._tell(lambda each: each.interrupted(path, update))
 
-    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
+    def finished(self, path: Path, summary: Summary, seconds: float) -> None:
         """The final weights are written."""
-        self._tell("finished", path, summary, seconds)
+        self._tell(lambda each: each.finished(path, summary, seconds))
 
-    def _tell(self, what: str, *args: Any, **kwargs: Any) -> None:
+    def _tell(self, tell: Callable[[Reporter], None]) -> None:
         for each in list(self._listeners):
             listener, bearable = each
             try:
-                getattr(listener, what)(*args, **kwargs)
+                tell(listener)
             except bearable as error:
                 self._listeners.remove(each)
                 with suppress(OSError):  # the warning may go where that went

@@ -1,7 +1,7 @@
 """Which optimizer takes the steps."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 import torch
 from torch import nn
@@ -22,7 +22,7 @@ class Optimizers:
         self.parts = list(parts)
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:
+    def param_groups(self) -> list[dict[str, object]]:
         """The groups of all."""
         return [group for part in self.parts for group in part.param_groups]
 
@@ -36,19 +36,19 @@ class Optimizers:
         for part in self.parts:
             part.zero_grad()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """What a later run needs to go on; of a single one, its own."""
         if len(self.parts) == 1:
             return self.parts[0].state_dict()
         return {str(number): part.state_dict() for number, part in enumerate(self.parts)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on from what ``state_dict`` gave."""
         if len(self.parts) == 1:
-            self.parts[0].load_state_dict(state)
+            self.parts[0].load_state_dict(dict(state))
             return
         for number, part in enumerate(self.parts):
-            part.load_state_dict(state[str(number)])
+            part.load_state_dict(cast(dict[str, object], state[str(number)]))
 
 
 def make_optimizer(

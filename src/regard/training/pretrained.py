@@ -6,18 +6,18 @@ Of a run, or of a checkpoint in Hugging Face's layout.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from regard.config import as_table, build
+from regard.config import JsonValue, as_table, build
 from regard.errors import RunError, SettingError
 from regard.inference import Predictor
 from regard.models import READERS, Encoder
 from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
-from regard.tasks.recipe import with_training
+from regard.tasks.recipe import RecipeTable, with_training
+from regard.text import TokenizerConfig
 from regard.text.checkpoint_pieces import borrow_pieces
 from regard.training.checkpoint import (
     checkpoint_pooler,
@@ -126,7 +126,7 @@ class Pretrained:
         if pooler is not None and (learned := self._pooler()):
             pooler.load_state_dict(learned)
 
-    def _reader_of(self, task: str) -> dict[str, Any]:
+    def _reader_of(self, task: str) -> RecipeTable:
         """The recipe of what to begin with, as one of a task; a writer's encoder is a reader."""
         before = self._recipe()
         type_before = str(before["model"]["type"])
@@ -143,7 +143,7 @@ class Pretrained:
         pooler = _pooler(before.model) if learned else None
         return {} if pooler is None else pooler.state_dict()
 
-    def _weights(self, reader: Any) -> tuple[dict[str, Tensor], int | None]:
+    def _weights(self, reader: type[nn.Module]) -> tuple[dict[str, Tensor], int | None]:
         """The weights of the reader, and how many ids its tokenizer has, if it has one."""
         if not is_run(self.path):
             return checkpoint_reader(self.path), borrow_pieces(self.path).vocab_size
@@ -155,7 +155,9 @@ class Pretrained:
             known[_SEGMENTS] = known[_SEGMENTS][:1].expand_as(known[_SEGMENTS])
         return known, size
 
-    def _tokenizer(self, recipe: Recipe, before: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
+    def _tokenizer(
+        self, recipe: Recipe, before: RecipeTable, said: Mapping[str, JsonValue]
+    ) -> TokenizerConfig | None:
         settings = TASKS[recipe.task].tokenizer
         if settings is None or "tokenizer" not in before:
             if recipe.task != before["task"] or said:
@@ -164,19 +166,20 @@ class Pretrained:
                     f"it; got one of {before['task']} in {self.path}. Begin with one of "
                     f"{recipe.task}."
                 )
-            return recipe.tokenizer
+            tokenizer: TokenizerConfig | None = recipe.tokenizer
+            return tokenizer
         made = build(settings, {**before["tokenizer"], **said}, where="tokenizer")
         self._check("tokenizer", before["tokenizer"], _chosen(as_table(made), said.keys()))
         return made
 
-    def _recipe(self) -> dict[str, Any]:
+    def _recipe(self) -> RecipeTable:
         """That of what to begin with; its tokenizer is the saved one, and says how texts begin."""
         recipe = self._run() if is_run(self.path) else self._checkpoint()
         if TASKS[recipe["task"]].begins:
             recipe["tokenizer"] = {**recipe["tokenizer"], "begin": True}
         return recipe
 
-    def _checkpoint(self) -> dict[str, Any]:
+    def _checkpoint(self) -> RecipeTable:
         if not is_checkpoint(self.path):
             raise RunError(
                 f"training.pretrained must name the folder of a run; got {str(self.path)!r}, which "
@@ -185,20 +188,22 @@ class Pretrained:
             )
         return checkpoint_recipe(self.path)
 
-    def _run(self) -> dict[str, Any]:
+    def _run(self) -> RecipeTable:
         run = Run.open(self.path)
         if run.task not in TASKS or TASKS[run.task].is_written:
             raise RunError(
                 f"training.pretrained must name the run of one reader; got one of {run.task} in "
                 f"{self.path}. That of a masked language model has one."
             )
-        recipe: dict[str, Any] = dict(run.recipe)
+        recipe = run.recipe.copy()
         if "tokenizer" in recipe:
             folder = str(run.tokenizer_folder / _TOKENIZER)
             recipe["tokenizer"] = {**recipe["tokenizer"], "folder": folder}
         return recipe
 
-    def _check(self, section: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    def _check(
+        self, section: str, there: Mapping[str, JsonValue], here: Mapping[str, JsonValue]
+    ) -> None:
         for name, value in here.items():
             before = there.get(name)
             if value != before:
@@ -236,18 +241,18 @@ def begin_with(recipe: Recipe, run: Run | None) -> tuple[Recipe, Pretrained | No
             "masked_language_modelling, or a folder with BERT or RoBERTa: "
             "--set training.pretrained=FOLDER. With none instead, everything is learned anew."
         )
-    pretrained = Pretrained((recipe.folder / name).resolve())
+    pretrained = Pretrained((recipe.folder / str(name)).resolve())
     return pretrained.complete(recipe, run), pretrained
 
 
-def _chosen(table: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def _chosen(table: Mapping[str, JsonValue], names: Collection[str]) -> dict[str, JsonValue]:
     return {name: value for name, value in table.items() if name in names}
 
 
-def _said(recipe: Recipe) -> dict[str, dict[str, Any]]:
+def _said(recipe: Recipe) -> Mapping[str, Mapping[str, JsonValue]]:
     """What a recipe says of tokenizer and model."""
     if recipe.given is not None:
-        return {name: dict(recipe.given[name]) for name in ("tokenizer", "model")}
+        return recipe.given
     table = recipe.table()
     return {"tokenizer": table.get("tokenizer", {}), "model": table["model"]}
 
@@ -263,7 +268,7 @@ def _pooler(model: nn.Module) -> nn.Linear | None:
     return next((each for each in found if isinstance(each, nn.Linear)), None)
 
 
-def _only(model: nn.Module, kind: Any) -> nn.Module:
+def _only(model: nn.Module, kind: type[nn.Module]) -> nn.Module:
     """The part of a model that reads the text."""
     found = [part for part in model.modules() if isinstance(part, kind)]
     if len(found) != 1:
@@ -271,5 +276,4 @@ def _only(model: nn.Module, kind: Any) -> nn.Module:
             f"training.pretrained must be left out for a model with {len(found)} readers; it "
             "fills the one that reads the text."
         )
-    reader: nn.Module = found[0]
-    return reader
+    return found[0]

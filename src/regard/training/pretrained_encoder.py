@@ -5,13 +5,13 @@ Lapata (2019), https://arxiv.org/abs/1908.08345, section 3.2.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from torch import Tensor
 
-from regard.config import build
+from regard.config import JsonValue, build
 from regard.errors import SettingError
 from regard.models import EncoderConfig
+from regard.tasks.recipe import RecipeTable
 from regard.text import TokenizerConfig
 
 _SAME = (
@@ -28,7 +28,7 @@ _NAMES = {
 }
 
 
-def as_writer(recipe: Mapping[str, Any]) -> dict[str, Any]:
+def as_writer(recipe: RecipeTable) -> RecipeTable:
     """The recipe of a reader as that of a writer whose encoder it is.
 
     Raises:
@@ -42,7 +42,7 @@ def as_writer(recipe: Mapping[str, Any]) -> dict[str, Any]:
             f"model.parts = {config.parts!r}."
         )
     begins = build(TokenizerConfig, recipe["tokenizer"], where="tokenizer").begins
-    model = {name: getattr(config, name) for name in _SAME} | {
+    model: dict[str, JsonValue] = {name: getattr(config, name) for name in _SAME} | {
         "type": "transformer",
         "num_encoder_layers": config.num_layers,
         "tie_embeddings": "target",

@@ -3,9 +3,9 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, TextIO, TypedDict, cast, runtime_checkable
 
 from rich.console import Console
 from rich.progress import (
@@ -21,6 +21,26 @@ from rich.progress import (
 _LINE_EVERY = 10.0
 
 
+class Summary(TypedDict):
+    """What a run is remembered by.
+
+    Attributes:
+        updates: Made in all.
+        epochs: That are complete.
+        target_tokens: Terms of the loss: target tokens, or whatever a task predicts.
+        weights: Which weights were taken: the last ones, the best, an average.
+        validation: Their figures.
+        candidates: And those of the others.
+    """
+
+    updates: int
+    epochs: int
+    target_tokens: int
+    weights: str
+    validation: dict[str, float]
+    candidates: dict[str, dict[str, float]]
+
+
 @runtime_checkable
 class Reporter(Protocol):
     """Who is told how training goes."""
@@ -28,7 +48,7 @@ class Reporter(Protocol):
     def started(self, facts: Sequence[str], *, counted: str) -> None:
         """Text and model are ready; ``counted`` is what ``updated`` counts, in the plural."""
 
-    def training(self, share: Callable[[], float]) -> Any:
+    def training(self, share: Callable[[], float]) -> AbstractContextManager[object]:
         """A context around the loop; ``share`` says how much is behind us."""
 
     def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
@@ -45,7 +65,7 @@ class Reporter(Protocol):
     def interrupted(self, path: Path, update: int) -> None:
         """Training was asked to stop, and has saved."""
 
-    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
+    def finished(self, path: Path, summary: Summary, seconds: float) -> None:
         """The final weights are written."""
 
 
@@ -59,7 +79,7 @@ class ConsoleReporter:
     """
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
-        self.console = console or Console(file=_stderr(), stderr=True)
+        self.console = console or Console(file=cast(TextIO | None, _stderr()), stderr=True)
         self.quiet = quiet
         self._share: Callable[[], float] = lambda: 0.0
         self._bar: Progress | None = None
@@ -135,7 +155,7 @@ class ConsoleReporter:
         """Say how to go on."""
         self._print(f"stopped at update {update}, saved in {path}; run the same command to go on")
 
-    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
+    def finished(self, path: Path, summary: Summary, seconds: float) -> None:
         """Say what was made."""
         figures = "  ".join(f"{k} {v:.4g}" for k, v in summary["validation"].items())
         self._print(
@@ -154,10 +174,17 @@ class ConsoleReporter:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+@runtime_checkable
+class _Stream(Protocol):
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
+
+
 class _Lossy:
     """A stream for people: nothing ends because they no longer read it."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: _Stream) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -171,11 +198,11 @@ class _Lossy:
         with suppress(OSError, ValueError):
             self._stream.flush()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
 
-def _stderr() -> Any:
+def _stderr() -> _Lossy | None:
     """This process's stderr, which it may have been started without."""
     return None if sys.stderr is None else _Lossy(sys.stderr)
 

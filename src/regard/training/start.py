@@ -5,19 +5,20 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import torch
 from torch import nn
 
 from regard.choices import choose
-from regard.config import as_table, assign, build
+from regard.config import JsonValue, as_table, assign, build
 from regard.errors import RunError
 from regard.inference import Predictor
 from regard.runs import Run, is_run
 from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT, with_training
+from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.encoded import EncodedText
@@ -27,7 +28,7 @@ from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import TaskTraining
 from regard.training.tensorboard import TensorBoardReporter, is_installed
-from regard.training.trainer import Trainer
+from regard.training.trainer import TrainedSummary, Trainer
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Trained:
 
     path: Path
     predictor: Predictor
-    summary: dict[str, Any]
+    summary: TrainedSummary
 
 
 def train(
@@ -150,13 +151,16 @@ def resume(
             is and what it reads cannot change.
         reporter: Who is told; None prints to the console.
     """
-    table = kept_recipe(Run.open(path)).table()
+    table = cast(dict[str, JsonValue], kept_recipe(Run.open(path)).table())
     assign(table, settings)
     return train(recipe_from_table(table), path, reporter=reporter, may_change=True)
 
 
 def _facts(
-    training: TaskTraining, model: nn.Module, bad_lines: BadLines, too_long: BadLines
+    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
+    model: nn.Module,
+    bad_lines: BadLines,
+    too_long: BadLines,
 ) -> list[str]:
     """What is about to be trained, in lines for people."""
     task = training.task
@@ -176,7 +180,7 @@ def _facts(
     return facts
 
 
-def _told_test(recipe: Recipe, parts: Parts[Any], unit: str) -> list[str]:
+def _told_test(recipe: Recipe, parts: Parts[ExampleT], unit: str) -> list[str]:
     """What is held out to test on."""
     if not recipe.holds_out_test:
         return []
@@ -199,7 +203,7 @@ def _told_size(task: AnyTask) -> list[str]:
     return [f"tokenizer.vocab_size: {min(sizes):,}, not {asked:,}, since the text allows no more"]
 
 
-def _fingerprint(examples: Sequence[Any], of: Callable[[Any], str]) -> str:
+def _fingerprint(examples: Sequence[ExampleT], of: Callable[[ExampleT], str]) -> str:
     """What tells these examples from others: a checksum of their texts, in their order."""
     digest = hashlib.sha256()
     for example in examples:

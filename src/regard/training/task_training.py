@@ -1,25 +1,24 @@
 """What the loop needs of a task: batches of its text, validation, a few outputs to read."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Generic
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.errors import DataError
 from regard.inference import Predictor
-from regard.tasks import AnyTask, SequenceTask
-from regard.tasks.sequence_task import EncodedCorpus
-from regard.text import BadLines, Batches, Pair
-from regard.training.encoded import Corpora, EncodedText
+from regard.tasks import Task
+from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
+from regard.text import BadLines, Batches
+from regard.training.encoded import EncodedText
 from regard.training.settings import TrainingConfig
 
 # Outputs shown at each validation.
 _SAMPLES = 3
 
 
-class TaskTraining:
+class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     """Batches, validation and samples of a task.
 
     Args:
@@ -34,34 +33,21 @@ class TaskTraining:
 
     def __init__(
         self,
-        task: AnyTask,
-        train: Sequence[Any],
-        valid: Sequence[Any],
+        task: Task[ExampleT, EncodedT, BatchT, AnswerT],
+        train: Sequence[ExampleT],
+        valid: Sequence[ExampleT],
         config: TrainingConfig,
         too_long: BadLines | None = None,
         encoded: EncodedText | None = None,
     ) -> None:
         self.task, self.config, self.valid = task, config, list(valid)
         too_long = BadLines() if too_long is None else too_long
-        self.corpus: Sequence[Any]
-        if isinstance(task, SequenceTask):
-            kept = _encoded_pairs(task, train, valid, too_long, encoded or EncodedText())
-            self.corpus, self._valid_corpus = kept
-            self.num_examples, self.num_valid = map(len, kept)
-        else:
-            self.corpus = task.encode(train, training=True, too_long=too_long)
-            self._check_filled(too_long)
-            task.encode(self.valid)  # what cannot be validated on is an error before training
-            self.num_examples, self.num_valid = len(train), len(valid)
-        self._epoch_corpus: Sequence[Any] = self.corpus
-
-    def _check_filled(self, too_long: BadLines) -> None:
-        if not self.corpus:
-            reasons = [message for found in too_long.examples.values() for message in found]
-            cure = reasons[0] if reasons else "Raise data.max_length."
-            raise DataError(
-                f"data.train must hold {self.task.unit} that are not too long; got none. {cure}"
-            )
+        self.corpus, self._valid_corpus = task.encode_parts(
+            train, self.valid, too_long=too_long, kept=encoded or EncodedText()
+        )
+        counted = (self.corpus, self._valid_corpus) if task.is_written else (train, valid)
+        self.num_examples, self.num_valid = map(len, counted)
+        self._epoch_corpus = self.corpus
 
     @property
     def model_dim(self) -> int:
@@ -83,7 +69,7 @@ class TaskTraining:
         """Have the text as the task reads it in this epoch."""
         self._epoch_corpus = self.task.of_epoch(self.corpus, seed=self.config.seed, epoch=epoch)
 
-    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[Any, int]]:
+    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT, int]]:
         """The rest of an epoch's batches, each with the cursor after it.
 
         Noise is drawn from seed, epoch and cursor, so that a run that goes on draws the same.
@@ -94,7 +80,7 @@ class TaskTraining:
             chosen = [self._epoch_corpus[index] for index in plan.indices.tolist()]
             yield self.task.collate(chosen, generator=generator), plan.cursor
 
-    def backward(self, model: nn.Module, batch: Any, *, smoothing: float) -> tuple[Tensor, int]:
+    def backward(self, model: nn.Module, batch: BatchT, *, smoothing: float) -> tuple[Tensor, int]:
         """The loss summed over what is predicted, and how many that are."""
         return self.task.backward(model, batch, smoothing=smoothing)
 
@@ -105,7 +91,7 @@ class TaskTraining:
         Of a task that writes there is the perplexity too, and the figures are of the greedy outputs
         for the first ``training.validation_pairs`` examples.
         """
-        if not isinstance(self.task, SequenceTask):
+        if not self.task.is_written:
             answers, loss = Predictor(model, self.task).answers_and_loss(self.valid)
             return {"loss": loss, **self.task.score(answers, self.valid)}
         total, tokens = 0.0, 0
@@ -139,7 +125,7 @@ class TaskTraining:
         anything is written.
         """
         model = self.task.build_model()
-        if isinstance(self.task, SequenceTask):
+        if self.task.is_written:
             return model
         shortest = int(self.task.lengths(self.corpus).argmin())
         with torch.no_grad():
@@ -147,34 +133,12 @@ class TaskTraining:
             self.task.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
         return model.train()
 
-    def _outputs(self, model: nn.Module, examples: Sequence[Any]) -> list[Any]:
+    def _outputs(self, model: nn.Module, examples: Sequence[ExampleT]) -> list[AnswerT]:
         """What the model makes of examples, greedily where it writes."""
         decoding = self.task.recipe.decoding
-        plain = decoding.plain() if isinstance(self.task, SequenceTask) else None
+        plain = None if decoding is None else decoding.plain()
         return Predictor(model, self.task).answers(examples, decoding=plain)
 
-    def _plan(self, corpus: Sequence[Any], *, seed: int) -> Batches:
+    def _plan(self, corpus: Sequence[EncodedT], *, seed: int) -> Batches:
         lengths = np.atleast_2d(self.task.lengths(corpus))
         return Batches(lengths[0], lengths[-1], max_tokens=self.config.batch_tokens, seed=seed)
-
-
-def _encoded_pairs(
-    task: SequenceTask,
-    train: Sequence[Pair],
-    valid: Sequence[Pair],
-    too_long: BadLines,
-    encoded: EncodedText,
-) -> tuple[EncodedCorpus, EncodedCorpus]:
-    """The pairs as ids, which the run may keep."""
-
-    def encode(too_long: BadLines) -> Corpora:
-        return {
-            name: task.encode_corpus(pairs, too_long)
-            for name, pairs in (("train", train), ("valid", valid))
-        }
-
-    if task.tokenizer.is_sampling:  # each epoch is encoded anew, from text
-        found = encode(too_long)
-    else:
-        found = encoded.corpora(task.kept_as(train, valid), encode, too_long)
-    return EncodedCorpus(found["train"]), EncodedCorpus(found["valid"])

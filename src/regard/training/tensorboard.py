@@ -4,7 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+from regard.training.progress import Summary
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 # Updates between two points of a curve, once there are as many.
 _EVERY = 50
@@ -26,7 +31,7 @@ class TensorBoardReporter:
 
     def __init__(self, run: Path) -> None:
         self._folder = run / "tensorboard"
-        self._writer: Any = None
+        self._writer: SummaryWriter | None = None
         self._begin: int | None = None
         self._loss, self._tokens = 0.0, 0
 
@@ -58,20 +63,21 @@ class TensorBoardReporter:
         self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
     ) -> None:
         """A point of each figure of validation, and the samples."""
-        self._add("valid", update, figures)
-        self._writer.add_text("samples", "\n\n".join(samples), update)
-        self._writer.flush()
+        writer = self._add("valid", update, figures)
+        writer.add_text("samples", "\n\n".join(samples), update)
+        writer.flush()
 
     def interrupted(self, path: Path, update: int) -> None:
         """Nothing to draw."""
 
-    def finished(self, path: Path, summary: Mapping[str, Any], seconds: float) -> None:
+    def finished(self, path: Path, summary: Summary, seconds: float) -> None:
         """Nothing to draw."""
 
-    def _add(self, split: str, update: int, figures: Mapping[str, float]) -> None:
+    def _add(self, split: str, update: int, figures: Mapping[str, float]) -> "SummaryWriter":
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
             self._writer = SummaryWriter(str(self._folder), purge_step=self._begin)
         for name, value in figures.items():
             self._writer.add_scalar(f"{split}/{name}", value, update)
+        return self._writer

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, TypedDict, cast, runtime_checkable
+from typing import Generic, Protocol, TypedDict, TypeVar, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from regard.config import build
 from regard.errors import Interrupted, TrainingError
 from regard.runs import Checkpoint, DamageError, Run, average
 from regard.runs.checkpoints import fill_model
@@ -20,13 +21,15 @@ from regard.training.continuing import resume_command
 from regard.training.interruption import Interruption
 from regard.training.optimizers import make_optimizer
 from regard.training.precision import compute_dtype, keep_freed_memory, mixed_precision
-from regard.training.progress import Reporter
+from regard.training.progress import Reporter, Summary
 from regard.training.schedule import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
 
+BatchT = TypeVar("BatchT")  # what a task makes of examples
+
 
 @runtime_checkable
-class Trainable(Protocol):
+class Trainable(Protocol[BatchT]):
     """What the loop asks of a task."""
 
     @property
@@ -44,10 +47,10 @@ class Trainable(Protocol):
     def begin_epoch(self, epoch: int) -> None:
         """Called before the first batch of an epoch."""
 
-    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[Any, int]]:
+    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT, int]]:
         """The rest of an epoch's batches after ``cursor`` samples, each with the next cursor."""
 
-    def backward(self, model: nn.Module, batch: Any, *, smoothing: float) -> tuple[Tensor, int]:
+    def backward(self, model: nn.Module, batch: BatchT, *, smoothing: float) -> tuple[Tensor, int]:
         """Add the gradient of the summed loss to the parameters; that loss, and its terms."""
 
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -88,7 +91,13 @@ class Position:
     terms: int = 0
 
 
-class Trainer:
+class TrainedSummary(Summary):
+    """What a training gives back: its time besides, which differs from run to run."""
+
+    seconds: float
+
+
+class Trainer(Generic[BatchT]):
     """Trains a model into a run folder, from wherever the folder left off.
 
     Args:
@@ -103,7 +112,7 @@ class Trainer:
         self,
         run: Run,
         model: nn.Module,
-        task: Trainable,
+        task: Trainable[BatchT],
         config: TrainingConfig,
         reporter: Reporter,
     ) -> None:
@@ -122,7 +131,7 @@ class Trainer:
         self._is_whole, self._random = True, torch.get_rng_state()
         self._saved_at = time.perf_counter()
 
-    def fit(self) -> dict[str, Any]:
+    def fit(self) -> TrainedSummary:
         """Train to the end and write the final weights.
 
         Returns:
@@ -177,19 +186,19 @@ class Trainer:
             self._save()
             self.reporter.interrupted(self.run.path, self.position.update)
 
-    def _batches(self) -> Iterator[tuple[list[Any], int]]:
+    def _batches(self) -> Iterator[tuple[list[BatchT], int]]:
         """The batches of each update, for ever; and the cursor after them."""
         while not (self._is_done() or self._is_stale()):
             epoch = self.position.epoch
             self.task.begin_epoch(epoch)
-            group: list[Any] = []
+            group: list[BatchT] = []
             for batch, cursor in self.task.batches(epoch, self.position.cursor):
                 group.append(batch)
                 if len(group) == self.config.accumulate or cursor == self.task.num_samples:
                     yield group, cursor
                     group = []
 
-    def _update(self, batches: list[Any], cursor: int) -> None:
+    def _update(self, batches: list[BatchT], cursor: int) -> None:
         """One optimizer step on the mean loss per real token of all ``batches``."""
         started = time.perf_counter()
         ahead = replace(self.position, update=self.position.update + 1, cursor=cursor)
@@ -216,7 +225,7 @@ class Trainer:
         self._is_whole = True
         self.reporter.updated(ahead.update, epoch, tokens, figures)
 
-    def _add_gradients(self, batches: list[Any]) -> tuple[float, int]:
+    def _add_gradients(self, batches: list[BatchT]) -> tuple[float, int]:
         """The summed loss of all batches and its terms, the gradients added to the parameters."""
         self.model.train()
         loss, tokens = torch.zeros((), device=self.device), 0
@@ -321,7 +330,7 @@ class Trainer:
             return
         fill_model(self.model, checkpoint.load_model(), checkpoint.folder)
         state = cast(_State, checkpoint.load_trainer())
-        self.position = Position(**state["position"])
+        self.position = build(Position, state["position"], where="position")
         since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
         if any("training.batch_tokens" in each for each in since):
             # No other batches end where that one did: some samples are seen twice.
@@ -334,7 +343,7 @@ class Trainer:
                 self.ema.load(state["ema"])
         self.reporter.resumed(self.position.update)
 
-    def _load_optimizer(self, state: dict[str, Any]) -> None:
+    def _load_optimizer(self, state: Mapping[str, object]) -> None:
         """Go on from a state, by the settings of now: decays and momentum may have changed."""
         settings = [
             {name: value for name, value in group.items() if name != "params"}
@@ -344,7 +353,7 @@ class Trainer:
         for group, wanted in zip(self.optimizer.param_groups, settings, strict=True):
             group.update(wanted)
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> TrainedSummary:
         """Choose the weights by validation, and write them."""
         self._prune()
         candidates = self._candidates()
@@ -355,7 +364,7 @@ class Trainer:
             measured[name] = self.task.validate(self.model)
         metric = self.config.metric
         chosen = max(measured, key=lambda name: self.sign * measured[name][metric])
-        summary = {
+        summary: Summary = {
             "updates": self.position.update,
             "epochs": self.position.epoch,
             "target_tokens": self.position.tokens,
@@ -408,8 +417,8 @@ class Trainer:
 class _State(TypedDict):
     """What a checkpoint holds beside the weights: ``position`` is a Position's fields."""
 
-    position: dict[str, Any]
-    optimizer: dict[str, Any]
+    position: Mapping[str, object]
+    optimizer: dict[str, object]
     random: Tensor
     ema: dict[str, Tensor] | None
 
