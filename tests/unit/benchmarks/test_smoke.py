@@ -3,12 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 from benchmarks import measuring
+from tests.unit.benchmarks.processes import run_module
 from tests.unit.benchmarks.tiny_corpora import cut
 
 ROOT = measuring.ROOT
@@ -21,8 +21,8 @@ SCRIPTS = sorted(
 ONE = ("--rounds", "1")
 ALONE = ("--threads", "1")
 
-# What each is told; WORK is a folder of its own. Scripts on one line need the work of the one
-# before. Sides that are not installed are left out by the script, which says so.
+# What each is told; WORK is a folder of its own. Sides that are not installed are left out by the
+# script, which says so.
 SMOKE: dict[str, tuple[str, ...]] = {
     "additive_attention": (*ONE,),
     "alignment": ("--work", "WORK", "--translators", "WORK/../chinese_english"),
@@ -90,49 +90,55 @@ def beginnings(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder if folder.exists() else cut(corpora, folder)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all of them work, so that one may read what another has trained."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    (folder / "text").mkdir()
+    for name in ("train.txt", "valid.txt"):
+        (folder / "text" / name).write_text("To be, or not to be.\nThat is it.\n" * 40, "utf-8")
+    batch = {"source": [[5, 6, 7], [8]], "target": [[9, 5], [6]]}
+    (folder / "batches.jsonl").write_text(json.dumps(batch) + "\n", "utf-8")
+    for name in ("README.md", "README.zh.md"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("script", sorted(SMOKE))
-def test_a_script_runs(script: str, beginnings: Path, tmp_path: Path) -> None:
+def test_a_script_runs(script: str, beginnings: Path, folder: Path) -> None:
     kept = _kept()
     if script in BEFORE:
-        _run(BEFORE[script], beginnings, tmp_path)
-    _run(script, beginnings, tmp_path)
+        _run(BEFORE[script], beginnings, folder)
+    _run(script, beginnings, folder)
     if script not in UNRECORDED and not script.startswith("peers."):
-        record = json.loads((tmp_path / "tiny" / "records" / f"{script}.json").read_text("utf-8"))
+        record = json.loads((folder / "tiny" / "records" / f"{script}.json").read_text("utf-8"))
         assert record["script"] == f"python -m benchmarks.{script}"
     assert _kept() == kept, "a tiny run must leave records, figures and README alone"
 
 
+@cache
 def _run(script: str, corpora: Path, folder: Path) -> None:
-    work = folder / script
-    (folder / "text").mkdir(exist_ok=True)
-    for name in ("train.txt", "valid.txt"):
-        (folder / "text" / name).write_text("To be, or not to be.\nThat is it.\n" * 40, "utf-8")
-    batches = folder / "batches.jsonl"
-    batches.write_text(json.dumps({"source": [[5, 6, 7], [8]], "target": [[9, 5], [6]]}) + "\n")
-    for name in ("README.md", "README.zh.md"):
-        shutil.copy(ROOT / name, folder)
     places = {
-        "BATCHES": str(batches),
+        "BATCHES": str(folder / "batches.jsonl"),
         "PAGES": str(folder),
         "RECORDS": str(BENCHMARKS / "records"),
         "TEXT": str(folder / "text"),
     }
-    told = [places.get(word, word.replace("WORK", str(work))) for word in SMOKE[script]]
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{script}", *told],
+    work = str(folder / script)
+    told = [places.get(word, word.replace("WORK", work)) for word in SMOKE[script]]
+    done = run_module(
+        f"benchmarks.{script}",
+        told,
         cwd=ROOT,
         env={
-            **os.environ,
             "REGARD_DATA": str(corpora),
             "REGARD_TINY": str(folder / "tiny"),
             "OMP_NUM_THREADS": "1",
             "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
         },
-        capture_output=True,
-        text=True,
-        check=False,
+        said=folder / f"{script}.said",
     )
     assert done.returncode == 0, done.stderr[-3000:]
 

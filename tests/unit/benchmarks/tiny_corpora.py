@@ -28,7 +28,7 @@ FOLDERS = (
 )
 _TAGGED = ("msra-ner-zh", "ud-english-ewt", "wnut17")
 _ENDINGS = (".gz", ".txt", ".tsv", ".jsonl", ".json", ".conll", ".conllu", ".en", ".de")
-_LINES, _TRAINING_LINES, _ARTICLES = 40, 400, 12
+_LINES, _TRAINING_LINES, _ARTICLES = 16, 200, 12
 
 
 def cut(corpora: Path, to: Path) -> Path:
