@@ -6,8 +6,7 @@ Names are looked up when they are first used, so that ``import regard`` alone is
 from typing import TYPE_CHECKING
 
 from regard.lazy import names as _names
-
-__version__ = "0.1.0"
+from regard.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from regard.attention import (

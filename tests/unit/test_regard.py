@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,11 @@ def test_importing_the_package_alone_loads_no_torch():
     code = "import sys, regard; print(regard.__version__, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [regard.__version__, "False"]
+
+
+def test_the_package_is_built_as_the_version_it_says():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    assert project["project"]["version"] == regard.__version__
 
 
 def test_attending_loads_nothing_that_draws_or_serves():

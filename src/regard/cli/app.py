@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from regard import __version__
 from regard.cli.compare import compare
 from regard.cli.data import data
 from regard.cli.demo import demo
@@ -20,6 +19,7 @@ from regard.cli.settings import settings
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, SettingError
+from regard.version import __version__
 
 BAD_INPUT = 2
 # What a file must be that the system refuses, by the number of its reason; and how to mend it.

@@ -148,7 +148,7 @@ def _evaluate_written(
 
 
 def _say(run: Path, text: str, record: "Mapping[str, JsonValue]", *, as_json: bool) -> None:
-    from regard import __version__
+    from regard.version import __version__
 
     if as_json:
         text = json.dumps({"regard": __version__, "run": str(run), **record}, ensure_ascii=False)

@@ -5,9 +5,9 @@ from importlib.resources import files
 
 import torch
 
-from regard import __version__
 from regard.comparison.drawing import draw
 from regard.comparison.report import ComparisonReport, ComparisonTable
+from regard.version import __version__
 
 
 def page(*reports: ComparisonReport) -> str:

@@ -6,11 +6,11 @@ from typing import TypedDict, cast
 
 import torch
 
-from regard import __version__
 from regard.config import JsonValue
 from regard.errors import RunError
 from regard.runs.files import explain_path, read_file, unseal
 from regard.runs.history import Change
+from regard.version import __version__
 
 CARD_FILE = "run.json"
 FORMAT = 1

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from regard import __version__
 from regard.errors import RegardError
 from regard.server.answers import (
     AttentionDocument,
@@ -37,6 +36,7 @@ from regard.server.requests import (
     read_request,
 )
 from regard.server.service import ClientGoneError, Gone, Service
+from regard.version import __version__
 
 # What a route may answer, by status, as FastAPI takes it.
 Responses = dict[int | str, dict[str, Any]]

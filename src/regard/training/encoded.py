@@ -19,7 +19,6 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from regard import __version__
 from regard.config import JsonValue
 from regard.errors import RunError
 from regard.runs import Run, RunWarning
@@ -27,6 +26,7 @@ from regard.runs.files import checksum, read_checked, read_file, seal, unseal, w
 from regard.runs.state import pack_tensors, unpack_tensors
 from regard.text import BadLines, Corpus
 from regard.text.corpus import Sequences
+from regard.version import __version__
 
 _IDS, _ABOUT = "encoded.safetensors", "encoded.json"
 # To be raised whenever the same text is encoded or kept otherwise than before.

@@ -32,7 +32,7 @@
 //     languages(example)  {source, output, "output so far"}: languages of an example's sides
 
 import { answer } from "./answer.js";
-import { compare } from "./compare.js";
+import { compare } from "./comparing.js";
 import { flow } from "./flow.js";
 import { grid } from "./grid.js";
 import { image } from "./image.js";
