@@ -47,7 +47,7 @@ def continue_lines(
 
     continuer = Generator.load(run)
     changes = options.given() | ({} if n_best is None else {"n_best": n_best})
-    decoding = continuer.recipe.decoding.changed(**changes)
+    decoding = continuer.decoding.changed(**changes)
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None
     is_streamed = is_one and decoding.method != "beam" and output_format == "text"
     groups, name, ending = groups_of(file)

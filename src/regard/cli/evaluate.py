@@ -120,7 +120,7 @@ def _evaluate_written(
     from regard.inference import Predictor, evaluation
 
     other = None if compare is None else Predictor.load(compare)
-    data = predictor.recipe.data
+    data = predictor.sequence_task.data
     outputs, seconds = _translate(predictor, asked.pairs, decoding)
     right = [pair.references for pair in asked.pairs]
     sources = [pair.source for pair in asked.pairs]
@@ -158,7 +158,7 @@ def _say(run: Path, text: str, record: "Mapping[str, JsonValue]", *, as_json: bo
 def _translate(
     predictor: "Predictor", pairs: "Sequence[Pair]", options: DecodingOptions
 ) -> tuple[list[str], float]:
-    search = predictor.recipe.decoding.changed(**options.given())
+    search = predictor.decoding.changed(**options.given())
     started = time.perf_counter()
     with progress_bar("translating", lambda: len(pairs)) as advance:
         found = predictor.answers(pairs, decoding=search, progress=advance)
@@ -219,12 +219,15 @@ def _asked_pairs(
     target: Path | None,
     references: Sequence[Path],
 ) -> _Asked:
+    from regard.tasks.recipe import DataConfig
     from regard.tasks.translation import TranslationTask
     from regard.text import PairLayout, read_pairs
 
     task, recipe = predictor.task, predictor.recipe
     if source is not None and isinstance(task, TranslationTask):
-        layout = PairLayout(columns=recipe.data.columns, merge_references=target is None)
+        layout = PairLayout(
+            columns=recipe.settings(DataConfig).columns, merge_references=target is None
+        )
         pairs = list(read_pairs(source, target, layout=layout))
         return _Asked(_with_references(pairs, references), recipe, split)
     if source is not None:

@@ -89,7 +89,7 @@ def predict(
         if layers is not None and not attention:
             raise SettingError("--layers must go with --attention; got it without.")
         asked = decoding.given() | ({} if n_best is None else {"n_best": n_best})
-        search = predictor.recipe.decoding.changed(**asked)
+        search = predictor.decoding.changed(**asked)
         if score:
             given = {"--attention": attention, "--n-best": n_best}
             refuse(given, "with --score; nothing is searched for")
@@ -150,7 +150,7 @@ def _answer_lines(
             for number, line in enumerate(group, done + 1):
                 oddities.see(line.problem)
                 if predictor.writes:
-                    _remark(line, oddities, predictor.recipe.data.max_length)
+                    _remark(line, oddities, predictor.sequence_task.data.max_length)
                 for text in _lines(line, number, output_format, n_best):
                     say(text)
             sys.stdout.flush()

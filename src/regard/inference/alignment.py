@@ -161,9 +161,9 @@ def cross_maps(
         SettingError: The model has no such attention.
     """
     sizes = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
-    end = [EOS_ID] if predictor.recipe.data.source_end else []
+    end = [EOS_ID] if predictor.sequence_task.data.source_end else []
     predictor.model.eval()
-    for group in batched(sizes, predictor.recipe.decoding.batch_tokens):
+    for group in batched(sizes, predictor.decoding.batch_tokens):
         read = [torch.tensor([*sources[place], *end]) for place in group]
         written = [torch.tensor([BOS_ID, *targets[place]]) for place in group]
         lengths = torch.tensor([len(row) for row in read])

@@ -12,6 +12,7 @@ from regard.inference.searcher import Searcher
 from regard.models import LanguageModel
 from regard.tasks import DecodingConfig, Recipe
 from regard.tasks.language_modelling import LanguageModelling
+from regard.tasks.language_modelling.settings import TextData
 from regard.text import EOS_ID, PAD_ID, Tokenizer, normalize
 
 # (search, the model's state, most tokens, a text that seeds them, the token that ends) -> tokens.
@@ -33,7 +34,14 @@ class Generator:
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer, recipe: Recipe) -> None:
         self.model = model
         self.tokenizer, self.recipe = tokenizer, recipe
-        self._context: int | None = None if model.is_recurrent else recipe.data.context
+        self._context: int | None = (
+            None if model.is_recurrent else recipe.settings(TextData).context
+        )
+
+    @property
+    def decoding(self) -> DecodingConfig:
+        """How texts are gone on with, where nothing else is asked."""
+        return self.recipe.settings(DecodingConfig)
 
     @classmethod
     def load(cls, path: str | Path) -> "Generator":
@@ -73,7 +81,7 @@ class Generator:
         Raises:
             SettingError: A beam is to give several answers.
         """
-        decoding = decoding or self.recipe.decoding
+        decoding = decoding or self.decoding
         copies = 1
         if decoding.method == "sample" and decoding.minimum_bayes_risk is None:
             copies, decoding = decoding.n_best, decoding.changed(n_best=1)
@@ -93,7 +101,7 @@ class Generator:
         Raises:
             SettingError: The method is beam, or several answers are asked for.
         """
-        decoding = decoding or self.recipe.decoding
+        decoding = decoding or self.decoding
         if decoding.method == "beam" or decoding.n_best > 1 or decoding.minimum_bayes_risk:
             raise SettingError(
                 "method must be greedy or sample, and n_best 1, to write an answer as it comes; "

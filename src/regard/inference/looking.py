@@ -191,7 +191,7 @@ def _written(
         return example(look, phrase=phrase, search=search, chosen=chosen)
     if len(parts := looked_parts(predictor, source, None)) > 1:
         raise DataError(
-            f"source must be at most {predictor.recipe.data.max_length} tokens long to be "
+            f"source must be at most {predictor.sequence_task.data.max_length} tokens long to be "
             f"translated at once; got a text of {len(parts)} such parts. Look into each, or give "
             "the target."
         )

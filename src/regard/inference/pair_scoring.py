@@ -70,7 +70,7 @@ def score_pairs(
         DataError: A source is empty; or source or target is longer than the model's positions.
     """
     if length_penalty is None:
-        length_penalty = predictor.recipe.decoding.length_penalty
+        length_penalty = predictor.decoding.length_penalty
     sources = [predictor.tokenizer.source.encode(source) for source, _ in pairs]
     targets = [predictor.tokenizer.target.encode(target) for _, target in pairs]
     for source, target in zip(sources, targets, strict=True):
@@ -78,7 +78,7 @@ def score_pairs(
     found: dict[int, Scored] = {}
     predictor.model.eval()
     sizes = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
-    for places in batched(sizes, predictor.recipe.decoding.batch_tokens):
+    for places in batched(sizes, predictor.decoding.batch_tokens):
         with torch.no_grad():
             state = predictor.start([sources[place] for place in places])
             scored = score_answers(
@@ -152,7 +152,7 @@ def _check_lengths(predictor: Predictor, source: int, target: int, *, where: str
     if most is None:
         return
     for name, length, signs in (
-        ("source", source, int(predictor.recipe.data.source_end)),
+        ("source", source, int(predictor.sequence_task.data.source_end)),
         ("target", target, 1),
     ):
         if length > most - signs:

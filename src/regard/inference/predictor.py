@@ -77,6 +77,11 @@ class Predictor:
         return self.task.is_written
 
     @property
+    def decoding(self) -> DecodingConfig:
+        """How outputs are searched for, where nothing else is asked, of a task that searches."""
+        return self.recipe.settings(DecodingConfig)
+
+    @property
     def sequence_task(self) -> SequenceTask:
         """The task, which writes a text for a text.
 
@@ -139,7 +144,7 @@ class Predictor:
             progress: Called after each batch with the number of examples in it.
         """
         if self.writes:
-            wanted = _Wanted(decoding or self.recipe.decoding, attention, layers)
+            wanted = _Wanted(decoding or self.decoding, attention, layers)
             return self._written(
                 self.sequence_task, [each.source for each in examples], wanted, progress
             )
@@ -234,7 +239,7 @@ class Predictor:
         given: dict[str, Any] = {"length_penalty": length_penalty, "n_best": n_best}
         if beam_size is not None:
             given |= {"method": "beam", "beam_size": beam_size}
-        decoding = self.sequence_task.recipe.decoding if decoding is None else decoding
+        decoding = self.decoding if decoding is None else decoding
         return decoding.changed(**{k: v for k, v in given.items() if v is not None})
 
     def _written(
@@ -268,7 +273,7 @@ class Predictor:
         found = [Translations.of_nothing(part.text) for part in encoded]
         filled = [place for place, part in enumerate(encoded) if len(part.source)]
         sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
-        for group in batched(sizes, self.recipe.decoding.batch_tokens):
+        for group in batched(sizes, self.decoding.batch_tokens):
             places = [filled[index] for index in group]
             batch = task.collate([encoded[place] for place in places])
             for place, answer in zip(
@@ -353,7 +358,7 @@ class Predictor:
             DataError: One of them is longer than the model's positions.
         """
         # The begin that stands before an output, and the end of a source where one is read.
-        self._check_length("source", len(source), int(self.recipe.data.source_end))
+        self._check_length("source", len(source), int(self.sequence_task.data.source_end))
         self._check_length("output", len(output), 1)
         batch, lengths = self._padded([source])
         calls: list[AttentionCall] = []
@@ -383,7 +388,7 @@ class Predictor:
         return self.seq2seq.start(*self._padded(ids))
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
-        batch = pad_pairs(ids, [()] * len(ids), source_end=self.recipe.data.source_end)
+        batch = pad_pairs(ids, [()] * len(ids), source_end=self.sequence_task.data.source_end)
         return batch.source, batch.source_lengths
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import nn
 
 from regard.inference.loss_plot import TRAIN, VALID, draw_loss
-from regard.models import KernelRegression
+from regard.models import KernelRegression, KernelRegressionConfig
 from regard.tasks.regression import PointBatch, Regression
 from regard.text.points import Point
 
@@ -66,7 +66,7 @@ def draw_regression(
 
 
 def _models(model: nn.Module, task: Regression) -> dict[str, KernelRegression]:
-    config, dim = task.recipe.model, len(task.names)
+    config, dim = task.recipe.settings(KernelRegressionConfig), len(task.names)
     assert isinstance(model, KernelRegression)
     learned = ", ".join(f"{width:.3g}" for width in model.bandwidth.tolist()[:3])
     more = " …" if len(model.bandwidth) > 3 else ""

@@ -42,7 +42,7 @@ def searched(
         DataError: The source is empty, or longer than training allowed.
     """
     size = len(predictor.tokenizer.source.encode(source))
-    longest = predictor.recipe.data.max_length
+    longest = predictor.sequence_task.data.max_length
     if not size:
         raise DataError("source must hold text to look at; got an empty line.")
     if size > longest:
@@ -50,7 +50,7 @@ def searched(
             f"source must be at most {longest} tokens long to be looked at; got {size}. "
             "Look at one sentence at a time."
         )
-    decoding = predictor.recipe.decoding
+    decoding = predictor.decoding
     width = decoding.beam_size if beam_size is None else beam_size
     # As many answers as the beam is wide; which of them minimum Bayes risk takes is no search.
     decoding = decoding.changed(
@@ -75,7 +75,7 @@ def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search
     model = _RecordedModel(predictor.seq2seq, top=_FEWEST)
     model.eval()
     ids = predictor.tokenizer.source.encode(source)
-    read = torch.tensor([[*ids, EOS_ID] if predictor.recipe.data.source_end else ids])
+    read = torch.tensor([[*ids, EOS_ID] if predictor.sequence_task.data.source_end else ids])
     state = model.start(read, torch.tensor([read.shape[1]]))
     total = 0.0
     for last, token in pairwise((BOS_ID, *output, EOS_ID)):

@@ -97,7 +97,7 @@ class Service:
                 for name, record in records_of(request, predictor.recipe.task, self.limits)
             ]
             return {"run": run, "answers": await self._answers(Answering(run), asked, gone)}
-        decoding = predictor.recipe.decoding
+        decoding = predictor.decoding
         beam_size = self._beam_size(predictor, request.beam_size)
         if request.n_best > beam_size:
             raise Problem(
@@ -130,7 +130,7 @@ class Service:
             raise Problem(
                 422, f"run must be of language_modelling; got one of {recipe.task}. Ask /predict."
             )
-        decoding = recipe.decoding.changed(**request.decoding())
+        decoding = served.decoding.changed(**request.decoding())
         texts = texts_of(request, self.limits)
         prompts = [Prompt(text, decoding.n_best * decoding.max_tokens) for text in texts]
         return {
@@ -273,7 +273,7 @@ class Service:
         return name, self._predictors[name]
 
     def _beam_size(self, predictor: Predictor, asked: int | None) -> int:
-        beam_size = predictor.recipe.decoding.beam_size if asked is None else asked
+        beam_size = predictor.decoding.beam_size if asked is None else asked
         if asked is not None and asked > self.limits.max_beam:
             raise Problem(
                 422, f"beam_size must be at most {self.limits.max_beam}; got {shown(asked)}."
@@ -360,9 +360,9 @@ def _about(name: str, served: Predictor) -> dict[str, JsonValue]:
         "task": recipe.task,
         "model": recipe.model_type,
         "parameters": sum(each.numel() for each in served.model.parameters()),
-        "source_language": recipe.data.source_language if is_translator else None,
-        "target_language": recipe.data.target_language if is_translator else None,
-        "beam_size": recipe.decoding.beam_size if is_translator else None,
+        "source_language": served.sequence_task.data.source_language if is_translator else None,
+        "target_language": served.sequence_task.data.target_language if is_translator else None,
+        "beam_size": served.decoding.beam_size if is_translator else None,
         "max_tokens": getattr(recipe.data, "max_length", None),
     }
 

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from regard.choices import choose, nearest
 from regard.config import JsonValue, as_saved, assign, build, read_toml
 from regard.errors import SettingError
-from regard.tasks.recipe import Recipe, RecipeTable
+from regard.tasks.recipe import DataSettings, Recipe, RecipeTable
 from regard.tasks.registry import TASKS
 
 SettingsT = TypeVar("SettingsT")
@@ -58,13 +58,15 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
     def section(name: str, settings: type[SettingsT] | None) -> SettingsT | None:
         return None if settings is None else build(settings, sections[name], where=name)
 
+    data = build(kind.data, sections["data"], where="data")
+    assert isinstance(data, DataSettings)
     cuts = kind.cuts or "tokenizer" in table
     tokenizer = section("tokenizer", kind.tokenizer if cuts else None)
     if tokenizer is not None and tokenizer.folder is not None:
         tokenizer = replace(tokenizer, folder=str((folder or Path()) / tokenizer.folder))
     return Recipe(
         task=str(task),
-        data=section("data", kind.data),
+        data=data,
         tokenizer=tokenizer,
         model_type=str(model_type),
         model=build(config, model_table, where="model"),

@@ -1,9 +1,9 @@
 """A recipe: everything that a training depends on, as it is saved with the run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import Field, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
 
 from regard.config import JsonValue, as_table
 from regard.errors import SettingError
@@ -18,8 +18,40 @@ SettingsT = TypeVar("SettingsT")
 HELD_OUT = "held out"
 
 
+class AskedData:
+    """What ``[data]`` says of questions about texts, however they are answered.
+
+    Attributes:
+        on_bad_line: Whether a question that cannot be used is an ``error``, or is left out.
+    """
+
+    __slots__ = ()
+
+    on_bad_line: OnBadLine
+
+
+class SequenceData:
+    """What ``[data]`` says of texts for texts, whatever else it does.
+
+    Attributes:
+        source_language: Code of the source's language (``zh``), for metrics and pages.
+        target_language: Code of the target's language (``en``).
+        max_length: Longest source, in tokens, that is read at once.
+        on_long: Whether what is beyond is left out of training (``skip``), or is an ``error``.
+        source_end: Whether the model reads an end token after the source.
+    """
+
+    __slots__ = ()
+
+    source_language: str | None
+    target_language: str | None
+    max_length: int
+    on_long: Literal["error", "skip"]
+    source_end: bool
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DataConfig:
+class DataConfig(SequenceData):
     """Where the sentence pairs are, and what they are.
 
     Attributes:
@@ -53,7 +85,9 @@ class DataConfig:
 
 @runtime_checkable
 class DataSettings(Protocol):
-    """What every ``[data]`` says: the files of each split, or ``held out``."""
+    """What every ``[data]`` says, a dataclass: the files of each split, or ``held out``."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
     @property
     def train(self) -> tuple[str, ...] | str:
@@ -109,13 +143,13 @@ class Recipe:
     """
 
     task: str = "translation"
-    data: Any = field(default_factory=DataConfig)
-    tokenizer: Any = field(default_factory=TokenizerConfig)
+    data: DataSettings = field(default_factory=DataConfig)
+    tokenizer: TokenizerConfig | None = field(default_factory=TokenizerConfig)
     model_type: str = "transformer"
-    model: Any = None
-    head: Any = None
+    model: object = None
+    head: object = None
     training: Mapping[str, JsonValue] = field(default_factory=dict)
-    decoding: Any = field(default_factory=DecodingConfig)
+    decoding: DecodingConfig | None = field(default_factory=DecodingConfig)
     folder: Path = field(default_factory=Path)
     given: Mapping[str, Mapping[str, JsonValue]] | None = field(
         default=None, compare=False, repr=False
@@ -146,8 +180,10 @@ class Recipe:
             >>> Recipe().settings(DataConfig).max_length
             256
         """
-        sections = (self.data, self.tokenizer, self.model, self.head, self.decoding)
-        return next(section for section in sections if isinstance(section, kind))
+        for section in (self.data, self.tokenizer, self.model, self.head, self.decoding):
+            if isinstance(section, kind):
+                return section
+        raise AssertionError(f"a recipe for {self.task} must have settings of {kind.__name__}")
 
     def table(self) -> RecipeTable:
         """The recipe as a nested table, ready for TOML; file names made absolute."""
@@ -187,13 +223,13 @@ def check_positions(model: HasPositions, name: str, longest: int) -> None:
         )
 
 
-def check_framed_positions(model: HasPositions, recipe: Recipe) -> None:
-    """Raise SettingError if a text with its begin and end may have more tokens than positions."""
-    longest = recipe.data.max_length + recipe.tokenizer.begins + 1  # the end is a token too
+def check_framed_positions(model: HasPositions, most: int, tokenizer: TokenizerConfig) -> None:
+    """Raise SettingError if a text of so many tokens has no positions for its begin and end."""
+    longest = most + tokenizer.begins + 1  # the end is a token too
     if model.max_length is not None and model.max_length < longest:
         raise SettingError(
-            f"model.max_length must be at least {longest}, for data.max_length = "
-            f"{recipe.data.max_length} and what begins and ends a text; got {model.max_length}. "
+            f"model.max_length must be at least {longest}, for data.max_length = {most} and what "
+            f"begins and ends a text; got {model.max_length}. "
             "Lower data.max_length, or raise model.max_length."
         )
 
@@ -207,6 +243,16 @@ def check_different_columns(**columns: int) -> None:
             f"{', '.join(names)} and {name} must be different columns; got {', '.join(numbers)} "
             f"and {number}."
         )
+
+
+def tell_pieces(recipe: Recipe, count: int) -> str:
+    """How text is cut, in a line for people.
+
+    Args:
+        recipe: Of a task that cuts text.
+        count: Pieces of the vocabulary.
+    """
+    return f"{recipe.settings(TokenizerConfig).type} tokenizer: {count:,} pieces"
 
 
 def with_training(recipe: Recipe, training: Mapping[str, JsonValue]) -> Recipe:

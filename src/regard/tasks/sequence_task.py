@@ -17,7 +17,7 @@ from regard.errors import SettingError
 from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
 from regard.tasks.chunked_loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
-from regard.tasks.recipe import Recipe, RecipeTable
+from regard.tasks.recipe import Recipe, RecipeTable, SequenceData
 from regard.tasks.task import KeptCorpora, Task
 from regard.tasks.translations import Alignment, Translation, Translations
 from regard.text import (
@@ -27,6 +27,7 @@ from regard.text import (
     Line,
     Pair,
     PairTokenizer,
+    TokenizerConfig,
     encode_corpus,
     load_pair_tokenizer,
     pad_pairs,
@@ -146,6 +147,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     def __init__(self, recipe: Recipe, tokenizer: PairTokenizer) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
+        self.data = recipe.settings(SequenceData)
 
     @abstractmethod
     def parts(self, text: str) -> list[str]:
@@ -195,7 +197,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     def learn(cls, recipe: Recipe, examples: Sequence[Pair]) -> "SequenceTask":
         """The task with the tokenizer of the training pairs."""
         sources, targets = ([getattr(e, side) for e in examples] for side in ("source", "target"))
-        return cls(recipe, train_pair_tokenizer(sources, targets, recipe.tokenizer))
+        return cls(recipe, train_pair_tokenizer(sources, targets, recipe.settings(TokenizerConfig)))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "SequenceTask":
@@ -220,7 +222,10 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             target_vocab=tokenizer.target.vocab_size,
             shared_vocab=tokenizer.is_shared,
         )
-        limit, longest = model.max_length, self.recipe.data.max_length + 1  # the end is a token too
+        limit, longest = (
+            model.max_length,
+            self.data.max_length + 1,
+        )  # the end is a token too
         if limit is not None and limit < longest:
             raise SettingError(
                 f"model.max_length must be above data.max_length = {longest - 1}; got {limit}."
@@ -229,13 +234,13 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        tokenizer, data = self.tokenizer, self.recipe.data
+        tokenizer, data = self.tokenizer, self.data
         sizes = (
             f"{tokenizer.source.vocab_size:,} shared"
             if tokenizer.is_shared
             else f"{tokenizer.source.vocab_size:,} and {tokenizer.target.vocab_size:,}"
         )
-        facts = [f"{self.recipe.tokenizer.type} tokenizer: {sizes} pieces"]
+        facts = [f"{self.recipe.settings(TokenizerConfig).type} tokenizer: {sizes} pieces"]
         if data.source_language or data.target_language:
             facts.insert(0, f"{data.source_language or '?'} → {data.target_language or '?'}")
         return [*facts, *self.told_reading()]
@@ -276,7 +281,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     def encode_corpus(self, pairs: Sequence[Pair], too_long: BadLines | None) -> Corpus:
         """Pairs to learn from, as ids in flat arrays."""
-        data = self.recipe.data
+        data = self.data
         return encode_corpus(
             [self.shortened(pair, too_long) for pair in pairs],
             self.tokenizer,
@@ -309,7 +314,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         else:
             source = np.array([len(each.source) for each in encoded], dtype=np.int64)
             target = np.array([len(each.target) for each in encoded], dtype=np.int64)
-        return np.stack([source + int(self.recipe.data.source_end), target + 1])
+        return np.stack([source + int(self.data.source_end), target + 1])
 
     def collate(
         self, encoded: Sequence[EncodedSequences], *, generator: torch.Generator | None = None
@@ -318,7 +323,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         padded = pad_pairs(
             [each.source for each in encoded],
             [each.target for each in encoded],
-            source_end=self.recipe.data.source_end,
+            source_end=self.data.source_end,
         )
         return SequenceBatch(padded, encoded)
 
@@ -367,7 +372,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         if len(parts) == 1:
             return parts[0]
         best = [part.best for part in parts]
-        space = "" if self.recipe.data.target_language in ("zh", "ja") else " "
+        space = "" if self.data.target_language in ("zh", "ja") else " "
         whole = Translation(
             source=source,
             text=space.join(part.text for part in best),
@@ -385,7 +390,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
 
     def kept_as(self, train: Sequence[Pair], valid: Sequence[Pair]) -> dict[str, JsonValue]:
         """What tells encoded examples from others, as JSON can hold it."""
-        data = self.recipe.data
+        data = self.data
         return {
             "train": _checksum(train),
             "valid": _checksum(valid),

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
-from regard.models import READERS, Classifier
+from regard.models import READERS, Classifier, ClassifierConfig
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.checking import CheckedExample
 from regard.tasks.classification.data import EncodedText, LabelledText, TextBatch
 from regard.tasks.classification.leaving_out import MOST_LEFT_OUT, odds_lost
+from regard.tasks.classification.settings import ClassificationData
 from regard.tasks.classification.speller import Speller, boxed
 from regard.tasks.labels import (
     LabelPrediction,
@@ -27,7 +28,7 @@ from regard.tasks.labels import (
     number_of,
     tell_labels,
 )
-from regard.tasks.recipe import Recipe, check_framed_positions
+from regard.tasks.recipe import Recipe, check_framed_positions, tell_pieces
 from regard.tasks.showing import Said, Shade, Shown, ShownText, by_share
 from regard.tasks.tables import confusion_table, label_table, length_table
 from regard.tasks.task import Table
@@ -39,6 +40,7 @@ from regard.text import (
     UNK_ID,
     BadLines,
     Tokenizer,
+    TokenizerConfig,
     load_tokenizer,
     normalize,
     train_tokenizer,
@@ -82,8 +84,9 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         aspects: Sequence[str],
     ) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
+        self.data = recipe.settings(ClassificationData)
         self.labels, self.aspects = list(labels), list(aspects)
-        self._begin = [BOS_ID] if recipe.tokenizer.begins else []
+        self._begin = [BOS_ID] if recipe.settings(TokenizerConfig).begins else []
         self._aspect_ids = {aspect: place for place, aspect in enumerate(aspects, 1)}
 
     @classmethod
@@ -91,7 +94,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[LabelledText]:
         """The examples of a split; none if the recipe names no file."""
-        data = recipe.data
+        data = recipe.settings(ClassificationData)
         fields = [Field("text", data.text), Field("label", data.label)]
         if data.aspect:
             fields.append(Field("aspect", data.aspect))
@@ -133,21 +136,21 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
             )
         aspects = sorted({example.aspect for example in examples if example.aspect is not None})
         texts = [example.text for example in examples]
+        tokenizer = recipe.settings(TokenizerConfig)
         if not reads_parts(recipe.model):
-            return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels, aspects)
-        if recipe.tokenizer.type not in SPLITTERS:
+            return cls(recipe, train_tokenizer(texts, tokenizer), labels, aspects)
+        if recipe.settings(TokenizerConfig).type not in SPLITTERS:
             raise SettingError(
                 f"tokenizer.type must be {' or '.join(SPLITTERS)} where model.parts is set; "
-                f"got {recipe.tokenizer.type!r}."
+                f"got {tokenizer.type!r}."
             )
-        if recipe.tokenizer.begins:
+        if tokenizer.begins:
             raise SettingError(
                 "tokenizer.begin must be left out where model.parts is set; got true. "
                 "A begin has no parts."
             )
-        return cls(
-            recipe, Speller.learn(texts, recipe.tokenizer, recipe.data.parts), labels, aspects
-        )
+        parts = recipe.settings(ClassificationData).parts
+        return cls(recipe, Speller.learn(texts, tokenizer, parts), labels, aspects)
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Classification":
@@ -165,9 +168,9 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         """The recipe's classifier with new weights."""
         read = READERS[self.recipe.model_type].load()
         reader = read(self.recipe.model, **self._sizes())
-        check_framed_positions(reader, self.recipe)
+        check_framed_positions(reader, self.data.max_length, self.recipe.settings(TokenizerConfig))
         return Classifier(
-            self.recipe.head,
+            self.recipe.settings(ClassifierConfig),
             reader,
             num_classes=len(self.labels),
             num_aspects=len(self.aspects) + 1,
@@ -176,7 +179,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
         facts = [
-            f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces",
+            tell_pieces(self.recipe, self.tokenizer.vocab_size),
             tell_labels(self.labels),
         ]
         if self.aspects:
@@ -210,7 +213,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
             DataError: A label was not met in training.
         """
         examples = list(examples)
-        longest = self.recipe.data.max_length
+        longest = self.data.max_length
         found = []
         for example, (ids, parts) in zip(examples, self._cut(examples), strict=True):
             if len(ids) > longest and too_long is not None:
@@ -232,8 +235,8 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         """A padded batch; with a generator, some words become unknown."""
         rows = [torch.tensor(each.ids) for each in encoded]
         ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
-        if generator is not None and self.recipe.data.drop_words:
-            drawn = torch.rand(ids.shape, generator=generator) < self.recipe.data.drop_words
+        if generator is not None and self.data.drop_words:
+            drawn = torch.rand(ids.shape, generator=generator) < self.data.drop_words
             ids = ids.masked_fill(drawn & (ids != PAD_ID), UNK_ID)
         spelled = [each.parts for each in encoded if each.parts is not None]
         return TextBatch(
@@ -308,7 +311,9 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         self, model: nn.Module, batch: TextBatch
     ) -> tuple[Float[Tensor, "B K"], Float[Tensor, " B"]]:
         """The logits, and what the head adds to the loss."""
-        aspects = batch.aspects if self.recipe.head.pooling == "aspect" else None
+        aspects = (
+            batch.aspects if self.recipe.settings(ClassifierConfig).pooling == "aspect" else None
+        )
         reading = {} if batch.parts is None else {"parts": batch.parts}
         logits, penalty = model(
             batch.ids, batch.lengths, aspects=aspects, return_penalty=True, **reading

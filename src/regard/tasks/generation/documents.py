@@ -248,7 +248,9 @@ def train_and_test(
     recipe: Recipe, *, bad_lines: BadLines | None = None
 ) -> tuple[list[Document], list[Document]]:
     """The documents of the training text, and those of them that the test holds out."""
-    documents = read_documents(recipe.files("train"), recipe.data, bad_lines=bad_lines)
+    documents = read_documents(
+        recipe.files("train"), recipe.settings(DocumentData), bad_lines=bad_lines
+    )
     if not recipe.holds_out_test:
         return documents, []
     return hold_out_by_hash(documents, attrgetter("text"))

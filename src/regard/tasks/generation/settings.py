@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.fields import Count, Natural, check_fields
-from regard.tasks.recipe import check_different_columns
+from regard.tasks.recipe import SequenceData, check_different_columns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DocumentData:
+class DocumentData(SequenceData):
     """Where documents are, and what is to be said of them.
 
     Attributes:

@@ -21,6 +21,7 @@ from regard.tasks.generation.documents import (
     told_reading,
     train_and_test,
 )
+from regard.tasks.generation.settings import DocumentData
 from regard.tasks.held_out import Parts
 from regard.tasks.recipe import Recipe
 from regard.tasks.sequence_task import SequenceTask
@@ -53,8 +54,10 @@ class GenerationTask(SequenceTask):
             bad_lines: Where lines left out are counted.
             merge: Whether there is one pair for each document with all its answers.
         """
-        documents = read_documents(recipe.files(split), recipe.data, bad_lines=bad_lines)
-        return pairs_of(documents, recipe.data, merge=merge)
+        documents = read_documents(
+            recipe.files(split), recipe.settings(DocumentData), bad_lines=bad_lines
+        )
+        return pairs_of(documents, recipe.settings(DocumentData), merge=merge)
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
@@ -70,8 +73,12 @@ class GenerationTask(SequenceTask):
         valid = cls.read(recipe, "valid", bad_lines=bad_lines)
         if not valid:
             train, held = hold_out(train)
-            valid = pairs_of(held, recipe.data, merge=True)
-        return Parts(pairs_of(train, recipe.data), valid, pairs_of(test, recipe.data, merge=True))
+            valid = pairs_of(held, recipe.settings(DocumentData), merge=True)
+        return Parts(
+            pairs_of(train, recipe.settings(DocumentData)),
+            valid,
+            pairs_of(test, recipe.settings(DocumentData), merge=True),
+        )
 
     @classmethod
     def check(
@@ -85,7 +92,9 @@ class GenerationTask(SequenceTask):
         """What is odd about documents: see ``check_examples``."""
 
         def read(split: str, bad_lines: BadLines) -> list[CheckedExample]:
-            documents = read_documents(recipe.files(split), recipe.data, bad_lines=bad_lines)
+            documents = read_documents(
+                recipe.files(split), recipe.settings(DocumentData), bad_lines=bad_lines
+            )
             return [_said(document) for document in documents]
 
         return check_examples(read, unit="documents", examples=examples)
@@ -98,12 +107,12 @@ class GenerationTask(SequenceTask):
         elif split == "test" and recipe.holds_out_test:
             documents = train_and_test(recipe)[1]
         else:
-            documents = read_documents(recipe.files(split), recipe.data)
+            documents = read_documents(recipe.files(split), recipe.settings(DocumentData))
         return baselines(documents)
 
     def told_reading(self) -> list[str]:
         """How much of a document is read."""
-        return [told_reading(self.recipe.data)]
+        return [told_reading(self.recipe.settings(DocumentData))]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
         """The document of a text, or of a JSON record, and what is asked about it.
@@ -128,26 +137,26 @@ class GenerationTask(SequenceTask):
         Raises:
             DataError: One of them is missing.
         """
-        data = self.recipe.data
+        data = self.recipe.settings(DocumentData)
         typed = ".jsonl" if isinstance(record_in(line.text), dict) else ".tsv"
         document = parse_document(line, data, ending or typed, with_answers=True)
         return pairs_of([document], data, merge=True)[0]
 
     def parts(self, text: str) -> list[str]:
         """One part: what is beyond the longest text of training is not read."""
-        return [cut_to(text, self.tokenizer.source, self.recipe.data.max_length)]
+        return [cut_to(text, self.tokenizer.source, self.recipe.settings(DocumentData).max_length)]
 
     def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
         """The pair with what is read of its source."""
         (source,) = self.parts(pair.source)
         if len(source) < len(pair.source) and too_long is not None:
-            longest = self.recipe.data.max_length
+            longest = self.recipe.settings(DocumentData).max_length
             too_long.add("document cut", f"{pair.where}: cut to {longest} tokens.")
         return replace(pair, source=source)
 
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
         """BLEU and ROUGE-L of the best answers."""
-        language = self.recipe.data.target_language
+        language = self.recipe.settings(DocumentData).target_language
         texts, references = [one.best.text for one in answers], [one.references for one in examples]
         return {
             "bleu": bleu(texts, references, target_language=language).value,
@@ -155,7 +164,7 @@ class GenerationTask(SequenceTask):
         }
 
     def _asked(self, line: Line, ending: str) -> Pair:
-        data = self.recipe.data
+        data = self.recipe.settings(DocumentData)
         return Pair(source_of(parse_document(line, data, ending), data), "", (), line.where)
 
 

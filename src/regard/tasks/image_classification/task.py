@@ -14,8 +14,9 @@ from torch.nn import functional as F
 
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
-from regard.models import VisionTransformer
+from regard.models import VisionTransformer, VisionTransformerConfig
 from regard.tasks.checking import CheckedExample
+from regard.tasks.image_classification.settings import PicturesData
 from regard.tasks.labels import (
     LabelPrediction,
     LabelTask,
@@ -106,6 +107,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
         darkest: float,
     ) -> None:
         self.recipe, self.labels, self.shape = recipe, list(labels), shape
+        self.data = recipe.settings(PicturesData)
         self.mean, self.deviation, self.darkest = mean, deviation, darkest
 
     @classmethod
@@ -113,7 +115,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
         cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
     ) -> list[Picture]:
         """The pictures of a split; none if the recipe names no file and no example."""
-        data, files = recipe.data, recipe.files(split)
+        data, files = recipe.settings(PicturesData), recipe.files(split)
         if not files and not recipe.files("train") and data.example == "digits":
             return digits(split)
         return [
@@ -184,7 +186,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
         """The recipe's Vision Transformer with new weights."""
         *size, channels = self.shape
         return VisionTransformer(
-            self.recipe.model,
+            self.recipe.settings(VisionTransformerConfig),
             size=(size[0], size[1]),
             channels=channels,
             num_classes=len(self.labels),
@@ -193,7 +195,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
     def facts(self) -> list[str]:
         """What was learned from the pictures, in lines for people."""
         rows, columns, channels = self.shape
-        patch = self.recipe.model.patch
+        patch = self.recipe.settings(VisionTransformerConfig).patch
         return [
             f"{rows} × {columns} pixels of {channels} channels, read in patches of {patch} × "
             f"{patch}: {rows * columns // patch**2} of a picture",
@@ -249,7 +251,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
     def lengths(self, encoded: Sequence[EncodedPicture]) -> Int64[np.ndarray, " n"]:
         """Patches of each picture."""
         rows, columns, _ = self.shape
-        patches = rows * columns // self.recipe.model.patch**2
+        patches = rows * columns // self.recipe.settings(VisionTransformerConfig).patch ** 2
         return np.full(len(encoded), patches, dtype=np.int64)
 
     def collate(
@@ -257,9 +259,9 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
     ) -> PictureBatch:
         """A batch; with a generator, pictures are moved by up to ``data.shift`` pixels."""
         pixels = torch.stack([each.pixels for each in encoded])
-        if generator is not None and self.recipe.data.shift:
+        if generator is not None and self.data.shift:
             dark = (self.darkest - self.mean) / self.deviation
-            pixels = shifted(pixels, self.recipe.data.shift, fill=dark, generator=generator)
+            pixels = shifted(pixels, self.data.shift, fill=dark, generator=generator)
         return PictureBatch(pixels, torch.tensor([each.label for each in encoded]))
 
     def baselines(
@@ -291,12 +293,12 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
 
     def shown(self, example: Picture, encoded: EncodedPicture, answer: LabelPrediction) -> Shown:
         """The picture and its patches, the class token before them."""
-        patch, (height, width, _) = self.recipe.model.patch, self.shape
+        patch, (height, width, _) = self.recipe.settings(VisionTransformerConfig).patch, self.shape
         rows, columns = range(height // patch), range(width // patch)
         places = [(row, column) for row in rows for column in columns]
         names = [f"{row + 1},{column + 1}" for row, column in places]
         boxes = [(patch * row, patch * column, patch, patch) for row, column in places]
-        has_first = self.recipe.model.pooling == "first"
+        has_first = self.recipe.settings(VisionTransformerConfig).pooling == "first"
         low, high = min(self.darkest, example.pixels.min()), example.pixels.max()
         shares = (example.pixels - low) / max(high - low, 1e-9)
         if shares.shape[-1] != 3:
@@ -312,7 +314,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
         self, model: nn.Module, example: Picture, encoded: EncodedPicture, answer: LabelPrediction
     ) -> Said:
         """The labels, and how much each patch is looked at."""
-        has_first = self.recipe.model.pooling == "first"
+        has_first = self.recipe.settings(VisionTransformerConfig).pooling == "first"
         look = "the class token looks" if has_first else "they all look"
         shade = Shade(
             kind="encoder",

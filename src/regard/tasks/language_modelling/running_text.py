@@ -7,6 +7,7 @@ from pathlib import Path
 
 from regard.errors import DataError
 from regard.tasks.checking import CheckedExample
+from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.recipe import Recipe
 from regard.text import BadLines, normalize, read_lines
 from regard.text.lines import readable
@@ -66,7 +67,8 @@ def hold_out_end(
     Raises:
         DataError: There is only one passage.
     """
-    wanted = recipe.data.valid_share * sum(len(passage.lines) for passage in examples)
+    share = recipe.settings(RunningTextData).valid_share
+    wanted = share * sum(len(passage.lines) for passage in examples)
     rest, held = list(examples), list[Passage]()
     while len(rest) > 1 and sum(len(passage.lines) for passage in held) < wanted:
         held.insert(0, rest.pop())

@@ -7,8 +7,20 @@ from regard.errors import SettingError
 from regard.fields import Share, at_least, check_fields
 
 
+class RunningTextData:
+    """What ``[data]`` says of running text, whatever is learned from it.
+
+    Attributes:
+        valid_share: How much of the training text its end is, where ``valid`` is empty.
+    """
+
+    __slots__ = ()
+
+    valid_share: float
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TextData:
+class TextData(RunningTextData):
     """Where the running text is.
 
     Attributes:

@@ -23,6 +23,7 @@ from regard.tasks.language_modelling.running_text import (
     perplexity,
     read_passages,
 )
+from regard.tasks.language_modelling.settings import TextData
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.task import OnePassTask, Table
@@ -30,6 +31,7 @@ from regard.text import (
     EOS_ID,
     BadLines,
     Tokenizer,
+    TokenizerConfig,
     load_tokenizer,
     normalize,
     train_tokenizer,
@@ -110,12 +112,13 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
+        self.data = recipe.settings(TextData)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "LanguageModelling":
         """The task with a tokenizer learned from the training text."""
         lines = (line for passage in examples for line in passage.lines)
-        return cls(recipe, train_tokenizer(lines, recipe.tokenizer))
+        return cls(recipe, train_tokenizer(lines, recipe.settings(TokenizerConfig)))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "LanguageModelling":
@@ -134,13 +137,13 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
         """
         architecture = LANGUAGE_MODELS[self.recipe.model_type].load()
         model = architecture(self.recipe.model, vocab_size=self.tokenizer.vocab_size)
-        check_positions(model, "data.context", self.recipe.data.context)
+        check_positions(model, "data.context", self.data.context)
         return model
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        kind, size = self.recipe.tokenizer.type, self.tokenizer.vocab_size
-        return [f"{kind} tokenizer: {size:,} pieces; windows of {self.recipe.data.context} tokens"]
+        kind, size = self.recipe.settings(TokenizerConfig).type, self.tokenizer.vocab_size
+        return [f"{kind} tokenizer: {size:,} pieces; windows of {self.data.context} tokens"]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Passage:
         """The text whose surprise a line or a JSON record asks for.
@@ -168,7 +171,7 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
         if not training:
             return [Stretch(ids, 0, len(ids) - 1) for ids in passages]
         text = np.concatenate([passages[0][:1], *(ids[1:] for ids in passages)])
-        context = min(self.recipe.data.context, len(text) - 1)
+        context = min(self.data.context, len(text) - 1)
         return [Stretch(text, first, context) for first in range(0, len(text) - context, context)]
 
     def lengths(self, encoded: Sequence[Stretch]) -> Int64[np.ndarray, " n"]:
@@ -179,7 +182,7 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
         self, encoded: Sequence[Stretch], *, generator: torch.Generator | None = None
     ) -> WindowBatch:
         """Windows of ``data.context`` tokens; shifted at random if a generator is given."""
-        data = self.recipe.data
+        data = self.data
         rows: list[tuple[Tensor, Tensor, int]] = []
         for owner, each in enumerate(encoded):
             first = each.first
@@ -259,7 +262,7 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
 
     def shown(self, example: Passage, encoded: Stretch, answer: Surprise) -> Shown:
         """The text, whose every token was predicted."""
-        check_shown_length(len(encoded.ids) - 1, self.recipe.data.context, "tokens")
+        check_shown_length(len(encoded.ids) - 1, self.data.context, "tokens")
         (text,) = example.lines
         return Shown(output=ShownText.of_pieces(text, self.tokenizer.pieces(text), ends=True))
 

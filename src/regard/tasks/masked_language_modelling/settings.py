@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 from regard.checks import check_fraction, check_positive
 from regard.fields import Share, at_least, check_fields
+from regard.tasks.language_modelling.settings import RunningTextData
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MaskedTextData:
+class MaskedTextData(RunningTextData):
     """Where the running text is, and what of it is guessed.
 
     Attributes:

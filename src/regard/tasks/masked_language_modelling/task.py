@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
-from regard.models import MaskedLanguageModel
+from regard.models import EncoderConfig, MaskedLanguageModel
 from regard.tasks.language_modelling import Passage
 from regard.tasks.language_modelling.running_text import (
     checked_passage,
@@ -41,6 +41,7 @@ from regard.text import (
     PAD_ID,
     BadLines,
     Tokenizer,
+    TokenizerConfig,
     load_tokenizer,
     normalize,
     train_tokenizer,
@@ -138,15 +139,16 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, words: WholeWords) -> None:
         self.recipe, self.tokenizer, self.words = recipe, tokenizer, words
+        self.data = recipe.settings(MaskedTextData)
         self.mask_id = tokenizer.vocab_size
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Passage]) -> "MaskedLanguageModelling":
         """The task with a tokenizer, and Chinese words, learned from the training text."""
         lines = [line for passage in examples for line in passage.lines]
-        is_whole = recipe.data.masking == "words"
+        is_whole = recipe.settings(MaskedTextData).masking == "words"
         words = WholeWords.learn(lines) if is_whole else WholeWords(None)
-        return cls(recipe, train_tokenizer(lines, recipe.tokenizer), words)
+        return cls(recipe, train_tokenizer(lines, recipe.settings(TokenizerConfig)), words)
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "MaskedLanguageModelling":
@@ -164,7 +166,7 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
         Raises:
             SettingError: It cannot take a window, or tell the halves of one apart.
         """
-        data, config = self.recipe.data, self.recipe.model
+        data, config = self.data, self.recipe.settings(EncoderConfig)
         model = MaskedLanguageModel(config, vocab_size=self.mask_id + 1)
         check_positions(model, "data.context", data.context)
         if data.next_sentence and config.num_segments < 2:
@@ -176,7 +178,7 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        kind, data = self.recipe.tokenizer.type, self.recipe.data
+        kind, data = self.recipe.settings(TokenizerConfig).type, self.data
         return [
             f"{kind} tokenizer: {self.tokenizer.vocab_size:,} pieces; windows of {data.context} "
             f"tokens, {data.rate:.0%} of {data.masking} masked"
@@ -217,7 +219,7 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
         A generator shifts and masks them anew each time; without one a window is always masked
         alike.
         """
-        data = self.recipe.data
+        data = self.data
         rows: list[tuple[int, Window]] = []
         for owner, each in enumerate(encoded):
             found = windows_of(
@@ -334,12 +336,12 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
     @property
     def _inside(self) -> int:
         """Tokens of the text in a window, without begin and end."""
-        data: MaskedTextData = self.recipe.data
+        data: MaskedTextData = self.data
         return data.context - 2 - data.next_sentence
 
     def _logits(self, model: nn.Module, batch: MaskedBatch) -> tuple[Tensor, Tensor]:
         """The states, and the logits of what is masked; the mask itself is no answer."""
-        asks = self.recipe.data.next_sentence
+        asks = self.data.next_sentence
         segments = batch.segments if asks else None
         states = model(batch.ids, batch.lengths, segments=segments)
         logits = model.project(states[batch.chosen]).float()  # type: ignore[operator]
@@ -360,7 +362,7 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
         """Its tokens and line ends; a blank is the mask."""
         ids: list[int] = []
         words: list[int] = []
-        is_whole, next_word = self.recipe.data.masking == "words", 0
+        is_whole, next_word = self.data.masking == "words", 0
         blanks = any(_BLANK.search(line) for line in passage.lines)
         for line in passage.lines:
             if blanks:

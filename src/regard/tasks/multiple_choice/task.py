@@ -17,12 +17,13 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import accuracy
 from regard.metrics.question_answering import answer_words
-from regard.models import MultipleChoice
+from regard.models import ClassifierConfig, MultipleChoice
 from regard.tasks.baselines.sliding_window import SlidingWindow
 from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out_contexts
 from regard.tasks.multiple_choice.choices import Choices, read_choices
-from regard.tasks.recipe import Recipe
+from regard.tasks.multiple_choice.settings import ChoicesData
+from regard.tasks.recipe import Recipe, tell_pieces
 from regard.tasks.showing import Said, Shown, ShownText, ShownToken, by_share
 from regard.tasks.tables import by_group, length_group, question_word
 from regard.tasks.task import OnePassTask, Table
@@ -38,7 +39,7 @@ from regard.tasks.text_pairs import (
     pair_length,
     pair_model,
 )
-from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
+from regard.text import BadLines, Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
 from regard.text.pieces import END
 from regard.text.questions import question_of
 
@@ -114,6 +115,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
+        self.data = recipe.settings(ChoicesData)
 
     @classmethod
     def read(
@@ -124,7 +126,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
         Raises:
             DataError: A question has no choices, and its story not enough other answers.
         """
-        data = recipe.data
+        data = recipe.settings(ChoicesData)
         return [
             choices
             for file in recipe.files(split)
@@ -151,7 +153,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
         """The task with the tokenizer of the training questions, answers and texts."""
         texts = dict.fromkeys(example.context for example in examples)
         asked = (f"{e.text} {e.choices[e.right]}" for e in examples)
-        return cls(recipe, train_tokenizer([*texts, *asked], recipe.tokenizer))
+        return cls(recipe, train_tokenizer([*texts, *asked], recipe.settings(TokenizerConfig)))
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "MultipleChoiceAnswering":
@@ -164,14 +166,14 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
 
     def build_model(self) -> nn.Module:
         """The recipe's reader with new weights, and what scores an answer on it."""
-        data = self.recipe.data
+        data = self.data
         longest = data.max_length + data.max_answer + 3
         reader = build_reader(self.recipe, vocab_size=self.tokenizer.vocab_size, longest=longest)
-        return MultipleChoice(self.recipe.head, reader)
+        return MultipleChoice(self.recipe.settings(ClassifierConfig), reader)
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        return [f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces"]
+        return [tell_pieces(self.recipe, self.tokenizer.vocab_size)]
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Choices:
         """The question of a JSON record with its "context" and "choices".
@@ -197,7 +199,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
         too_long: BadLines | None = None,
     ) -> list[EncodedChoices]:
         """Ids of each answer, after its question, beside the text."""
-        longest = self.recipe.data.max_length
+        longest = self.data.max_length
         cut = cache(partial(cut_text, tokenizer=self.tokenizer))  # a text has several questions
         found = []
         for example in examples:
@@ -208,7 +210,7 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
             pairs = []
             for choice in example.choices:
                 answer = joined(asked, cut(choice))
-                kept = slice(-self.recipe.data.max_answer, None)  # the question's end asks
+                kept = slice(-self.data.max_answer, None)  # the question's end asks
                 pairs.append(
                     encode_pair(answer, text, self.recipe, kept=kept, other_kept=slice(longest))
                 )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.models import Classifier, PairClassifier
+from regard.models import Classifier, ClassifierConfig, PairClassifier
 from regard.tasks.baselines.word_overlap import WordOverlap
 from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out_texts
@@ -30,7 +30,7 @@ from regard.tasks.labels import (
     tell_labels,
 )
 from regard.tasks.pair_matching.settings import PairsData
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import Recipe, tell_pieces
 from regard.tasks.showing import Said, Shown, ShownText, by_share
 from regard.tasks.tables import by_group, confusion_table, label_table, length_group, question_word
 from regard.tasks.task import Table
@@ -45,7 +45,14 @@ from regard.tasks.text_pairs import (
     pair_length,
     pair_model,
 )
-from regard.text import BadLines, Tokenizer, load_tokenizer, normalize, train_tokenizer
+from regard.text import (
+    BadLines,
+    Tokenizer,
+    TokenizerConfig,
+    load_tokenizer,
+    normalize,
+    train_tokenizer,
+)
 from regard.text.files import read_kept, write_plain
 from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
@@ -119,6 +126,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, labels: Sequence[str]) -> None:
         self.recipe, self.tokenizer, self.labels = recipe, tokenizer, list(labels)
+        self.data = recipe.settings(PairsData)
 
     @classmethod
     def read(
@@ -126,7 +134,9 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
     ) -> list[LabelledPair]:
         """The pairs of a split; none if the recipe names no file."""
         return [
-            pair for file in recipe.files(split) for pair in _pairs(file, recipe.data, bad_lines)
+            pair
+            for file in recipe.files(split)
+            for pair in _pairs(file, recipe.settings(PairsData), bad_lines)
         ]
 
     @classmethod
@@ -157,7 +167,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
         """
         labels = learn_labels(example.label for example in examples)
         texts = dict.fromkeys(text for e in examples for text in (e.first, e.second))
-        return cls(recipe, train_tokenizer(texts, recipe.tokenizer), labels)
+        return cls(recipe, train_tokenizer(texts, recipe.settings(TokenizerConfig)), labels)
 
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "PairMatching":
@@ -176,14 +186,16 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
         model = pair_model(self.recipe)
         if issubclass(model, PairClassifier):
             return model(self.recipe.model, **sizes, num_classes=len(self.labels))
-        longest = 2 * self.recipe.data.max_length + 3
+        longest = 2 * self.data.max_length + 3
         reader = build_reader(self.recipe, **sizes, longest=longest)
-        return Classifier(self.recipe.head, reader, num_classes=len(self.labels))
+        return Classifier(
+            self.recipe.settings(ClassifierConfig), reader, num_classes=len(self.labels)
+        )
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
         return [
-            f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces",
+            tell_pieces(self.recipe, self.tokenizer.vocab_size),
             tell_labels(self.labels),
         ]
 
@@ -219,7 +231,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
         Raises:
             DataError: A label was not met in training.
         """
-        longest = self.recipe.data.max_length
+        longest = self.data.max_length
         cut = cache(partial(cut_text, tokenizer=self.tokenizer))
         found = []
         for example in examples:

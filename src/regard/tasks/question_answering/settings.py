@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from regard.errors import SettingError
 from regard.fields import Count, check_fields
+from regard.tasks.recipe import AskedData
 from regard.text.records import OnBadLine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QuestionsData:
+class QuestionsData(AskedData):
     """Where the questions are.
 
     Attributes:

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue
 from regard.metrics.question_answering import exact_match, f1
-from regard.models import SpanFinder, best_spans
+from regard.models import SpanFinder, SpanFinderConfig, best_spans
 from regard.models.span_finder import NO_ANSWER
 from regard.tasks.baselines.sliding_window import SlidingWindow
 from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
-from regard.tasks.recipe import Recipe, check_not_smoothed
+from regard.tasks.question_answering.settings import QuestionsData
+from regard.tasks.recipe import Recipe, check_not_smoothed, tell_pieces
 from regard.tasks.showing import Said, Shown, ShownText
 from regard.tasks.tables import (
     by_group,
@@ -37,7 +38,7 @@ from regard.tasks.text_pairs import (
     cut_text,
     encode_pair,
 )
-from regard.text import BadLines, Tokenizer, load_tokenizer, train_tokenizer
+from regard.text import BadLines, Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
 from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question, asked_question
 
@@ -136,13 +137,14 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, *, may_have_none: bool) -> None:
         self.recipe, self.tokenizer, self.may_have_none = recipe, tokenizer, may_have_none
+        self.data = recipe.settings(QuestionsData)
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":
         """The task with the tokenizer of the training questions and texts."""
         texts = dict.fromkeys(example.context for example in examples)
         lines = [*texts, *(example.text for example in examples)]
-        tokenizer = train_tokenizer(lines, recipe.tokenizer)
+        tokenizer = train_tokenizer(lines, recipe.settings(TokenizerConfig))
         return cls(recipe, tokenizer, may_have_none=any(not e.answers for e in examples))
 
     @classmethod
@@ -159,14 +161,14 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
 
     def build_model(self) -> nn.Module:
         """The recipe's reader with new weights, and what finds spans on it."""
-        data = self.recipe.data
+        data = self.data
         longest = data.max_length + data.max_question + 3
         reader = build_reader(self.recipe, vocab_size=self.tokenizer.vocab_size, longest=longest)
-        return SpanFinder(self.recipe.head, reader)
+        return SpanFinder(self.recipe.settings(SpanFinderConfig), reader)
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        facts = [f"{self.recipe.tokenizer.type} tokenizer: {self.tokenizer.vocab_size:,} pieces"]
+        facts = [tell_pieces(self.recipe, self.tokenizer.vocab_size)]
         if self.may_have_none:
             facts.append("some questions have no answer in their text")
         return facts
@@ -179,7 +181,7 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
         too_long: BadLines | None = None,
     ) -> list[EncodedQuestion]:
         """Ids of each question and its text."""
-        most = self.recipe.data.max_question
+        most = self.data.max_question
         cut = cache(partial(cut_text, tokenizer=self.tokenizer))  # a text has several questions
         found = []
         for example in examples:
@@ -246,7 +248,7 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
         Windows are compared by how much better their answer is than none.
         """
         start, end = self._logits(model, batch)
-        longest = self.recipe.data.max_answer
+        longest = self.data.max_answer
         found = best_spans(start, end, batch.allowed, max_length=longest)
         total = (start.logsumexp(-1) + end.logsumexp(-1)).tolist()
         best: list[tuple[float, SpanAnswer] | None] = [None] * len(batch.questions)
@@ -367,7 +369,7 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
 
     def _windows(self, question: EncodedQuestion) -> list[range]:
         """The tokens of the text that are read at once, several times for a long one."""
-        data, count = self.recipe.data, len(question.pair.ids)
+        data, count = self.data, len(question.pair.ids)
         last = max(0, count - data.max_length)
         starts = [*range(0, last, data.stride), last]
         return [range(start, min(count, start + data.max_length)) for start in starts]

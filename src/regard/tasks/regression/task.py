@@ -18,7 +18,7 @@ from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.tasks.checking import CheckedExample
 from regard.tasks.recipe import Recipe, check_not_smoothed
-from regard.tasks.regression.settings import RegressionData
+from regard.tasks.regression.settings import RegressionConfig, RegressionData
 from regard.tasks.task import OnePassTask, Table
 from regard.text import BadLines, Line
 from regard.text.files import read_kept, write_plain
@@ -105,13 +105,14 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         seen: Float[Tensor, "M 1"],
     ) -> None:
         self.recipe, self.names = recipe, tuple(names)
+        self.data = recipe.settings(RegressionData)
         self.origin, self.step = origin, step
         self.places, self.seen = places, seen
 
     @classmethod
     def read(cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None) -> list[Point]:
         """The points of a split; none if the recipe names no file and no example."""
-        data = recipe.data
+        data = recipe.settings(RegressionData)
         files = recipe.files(split)
         if not recipe.files("train") and not files and data.example == "sine":
             return _sine(data, split)
@@ -162,7 +163,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
                     "Leave it out of data.inputs."
                 )
         origin, step = torch.zeros(len(names)).double(), torch.ones(len(names)).double()
-        if recipe.data.scale == "deviation":
+        if recipe.settings(RegressionData).scale == "deviation":
             origin, step = places.mean(0), places.std(0)
         targets = torch.tensor([[_target(example)] for example in examples])
         return cls(recipe, names, origin, step, ((places - origin) / step).float(), targets)
@@ -185,7 +186,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         Raises:
             SettingError: There is nothing to train.
         """
-        config: KernelRegressionConfig = self.recipe.model
+        config: KernelRegressionConfig = self.recipe.settings(KernelRegressionConfig)
         if not config.is_learned or config.kernel == "box" or config.bandwidth == float("inf"):
             raise SettingError(
                 "model must have a bandwidth to learn: is_learned, finite, of another kernel than "
@@ -264,7 +265,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
     @property
     def counted(self) -> str:
         """What ``loss`` counts: points, or batches where it is summed over theirs."""
-        return "points" if self.recipe.head.loss == "mean" else "batches"
+        return "points" if self.recipe.settings(RegressionConfig).loss == "mean" else "batches"
 
     def loss(
         self, model: nn.Module, batch: PointBatch, *, smoothing: float = 0.0
@@ -276,7 +277,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         """
         check_not_smoothed(self.recipe, smoothing)
         loss = (self.guesses(model, batch) - batch.targets).square().sum()
-        return loss, len(batch.own) if self.recipe.head.loss == "mean" else 1
+        return loss, len(batch.own) if self.recipe.settings(RegressionConfig).loss == "mean" else 1
 
     def guesses(self, model: nn.Module, batch: PointBatch) -> Float[Tensor, "B 1"]:
         """The guess at each point: a training point's is made from the others."""
@@ -308,11 +309,12 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
     ) -> dict[str, list[Guess]]:
         """The mean, which is average pooling; and the bandwidth as it was before training."""
         mean = float(np.mean([_target(point) for point in train]))
-        begun = KernelRegression(replace(self.recipe.model, is_learned=False), dim=len(self.names))
+        config = self.recipe.settings(KernelRegressionConfig)
+        begun = KernelRegression(replace(config, is_learned=False), dim=len(self.names))
         batch = self.collate(self.encode(examples))
         return {
             "the mean of the training points": [Guess(mean)] * len(examples),
-            f"bandwidth {self.recipe.model.bandwidth:g}": self.predict(begun, batch),
+            f"bandwidth {config.bandwidth:g}": self.predict(begun, batch),
         }
 
     def tables(self, answers: Sequence[Guess], examples: Sequence[Point]) -> list[Table]:

@@ -10,8 +10,10 @@ from jaxtyping import Int, Int64
 from torch import Tensor, nn
 
 from regard.errors import DataError
+from regard.models import MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import sentences_of, words_of
 from regard.tasks.recipe import Recipe
+from regard.tasks.sentence_selection.settings import SentencesData
 from regard.text import BadLines
 from regard.text.questions import Question
 from regard.text.vocabulary import Vocabulary
@@ -53,7 +55,7 @@ def learn_words(recipe: Recipe, examples: Sequence[Question]) -> Vocabulary:
     """The words of the training questions and texts."""
     texts = [*dict.fromkeys(e.context for e in examples), *(e.text for e in examples)]
     words = (word.text for text in texts for word in words_of(text))
-    data = recipe.data
+    data = recipe.settings(SentencesData)
     return Vocabulary.learn(words, min_count=data.min_count, buckets=data.oov_buckets)
 
 
@@ -71,7 +73,8 @@ def memories(
         DataError: A text has more sentences than the memory has room for, and it is not to learn
             from; or it has none.
     """
-    most, longest = recipe.model.max_sentences, recipe.data.max_words
+    most = recipe.settings(MemoryNetworkConfig).max_sentences
+    longest = recipe.settings(SentencesData).max_words
 
     @cache
     def cut(context: str) -> tuple[list[tuple[int, int]], list[list[int]]]:

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from regard.fields import Count, Natural, check_fields
+from regard.tasks.recipe import AskedData
 from regard.text.records import OnBadLine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SentencesData:
+class SentencesData(AskedData):
     """Where the questions are.
 
     Attributes:

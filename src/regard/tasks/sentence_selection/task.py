@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.models import MemoryNetwork
+from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of
 from regard.tasks.held_out import read_asked
 from regard.tasks.recipe import Recipe, check_not_smoothed
@@ -22,6 +22,7 @@ from regard.tasks.sentence_selection.memories import (
     memories,
 )
 from regard.tasks.sentence_selection.memory_task import MemoryTask
+from regard.tasks.sentence_selection.settings import SentencesData
 from regard.text import BadLines
 from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question
@@ -126,7 +127,7 @@ class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAns
     def load(cls, recipe: Recipe, folder: Path) -> "SentenceSelection":
         """The task with what ``save`` wrote."""
         words = read_kept(folder, _FILE, _Kept)["words"]
-        return cls(recipe, Vocabulary(words, buckets=recipe.data.oov_buckets))
+        return cls(recipe, Vocabulary(words, buckets=recipe.settings(SentencesData).oov_buckets))
 
     def save(self, folder: Path) -> None:
         """Write the words."""
@@ -134,11 +135,12 @@ class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAns
 
     def build_model(self) -> nn.Module:
         """The recipe's memory network with new weights."""
-        return MemoryNetwork(self.recipe.model, vocab_size=len(self.words))
+        return MemoryNetwork(self.recipe.settings(MemoryNetworkConfig), vocab_size=len(self.words))
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
-        return [f"{len(self.words.units):,} words, {self.recipe.model.num_hops} hops"]
+        hops = self.recipe.settings(MemoryNetworkConfig).num_hops
+        return [f"{len(self.words.units):,} words, {hops} hops"]
 
     def encode(
         self,

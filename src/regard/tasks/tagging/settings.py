@@ -60,10 +60,11 @@ class TaggingData:
 
 def check_whole(recipe: Recipe) -> None:
     """Raise SettingError if something is set that is done to whole words alone."""
+    data = recipe.settings(TaggingData)
     settings = {
         "model.parts": reads_parts(recipe.model),
-        "data.drop_words": recipe.data.drop_words > 0,
-        "data.drop_parts": recipe.data.drop_parts > 0,
+        "data.drop_words": data.drop_words > 0,
+        "data.drop_parts": data.drop_parts > 0,
     }
     if found := [name for name, is_set in settings.items() if is_set]:
         raise SettingError(

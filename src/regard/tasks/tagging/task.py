@@ -15,7 +15,7 @@ from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import accuracy, macro_f1
 from regard.metrics.spans import as_bio, entity_scores, is_bio
-from regard.models import READERS, Tagger
+from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.baselines.tags import entities_of_training, most_frequent_tags
 from regard.tasks.checking import CheckedExample
 from regard.tasks.recipe import (
@@ -36,6 +36,7 @@ from regard.text import (
     UNK_ID,
     BadLines,
     Tokenizer,
+    TokenizerConfig,
     load_tokenizer,
     normalize,
     train_tokenizer,
@@ -104,10 +105,11 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         tokenizer: Tokenizer | None = None,
     ) -> None:
         self.recipe, self.words, self.parts, self.tags = recipe, words, parts, list(tags)
+        self.data = recipe.settings(TaggingData)
         self.tokenizer = tokenizer
         self._tag_ids = {tag: place for place, tag in enumerate(tags)}
         self._rare = frozenset(rare)
-        self._parts_of = WORD_PARTS[recipe.data.parts] if reads_parts(recipe.model) else None
+        self._parts_of = WORD_PARTS[self.data.parts] if reads_parts(recipe.model) else None
 
     @classmethod
     def read(
@@ -117,7 +119,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
 
         Tags of entities come out as BIO, in which each entity begins with a B: see ``as_bio``.
         """
-        data = recipe.data
+        data = recipe.settings(TaggingData)
         found = [
             sentence
             for file in recipe.files(split)
@@ -151,7 +153,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
             DataError: There are fewer than two tags.
             SettingError: What is set of words has no meaning for their pieces.
         """
-        data = recipe.data
+        data = recipe.settings(TaggingData)
         if recipe.tokenizer is not None:
             check_whole(recipe)
         tags = sorted({tag for example in examples for tag in example.tags or ()})
@@ -169,7 +171,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         tokenizer = None
         if recipe.tokenizer is not None:
             lines = [joined_words(example.words) for example in examples]
-            tokenizer = train_tokenizer(lines, recipe.tokenizer)
+            tokenizer = train_tokenizer(lines, recipe.settings(TokenizerConfig))
         return cls(
             recipe,
             Vocabulary.learn(every, min_count=data.min_count),
@@ -204,19 +206,23 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         allowed = self._allowed() if is_bio(self.tags) else None
         reader = read(self.recipe.model, **sizes)
         if self.tokenizer is None:
-            check_positions(reader, "data.max_length", self.recipe.data.max_length)
+            check_positions(reader, "data.max_length", self.data.max_length)
         else:
-            check_framed_positions(reader, self.recipe)
-        return Tagger(self.recipe.head, reader, num_tags=len(self.tags), allowed=allowed)
+            check_framed_positions(
+                reader, self.data.max_length, self.recipe.settings(TokenizerConfig)
+            )
+        return Tagger(
+            self.recipe.settings(TaggerConfig), reader, num_tags=len(self.tags), allowed=allowed
+        )
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
         shown = ", ".join(self.tags[:12]) + (" …" if len(self.tags) > 12 else "")
         is_read = self._parts_of is not None
-        parts = f", {len(self.parts):,} {self.recipe.data.parts}" if is_read else ""
+        parts = f", {len(self.parts):,} {self.data.parts}" if is_read else ""
         facts = [f"{len(self.words):,} words{parts}", f"{len(self.tags)} tags: {shown}"]
         if self.tokenizer is not None:
-            kind, size = self.recipe.tokenizer.type, self.tokenizer.vocab_size
+            kind, size = self.recipe.settings(TokenizerConfig).type, self.tokenizer.vocab_size
             facts.insert(0, f"{kind} tokenizer: {size:,} pieces; a word's first carries its tag")
         return facts
 
@@ -256,7 +262,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         found = []
         for example in examples:
             found.append(self._encoded(example))
-            if training and self.recipe.data.join_entities:
+            if training and self.data.join_entities:
                 without_marks = joined(example)
                 found += [] if without_marks is None else [self._encoded(without_marks)]
         return found
@@ -269,11 +275,11 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         self, encoded: Sequence[EncodedWords], *, generator: torch.Generator | None = None
     ) -> WordBatch:
         """A padded batch; with a generator, words that occur once and parts may become unknown."""
-        data = self.recipe.data
+        data = self.data
         return word_batch(
             encoded,
             longest=data.max_length,
-            begins=self.tokenizer is not None and self.recipe.tokenizer.begins,
+            begins=self.tokenizer is not None and self.recipe.settings(TokenizerConfig).begins,
             drop_words=data.drop_words,
             drop_parts=data.drop_parts,
             generator=generator,
@@ -343,14 +349,16 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         """The words, single characters without spaces between, or their pieces."""
         is_cut = self.tokenizer is not None
         unit, size = ("pieces" if is_cut else "words"), sum(encoded.sizes)
-        check_shown_length(size, self.recipe.data.max_length, unit)
+        check_shown_length(size, self.data.max_length, unit)
         if self.tokenizer is None:
             space = "" if all(len(word) == 1 for word in example.words) else " "
             text = ShownText.of_words(example.words, space)
         else:
             decode = self.tokenizer.decode
             pieces = [decode([one]).strip() or "␣" for ids in encoded.pieces for one in ids]
-            text = ShownText.of_words([*[BEGIN] * self.recipe.tokenizer.begins, *pieces, END])
+            text = ShownText.of_words(
+                [*[BEGIN] * self.recipe.settings(TokenizerConfig).begins, *pieces, END]
+            )
         return Shown(text=text, output=ShownText.of_words(answer.tags))
 
     def said(
@@ -359,7 +367,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         """The tags; of a word in pieces its first has it."""
         if self.tokenizer is None:
             return Said(tags=answer.tags)
-        tags = [""] * self.recipe.tokenizer.begins
+        tags = [""] * self.recipe.settings(TokenizerConfig).begins
         for ids, tag in zip(encoded.pieces, answer.tags, strict=True):
             tags += [tag, *[""] * (len(ids) - 1)]
         return Said(tags=(*tags, ""))
@@ -377,9 +385,9 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         return text if len(text) <= 240 else f"{text[:237]}…"
 
     def _encoded(self, example: TaggedWords) -> EncodedWords:
-        folded = [_folded(word, self.recipe.data) for word in example.words]
+        folded = [_folded(word, self.data) for word in example.words]
         spelled = self._parts_of(example.words) if self._parts_of is not None else []
-        most = self.recipe.data.max_length
+        most = self.data.max_length
         cut = [] if self.tokenizer is None else pieces_of(folded, self.tokenizer)
         return EncodedWords(
             example.words,
@@ -423,7 +431,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
     def _by_novelty(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> Table:
         hits: dict[str, list[bool]] = {"known from training": [], "unknown": []}
         for answer, example in zip(answers, examples, strict=True):
-            ids = self.words.ids(_folded(word, self.recipe.data) for word in example.words)
+            ids = self.words.ids(_folded(word, self.data) for word in example.words)
             gold = example.tags or answer.tags
             for found, right, word in zip(answer.tags, gold, ids, strict=True):
                 hits["unknown" if word == UNK_ID else "known from training"].append(found == right)

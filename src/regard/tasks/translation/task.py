@@ -11,7 +11,7 @@ from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.metrics import bleu
 from regard.tasks.held_out import Parts, evenly, hold_out_by_hash
-from regard.tasks.recipe import Recipe
+from regard.tasks.recipe import DataConfig, Recipe
 from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.translations import Translations
 from regard.text import (
@@ -72,14 +72,14 @@ class TranslationTask(SequenceTask):
                 f"data.{split} must be one file of pairs, or a source and a target file; "
                 f"got {len(files)} files."
             )
-        layout = PairLayout(columns=recipe.data.columns, merge_references=merge)
+        layout = PairLayout(columns=recipe.settings(DataConfig).columns, merge_references=merge)
         source, target = files[0], files[1] if len(files) == 2 else None
         return list(
             read_pairs(
                 source,
                 target,
                 layout=layout,
-                on_bad_line=recipe.data.on_bad_line,
+                on_bad_line=recipe.settings(DataConfig).on_bad_line,
                 bad_lines=bad_lines,
             )
         )
@@ -154,7 +154,7 @@ class TranslationTask(SequenceTask):
 
     def asked(self, line: Line, ending: str) -> Pair:
         """The sentence in a line of a file, which may be empty: see ``text_of``."""
-        layout = PairLayout(columns=self.recipe.data.columns)
+        layout = PairLayout(columns=self.recipe.settings(DataConfig).columns)
         text = text_of(readable(line), line.where, layout=layout, ending=ending)
         return Pair(text, "", (), line.where)
 
@@ -164,14 +164,14 @@ class TranslationTask(SequenceTask):
         Raises:
             DataError: One of them is missing.
         """
-        layout = PairLayout(columns=self.recipe.data.columns)
+        layout = PairLayout(columns=self.recipe.settings(DataConfig).columns)
         found = (_members if ending == ".jsonl" else _columns)(line, layout)
         source, target = map(normalize, found)
         return Pair(source, target, (target,), line.where)
 
     def parts(self, text: str) -> list[str]:
         """A text itself, or parts no longer than training allowed, cut at ends of sentences."""
-        longest = self.recipe.data.max_length
+        longest = self.recipe.settings(DataConfig).max_length
         if len(self.tokenizer.source.encode(text)) <= longest:
             return [text]
         return [
@@ -190,7 +190,7 @@ class TranslationTask(SequenceTask):
 
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
         """BLEU of the best translations."""
-        language = self.recipe.data.target_language
+        language = self.recipe.settings(DataConfig).target_language
         texts, references = [one.best.text for one in answers], [one.references for one in examples]
         return {"bleu": bleu(texts, references, target_language=language).value}
 

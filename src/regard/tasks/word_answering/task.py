@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.models import MemoryNetwork
+from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import words_of
 from regard.tasks.held_out import read_asked
 from regard.tasks.labels import label_loss, most_frequent
@@ -23,6 +23,7 @@ from regard.tasks.sentence_selection.memories import (
     memories,
 )
 from regard.tasks.sentence_selection.memory_task import MemoryTask
+from regard.tasks.sentence_selection.settings import SentencesData
 from regard.text import BadLines
 from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question
@@ -120,7 +121,7 @@ class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
     def load(cls, recipe: Recipe, folder: Path) -> "WordAnswering":
         """The task with what ``save`` wrote."""
         table = read_kept(folder, _FILE, _Kept)
-        words = Vocabulary(table["words"], buckets=recipe.data.oov_buckets)
+        words = Vocabulary(table["words"], buckets=recipe.settings(SentencesData).oov_buckets)
         return cls(recipe, words, table["answers"])
 
     def save(self, folder: Path) -> None:
@@ -130,12 +131,13 @@ class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
     def build_model(self) -> nn.Module:
         """The recipe's memory network with new weights."""
         sizes = {"vocab_size": len(self.words), "num_answers": len(self.answers_known)}
-        return MemoryNetwork(self.recipe.model, **sizes)
+        return MemoryNetwork(self.recipe.settings(MemoryNetworkConfig), **sizes)
 
     def facts(self) -> list[str]:
         """What was learned from the text, in lines for people."""
         count, answers = len(self.words.units), len(self.answers_known)
-        return [f"{count:,} words, {answers:,} answers, {self.recipe.model.num_hops} hops"]
+        hops = self.recipe.settings(MemoryNetworkConfig).num_hops
+        return [f"{count:,} words, {answers:,} answers, {hops} hops"]
 
     def encode(
         self,
