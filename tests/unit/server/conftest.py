@@ -21,11 +21,9 @@ class Turner:
     """Translates a text into itself backwards, once it is let through."""
 
     def __init__(self) -> None:
-        decoding = SimpleNamespace(beam_size=4, length_penalty=0.6)
-        data = SimpleNamespace(source_language="zh", target_language="en", max_length=64)
-        self.recipe = SimpleNamespace(
-            task="translation", model_type="turner", decoding=decoding, data=data
-        )
+        self.decoding = SimpleNamespace(beam_size=4, length_penalty=0.6)
+        self.data = SimpleNamespace(source_language="zh", target_language="en", max_length=64)
+        self.recipe = SimpleNamespace(task="translation", model_type="turner", data=self.data)
         self.model = torch.nn.Linear(2, 3)
         self.opened = threading.Event()
         self.opened.set()
