@@ -86,6 +86,14 @@ def test_twice_the_same(name, threads):
     del between
 
 
+@pytest.mark.parametrize("name", [name for name in calls() if name.startswith("additive")])
+def test_compiled_loops_give_the_same_whatever_the_number_of_threads(name, threads):
+    found = run(name)
+    torch.set_num_threads(3)
+    for one, other in zip(found, run(name), strict=True):
+        assert torch.equal(one, other)
+
+
 @pytest.mark.parametrize("name", ["tiled", "additive"])
 def test_twice_the_same_gradients_of_gradients(name, threads):
     def twice():

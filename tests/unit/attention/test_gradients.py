@@ -53,7 +53,6 @@ def test_additive_twice(make_inputs, mask, queries, shape):
             bias=bias,
             dropout=0.3,
             generator=seeded(),
-            backend="additive_cpu",
         )
 
     inputs = (*make_inputs(requires_grad=True, queries=queries), bias, w)
@@ -61,8 +60,7 @@ def test_additive_twice(make_inputs, mask, queries, shape):
     assert gradgradcheck(call, inputs, fast_mode=True)
 
 
-@pytest.mark.parametrize("backend", ["tiled", "additive_cpu"])
-def test_log_sum_exp_twice(make_inputs, backend):
+def test_log_sum_exp_twice(make_inputs):
     w = torch.randn(11, dtype=torch.float64, requires_grad=True)
 
     def call(query, key, value, w):
@@ -73,7 +71,6 @@ def test_log_sum_exp_twice(make_inputs, backend):
             score=Additive(w),
             mask=lengths([4, 7]),
             return_lse=True,
-            backend=backend,
         )
 
     inputs = (*make_inputs(requires_grad=True), w)

@@ -1,0 +1,109 @@
+"""How loops are compiled, and where the result is kept."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from inspect import unwrap
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import numba
+from numba.core import event
+
+# Sums may be reordered, and products fused into them, so that they run eight or sixteen at a time.
+# NaN and infinities keep their meaning.
+_RULES = {"reassoc", "contract", "arcp", "nsz"}
+# Of a function whose rounding is part of its formula.
+_IN_ORDER = {"contract", "nsz"}
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def cache_folder() -> Path:
+    """Where compiled loops are kept for the next process: a folder for each state of their code."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    code = sha256()
+    for module in sorted(Path(__file__).parent.glob("*.py")):
+        code.update(module.read_bytes())
+    base = Path(home) if home else Path.home() / ".cache"
+    return base / "regard" / "kernels" / code.hexdigest()[:16]
+
+
+def compiled(loop: Callable[..., None]) -> Callable[..., None]:
+    """``loop`` compiled at its first call, without the interpreter's lock, and kept.
+
+    A division by zero gives an infinity or NaN, as it does in tensors. What checks arguments in
+    tests is taken off. Where nothing can be kept, every process compiles for itself.
+    """
+    with _kept_in(_writable_folder()) as is_kept:
+        made: Callable[..., None] = numba.njit(
+            fastmath=_RULES, nogil=True, error_model="numpy", cache=is_kept, boundscheck=False
+        )(unwrap(loop))
+    return made
+
+
+def inlined(loop: Callable[P, R]) -> Callable[P, R]:
+    """``loop`` as a part of the compiled loops that call it."""
+    return _part(loop, _RULES)
+
+
+def in_order(loop: Callable[P, R]) -> Callable[P, R]:
+    """The same of a function whose operations are done as they are written."""
+    return _part(loop, _IN_ORDER)
+
+
+def _part(loop: Callable[P, R], rules: set[str]) -> Callable[P, R]:
+    made: Callable[P, R] = numba.njit(
+        fastmath=rules, nogil=True, error_model="numpy", boundscheck=False
+    )(unwrap(loop))
+    return made
+
+
+@cache
+def _writable_folder() -> Path | None:
+    """The folder of this code, made and found to take files; None if it does not."""
+    try:
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return None
+
+
+@contextmanager
+def _kept_in(folder: Path | None) -> Iterator[bool]:
+    """While it lasts, numba keeps in ``folder`` what it compiles, unless users chose another."""
+    chosen = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    if not chosen and folder is not None:
+        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    try:
+        yield bool(chosen) or folder is not None
+    finally:
+        numba.config.CACHE_DIR = chosen  # type: ignore[attr-defined]
+
+
+class _Announcement(event.Listener):
+    """Says on a terminal, once a process, why a first call takes seconds."""
+
+    is_made = False
+
+    def on_start(self, event: event.Event) -> None:
+        """Called before numba compiles, not when it finds what it once compiled."""
+        code = event.data["dispatcher"].py_func.__module__
+        if self.is_made or not code.startswith(__package__) or not sys.stderr.isatty():
+            return
+        self.is_made = True
+        kept = _writable_folder()
+        where = "kept for the next time" if kept else "its cache folder cannot be written"
+        sys.stderr.write(f"Compiling attention for this processor: some seconds, {where}.\n")
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing."""
+
+
+event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]

@@ -1,0 +1,73 @@
+"""Threads that share out the tasks of a compiled pass.
+
+As many as ``torch.get_num_threads()`` says, the caller among them. What a task computes must not
+depend on who does it, so that the answer is the same whatever their number.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
+from threading import Lock
+
+import torch
+
+
+class _Pools:
+    """A pool of threads by their number."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: a forked process has none of its parent's threads."""
+        self._made: dict[int, ThreadPoolExecutor] = {}
+        self._lock = Lock()
+
+    def of(self, threads: int) -> ThreadPoolExecutor:
+        """The pool of so many, made when it is first asked for."""
+        with self._lock:
+            if threads not in self._made:
+                self._made[threads] = ThreadPoolExecutor(threads, "attention")
+            return self._made[threads]
+
+
+_pools = _Pools()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.forget)
+
+
+def share_out(tasks: int, work: Callable[[int], None]) -> None:
+    """Call ``work(task)`` for every task from 0 on, on all threads that torch may use.
+
+    Args:
+        tasks: How many there are.
+        work: Does one; it must let go of the interpreter's lock for others to go on beside it.
+
+    Raises:
+        Exception: The first one that ``work`` raised; the tasks that nobody has begun are left out.
+    """
+    threads = min(tasks, torch.get_num_threads())
+    if threads <= 1:
+        for task in range(tasks):
+            work(task)
+        return
+    numbers = count()  # next() of it is one step of the interpreter: no two threads get the same
+    failed = False
+
+    def take() -> None:
+        nonlocal failed
+        while not failed and (task := next(numbers)) < tasks:
+            try:
+                work(task)
+            except BaseException:
+                failed = True
+                raise
+
+    others = [_pools.of(threads - 1).submit(take) for _ in range(threads - 1)]
+    try:
+        take()
+    finally:
+        wait(others)
+    for other in others:
+        other.result()

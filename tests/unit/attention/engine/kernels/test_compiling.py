@@ -1,0 +1,120 @@
+"""Compiled loops are kept, shared between processes, and done without where they cannot be had."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+CALL = """
+import torch
+from regard.attention import Additive, attend, explain
+query = torch.linspace(-1, 1, 40).reshape(1, 1, 5, 8).requires_grad_()
+score = Additive(torch.ones(8))
+out = attend(query, query, score=score)
+out.sum().backward()
+print(explain(query, query, score=score))
+print(f"{out.sum().item():.4f} {query.grad.abs().sum().item():.3f}")
+"""
+SAYS = b"Compiling attention for this processor"
+
+
+def environment(folder, **others):
+    return {
+        **{k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")},
+        "XDG_CACHE_HOME": str(folder),
+        "OMP_NUM_THREADS": "1",
+        **others,
+    }
+
+
+def run(folder, code=CALL, **others):
+    """The lines that a process prints, and what it says on its terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment(folder, **others),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the terminal is closed
+                break
+            if not part:
+                break
+            said += part
+        lines = process.stdout.read().decode().splitlines()
+    os.close(ours)
+    assert process.returncode == 0, said.decode()
+    return lines, said
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A cache folder that one process has filled, and what that process gave."""
+    folder = tmp_path_factory.mktemp("cache")
+    return folder, run(folder)
+
+
+def test_the_first_process_says_that_it_compiles_and_the_second_does_not(warm):
+    folder, (lines, said) = warm
+    assert said.count(SAYS) == 1
+    assert lines[0].startswith("additive_cpu:")
+    assert list(folder.glob("regard/kernels/*/**/*.nbi"))
+    again, quiet = run(folder)
+    assert again == lines
+    assert SAYS not in quiet
+
+
+@pytest.mark.parametrize(
+    ("code", "others", "reason"),
+    [
+        ("", {"NUMBA_DISABLE_JIT": "1"}, "NUMBA_DISABLE_JIT turns compiling off"),
+        ("import sys; sys.modules['numba'] = None", {}, "numba cannot be loaded (ModuleNotFound"),
+    ],
+)
+def test_without_numba_the_tiles_answer_alike_and_the_plan_says_why(warm, code, others, reason):
+    folder, (lines, _) = warm
+    found, said = run(folder, f"{code}\n{CALL}", **others)
+    assert found[0].startswith("tiled:")
+    assert reason in found[0]
+    assert found[-1] == lines[-1]
+    assert SAYS not in said
+
+
+def test_a_cache_folder_that_cannot_be_written_is_done_without(warm, tmp_path):
+    (tmp_path / "regard").write_text("a file where a folder should be")
+    lines, said = run(tmp_path)
+    assert lines == warm[1][0]
+    assert b"cannot be written" in said
+
+
+def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cache(warm, tmp_path):
+    command = [sys.executable, "-c", CALL]
+    make = {"env": environment(tmp_path), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    stopped, *both = [subprocess.Popen(command, **make) for _ in range(3)]
+    until = time.monotonic() + 120
+    while not list(tmp_path.glob("regard/kernels/*")) and time.monotonic() < until:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    stopped.send_signal(signal.SIGINT)
+    _, told = stopped.communicate(timeout=120)
+    assert stopped.returncode == 0 or b"KeyboardInterrupt" in told
+    for process in both:
+        out, told = process.communicate(timeout=120)
+        assert process.returncode == 0, told.decode()
+        assert out.decode().splitlines() == warm[1][0]
+    assert run(tmp_path)[0] == warm[1][0]
+
+
+def test_importing_the_package_does_not_import_numba():
+    code = "import sys, regard, regard.attention; print('numba' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert found.stdout.strip() == b"False"
