@@ -54,7 +54,9 @@ def recipe(tmp_path):
     return make
 
 
+# Shapes are checked by every other training; here they would be half of the time.
 @pytest.mark.slow
+@pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize(
     ("model", "training"),
     [
@@ -283,9 +285,10 @@ def test_the_run_folder_holds_everything(toy, tmp_path, recipe):
 
 @pytest.mark.slow
 @pytest.mark.data
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
     home = corpora / "multi30k"
-    for split, count in (("train", 3000), ("val", 300)):
+    for split, count in (("train", 600), ("val", 100)):
         for language in ("en", "de"):
             ending = ".gz" if split == "train" else ""
             lines = islice(read_lines(home / f"{split}.{language}{ending}"), count)
@@ -295,21 +298,21 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
     for precision in ("float32", "bfloat16"):
         table = {
             "data": {"train": ["train.en", "train.de"], "valid": ["val.en", "val.de"]},
-            "tokenizer": {"type": "bpe", "vocab_size": 2000},
+            "tokenizer": {"type": "bpe", "vocab_size": 600},
             "model": {
                 "type": "transformer",
                 "model_dim": 64,
                 "num_heads": 4,
                 "ffn_dim": 128,
-                "num_encoder_layers": 2,
-                "num_decoder_layers": 2,
+                "num_encoder_layers": 1,
+                "num_decoder_layers": 1,
                 "dropout": 0.1,
             },
             "training": {
-                "updates": 150,
-                "batch_tokens": 1024,
-                "learning_rate": 0.003,
-                "warmup": 50,
+                "updates": 80,
+                "batch_tokens": 256,
+                "learning_rate": 0.002,
+                "warmup": 10,
                 "validate_every": 1000,
                 "validation_pairs": 0,
                 "precision": precision,
@@ -319,9 +322,9 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
             recipe_from_table(table, folder=tmp_path), tmp_path / precision, reporter=toy.Recorder()
         )
         losses.append(trained.summary["validation"]["loss"])
-    assert losses[0] < 5.5
+    assert losses[0] < 5.1
     assert losses[1] != losses[0]
-    assert losses[1] < losses[0] * 1.005
+    assert losses[1] < losses[0] * 1.002
 
 
 def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
