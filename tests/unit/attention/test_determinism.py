@@ -22,6 +22,8 @@ from regard.attention import (
     relative,
     sample_key,
     shaw,
+    summarize,
+    where,
     window,
 )
 
@@ -118,6 +120,31 @@ def test_twice_the_same_keys_are_drawn(threads):
     )
     assert torch.equal(one.index, other.index)
     assert torch.equal(one.log_prob, other.log_prob)
+
+
+LOOKED_AT = {
+    "plain": {},
+    "causal": {"mask": causal(), "queries": slice(3, -7)},
+    "documents": {"mask": documents(torch.arange(701) // 29)},
+    "pairs": {"mask": where(lambda b, h, i, j: (i + j) % 3 > 0)},
+    "Laplace": {"score": Laplace(3.0), "mask": window(before=20)},
+    "ALiBi": {"bias": alibi(), "mask": lengths([701, 70])},
+}
+
+
+@pytest.mark.parametrize("name", LOOKED_AT)
+def test_the_same_summary_by_any_number_of_threads(name):
+    torch.manual_seed(7)
+    query, key = (torch.randn(2, H, 701, D) for _ in range(2))
+    before, found = torch.get_num_threads(), []
+    try:
+        for number in (1, 2, 5):
+            torch.set_num_threads(number)
+            found.append(summarize(query, key, **LOOKED_AT[name]).tensors())
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(found[0][each], other[each]) for each in other)
 
 
 def print_digests():

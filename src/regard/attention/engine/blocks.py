@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -192,39 +191,17 @@ class BlockPass:
         """The same blocks, each cut along its keys so that a part is no larger than ``sizes``."""
         return self._blocks(self.sizes.keys)
 
-    def blocks_in_parts(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
-        """The blocks of ``blocks``, each cut along its keys into parts of at most so many.
-
-        Where a block has but one head, one head comes after the other, if a mask costs little: its
-        keys then stay in the cache.
-        """
-        rows = min(self.shape[2], self.sizes.rows)
-        is_wide = self.sizes.splits_heads and 2 * rows * self.shape[3] > self.sizes.pairs
-        is_cheap = self.mask is None or (self.mask.form is not None and self.mask.form.is_exact)
-        return self._by_head(most_keys) if is_wide and is_cheap else self._blocks(most_keys)
-
-    def _by_head(self, most_keys: int) -> Iterator[tuple[Block, ...]]:
-        for b, h in product(range(self.shape[0]), range(self.shape[1])):
-            batch, head = range(b, b + 1), range(h, h + 1)
-            for rows, keys in self._stripes():
-                parts = list(_cut(keys, most_keys))
-                hidden = self._hidden(rows, parts, batch)
-                yield tuple(
-                    Block(batch, head, rows, part, _of_heads(pairs, head))
-                    for part, pairs in zip(parts, hidden, strict=True)
-                )
-
     def _blocks(self, most_keys: int | None) -> Iterator[tuple[Block, ...]]:
         B, H, _, _ = self.shape
-        for rows, keys in self._stripes():
+        for rows, keys in self.stripes(range(self.shape[2])):
             together = max(1, self.sizes.pairs // (len(rows) * self._width(keys)))
             heads = max(1, min(H, together) if self.sizes.splits_heads else H)
             parts = [keys] if most_keys is None else list(_cut(keys, most_keys))
-            for batch in _pieces(B, max(1, together // max(1, H))):
+            for batch in pieces(range(B), max(1, together // max(1, H))):
                 hidden = self._hidden(rows, parts, batch)
-                for some in _pieces(H, heads):
+                for some in pieces(range(H), heads):
                     yield tuple(
-                        Block(batch, some, rows, part, _of_heads(pairs, some))
+                        Block(batch, some, rows, part, of_heads(pairs, some))
                         for part, pairs in zip(parts, hidden, strict=True)
                     )
 
@@ -249,13 +226,12 @@ class BlockPass:
             lambda keys: kept(self.seed, self.dropout, batch, heads, rows, keys, like=weights)
         )
 
-    def _stripes(self) -> Iterator[tuple[range, tuple[range, ...]]]:
-        """Queries of a block and the keys that some of them see; none that see nothing."""
-        _, H, N, _ = self.shape
-        pairs = self.sizes.pairs // (1 if self.sizes.splits_heads else max(1, H))
-        start = 0
-        while start < N:
-            rows = range(start, min(start + self.sizes.rows, N))
+    def stripes(self, queries: range) -> Iterator[tuple[range, tuple[range, ...]]]:
+        """Some of the queries at a time and the keys that they see; none that see nothing."""
+        pairs = self.sizes.pairs // (1 if self.sizes.splits_heads else max(1, self.shape[1]))
+        start = queries.start
+        while start < queries.stop:
+            rows = range(start, min(start + self.sizes.rows, queries.stop))
             keys = self._keys_of(rows)
             if self.mask is not None and len(rows) > _FEWER_ROWS:
                 fewer = range(start, start + _FEWER_ROWS)
@@ -340,12 +316,13 @@ def _has_like_heads(request: Request) -> bool:
     return request.score.has_like_heads and not request.tensors() and request.position is None
 
 
-def _pieces(size: int, most: int) -> Iterator[range]:
-    for start in range(0, size, most):
-        yield range(start, min(start + most, size))
+def pieces(whole: range, most: int) -> Iterator[range]:
+    """A range in pieces of at most so many."""
+    return (whole[start : start + most] for start in range(0, len(whole), most))
 
 
-def _of_heads(hidden: Tensor | None, heads: range) -> Tensor | None:
+def of_heads(hidden: Tensor | None, heads: range) -> Tensor | None:
+    """The part of what is hidden that some heads have."""
     if hidden is None or hidden.dim() < 3 or hidden.shape[-3] == 1:
         return hidden
     return hidden[..., heads.start : heads.stop, :, :]

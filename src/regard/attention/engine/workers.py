@@ -1,7 +1,8 @@
 """Threads that share out the tasks of a compiled pass.
 
-As many as ``torch.get_num_threads()`` says, the caller among them. What a task computes must not
-depend on who does it, so that the answer is the same whatever their number.
+As many as ``torch.get_num_threads()`` says, the caller among them; what tasks ask of torch is done
+by the thread that asks. What a task computes must not depend on who does it, so that the answer is
+the same whatever their number.
 """
 
 import os
@@ -11,6 +12,8 @@ from itertools import count
 from threading import Lock
 
 import torch
+
+from regard.attention.engine import blas
 
 
 class _Pools:
@@ -49,20 +52,22 @@ def share_out(tasks: int, work: Callable[[int], None]) -> None:
     """
     threads = min(tasks, torch.get_num_threads())
     if threads <= 1:
-        for task in range(tasks):
-            work(task)
+        with blas.alone():
+            for task in range(tasks):
+                work(task)
         return
     numbers = count()  # next() of it is one step of the interpreter: no two threads get the same
     failed = False
 
     def take() -> None:
         nonlocal failed
-        while not failed and (task := next(numbers)) < tasks:
-            try:
-                work(task)
-            except BaseException:
-                failed = True
-                raise
+        with blas.alone():
+            while not failed and (task := next(numbers)) < tasks:
+                try:
+                    work(task)
+                except BaseException:
+                    failed = True
+                    raise
 
     others = [_pools.of(threads - 1).submit(take) for _ in range(threads - 1)]
     try:

@@ -1,267 +1,243 @@
-"""The statistics of softmax, faster: few passes over each block, in the cache, in place.
+"""The statistics of softmax on a CPU, by one compiled pass over each block of rows, on every core.
 
-The same numbers as ``statistics.of_block``, which the tests compare; without gradients.
+The same numbers as ``statistics.of_block``, which the tests compare; without gradients. Tasks are
+some queries of some heads, cut alike for any number of threads; what keys receive of each is added
+up in their order, so that the answer does not depend on that number.
 """
 
-from math import log, prod
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import accumulate
+from math import prod
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.engine.blocks import Block, BlockPass
+from regard.attention.backends.key_ranges import KeyRanges
+from regard.attention.engine.blocks import (
+    Block,
+    BlockPass,
+    Sizes,
+    bias_of,
+    keys_of,
+    of_heads,
+    pieces,
+    rows_of,
+)
 from regard.attention.engine.gradients import Given
-from regard.attention.engine.numerics import LOG2_E, is_finite
-from regard.attention.inspect.best import best_of
-from regard.attention.inspect.buckets import numbers_of, parts_of
-from regard.attention.inspect.statistics import Ask, Statistics, counted_rows
+from regard.attention.engine.kernels import why_not
+from regard.attention.engine.workers import share_out
+from regard.attention.inspect.statistics import Ask, Statistics, rows_of_map
+from regard.attention.weighting import Softmax
 
-# Keys of a part of a block, for each of which it is known whether something is hidden.
-PART = 1024
-
-# Two to such a power is zero, and yet zero times it is not NaN.
-_LOWEST = -10000.0
-
-
-class BlockPlaces(NamedTuple):
-    """Where the queries and keys of a block stand: alike in all batch rows and heads.
-
-    Attributes:
-        keys: The places of the keys, (m,).
-        buckets: Those of the map that the keys are in, (m,).
-        beyond: How far a key is from the first query's place; 0 for those among the places.
-        low: Where the keys among the queries' places begin.
-        apart: How far these are from each query's place, (n, high − low).
-        inside: How far each query is from the first, (n,).
-    """
-
-    keys: Tensor
-    buckets: Tensor
-    beyond: Tensor
-    low: int
-    apart: Tensor
-    inside: Tensor
+# Queries whose scores are worked out at once, and pairs: fewer where they are of several heads.
+_ROWS, _PAIRS, _PAIRS_OF_HEADS = 64, 2**20, 2**18
+# Tasks that keep many threads busy, and the most parts that queries are cut into: each has sums of
+# its own. About a millisecond is worth handing to a thread.
+_TASKS, _PARTS, _PAIRS_OF_A_TASK = 128, 32, 2**18
+# The pass puts the best keys in order one by one.
+_MOST_NAMED = 64
 
 
-class Workspace:
-    """What is used again for the next block: memory, and tables from which places are cut.
+def is_served(job: BlockPass, ask: Ask, given: Given) -> bool:
+    """Whether ``of_all`` can be asked."""
+    is_plain = isinstance(job.weighting, Softmax) and ask.top <= _MOST_NAMED and all(job.shape)
+    is_here = given.query.device.type == "cpu" and given.query.dtype is torch.float32
+    return is_plain and is_here and why_not() is None
+
+
+def of_all(job: BlockPass, ask: Ask, given: Given, counted: Tensor | None) -> Statistics:
+    """The statistics of all queries.
 
     Args:
         job: What the blocks have in common.
         ask: What is asked.
-        like: Of the dtype and on the device of the scores.
-    """
-
-    def __init__(self, job: BlockPass, ask: Ask, like: Tensor) -> None:
-        N, M = job.shape[2:]
-        self._job, self._like = job, like
-        self._powers: Tensor | None = None
-        self._scores: Tensor | None = None
-        self._keys = torch.arange(M, device=like.device)
-        self._buckets = numbers_of(self._keys + ask.start[1], ask.start[1], ask.bucket[1])
-        self._steps = torch.arange(-M - N, M + N, device=like.device)
-        self._of_rows(0)
-
-    def powers(self, *shape: int) -> Tensor:
-        """A tensor of a shape, filled with anything."""
-        size = prod(shape)
-        if self._powers is None or self._powers.numel() < size:
-            self._powers = self._like.new_empty(size)
-        return self._powers[:size].view(shape)
-
-    def scores(self, *shape: int) -> Tensor:
-        """Another tensor of a shape, filled with anything."""
-        size = prod(shape)
-        if self._scores is None or self._scores.numel() < size:
-            self._scores = self._like.new_empty(size)
-        return self._scores[:size].view(shape)
-
-    def places(self, block: Block) -> BlockPlaces:
-        """The places of a block."""
-        N, M = self._job.shape[2:]
-        if len(block.rows) != len(self._inside):
-            self._of_rows(len(block.rows))
-        begin = block.rows.start + M - N
-        zero = N + M - begin
-        middle = range(begin, begin + len(block.rows))
-        among = [range(max(s.start, begin), min(s.stop, middle.stop)) for s in block.keys]
-        apart = [self._apart[:, s.start - begin : s.stop - begin] for s in among if s]
-        return BlockPlaces(
-            block.along_keys(lambda s: self._keys[s.start : s.stop]),
-            block.along_keys(lambda s: self._buckets[s.start : s.stop]),
-            block.along_keys(lambda s: self._beyond[s.start + zero : s.stop + zero]),
-            sum(len(range(s.start, min(s.stop, begin))) for s in block.keys),
-            apart[0] if len(apart) == 1 else torch.cat([self._apart[:, :0], *apart], dim=-1),
-            self._inside,
-        )
-
-    def _of_rows(self, count: int) -> None:
-        """Make the tables for blocks of so many queries."""
-        is_among = (self._steps >= 0) & (self._steps < count)
-        self._beyond = self._steps.abs().masked_fill_(is_among, 0).to(self._like.dtype)
-        self._inside = torch.arange(count, device=self._like.device).to(self._like.dtype)
-        self._apart = (self._inside - self._inside[:, None]).abs()
-
-
-def of_parts(
-    job: BlockPass,
-    ask: Ask,
-    parts: tuple[Block, ...],
-    given: Given,
-    counted: Tensor | None,
-    workspace: Workspace,
-) -> tuple[Block, Statistics]:
-    """The statistics of one block of whole rows.
-
-    Args:
-        job: What the blocks have in common.
-        ask: What is asked.
-        parts: The block, cut along its keys.
         given: Of all queries and keys.
+        counted: Which queries count, (B or 1, 1, N).
+    """
+    work = _Work(job, ask, _Scores(job, given), counted)
+    share_out(len(work.tasks), work.do)
+    return work.finished()
+
+
+class _Scores:
+    """The scores of blocks; where they are products, in memory that is used again."""
+
+    def __init__(self, job: BlockPass, given: Given) -> None:
+        is_product = job.score.is_dot_product and job.position is None
+        form = job.score.as_dot(given.query, given.key) if is_product else None
+        self._factors = None if form is None else (form.query * form.scale, form.key)
+        self._job, self.given = job, given
+        splits_heads = job.sizes.splits_heads or form is not None
+        pairs = _PAIRS if form is not None else max(1, job.sizes.pairs // 2)
+        self.sizes = Sizes(pairs, _ROWS, None, splits_heads)
+        self._room = 0 if form is None else min(prod(job.shape), max(_PAIRS, job.shape[3]))
+
+    def memory(self) -> Tensor:
+        """Room for the scores of any block: new memory costs as much as half the product."""
+        return self.given.query.new_empty(self._room)
+
+    def of(self, block: Block, memory: Tensor) -> Tensor:
+        """The scores of a block, which may be changed."""
+        if self._factors is None:
+            scores = self.given.of_block(block).scores(self._job, block)
+            if self._job.score.gives_new_tiles and scores.is_contiguous():
+                return scores
+            return scores.clone(memory_format=torch.contiguous_format)
+        query, key = rows_of(self._factors[0], block), keys_of(self._factors[1], block)
+        shape = (*query.shape[:-1], key.shape[-2])
+        scores = torch.matmul(query, key.mT, out=memory[: prod(shape)].view(shape))
+        if (bias := bias_of(self.given.bias, block)) is not None:
+            scores += bias
+        return scores
+
+
+class _Task(NamedTuple):
+    """Some heads, and the number of a part of the queries."""
+
+    batch: range
+    heads: range
+    part: int
+
+
+class _Work:
+    """What tasks read and write.
+
+    Args:
+        job: What the blocks have in common.
+        ask: What is asked.
+        scores: Of the blocks.
         counted: Which queries count.
-        workspace: What is kept from block to block.
     """
-    block = parts[0]._replace(keys=_joined(parts), hidden=None)
-    where = workspace.places(block)
-    own = given.of_block(block)
-    scores, unit = _scores(job, block, own, workspace)
-    hidden = _hide(scores, parts)
-    places, is_there = best_of(scores, max(1, ask.top))
-    top = scores.gather(-1, places[..., :1])
-    top.masked_fill_(~is_there[..., :1], torch.finfo(scores.dtype).min)
-    # From here on relative to the best one, and of base two, which is three times as fast.
-    scores.sub_(top)
-    if unit != 1 / LOG2_E:
-        scores.mul_(unit * LOG2_E)
-    top *= unit
-    powers = torch.exp2(scores, out=workspace.powers(*scores.shape))
-    for columns in hidden:
-        columns.clamp_min_(_LOWEST)
-    total, distance = _total_and_distance(where, powers)
-    logs = _sum_of_products(scores, powers) * log(2)
-    is_empty = total == 0
-    rest = total.log()
-    if own.sink is not None:
-        rest = torch.logaddexp(rest, own.sink.unsqueeze(-1) - top)
-    share = (-rest).exp_().masked_fill_(is_empty, 0)
-    lse = (top + rest).masked_fill_(is_empty, float("-inf"))
-    rest.masked_fill_(is_empty, 0)
-    received, pooled = _received(job, ask, where, block, powers, share, counted)
-    first = powers[..., :1] if block.keys[0].start == 0 else torch.zeros_like(total)
-    return block, Statistics(
-        lse.squeeze(-1),
-        ((rest * total - logs) * share).squeeze(-1).clamp_min_(0),
-        (distance * share).squeeze(-1),
-        (first * share).squeeze(-1),
-        received,
-        pooled,
-        (powers.gather(-1, places) * share).masked_fill_(~is_there, 0)[..., : ask.top],
-        _keys_at(block, where, places).masked_fill_(~is_there, -1)[..., : ask.top],
-    )
+
+    def __init__(self, job: BlockPass, ask: Ask, scores: _Scores, counted: Tensor | None) -> None:
+        B, H, _, M = job.shape
+        self._job, self._ask, self._scores = replace(job, sizes=scores.sizes), ask, scores
+        self._ranges = _ranges_of(job)
+        self._counted = torch.empty(0, 0).bool() if counted is None else counted[:, 0]
+        sink = scores.given.sink
+        self._sinks = torch.tensor([-torch.inf]) if sink is None else sink[:, 0]
+        self.tasks, self._parts = _cut(self._job)
+        self._found = Statistics.of_nothing(job, ask, scores.given.query)
+        self._of_map = [rows_of_map(ask, part) for part in self._parts]
+        self._received = torch.zeros(len(self._parts), B, H, M)
+        self._pooled = [torch.zeros_like(self._found.pooled[:, :, rows]) for rows in self._of_map]
+        self._memory = list[Tensor]()
+
+    def do(self, number: int) -> None:
+        """Do a task."""
+        from regard.attention.engine.kernels import statistics
+
+        task = self.tasks[number]
+        part = self._found._replace(
+            received=self._received[task.part], pooled=self._pooled[task.part]
+        )
+        found = statistics.Found(*map(_array, part))
+        first, stop = map(_array, self._ranges)
+        seen = statistics.Seen(first, stop, _array(self._counted), _array(self._sinks))
+        with torch.inference_mode(False), torch.no_grad():
+            memory = self._memory.pop() if self._memory else self._scores.memory()
+            for block in self._blocks(task):
+                scores = self._scores.of(block._replace(hidden=None), memory)
+                statistics.summarize(
+                    scores.numpy(),
+                    _pieces_of(block),
+                    _hidden_of(block),
+                    seen,
+                    found,
+                    statistics.Place(*self._place(block, task.part)),
+                )
+            self._memory.append(memory)
+
+    def finished(self) -> Statistics:
+        """All of them, when the tasks are done."""
+        for rows, received, pooled in zip(self._of_map, self._received, self._pooled, strict=True):
+            self._found.received.add_(received)
+            self._found.pooled[:, :, rows] += pooled
+        return self._found
+
+    def _blocks(self, task: _Task) -> Iterator[Block]:
+        """The blocks of a task: hidden is what the ranges of keys do not say."""
+        job, is_exact = self._job, len(self._ranges.first) > 0
+        for rows, every in job.stripes(self._parts[task.part]):
+            keys = self._keys_within(rows, every, task.batch) if is_exact else every
+            together = max(1, job.sizes.pairs // (len(rows) * max(1, sum(map(len, keys)))))
+            heads = min(len(task.heads), together) if job.sizes.splits_heads else len(task.heads)
+            for batch in pieces(task.batch, max(1, together // len(task.heads))) if keys else ():
+                unseen = job.mask.hidden(rows, keys, batch) if job.mask and not is_exact else None
+                for some in pieces(task.heads, heads):
+                    yield Block(batch, some, rows, keys, of_heads(unseen, some))
+
+    def _keys_within(self, rows: range, keys: tuple[range, ...], batch: range) -> tuple[range, ...]:
+        """The keys that some batch rows see of those that any does."""
+        if len(self._ranges.first) == 1:
+            return keys
+        own = slice(batch.start, batch.stop), slice(rows.start, rows.stop)
+        first, stop = (each[own] for each in self._ranges)
+        low = int(first.masked_fill(first >= stop, self._job.shape[3]).min())
+        high = int(stop.masked_fill(first >= stop, 0).max())
+        cut = (range(max(low, each.start), min(high, each.stop)) for each in keys)
+        return tuple(each for each in cut if each)
+
+    def _place(self, block: Block, part: int) -> tuple[int, ...]:
+        """Where a block is, as the loop is told."""
+        (row, key), (height, width) = self._ask.start, self._ask.bucket
+        above = row // height + self._of_map[part].start
+        corner = block.batch.start, block.heads.start, block.rows.start
+        shift = self._job.shape[3] - self._job.shape[2]
+        return (*corner, shift, row - above * height, height, key % width, width)
 
 
-def _scores(job: BlockPass, block: Block, own: Given, workspace: Workspace) -> tuple[Tensor, float]:
-    """The scores of a block, in memory of their own, and what one of them is worth.
+def _ranges_of(job: BlockPass) -> KeyRanges:
+    """From which key to which each query sees, if that says it all; else without entries."""
+    form = None if job.mask is None else job.mask.form
+    if form is None or not form.is_exact:
+        return KeyRanges(*torch.empty(2, 0, 0, dtype=torch.int32))
+    return KeyRanges.of(form, *job.shape[2:], torch.device("cpu"))
 
-    Plain products come in base two, into memory that is used again: new memory costs as much as
-    half the product.
+
+def _cut(job: BlockPass) -> tuple[list[_Task], list[range]]:
+    """The tasks, and the parts of the queries that their numbers are about.
+
+    The last queries come first, as they often see most. Where a mask costs more than a glance, all
+    heads share it.
     """
-    is_plain = own.bias is None and job.position is None
-    if is_plain and job.score.is_dot_product and not own.tensors:
-        form = job.score.as_dot(own.query, own.key)
-        if form is not None:
-            shape = (*own.query.shape[:-1], own.key.shape[-2])
-            query = form.query * (form.scale * LOG2_E)
-            return torch.matmul(query, form.key.mT, out=workspace.scores(*shape)), 1 / LOG2_E
-    scores = own.scores(job, block)
-    if not (job.score.gives_new_tiles and scores.is_contiguous()):
-        scores = scores.clone(memory_format=torch.contiguous_format)
-    return scores, 1.0
+    B, H, N, M = job.shape
+    width, rows = M, min(N, _ROWS)
+    if job.mask is not None:
+        width = min(M, job.mask.width + rows)
+    is_cheap = job.mask is None or (job.mask.form is not None and job.mask.form.is_exact)
+    together = max(1, _PAIRS_OF_HEADS // (rows * width))
+    heads = min(H, together) if job.sizes.splits_heads and is_cheap else H
+    corners = [
+        (batch, some)
+        for batch in pieces(range(B), max(1, together // H))
+        for some in pieces(range(H), heads)
+    ]
+    worth = B * H * N * width // _PAIRS_OF_A_TASK
+    count = max(1, min(_PARTS, min(_TASKS, worth) // len(corners)))
+    parts = list(pieces(range(N), -(-N // (count * _ROWS)) * _ROWS))
+    tasks = [_Task(*corner, part) for part in reversed(range(len(parts))) for corner in corners]
+    return tasks, parts
 
 
-def _joined(parts: tuple[Block, ...]) -> tuple[range, ...]:
-    """The keys of all parts, neighbours in one piece."""
-    key_ranges: list[range] = []
-    for keys in (keys for part in parts for keys in part.keys):
-        if key_ranges and key_ranges[-1].stop == keys.start:
-            key_ranges[-1] = range(key_ranges[-1].start, keys.stop)
-        else:
-            key_ranges.append(keys)
-    return tuple(key_ranges)
+def _pieces_of(block: Block) -> NDArray[np.int64]:
+    """The keys of a block as the loop is told: first key, first column, column after the last."""
+    stops = list(accumulate(map(len, block.keys)))
+    found = [(s.start, stop - len(s), stop) for s, stop in zip(block.keys, stops, strict=True)]
+    return np.array(found, np.int64)
 
 
-def _keys_at(block: Block, where: BlockPlaces, places: Tensor) -> Tensor:
-    """The keys at places of a block's rows."""
-    if len(block.keys) == 1:
-        return places + block.keys[0].start
-    return where.keys[places]
+def _hidden_of(block: Block) -> NDArray[np.generic]:
+    """What is hidden in a block, with an entry for every key; without entries for nothing."""
+    if block.hidden is None:
+        return _array(torch.empty(0, 0, 0, 0, dtype=torch.bool))
+    shape = (1, 1, 1, *block.hidden.shape)[-4:-1]
+    return _array(block.hidden.expand(*shape, sum(map(len, block.keys))))
 
 
-def _hide(scores: Tensor, parts: tuple[Block, ...]) -> list[Tensor]:
-    """Set hidden scores to −∞; gives the columns in which there are any."""
-    found, start = [], 0
-    for part in parts:
-        stop = start + sum(map(len, part.keys))
-        if part.hidden is not None:
-            found.append(scores[..., start:stop].masked_fill_(part.hidden, float("-inf")))
-        start = stop
-    return found
-
-
-def _total_and_distance(where: BlockPlaces, powers: Tensor) -> tuple[Tensor, Tensor]:
-    """``Σ power`` and ``Σ power · |place of the key − place of the query|``, (b, h, n, 1).
-
-    Of keys before all queries of the block, or after all, the latter is linear in the places.
-    """
-    low, high = where.low, where.low + where.apart.shape[-1]
-    before, after = (powers[..., s].sum(dim=-1) for s in (slice(low), slice(high, None)))
-    distance = powers @ where.beyond - (after - before) * where.inside
-    total = before + after
-    if high > low:
-        among = powers[..., low:high]
-        total += among.sum(dim=-1)
-        distance += (among * where.apart).sum(dim=-1)
-    return total.unsqueeze(-1), distance.unsqueeze(-1)
-
-
-def _sum_of_products(scores: Tensor, powers: Tensor) -> Tensor:
-    """``Σ score · power`` of each row, zero where the power is; the scores are lost."""
-    sums = scores.mul_(powers).sum(dim=-1, keepdim=True)
-    if not is_finite(sums):
-        # A score itself may be −∞, and zero times that is NaN.
-        sums = scores.masked_fill_(powers == 0, 0).sum(dim=-1, keepdim=True)
-    return sums
-
-
-def _received(
-    job: BlockPass,
-    ask: Ask,
-    where: BlockPlaces,
-    block: Block,
-    powers: Tensor,
-    share: Tensor,
-    counted: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    """What each key gets, (b, h, m), and each bucket of keys from each of queries, (b, h, r, C)."""
-    if counted is not None:
-        is_counted = counted_rows(counted, block)
-        share = share.where(is_counted, 0)
-    by_bucket = _by_bucket(ask, block, powers, share)
-    if counted is not None and not is_finite(by_bucket):
-        # Whatever is in queries that do not count.
-        by_bucket = _by_bucket(ask, block, powers.where(is_counted, 0), share)
-    columns = powers.new_zeros(*by_bucket.shape[:-1], ask.columns(job.shape[3]))
-    return by_bucket.sum(dim=-2), columns.index_add_(-1, where.buckets, by_bucket)
-
-
-def _by_bucket(ask: Ask, block: Block, powers: Tensor, share: Tensor) -> Tensor:
-    """The sums of weights over the queries of each bucket, (b, h, r, m)."""
-    start, width = ask.start[0], ask.bucket[0]
-    found, at = [], 0
-    for buckets, size in parts_of(start + block.rows.start, len(block.rows), width):
-        stop = at + buckets * size
-        shape = (*powers.shape[:2], buckets, size)
-        own = powers[:, :, at:stop].reshape(*shape, powers.shape[-1])
-        found.append((share[:, :, at:stop].reshape(shape).unsqueeze(-2) @ own).squeeze(-2))
-        at = stop
-    return found[0] if len(found) == 1 else torch.cat(found, dim=-2)
+def _array(tensor: Tensor) -> NDArray[np.generic]:
+    return tensor.detach().contiguous().numpy()

@@ -1,6 +1,6 @@
 """What a summary tells of the weights, of one block of queries or of all; and its formulas.
 
-``softmax_statistics.py`` has the same numbers of softmax without gradients, faster.
+``softmax_statistics.py`` has the same numbers of softmax on a CPU, compiled.
 """
 
 from typing import NamedTuple
@@ -79,13 +79,13 @@ class Statistics(NamedTuple):
         rows_of(self.top_weights, block).copy_(part.top_weights)
         rows_of(self.top_keys, block).copy_(part.top_keys)
         add_to_keys(self.received.unsqueeze(-1), block, part.received.unsqueeze(-1))
-        view = self.pooled[block.corner][:, :, rows_of_map(ask, block)]
+        view = self.pooled[block.corner][:, :, rows_of_map(ask, block.rows)]
         view += part.pooled
 
     def of(self, ask: Ask, block: Block) -> "Statistics":
         """The part that belongs to a block."""
         keys = keys_of(self.received.unsqueeze(-1), block).squeeze(-1)
-        pooled = self.pooled[block.corner][:, :, rows_of_map(ask, block)]
+        pooled = self.pooled[block.corner][:, :, rows_of_map(ask, block.rows)]
         rows = [rows_of(each, block) for each in self[:4]]
         top = [rows_of(each, block) for each in self[6:]]
         return Statistics(*rows, keys, pooled, *top)  # type: ignore[call-arg]
@@ -111,7 +111,7 @@ def of_block(
     given = weights
     if counted is not None:
         given = weights.where(counted_rows(counted, block), 0)
-    map_rows = rows_of_map(ask, block)
+    map_rows = rows_of_map(ask, block.rows)
     row_buckets = numbers_of(rows + ask.start[0], ask.start[0], ask.bucket[0]) - map_rows.start
     key_buckets = numbers_of(keys + ask.start[1], ask.start[1], ask.bucket[1])
     columns = given.new_zeros(*given.shape[:-1], ask.columns(M)).index_add(-1, key_buckets, given)
@@ -138,8 +138,8 @@ def counted_rows(counted: Tensor, block: Block) -> Tensor:
     return own[:, :, block.rows.start : block.rows.stop, None]
 
 
-def rows_of_map(ask: Ask, block: Block) -> slice:
-    """The rows of the map that a block's queries are in."""
+def rows_of_map(ask: Ask, queries: range) -> slice:
+    """The rows of the map that some queries are in."""
     start, width = ask.start[0], ask.bucket[0]
-    first, last = start + block.rows.start, start + block.rows.stop - 1
+    first, last = start + queries.start, start + queries.stop - 1
     return slice(first // width - start // width, last // width - start // width + 1)

@@ -1,6 +1,5 @@
 """The call that looks inside: statistics of the weights of queries over keys."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,7 +14,7 @@ from regard.attention.engine.gradients import Ends, Given, gradients
 from regard.attention.engine.numerics import as_it_is
 from regard.attention.engine.request import Request, make_weights_request, without_autocast
 from regard.attention.inspect.buckets import width_of
-from regard.attention.inspect.softmax_statistics import PART, Workspace, of_parts
+from regard.attention.inspect.softmax_statistics import is_served, of_all
 from regard.attention.inspect.statistics import Ask, Statistics, of_block
 from regard.attention.inspect.summary import Summary
 from regard.attention.masks.base import Mask
@@ -160,9 +159,10 @@ class _Statistics(torch.autograd.Function):
         ctx: _Context, job: BlockPass, ask: Ask, counted: Tensor | None, *flat: Tensor | None
     ) -> tuple[Tensor, ...]:
         given = Given.from_flat(flat)
-        total = Statistics.of_nothing(job, ask, given.query)
-        for block, part in _of_blocks(job, ask, given, counted):
-            total.put(ask, block, part)
+        if is_served(job, ask, given):
+            total = of_all(job, ask, given, counted)
+        else:
+            total = _by_formula(job, ask, given, counted)
         ctx.job, ctx.ask = job, ask
         ctx.save_for_backward(counted, *flat)
         ctx.mark_non_differentiable(total.top_keys)
@@ -184,20 +184,13 @@ class _Statistics(torch.autograd.Function):
         return (None, None, None, *found)
 
 
-def _of_blocks(
-    job: BlockPass, ask: Ask, given: Given, counted: Tensor | None
-) -> Iterator[tuple[Block, Statistics]]:
-    """The blocks with their statistics."""
-    if not all(job.shape):
-        return
-    if isinstance(job.weighting, Softmax):
-        workspace = Workspace(job, ask, given.query)
-        for parts in job.blocks_in_parts(PART if job.mask else job.shape[3]):
-            yield of_parts(job, ask, parts, given, counted, workspace)
-        return
-    for block in job.blocks():
+def _by_formula(job: BlockPass, ask: Ask, given: Given, counted: Tensor | None) -> Statistics:
+    total = Statistics.of_nothing(job, ask, given.query)
+    for block in job.blocks() if all(job.shape) else ():
         own = given.of_block(block)
-        yield block, of_block(job, ask, block, own.scores(job, block), own.sink, counted)
+        part = of_block(job, ask, block, own.scores(job, block), own.sink, counted)
+        total.put(ask, block, part)
+    return total
 
 
 def _put_in_shape(

@@ -24,6 +24,10 @@ from regard.errors import SettingError, ShapeError
 
 SIZES = Sizes(B=2, H=3, G=3, N=5, M=7, D=11, E=13)
 GROUPED = SIZES._replace(H=6, G=2)
+# By the formulas, and by the compiled pass.
+DTYPES = pytest.mark.parametrize(
+    ("dtype", "atol"), [(torch.float64, 1e-9), (torch.float32, 2e-5)], ids=["formulas", "compiled"]
+)
 
 
 def dense_scores(case):
@@ -91,61 +95,69 @@ def assert_top_keys_are_right(found, scores, weights, atol):
     torch.testing.assert_close(found.top_weights[..., :have], expected, atol=atol, rtol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize("score", SCORES)
-def test_every_score(score):
-    assert_right(Case.draw(SIZES, torch.float64, score=score, mask="causal"))
+def test_every_score(score, dtype, atol):
+    assert_right(Case.draw(SIZES, dtype, score=score, mask="causal"), atol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize("mask", [None, *MASKS, "causal & lengths", "window | prefix"])
-def test_every_mask(mask):
-    assert_right(Case.draw(SIZES, torch.float64, mask=mask))
+def test_every_mask(mask, dtype, atol):
+    assert_right(Case.draw(SIZES, dtype, mask=mask), atol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize("bias", BIASES)
-def test_every_bias(bias):
-    assert_right(Case.draw(SIZES, torch.float64, bias=bias, mask="lengths"))
+def test_every_bias(bias, dtype, atol):
+    assert_right(Case.draw(SIZES, dtype, bias=bias, mask="lengths"), atol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize("mask", [None, "causal", "lengths of queries", "nothing"])
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_every_weighting(weighting, mask):
-    assert_right(Case.draw(SIZES, torch.float64, weighting=weighting, mask=mask))
+def test_every_weighting(weighting, mask, dtype, atol):
+    assert_right(Case.draw(SIZES, dtype, weighting=weighting, mask=mask), atol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize(("score", "bias"), [("laplace", "alibi"), ("additive", "of pairs")])
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_scores_with_biases_and_weightings(score, bias, weighting):
-    case = Case.draw(
-        SIZES, torch.float64, score=score, bias=bias, weighting=weighting, mask="documents"
-    )
-    assert_right(case)
+def test_scores_with_biases_and_weightings(score, bias, weighting, dtype, atol):
+    case = Case.draw(SIZES, dtype, score=score, bias=bias, weighting=weighting, mask="documents")
+    assert_right(case, atol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize("mask", [None, "causal", "window", "documents of rows", "where", "dense"])
-def test_many_keys_in_parts_and_groups(mask):
+def test_many_keys_in_parts_and_groups(mask, dtype, atol):
     sizes = SIZES._replace(B=1, N=211, M=1301)
-    assert_right(Case.draw(sizes, torch.float64, mask=mask), most=17, top=3)
+    assert_right(Case.draw(sizes, dtype, mask=mask), most=17, top=3, atol=20 * atol)
 
 
-def test_shared_heads():
-    assert_right(Case.draw(GROUPED, torch.float64, mask="dense", weighting="sink"))
+@DTYPES
+def test_shared_heads(dtype, atol):
+    assert_right(Case.draw(GROUPED, dtype, mask="dense", weighting="sink"), atol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize("top", [0, 1, 7, 9])
-def test_any_number_of_top_keys(top):
-    assert_right(Case.draw(SIZES, torch.float64, mask="lengths"), top=top)
+def test_any_number_of_top_keys(top, dtype, atol):
+    assert_right(Case.draw(SIZES, dtype, mask="lengths"), top=top, atol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize("most", [1, 2, 4, 64])
-def test_any_size_of_map(most):
-    assert_right(Case.draw(SIZES, torch.float64, mask="causal"), most=most)
+def test_any_size_of_map(most, dtype, atol):
+    assert_right(Case.draw(SIZES, dtype, mask="causal"), most=most, atol=atol)
 
 
+@DTYPES
 @pytest.mark.parametrize("weighting", ["softmax", "sparsemax"])
-def test_only_counted_queries_give(weighting):
+def test_only_counted_queries_give(weighting, dtype, atol):
     counted = torch.tensor([[True, False, True, True, False], [False] * 5])
-    case = Case.draw(SIZES, torch.float64, weighting=weighting, mask="lengths")
-    assert_right(case, counted=counted)
+    case = Case.draw(SIZES, dtype, weighting=weighting, mask="lengths")
+    assert_right(case, counted=counted, atol=atol)
     query, key, _ = case.inputs
     some = summarize(query, key, queries=slice(1, -1), map=2)
     same = summarize(query, key, queries=torch.tensor([False, True, True, True, False]), map=2)

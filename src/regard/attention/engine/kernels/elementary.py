@@ -5,7 +5,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from regard.attention.engine.kernels.compiling import in_order
+from regard.attention.engine.kernels.compiling import in_any_order, in_order
 
 f32, i32 = np.float32, np.int32
 
@@ -76,3 +76,12 @@ def tanh(x):  # type: ignore[no-untyped-def]
     q = q * y + f32(2.26843463243900e-03)
     q = q * y + f32(4.89352518554385e-03)
     return x * p / q
+
+
+@in_any_order
+def largest(numbers):  # type: ignore[no-untyped-def]
+    """The largest of some numbers, −∞ of none; a NaN may be passed over."""
+    found = f32(-np.inf)
+    for each in numbers:
+        found = max(found, each)
+    return found
