@@ -6,8 +6,8 @@ The same tensors give the same bytes, so that two runs can be compared file by f
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import safetensors.torch
 import torch
@@ -105,20 +105,24 @@ def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: JsonValue) -
         return plain
     if len(plain) == 1:
         ((tag, value),) = plain.items()
-        if tag in _JOINED:
-            return cast(State, _JOINED[tag](tensors, value))
+        if tag.startswith("$"):
+            return _joined(tensors, tag, value)
     return {key: join_state(tensors, value) for key, value in plain.items()}
 
 
-_JOINED: dict[str, Callable[[Mapping[str, Tensor], Any], Any]] = {
-    "$tensor": lambda tensors, name: tensors[name],
-    "$int": lambda _, digits: int(digits, 16),
-    "$float": lambda _, name: float(name),
-    "$tuple": lambda tensors, items: tuple(join_state(tensors, item) for item in items),
-    "$items": lambda tensors, items: {
-        join_state(tensors, key): join_state(tensors, value) for key, value in items
-    },
-}
+def _joined(tensors: Mapping[str, Tensor], tag: str, value: JsonValue) -> State:
+    """The value that a tag stands for."""
+    if tag == "$tensor":
+        return tensors[str(value)]
+    if tag == "$int":
+        return int(str(value), 16)
+    if tag == "$float":
+        return float(str(value))
+    items = cast(Sequence[JsonValue], value)
+    if tag == "$tuple":
+        return tuple(join_state(tensors, item) for item in items)
+    joined = [cast(tuple[int, State], join_state(tensors, pair)) for pair in items]
+    return dict(joined)
 
 
 def _split(value: object, place: str, tensors: dict[str, Tensor]) -> JsonValue:

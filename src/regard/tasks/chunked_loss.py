@@ -1,11 +1,11 @@
 """Cross-entropy with label smoothing, computed in chunks so that the logits never exist whole."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction, FunctionCtx
 
 # Rows of logits that exist at once: 512 × 10,000 in bfloat16 stays in a CPU's last cache level.
 CHUNK_ROWS = 512
@@ -85,7 +85,7 @@ def backward_in_chunks(
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    def forward(ctx: FunctionCtx, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
         # softmax keeps the dtype but computes in float32; log-sum-exp follows from one element.
         wide = _wide(logits)
         column = labels[:, None]
@@ -105,7 +105,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return loss
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: BackwardCFunction, grad: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = ctx.saved_tensors
         # A sum's own backward pass brings exactly one: no second pass over the matrix for it.
         if grad.item() != 1:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import regard.models as models
 from regard.errors import SettingError
@@ -218,7 +218,7 @@ def register_task(name: str, entry: TaskEntry) -> None:
     TASKS[name] = entry
 
 
-def read_parts(recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Any]:
+def read_parts(recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[object]:
     """The examples of a recipe's training, the same ones whenever they are asked for.
 
     Args:

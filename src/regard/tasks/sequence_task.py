@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, overload, runtime_checkable
 
 import numpy as np
 import torch
@@ -94,7 +94,7 @@ class Search(Protocol):
 
     def __call__(
         self,
-        model: Seq2Seq[Any],
+        model: Seq2Seq,
         source: Int[Tensor, "B S"],
         lengths: Int[Tensor, " B"],
         *,
@@ -125,7 +125,15 @@ class EncodedCorpus(Sequence[EncodedSequences]):
     def __len__(self) -> int:
         return len(self.corpus)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> EncodedSequences: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[EncodedSequences]: ...
+
+    def __getitem__(self, index: int | slice) -> EncodedSequences | list[EncodedSequences]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
         return EncodedSequences(self.corpus.source[index], self.corpus.target[index])
 
 
@@ -208,7 +216,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         """Write the tokenizer."""
         self.tokenizer.save(folder)
 
-    def build_model(self) -> Seq2Seq[Any]:
+    def build_model(self) -> Seq2Seq:
         """The recipe's model with new weights, sized for the tokenizer.
 
         Raises:
@@ -351,9 +359,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         )
         return loss, len(labels)
 
-    def predict(
-        self, model: Seq2Seq[Any], batch: SequenceBatch, search: Search
-    ) -> list[Translations]:
+    def predict(self, model: Seq2Seq, batch: SequenceBatch, search: Search) -> list[Translations]:
         """What the search finds for each row."""
         found = search(
             model,

@@ -10,13 +10,16 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.text.files import TABLE_FILE, read_plain, write_plain
 from regard.text.normalization import normalize
 from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID, RESERVED, UNK_ID, Piece, Span
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 _PIECES_FILE, _SETTINGS_FILE = "pieces.json", "tokenizer_config.json"
 # What the reserved tokens are called in a folder's settings, and where they say nothing.
@@ -147,7 +150,7 @@ def mask_of(folder: Path) -> int | None:
 
 
 def _reserved(
-    library: Any, said: dict[str, JsonValue], roles: Sequence[str], usual: Sequence[str]
+    library: "Tokenizer", said: dict[str, JsonValue], roles: Sequence[str], usual: Sequence[str]
 ) -> int | None:
     """The checkpoint's id of a reserved token: as its settings say, or by its usual name."""
     named = [said.get(f"{role}_token") for role in roles]
@@ -172,7 +175,7 @@ def _read(path: Path) -> str:
         raise DataError(f"{path} must be a readable file of UTF-8; got: {error}.") from error
 
 
-def _library(written: str, path: Path | None = None) -> Any:
+def _library(written: str, path: Path | None = None) -> "Tokenizer":
     try:
         from tokenizers import Tokenizer
     except ImportError as error:

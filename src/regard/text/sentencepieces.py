@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import sentencepiece
 
@@ -75,7 +75,7 @@ class SentencePieceTokenizer:
         self._model = model
         self._kind = kind
         self._noise = noise
-        self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         ids = range(self._processor.get_piece_size())
         self._byte_values = {
             i: int(self._processor.id_to_piece(i)[3:5], 16)

@@ -139,7 +139,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         tokenizer = recipe.settings(TokenizerConfig)
         if not reads_parts(recipe.model):
             return cls(recipe, train_tokenizer(texts, tokenizer), labels, aspects)
-        if recipe.settings(TokenizerConfig).type not in SPLITTERS:
+        if tokenizer.type not in SPLITTERS:
             raise SettingError(
                 f"tokenizer.type must be {' or '.join(SPLITTERS)} where model.parts is set; "
                 f"got {tokenizer.type!r}."

@@ -144,19 +144,19 @@ class GenerationTask(SequenceTask):
 
     def parts(self, text: str) -> list[str]:
         """One part: what is beyond the longest text of training is not read."""
-        return [cut_to(text, self.tokenizer.source, self.recipe.settings(DocumentData).max_length)]
+        return [cut_to(text, self.tokenizer.source, self.data.max_length)]
 
     def shortened(self, pair: Pair, too_long: BadLines | None) -> Pair:
         """The pair with what is read of its source."""
         (source,) = self.parts(pair.source)
         if len(source) < len(pair.source) and too_long is not None:
-            longest = self.recipe.settings(DocumentData).max_length
+            longest = self.data.max_length
             too_long.add("document cut", f"{pair.where}: cut to {longest} tokens.")
         return replace(pair, source=source)
 
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
         """BLEU and ROUGE-L of the best answers."""
-        language = self.recipe.settings(DocumentData).target_language
+        language = self.data.target_language
         texts, references = [one.best.text for one in answers], [one.references for one in examples]
         return {
             "bleu": bleu(texts, references, target_language=language).value,

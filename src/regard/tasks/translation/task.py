@@ -171,7 +171,7 @@ class TranslationTask(SequenceTask):
 
     def parts(self, text: str) -> list[str]:
         """A text itself, or parts no longer than training allowed, cut at ends of sentences."""
-        longest = self.recipe.settings(DataConfig).max_length
+        longest = self.data.max_length
         if len(self.tokenizer.source.encode(text)) <= longest:
             return [text]
         return [
@@ -190,7 +190,7 @@ class TranslationTask(SequenceTask):
 
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
         """BLEU of the best translations."""
-        language = self.recipe.settings(DataConfig).target_language
+        language = self.data.target_language
         texts, references = [one.best.text for one in answers], [one.references for one in examples]
         return {"bleu": bleu(texts, references, target_language=language).value}
 
