@@ -2,18 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from pathlib import Path
+from typing import ClassVar, NotRequired, Protocol, TypedDict, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import sentences_of
-from regard.tasks.held_out import checked_question, hold_out_contexts
+from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
+from regard.tasks.recipe import Recipe
 from regard.tasks.sentence_selection.memories import Memory, MemoryBatch, memory_lengths
+from regard.tasks.sentence_selection.settings import SentencesData
 from regard.tasks.tables import by_group, question_word
 from regard.tasks.task import AnswerT, OnePassTask, Table
+from regard.text import BadLines
+from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question, asked_question
+from regard.text.vocabulary import Vocabulary
+
+_FILE = "words.json"
 
 
 @runtime_checkable
@@ -38,9 +47,26 @@ RememberedT = TypeVar("RememberedT", bound=Remembered)
 RememberedBatchT = TypeVar("RememberedBatchT", bound=RememberedBatch)
 
 
-class MemoryTask(OnePassTask[Question, RememberedT, RememberedBatchT, AnswerT]):
-    """Questions about texts, asked of a memory network; its answer is right or it is not."""
+class _Kept(TypedDict):
+    """What the task's file holds."""
 
+    words: list[str]
+    answers: NotRequired[list[str]]
+
+
+class MemoryTask(OnePassTask[Question, RememberedT, RememberedBatchT, AnswerT]):
+    """Questions about texts, asked of a memory network; its answer is right or it is not.
+
+    Args:
+        recipe: Whose settings hold.
+        words: Of questions and texts of training.
+        answers: What may be answered, in order of their numbers; none where a sentence answers.
+
+    Attributes:
+        spans: Whether an answer must stand in its text.
+    """
+
+    spans: ClassVar[bool]
     unit: ClassVar[str] = "questions"
     counted = "questions"
     metrics: ClassVar[Mapping[str, int]] = {"accuracy": 1}
@@ -48,6 +74,45 @@ class MemoryTask(OnePassTask[Question, RememberedT, RememberedBatchT, AnswerT]):
     subject = staticmethod(attrgetter("context"))
     checked = staticmethod(checked_question)
     request = staticmethod(asked_question)
+
+    def __init__(self, recipe: Recipe, words: Vocabulary, answers: Sequence[str] = ()) -> None:
+        self.recipe, self.words, self.answers_known = recipe, words, list(answers)
+
+    @classmethod
+    def read(
+        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
+    ) -> list[Question]:
+        """The questions of a split that have an answer; none if the recipe names no file."""
+        asked = read_asked(recipe, split, spans=cls.spans, bad_lines=bad_lines)
+        return [question for question in asked if question.answers]
+
+    @classmethod
+    def load(
+        cls, recipe: Recipe, folder: Path
+    ) -> "MemoryTask[RememberedT, RememberedBatchT, AnswerT]":
+        """The task with what ``save`` wrote."""
+        table = read_kept(folder, _FILE, _Kept)
+        words = Vocabulary(table["words"], buckets=recipe.settings(SentencesData).oov_buckets)
+        return cls(recipe, words, table["answers"]) if "answers" in table else cls(recipe, words)
+
+    def save(self, folder: Path) -> None:
+        """Write the words, and the answers where there are some to choose from."""
+        answers = {"answers": self.answers_known} if self.answers_known else {}
+        write_plain(folder, {"words": self.words.units, **answers}, _FILE)
+
+    def build_model(self) -> nn.Module:
+        """The recipe's memory network with new weights."""
+        return MemoryNetwork(
+            self.recipe.settings(MemoryNetworkConfig),
+            vocab_size=len(self.words),
+            num_answers=len(self.answers_known) or None,
+        )
+
+    def facts(self) -> list[str]:
+        """What was learned from the text, in lines for people."""
+        answers = [f"{len(self.answers_known):,} answers"] if self.answers_known else []
+        hops = self.recipe.settings(MemoryNetworkConfig).num_hops
+        return [", ".join([f"{len(self.words.units):,} words", *answers, f"{hops} hops"])]
 
     def lengths(self, encoded: Sequence[RememberedT]) -> Int64[np.ndarray, " n"]:
         """Words of each text, padded, and of its question."""

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypedDict
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import SlidingWindow, sentences_of
-from regard.tasks.held_out import read_asked
 from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.sentence_selection.memories import (
     Memory,
@@ -22,13 +19,8 @@ from regard.tasks.sentence_selection.memories import (
     memories,
 )
 from regard.tasks.sentence_selection.memory_task import MemoryTask
-from regard.tasks.sentence_selection.settings import SentencesData
 from regard.text import BadLines
-from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question
-from regard.text.vocabulary import Vocabulary
-
-_FILE = "words.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +85,6 @@ class SentenceAnswer:
         }
 
 
-class _Kept(TypedDict):
-    """What the task's file holds."""
-
-    words: list[str]
-
-
 class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAnswer]):
     """Questions to sentences of their texts.
 
@@ -107,40 +93,12 @@ class SentenceSelection(MemoryTask[EncodedSentences, SentencesBatch, SentenceAns
         words: Of questions and texts of training.
     """
 
-    def __init__(self, recipe: Recipe, words: Vocabulary) -> None:
-        self.recipe, self.words = recipe, words
-
-    @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[Question]:
-        """The questions of a split that their texts answer; none if the recipe names no file."""
-        asked = read_asked(recipe, split, bad_lines=bad_lines)
-        return [question for question in asked if question.answers]
+    spans: ClassVar[bool] = True
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "SentenceSelection":
         """The task with the words of the training questions and texts."""
         return cls(recipe, learn_words(recipe, examples))
-
-    @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> "SentenceSelection":
-        """The task with what ``save`` wrote."""
-        words = read_kept(folder, _FILE, _Kept)["words"]
-        return cls(recipe, Vocabulary(words, buckets=recipe.settings(SentencesData).oov_buckets))
-
-    def save(self, folder: Path) -> None:
-        """Write the words."""
-        write_plain(folder, {"words": self.words.units}, _FILE)
-
-    def build_model(self) -> nn.Module:
-        """The recipe's memory network with new weights."""
-        return MemoryNetwork(self.recipe.settings(MemoryNetworkConfig), vocab_size=len(self.words))
-
-    def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
-        hops = self.recipe.settings(MemoryNetworkConfig).num_hops
-        return [f"{len(self.words.units):,} words, {hops} hops"]
 
     def encode(
         self,

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypedDict
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from regard.config import JsonValue
-from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import words_of
-from regard.tasks.held_out import read_asked
 from regard.tasks.labels import label_loss, most_frequent
 from regard.tasks.recipe import Recipe
 from regard.tasks.sentence_selection.memories import (
@@ -23,13 +20,9 @@ from regard.tasks.sentence_selection.memories import (
     memories,
 )
 from regard.tasks.sentence_selection.memory_task import MemoryTask
-from regard.tasks.sentence_selection.settings import SentencesData
 from regard.text import BadLines
-from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question
 from regard.text.vocabulary import Vocabulary
-
-_FILE = "words.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +72,6 @@ class WordAnswer:
         return {"answer": self.word, "probability": round(self.probability, 6)}
 
 
-class _Kept(TypedDict):
-    """What the task's file holds."""
-
-    words: list[str]
-    answers: list[str]
-
-
 class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
     """Questions about stories to words.
 
@@ -98,17 +84,11 @@ class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
         answers: What may be answered, in order of their numbers.
     """
 
-    def __init__(self, recipe: Recipe, words: Vocabulary, answers: Sequence[str]) -> None:
-        self.recipe, self.words, self.answers_known = recipe, words, list(answers)
-        self._numbers = {answer: number for number, answer in enumerate(answers)}
+    spans: ClassVar[bool] = False
 
-    @classmethod
-    def read(
-        cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None
-    ) -> list[Question]:
-        """The questions of a split that have an answer; none if the recipe names no file."""
-        asked = read_asked(recipe, split, spans=False, bad_lines=bad_lines)
-        return [question for question in asked if question.answers]
+    def __init__(self, recipe: Recipe, words: Vocabulary, answers: Sequence[str]) -> None:
+        super().__init__(recipe, words, answers)
+        self._numbers = {answer: number for number, answer in enumerate(answers)}
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "WordAnswering":
@@ -116,28 +96,6 @@ class WordAnswering(MemoryTask[EncodedStory, StoryBatch, WordAnswer]):
         words = learn_words(recipe, examples)
         answers = (answer for example in examples for answer in _right(example))
         return cls(recipe, words, list(dict.fromkeys([*words.units, *answers])))
-
-    @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> "WordAnswering":
-        """The task with what ``save`` wrote."""
-        table = read_kept(folder, _FILE, _Kept)
-        words = Vocabulary(table["words"], buckets=recipe.settings(SentencesData).oov_buckets)
-        return cls(recipe, words, table["answers"])
-
-    def save(self, folder: Path) -> None:
-        """Write the words and the answers."""
-        write_plain(folder, {"words": self.words.units, "answers": self.answers_known}, _FILE)
-
-    def build_model(self) -> nn.Module:
-        """The recipe's memory network with new weights."""
-        sizes = {"vocab_size": len(self.words), "num_answers": len(self.answers_known)}
-        return MemoryNetwork(self.recipe.settings(MemoryNetworkConfig), **sizes)
-
-    def facts(self) -> list[str]:
-        """What was learned from the text, in lines for people."""
-        count, answers = len(self.words.units), len(self.answers_known)
-        hops = self.recipe.settings(MemoryNetworkConfig).num_hops
-        return [f"{count:,} words, {answers:,} answers, {hops} hops"]
 
     def encode(
         self,
