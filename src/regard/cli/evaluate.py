@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import Parameter
 
@@ -18,8 +18,9 @@ from regard.errors import DataError, SettingError
 if TYPE_CHECKING:
     from regard.config import JsonValue
     from regard.inference import Predictor
-    from regard.inference.ensemble import Answering
+    from regard.inference.ensemble import Member
     from regard.tasks import AnyTask, Recipe
+    from regard.tasks.translations import Translations
     from regard.text import Pair
 
 _SPLITS = ("train", "valid", "test")
@@ -82,7 +83,7 @@ def evaluate(
 
 
 def _evaluate_answers(
-    predictor: "Answering",
+    predictor: "Member",
     run: Path,
     split: str,
     source: Path | None,
@@ -162,7 +163,7 @@ def _translate(
     started = time.perf_counter()
     with progress_bar("translating", lambda: len(pairs)) as advance:
         found = predictor.answers(pairs, decoding=search, progress=advance)
-    return [each.best.text for each in found], time.perf_counter() - started
+    return [cast("Translations", each).best.text for each in found], time.perf_counter() - started
 
 
 def _naming(recipe: "Recipe", source: Path | None) -> "Recipe":
@@ -174,11 +175,11 @@ def _naming(recipe: "Recipe", source: Path | None) -> "Recipe":
 
 def _examples(
     task: "AnyTask", recipe: "Recipe", split: str, source: Path | None
-) -> tuple[Sequence[Any], Sequence[Any]]:
+) -> tuple[Sequence[object], Sequence[object]]:
     """What to evaluate on, and what the run learned from, if it is still there."""
     from regard.tasks import OnePassTask, Parts
 
-    parts: Parts[Any] = Parts((), ())
+    parts: Parts[object] = Parts((), ())
     with suppress(DataError):
         parts = task.read_parts(task.recipe)
     if source is not None:
@@ -236,7 +237,8 @@ def _asked_pairs(
         split, recipe = "test", _naming(recipe, source)
     elif target is not None or references:
         raise SettingError("--target and --references must go with --source; got no --source.")
-    return _Asked(_examples(task, recipe, split, source)[0], recipe, split)
+    examples, _ = _examples(task, recipe, split, source)
+    return _Asked(cast("Sequence[Pair]", examples), recipe, split)
 
 
 def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]":

@@ -163,7 +163,7 @@ def _lines(line: "AnsweredLine", number: int, output_format: str, n_best: int) -
     if output_format == "jsonl":
         yield json.dumps(line.to_dict(), ensure_ascii=False)
     elif n_best > 1:
-        for each in line.answer.found:
+        for each in line.translations.found:
             score = each.score if each.utility is None else each.utility
             yield f"{number}\t{score:.4f}\t{each.text}"
     else:
@@ -172,7 +172,7 @@ def _lines(line: "AnsweredLine", number: int, output_format: str, n_best: int) -
 
 def _remark(line: "AnsweredLine", oddities: Oddities, longest: int) -> None:
     """Say that a line was longer than the model has learned to read, if it was."""
-    if (parts := line.answer.best.parts) > 1:
+    if (parts := line.translations.best.parts) > 1:
         oddities.say(
             f"{line.where}: longer than the {longest} tokens that the model was trained on; "
             f"translated in {parts} parts."

@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.choices import choose
 from regard.cli.output import say
@@ -46,12 +46,12 @@ def settings(what: str | None = None, /) -> None:
             say()
 
 
-def _sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type[Any]]]]:
+def _sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, type]]]:
     """For each table of recipes of these tasks, its headings and the classes that read it."""
     from regard.training import TrainingConfig
 
     names = ("data", "tokenizer", "model", "head", "training", "decoding")
-    tasks: dict[str, dict[tuple[str, type[Any]], list[str]]] = {name: {} for name in names}
+    tasks: dict[str, dict[tuple[str, type], list[str]]] = {name: {} for name in names}
     for task, kind in kinds.items():
         single = {name: getattr(kind, name) for name in ("data", "tokenizer", "head", "decoding")}
         found = [(name, f"[{name}]", config) for name, config in single.items() if config]
@@ -71,14 +71,14 @@ def _sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, typ
     }
 
 
-def _described(config: type[Any]) -> Iterator[str]:
+def _described(config: type) -> Iterator[str]:
     _, _, listed = inspect.cleandoc(config.__doc__ or "").partition("Attributes:\n")
     meanings = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(listed)}
     for field in fields(config):
         yield f"{field.name} = {_default(field)}  {meanings.get(field.name, '')}".rstrip()
 
 
-def _default(field: Field[Any]) -> str:
+def _default(field: Field[object]) -> str:
     """As it would stand in a recipe."""
     value = field.default
     if value is MISSING:

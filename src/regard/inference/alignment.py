@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from regard.attention.inspect.alignment import (
     links_from_weights,
     words_from_tokens,
 )
+from regard.config import JsonValue
 from regard.errors import DataError, SettingError
 from regard.inference.look import joined, mean_weights
 from regard.inference.predictor import Predictor
@@ -70,7 +71,7 @@ class AlignmentErrors:
     diagonal_linked: float
     diagonal_overall: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The figures as plain data."""
         return asdict(self)
 

@@ -1,26 +1,29 @@
 """Several trained runs of one task that answer together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
+from regard.config import JsonValue
 from regard.errors import RunError
 from regard.inference.predictor import Predictor
+from regard.tasks import AnyTask
+from regard.tasks.classification import Classification
+from regard.tasks.labels import LabelPrediction
+from regard.tasks.task import Answer
 
 
 @runtime_checkable
 class Member(Protocol):
-    """What answers examples: a run, several of them, or what needs no training.
+    """What answers examples: a run, several of them, or what needs no training."""
 
-    Attributes:
-        task: Whose examples they are.
-    """
-
-    task: Any
+    @property
+    def task(self) -> AnyTask:
+        """Whose examples they are."""
 
     def answers(
-        self, examples: Sequence[Any], *, progress: Callable[[int], None] | None = None
-    ) -> list[Any]:
+        self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
+    ) -> Sequence[Answer]:
         """The answer to each example."""
 
 
@@ -41,14 +44,8 @@ class Ensemble:
     def __init__(self, members: Sequence[Member]) -> None:
         if not members:
             raise RunError("An ensemble must have runs; got none.")
-        tasks: list[Any] = [member.task for member in members]
-        first = tasks[0]
-        for other in tasks:
-            task = other.recipe.task
-            if not hasattr(other, "joined"):
-                raise RunError(
-                    f"An ensemble must be of runs that are classifiers; got one of {task}."
-                )
+        first, *others = map(_classification, members)
+        for other in others:
             if other.labels != first.labels:
                 raise RunError(
                     "An ensemble must be of runs with the same labels; got "
@@ -66,8 +63,11 @@ class Ensemble:
         return cls([Predictor.load(path) for path in paths])
 
     def predict(
-        self, records: Sequence[Any], *, progress: Callable[[int], None] | None = None
-    ) -> list[Any]:
+        self,
+        records: Sequence[str | Mapping[str, JsonValue]],
+        *,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[LabelPrediction]:
         """The answer to each record, as ``Task.request`` takes them: a line of text, or a table."""
         examples = [
             self.task.request(record, f"record {place}") for place, record in enumerate(records, 1)
@@ -75,8 +75,8 @@ class Ensemble:
         return self.answers(examples, progress=progress)
 
     def answers(
-        self, examples: Sequence[Any], *, progress: Callable[[int], None] | None = None
-    ) -> list[Any]:
+        self, examples: Sequence[object], *, progress: Callable[[int], None] | None = None
+    ) -> list[LabelPrediction]:
         """The answer to each example.
 
         Args:
@@ -86,8 +86,12 @@ class Ensemble:
         *others, last = self.members
         every = [member.answers(examples) for member in others]
         every.append(last.answers(examples, progress=progress))
-        return [self.task.joined(answers) for answers in zip(*every, strict=True)]
+        predictions = cast("list[Sequence[LabelPrediction]]", every)
+        return [self.task.joined(answers) for answers in zip(*predictions, strict=True)]
 
 
-# What answers the examples of a task.
-Answering = Predictor | Ensemble
+def _classification(member: Member) -> Classification:
+    if not isinstance(member.task, Classification):
+        task = member.task.recipe.task
+        raise RunError(f"An ensemble must be of runs that are classifiers; got one of {task}.")
+    return member.task

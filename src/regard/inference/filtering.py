@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.inference.predictor import Predictor
 from regard.tasks import DecodingConfig
+from regard.tasks.task import Answer
 from regard.tasks.translations import Translations
 from regard.text import Line, decode_lines, open_text
 from regard.text.lines import text_suffix
@@ -36,14 +38,20 @@ class AnsweredLine:
     """
 
     where: str
-    answer: Any
+    answer: Answer | None
     problem: str | None = None
+
+    @property
+    def translations(self) -> Translations:
+        """The answer, of a run that writes a text for a text."""
+        assert isinstance(self.answer, Translations)
+        return self.answer
 
     def text(self) -> str:
         """The answer in a line."""
         return "" if self.answer is None else self.answer.text()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The answer as plain data, ready for JSON."""
         if self.answer is None:
             return {}

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from regard.decoding.step import State
 from regard.errors import RunError, SettingError
 from regard.inference.predictor import Predictor
 from regard.inference.searcher import Searcher
@@ -16,7 +16,7 @@ from regard.tasks.language_modelling.settings import TextData
 from regard.text import EOS_ID, PAD_ID, Tokenizer, normalize
 
 # (search, the model's state, most tokens, a text that seeds them, the token that ends) -> tokens.
-_Write = Callable[[Searcher, Any, int, str, int], Iterable[int]]
+_Write = Callable[[Searcher, State, int, str, int], Iterable[int]]
 
 
 class Generator:
@@ -120,14 +120,14 @@ class Generator:
                 shown = text
 
     def _found(
-        self, search: Searcher, state: Any, limit: int, seed: str, end: int
+        self, search: Searcher, state: State, limit: int, seed: str, end: int
     ) -> Iterable[int]:
         limits = torch.tensor([limit])
         answers = search.answers(self.model.step, state, limits=limits, seeds=[seed], end=end)
         return answers[0][0].hypothesis.tokens
 
     def _chosen(
-        self, search: Searcher, state: Any, limit: int, seed: str, end: int
+        self, search: Searcher, state: State, limit: int, seed: str, end: int
     ) -> Iterable[int]:
         return search.tokens(self.model.step, state, limit=limit, seed=seed, end=end)
 

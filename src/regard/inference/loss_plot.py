@@ -1,7 +1,9 @@
 """How training went, as a curve."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
+
+from regard.config import JsonValue
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -12,11 +14,13 @@ TRAIN, VALID = "#0072b2", "#d55e00"
 _MOST_MARKED = 12
 
 
-def draw_loss(axes: "Axes", history: Sequence[Mapping[str, Any]]) -> None:
+def draw_loss(axes: "Axes", history: Sequence[Mapping[str, JsonValue]]) -> None:
     """Loss against updates, in training and on the validation examples."""
     for split, colour in (("train", TRAIN), ("valid", VALID)):
         found = [each for each in history if each["split"] == split]
-        updates, losses = [each["update"] for each in found], [each["loss"] for each in found]
+        updates, losses = (
+            [cast("float", each[name]) for each in found] for name in ("update", "loss")
+        )
         name = {"train": "training", "valid": "validation"}[split]
         marker = "o" if len(found) <= _MOST_MARKED else None
         axes.plot(updates, losses, color=colour, marker=marker, label=name)

@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+# A function, and what it is given.
+_Question = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
+
 
 class Once(nn.Module):
     """A model for one batch: what it was asked before, it answers as before.
@@ -26,10 +29,10 @@ class Once(nn.Module):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self._answered: list[tuple[Any, Any]] = []
+        self._answered: list[tuple[_Question, object]] = []
         self.__dict__["asked"] = model  # not a part of this one
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: object, **kwargs: object) -> object:
         """The model's answer."""
         return self._answer(self.__dict__["asked"], *args, **kwargs)
 
@@ -38,8 +41,8 @@ class Once(nn.Module):
         is_method = callable(found) and not isinstance(found, nn.Module)
         return partial(self._answer, found) if is_method else found
 
-    def _answer(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        question = (function, args, kwargs)
+    def _answer(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
+        question: _Question = (function, args, kwargs)
         for asked, answer in self._answered:
             if _is_same(asked, question):
                 return answer
@@ -48,7 +51,7 @@ class Once(nn.Module):
         return answer
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(one: object, other: object) -> bool:
     if one is other:
         return True
     if isinstance(one, Tensor) and isinstance(other, Tensor):

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import torch
 
+from regard.config import JsonValue
 from regard.decoding import Scored, score_answers
 from regard.errors import DataError
 from regard.inference.filtering import asked
@@ -41,9 +41,9 @@ class ScoredPair:
             return ""
         return f"{self.scored.score:.4f}\t{self.scored.log_prob:.4f}\t{self.target}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """Plain data, ready for JSON."""
-        members: dict[str, Any] = {"source": self.source, "target": self.target}
+        members: dict[str, JsonValue] = {"source": self.source, "target": self.target}
         if self.problem is not None:
             members["problem"] = self.problem
         if self.scored is not None:

@@ -1,15 +1,18 @@
 """A trained run in use: examples in, answers out; what it looks at."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Generic, cast
 
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
+from typing_extensions import TypeVar
 
 from regard.attention import AttentionCall, observe
+from regard.config import JsonValue
+from regard.decoding.step import State
 from regard.errors import DataError, RunError
 from regard.inference.look import (
     MOST_MAPPED,
@@ -34,14 +37,18 @@ from regard.tasks import (
     recipe_from_table,
 )
 from regard.tasks.sequence_task import EncodedSequences
+from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.tasks.translations import Translation, Translations, pieces_of
-from regard.text import BOS_ID, PairTokenizer, batched, normalize, pad_pairs
+from regard.text import BOS_ID, Pair, PairTokenizer, batched, normalize, pad_pairs
+
+# What a task answers; of a run that is read from its folder it is not known what else that is.
+AnswerT = TypeVar("AnswerT", bound=Answer, covariant=True, default=Answer)
 
 # Tokens of a batch that is answered in one pass, padding included.
 _BATCH_TOKENS = 8192
 
 
-class Predictor:
+class Predictor(Generic[AnswerT]):
     """A model and its task, ready to answer.
 
     Args:
@@ -49,8 +56,9 @@ class Predictor:
         task: The one it was trained for.
     """
 
-    def __init__(self, model: nn.Module, task: AnyTask) -> None:
-        self.model, self.task = model, task
+    def __init__(self, model: nn.Module, task: Task[ExampleT, EncodedT, BatchT, AnswerT]) -> None:
+        self.model = model
+        self.task: AnyTask = task
 
     @classmethod
     def load(cls, path: str | Path) -> "Predictor":
@@ -96,9 +104,10 @@ class Predictor:
         return self.task
 
     @property
-    def seq2seq(self) -> Seq2Seq[Any]:
+    def seq2seq(self) -> Seq2Seq:
         """The model, of a run that writes a text for a text."""
-        return cast("Seq2Seq[Any]", self.model)
+        assert isinstance(self.model, Seq2Seq)
+        return self.model
 
     @property
     def tokenizer(self) -> PairTokenizer:
@@ -107,11 +116,11 @@ class Predictor:
 
     def predict(
         self,
-        records: Sequence[Any],
+        records: Sequence[str | Mapping[str, JsonValue]],
         *,
         decoding: DecodingConfig | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> list[Any]:
+    ) -> list[AnswerT]:
         """The answer to each record, as ``Task.request`` takes them: a line of text, or a table.
 
         Args:
@@ -126,13 +135,13 @@ class Predictor:
 
     def answers(
         self,
-        examples: Sequence[Any],
+        examples: Sequence[object],
         *,
         decoding: DecodingConfig | None = None,
         attention: bool = False,
         layers: Sequence[int] | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> list[Any]:
+    ) -> list[AnswerT]:
         """The answer to each example.
 
         Args:
@@ -143,15 +152,15 @@ class Predictor:
             layers: Whose attention that is, counted from 0; None takes all layers.
             progress: Called after each batch with the number of examples in it.
         """
-        if self.writes:
-            wanted = _Wanted(decoding or self.decoding, attention, layers)
-            return self._written(
-                self.sequence_task, [each.source for each in examples], wanted, progress
-            )
-        assert isinstance(self.task, OnePassTask)
-        return self._in_one_pass(self.task, examples, progress, with_loss=False)[0]
+        if not self.writes:
+            assert isinstance(self.task, OnePassTask)
+            return self._in_one_pass(self.task, examples, progress, with_loss=False)[0]
+        wanted = _Wanted(decoding or self.decoding, attention, layers)
+        sources = [pair.source for pair in cast("Sequence[Pair]", examples)]
+        found = self._written(self.sequence_task, sources, wanted, progress)
+        return cast("list[AnswerT]", found)
 
-    def answers_and_loss(self, examples: Sequence[Any]) -> tuple[list[Any], float]:
+    def answers_and_loss(self, examples: Sequence[object]) -> tuple[list[AnswerT], float]:
         """The answer to each example in one pass, and the mean loss over all that is predicted."""
         assert isinstance(self.task, OnePassTask)
         return self._in_one_pass(self.task, examples, None, with_loss=True)
@@ -236,7 +245,10 @@ class Predictor:
         n_best: int | None,
     ) -> DecodingConfig:
         """The settings of a search, some of them given anew."""
-        given: dict[str, Any] = {"length_penalty": length_penalty, "n_best": n_best}
+        given: dict[str, int | float | str | None] = {
+            "length_penalty": length_penalty,
+            "n_best": n_best,
+        }
         if beam_size is not None:
             given |= {"method": "beam", "beam_size": beam_size}
         decoding = self.decoding if decoding is None else decoding
@@ -287,15 +299,15 @@ class Predictor:
     @torch.no_grad()
     def _in_one_pass(
         self,
-        task: OnePassTask[Any, Any, Any, Any],
-        examples: Sequence[Any],
+        task: OnePassTask[ExampleT, EncodedT, BatchT, AnswerT],
+        examples: Sequence[ExampleT],
         progress: Callable[[int], None] | None,
         *,
         with_loss: bool,
-    ) -> tuple[list[Any], float]:
+    ) -> tuple[list[AnswerT], float]:
         self.model.eval()
         encoded = task.encode(examples)
-        found: list[Any] = [None] * len(encoded)
+        found: dict[int, AnswerT] = {}
         total, terms = 0.0, 0
         for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
             batch = task.collate([encoded[place] for place in places])
@@ -307,7 +319,7 @@ class Predictor:
                 total, terms = total + float(loss), terms + count
             if progress is not None:
                 progress(len(places))
-        return found, total / max(1, terms)
+        return [found[place] for place in range(len(encoded))], total / max(1, terms)
 
     @torch.no_grad()
     def look(self, source: str, output: Sequence[int] | str) -> Look:
@@ -366,7 +378,7 @@ class Predictor:
         with observe(calls.append):
             self.model(batch, lengths, torch.tensor([[BOS_ID, *output]]))
         seen = joined(calls)
-        if self.model.begins_source:
+        if self.seq2seq.begins_source:
             # What an encoder reads besides, no token of the source stands for.
             return {place: each for place, each in seen.items() if place[0] != "encoder"}
         return seen
@@ -379,13 +391,14 @@ class Predictor:
                 "The model has no positions beyond: look at one sentence at a time."
             )
 
-    def start(self, ids: list[list[int]]) -> Any:
+    def start(self, ids: list[list[int]]) -> State:
         """The model's state before the first token of each source's output.
 
         Args:
             ids: Of the sources, without their end.
         """
-        return self.seq2seq.start(*self._padded(ids))
+        state: State = self.seq2seq.start(*self._padded(ids))
+        return state
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
         batch = pad_pairs(ids, [()] * len(ids), source_end=self.sequence_task.data.source_end)

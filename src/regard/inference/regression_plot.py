@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import nn
 
+from regard.config import JsonValue
 from regard.inference.loss_plot import TRAIN, VALID, draw_loss
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.tasks.regression import PointBatch, Regression
@@ -17,6 +18,8 @@ from regard.text.points import Point
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+T = TypeVar("T")
 
 # Points of a curve, and rows and columns of a heat map; of more, some are drawn.
 _MOST, _MOST_POINTS = 200, 2000
@@ -28,7 +31,7 @@ def draw_regression(
     model: nn.Module,
     task: Regression,
     examples: Sequence[Point],
-    history: Sequence[Mapping[str, Any]],
+    history: Sequence[Mapping[str, JsonValue]],
 ) -> None:
     """Average pooling, the bandwidth as it began and as it was learned; two weight maps; the loss.
 
@@ -110,6 +113,6 @@ def _weights(
     return found[:, _spread(range(len(order)), _MOST)].numpy()
 
 
-def _spread(things: Sequence[Any], most: int) -> list[Any]:
+def _spread(things: Sequence[T], most: int) -> list[T]:
     """At most so many, evenly."""
     return [things[place] for place in range(0, len(things), -(-len(things) // most))]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.metrics import MetricScore, SystemComparison
 
@@ -96,7 +96,7 @@ class Report:
         known = ", ".join(one.name for one in self.scores)
         raise SettingError(f"name must be one of {known}; got {name!r}.")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The report as plain data, ready for JSON."""
         return asdict(self)
 
@@ -143,7 +143,7 @@ class PairedComparison:
     equal: int
     differences: tuple[Difference, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The comparison as plain data, ready for JSON."""
         return {
             **asdict(self),

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
+from regard.config import JsonValue
 from regard.errors import RunError, SettingError
-from regard.inference.ensemble import Answering
+from regard.inference.ensemble import Member
 from regard.inference.loss_plot import draw_loss
 from regard.inference.predictor import Predictor
 from regard.inference.task_evaluation import TaskReport
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from regard.text.points import Point
+
 # Labels beyond these would be too small to read.
 _MOST_FIGURES = 12
 
 
 def plot_report(
-    predictor: Answering,
+    predictor: Member,
     report: TaskReport,
-    examples: Sequence[Any],
-    history: Sequence[Mapping[str, Any]],
+    examples: Sequence[object],
+    history: Sequence[Mapping[str, JsonValue]],
     path: Path,
 ) -> None:
     """Draw what was taken for what beside the loss; of a regression, its fits and weights.
@@ -50,7 +53,8 @@ def plot_report(
 
     figure = Figure(layout="constrained")
     if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
-        draw_regression(figure, predictor.model, predictor.task, examples, history)
+        points = cast("Sequence[Point]", examples)
+        draw_regression(figure, predictor.model, predictor.task, points, history)
     else:
         _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
     try:
@@ -61,7 +65,9 @@ def plot_report(
         ) from error
 
 
-def _draw(figure: "Figure", tables: Sequence[Table], history: Sequence[Mapping[str, Any]]) -> None:
+def _draw(
+    figure: "Figure", tables: Sequence[Table], history: Sequence[Mapping[str, JsonValue]]
+) -> None:
     size = 2.5 + 0.5 * max([4, *(len(table.rows) for table in tables)])
     figure.set_size_inches((size + 1) * len(tables) + 5, size)
     every = figure.subplots(1, len(tables) + 1, squeeze=False)[0]

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import torch
 from jaxtyping import Int
@@ -27,6 +27,7 @@ from regard.decoding import (
     sample,
     stream,
 )
+from regard.decoding.step import StateT, Step
 from regard.errors import SettingError
 from regard.inference.avoiding import AvoidWords
 from regard.metrics import sentence_chrf
@@ -48,6 +49,19 @@ class Found:
 
     hypothesis: Hypothesis
     utility: float | None = None
+
+
+class _Options(TypedDict):
+    """What every search of a batch is told."""
+
+    batch_size: int
+    bos_id: int
+    eos_id: int
+    max_lengths: Int[Tensor, " B"]
+    length_penalty: float
+    min_length: int
+    forbidden: list[int]
+    rules: list[Rule]
 
 
 class Searcher:
@@ -92,8 +106,8 @@ class Searcher:
 
     def answers(
         self,
-        step: Any,
-        state: Any,
+        step: Step[StateT],
+        state: StateT,
         *,
         limits: Int[Tensor, " B"],
         seeds: Sequence[str] = (),
@@ -121,7 +135,7 @@ class Searcher:
         limits = limits.clamp(min=torch.tensor(needed).to(limits))
         if longest is not None:
             limits = limits.clamp(max=longest)
-        options: dict[str, Any] = {
+        options: _Options = {
             "batch_size": count,
             "bos_id": BOS_ID,
             "eos_id": end,
@@ -147,16 +161,24 @@ class Searcher:
             return [self._chosen(each) for each in drawn]
         if decoding.method == "greedy" or self._is_greedy:
             return [[Found(best)] for best in greedy(step, state, **options)]
-        if decoding.coverage_penalty and sources is not None:
+        ranking, width = self._ranking(asked), decoding.beam_size
+        if not decoding.coverage_penalty or sources is None:
+            found = beam(step, state, beam_size=width, n_best=wanted, ranking=ranking, **options)
+        else:
             cover = CoveragePenalty(step, weight=decoding.coverage_penalty)
-            step, state = cover.step, cover.start(state, sources)
-            options["bonus"] = cover.bonus
-        options["ranking"] = self._ranking(asked)
-        found = beam(step, state, beam_size=decoding.beam_size, n_best=wanted, **options)
+            found = beam(
+                cover.step,
+                cover.start(state, sources),
+                beam_size=width,
+                n_best=wanted,
+                ranking=ranking,
+                bonus=cover.bonus,
+                **options,
+            )
         return [self._chosen(each) for each in found]
 
     def tokens(
-        self, step: Any, state: Any, *, limit: int, seed: str, end: int = EOS_ID
+        self, step: Step[StateT], state: StateT, *, limit: int, seed: str, end: int = EOS_ID
     ) -> Iterator[int]:
         """The tokens of one answer as they are chosen, those of ``answers``; no beam can.
 

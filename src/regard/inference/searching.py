@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Generic
 
 import torch
 from torch import Tensor
 
 from regard.decoding import recording
 from regard.decoding.recording import Recorded, Recorder
+from regard.decoding.step import StateT
 from regard.errors import DataError
 from regard.inference.predictor import Predictor
 from regard.models import Seq2Seq
@@ -86,13 +87,13 @@ def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search
     return _search(model.recorder.steps, given, decode, beam_size=None)
 
 
-class _RecordedModel(Seq2Seq[Recorded[Any]]):
+class _RecordedModel(Seq2Seq[Recorded[StateT]], Generic[StateT]):
     """A model that a predictor can search with, whose steps are recorded."""
 
-    def __init__(self, model: Seq2Seq[Any], *, top: int) -> None:
+    def __init__(self, model: Seq2Seq[StateT], *, top: int) -> None:
         super().__init__()
         self.max_length = model.max_length
-        self.recorder: Recorder[Any] = Recorder(model.step, top=top, forbidden=_FORBIDDEN)
+        self.recorder: Recorder[StateT] = Recorder(model.step, top=top, forbidden=_FORBIDDEN)
         self._model = model
 
     def forward(
@@ -110,10 +111,10 @@ class _RecordedModel(Seq2Seq[Recorded[Any]]):
     def project(self, states: Tensor) -> Tensor:
         return self._model.project(states)
 
-    def start(self, source: Tensor, source_lengths: Tensor) -> Recorded[Any]:
+    def start(self, source: Tensor, source_lengths: Tensor) -> Recorded[StateT]:
         return self.recorder.start(self._model.start(source, source_lengths))
 
-    def step(self, token: Tensor, state: Recorded[Any]) -> tuple[Tensor, Recorded[Any]]:
+    def step(self, token: Tensor, state: Recorded[StateT]) -> tuple[Tensor, Recorded[StateT]]:
         return self.recorder.step(token, state)
 
 

@@ -1,12 +1,12 @@
 """The search for what a model writes for a batch of sources, and what it looks at meanwhile."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.decoding import Step, score_answers
+from regard.decoding import score_answers
+from regard.decoding.step import StateT, Step
 from regard.inference.searcher import Found, Searcher
 from regard.inference.trail import Trail
 from regard.models import Seq2Seq
@@ -34,7 +34,7 @@ class SequenceSearch:
 
     def __call__(
         self,
-        model: Seq2Seq[Any],
+        model: Seq2Seq,
         source: Int[Tensor, "B S"],
         lengths: Int[Tensor, " B"],
         *,
@@ -42,29 +42,34 @@ class SequenceSearch:
         is_first: Sequence[bool],
     ) -> list[list[Output]]:
         """The outputs of each source; if they are wanted, with the weights of the best of each."""
-        step: Step[Any] = model.step
-        state = model.start(source, lengths)
-        trail = Trail(step, layers=self.layers) if self.attention else None
-        is_followed = trail is not None and not self.searcher.has_copies
-        if trail is not None and is_followed:
-            step, state = trail.step, trail.start(state, len(source))
         most = model.max_length
-        found = self.searcher.answers(
-            step,
-            state,
-            limits=longest_output(lengths, self.searcher.decoding.max_ratio),
-            sources=lengths,
-            # One less, for the begin token that a look puts before the output.
-            longest=None if most is None else most - 1,
-            seeds=seeds,
-            is_asked=is_first,
-        )
-        weights: list[Float[Tensor, "T S"] | None] = [None] * len(found)
-        if trail is not None:
-            best = [answers[0].hypothesis.tokens for answers in found]
-            if not is_followed:  # rows that hold the same tokens cannot be told apart: go once more
-                state = trail.start(model.start(source, lengths), len(source))
-                score_answers(trail.step, state, best, bos_id=BOS_ID, eos_id=EOS_ID)
+
+        def answers(step: Step[StateT], state: StateT) -> list[list[Found]]:
+            return self.searcher.answers(
+                step,
+                state,
+                limits=longest_output(lengths, self.searcher.decoding.max_ratio),
+                sources=lengths,
+                # One less, for the begin token that a look puts before the output.
+                longest=None if most is None else most - 1,
+                seeds=seeds,
+                is_asked=is_first,
+            )
+
+        state = model.start(source, lengths)
+        weights: list[Float[Tensor, "T S"] | None] = [None] * len(source)
+        if not self.attention:
+            found = answers(model.step, state)
+        else:
+            trail = Trail(model.step, layers=self.layers)
+            followed = trail.start(state, len(source))
+            # Rows that hold the same tokens cannot be told apart: what they say is followed anew.
+            is_followed = not self.searcher.has_copies
+            found = answers(trail.step, followed) if is_followed else answers(model.step, state)
+            best = [each[0].hypothesis.tokens for each in found]
+            if not is_followed:
+                followed = trail.start(model.start(source, lengths), len(source))
+                score_answers(trail.step, followed, best, bos_id=BOS_ID, eos_id=EOS_ID)
             weights = [
                 rows[: len(tokens), :width]
                 for rows, tokens, width in zip(
@@ -72,8 +77,8 @@ class SequenceSearch:
                 )
             ]
         return [
-            [_output(answer, rows if rank == 0 else None) for rank, answer in enumerate(answers)]
-            for answers, rows in zip(found, weights, strict=True)
+            [_output(answer, rows if rank == 0 else None) for rank, answer in enumerate(each)]
+            for each, rows in zip(found, weights, strict=True)
         ]
 
 

@@ -3,10 +3,10 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from regard.inference.ensemble import Answering
-from regard.tasks.task import OnePassTask, Table
+from regard.config import JsonValue
+from regard.inference.ensemble import Member
+from regard.tasks.task import Answer, OnePassTask, Table
 
 # Examples shown of each kind, and resamples that the intervals are drawn from.
 _SHOWN, _RESAMPLES = {"worst": 4, "best": 2, "random": 4}, 200
@@ -52,7 +52,7 @@ class TaskReport:
     tables: tuple[Table, ...]
     examples: tuple[tuple[str, str], ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JsonValue]:
         """The report as plain data, ready for JSON."""
         return asdict(self)
 
@@ -68,9 +68,9 @@ class TaskReport:
 
 
 def evaluate_task(
-    predictor: Answering,
-    examples: Sequence[Any],
-    train: Sequence[Any] = (),
+    predictor: Member,
+    examples: Sequence[object],
+    train: Sequence[object] = (),
     *,
     progress: Callable[[int], None] | None = None,
     seed: int = 0,
@@ -126,7 +126,7 @@ def _cell(value: str | int | float) -> str:
 
 
 def _figures(
-    predictor: Answering, answers: Sequence[Any], examples: Sequence[Any], dice: random.Random
+    predictor: Member, answers: Sequence[Answer], examples: Sequence[object], dice: random.Random
 ) -> tuple[Figure, ...]:
     count, task = len(examples), predictor.task
     values = task.score(answers, examples)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection
 from functools import cache
-from typing import Any
+from typing import TypedDict
 
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
@@ -39,7 +39,7 @@ from regard.server.service import ClientGoneError, Gone, Service
 from regard.version import __version__
 
 # What a route may answer, by status, as FastAPI takes it.
-Responses = dict[int | str, dict[str, Any]]
+Responses = dict[int | str, dict[str, object]]
 
 _ABOUT = (
     "Translations, labels and tags, and what the model looked at. Every refusal has one form: "
@@ -229,7 +229,13 @@ def _token_note(has_token: bool) -> str:
     return "What regard serve --token said." if has_token else "This server asks nobody for one."
 
 
-def _takes(model: type[BaseModel], answer: object) -> dict[str, Any]:
+class _Route(TypedDict):
+    response_model: object
+    responses: Responses
+    openapi_extra: dict[str, object]
+
+
+def _takes(model: type[BaseModel], answer: object) -> _Route:
     """What the OpenAPI page says of a route that takes such a body and gives such an answer."""
     schema = model.model_json_schema()
     return {
