@@ -1,7 +1,7 @@
 """A small run, trained once by command on sentences of the phrasebook, for all tests to use."""
 
 import io
-import subprocess
+import random
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -13,6 +13,7 @@ from tests.end_to_end.browsing import chromium as chromium
 from tests.end_to_end.browsing import tab as tab
 
 from regard.cli import run_command
+from regard.text.phrasebook import phrases
 
 RECIPE = """
 task = "translation"
@@ -85,11 +86,8 @@ def regard() -> Command:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a few hundred sentence pairs, and a recipe for them."""
     folder = tmp_path_factory.mktemp("corpus")
-    # In a process of its own: drawing 40,000 phrases takes minutes where shapes are checked.
-    command = [sys.executable, "-m", "regard", "data", "sample", "phrasebook", "-n", "330"]
-    drawn = subprocess.run(command, capture_output=True, text=True, check=True)
-    lines = [line.split("\t")[:2] for line in drawn.stdout.splitlines()]
-    assert len(lines) == 330
+    drawn = random.Random(0).sample(phrases("train"), 330)
+    lines = [(phrase.source, phrase.target) for phrase in drawn]
     for name, part in (("train", lines[:300]), ("test", lines[300:])):
         (folder / f"{name}.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in part), "utf-8")
     (folder / "small.toml").write_text(RECIPE.format(updates=80), "utf-8")

@@ -126,6 +126,7 @@ TINY: dict[str, Tiny] = {
             "data": {"context": 16},
             "tokenizer": _WORDS,
             "model": {**_READER, "type": "decoder", "max_length": 16},
+            "decoding": {"max_tokens": 8},
         },
     ),
     "masked_language_modelling": Tiny(
