@@ -105,9 +105,12 @@ def join_state(tensors: Mapping[str, Shaped[Tensor, "..."]], plain: JsonValue) -
         return plain
     if len(plain) == 1:
         ((tag, value),) = plain.items()
-        if tag.startswith("$"):
+        if tag in _TAGS:
             return _joined(tensors, tag, value)
     return {key: join_state(tensors, value) for key, value in plain.items()}
+
+
+_TAGS = ("$tensor", "$int", "$float", "$tuple", "$items")
 
 
 def _joined(tensors: Mapping[str, Tensor], tag: str, value: JsonValue) -> State:
