@@ -251,7 +251,9 @@ class Predictor(Generic[AnswerT]):
         }
         if beam_size is not None:
             given |= {"method": "beam", "beam_size": beam_size}
-        decoding = self.decoding if decoding is None else decoding
+        decoding = (
+            self.sequence_task.recipe.settings(DecodingConfig) if decoding is None else decoding
+        )
         return decoding.changed(**{k: v for k, v in given.items() if v is not None})
 
     def _written(
