@@ -20,7 +20,7 @@ from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.metrics import bleu, exact_match, rouge_l, sentence_rouge_l
 from regard.tasks import read_recipe
-from regard.tasks.generation import Document
+from regard.tasks.generation import DocumentExample
 from regard.tasks.generation.documents import baselines, read_documents, source_of
 
 CORPUS = "fairytaleqa"
@@ -54,7 +54,7 @@ def recipe_table(name: str, minutes: float) -> dict[str, Any]:
     return table
 
 
-def figures_of(answers: list[str], documents: list[Document]) -> dict[str, float]:
+def figures_of(answers: list[str], documents: list[DocumentExample]) -> dict[str, float]:
     """The metrics of some answers."""
     right = [document.answers for document in documents]
     return {
@@ -68,13 +68,13 @@ def figures_of(answers: list[str], documents: list[Document]) -> dict[str, float
     }
 
 
-def answer(predictor: Predictor, documents: list[Document]) -> list[str]:
+def answer(predictor: Predictor, documents: list[DocumentExample]) -> list[str]:
     """What the model says, by the recipe's search."""
     sources = [source_of(document, predictor.recipe.data) for document in documents]
     return [found[0].text for found in predictor.translate(sources)]
 
 
-def to_read(answers: list[str], documents: list[Document]) -> list[dict[str, Any]]:
+def to_read(answers: list[str], documents: list[DocumentExample]) -> list[dict[str, Any]]:
     """Ten answers: the best, the worst, and some at random."""
     example_score = sentence_rouge_l(answers, [document.answers for document in documents])
     order = sorted(range(len(answers)), key=lambda place: -example_score[place])

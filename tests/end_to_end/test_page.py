@@ -18,14 +18,14 @@ from tests.end_to_end.browsing import Tab, open_tab
 from tests.end_to_end.long_texts import long_document, text_of_length
 
 from regard.viewer import (
-    AttentionMap,
     Change,
     Document,
     Example,
     GoldLinks,
+    HeadLines,
+    HeadMap,
     Importance,
     LayerSummary,
-    Line,
     Token,
     View,
     pack,
@@ -75,10 +75,10 @@ def document() -> Document:
         output_tokens=english,
         score=-0.25,
         maps=(
-            AttentionMap(kind="cross", layer=0, head=0, rows=rows),
-            AttentionMap(kind="cross", layer=0, head=1, rows=other),
-            AttentionMap(kind="cross", layer=1, head=0, rows=rows),
-            AttentionMap(kind="decoder", layer=0, head=0, rows=square),
+            HeadMap(kind="cross", layer=0, head=0, rows=rows),
+            HeadMap(kind="cross", layer=0, head=1, rows=other),
+            HeadMap(kind="cross", layer=1, head=0, rows=rows),
+            HeadMap(kind="decoder", layer=0, head=0, rows=square),
         ),
         gold=GoldLinks(sure=((0, 0), (1, 1), (2, 2), (3, 2)), possible=((3, 3),)),
     )
@@ -87,7 +87,7 @@ def document() -> Document:
         output="\U0001f600 & <b>bold</b>",
         source_tokens=(Token(text=HOSTILE, start=0, end=len(HOSTILE)),),
         output_tokens=(Token(text="\U0001f600", start=0, end=1), Token(text="&", start=2, end=3)),
-        maps=(AttentionMap(kind="cross", layer=0, head=0, rows=((1.0,), (1.0,))),),
+        maps=(HeadMap(kind="cross", layer=0, head=0, rows=((1.0,), (1.0,))),),
     )
     return Document(
         title=f"我爱中国 {HOSTILE}",
@@ -133,8 +133,8 @@ def watched_document(
                 layer=layer,
                 heads=tuple(range(heads)),
                 measures={"entropy": tuple(entropy.mean(-1).tolist())},
-                entropy=Line(values=pack(entropy)),
-                received=Line(values=pack(weights.sum(1), scale="log")),
+                entropy=HeadLines(values=pack(entropy)),
+                received=HeadLines(values=pack(weights.sum(1), scale="log")),
                 pooled=None if rows else pack(pooled(weights), scale="log"),
                 bucket=(1, 1) if rows else (8, 8),
                 rows=pack(weights, bits=16, scale="log") if rows else None,

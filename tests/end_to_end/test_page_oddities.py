@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 from tests.end_to_end.browsing import Tab, open_tab
 
-from regard.viewer import AttentionMap, Document, Example, Text
+from regard.viewer import Document, Example, HeadMap, Text
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -26,7 +26,7 @@ def alone(text: Text, *, kind: str = "decoder", layers: int = 2) -> Document:
         for row in range(count)
     )
     maps = tuple(
-        AttentionMap(kind=kind, layer=layer, head=head, rows=rows)  # type: ignore[arg-type]
+        HeadMap(kind=kind, layer=layer, head=head, rows=rows)  # type: ignore[arg-type]
         for layer in range(layers)
         for head in range(2)
     )

@@ -3,7 +3,7 @@
 import pytest
 from tests.end_to_end.browsing import Tab
 
-from regard.viewer import Answer, AttentionMap, Document, Example, Text
+from regard.viewer import Document, Example, HeadMap, Prediction, Text
 
 pytestmark = pytest.mark.slow
 
@@ -17,9 +17,11 @@ def test_the_answer_stands_in_its_text_and_the_question_beside_it(tab: Tab) -> N
         output=QUESTION.text,
         source_tokens=CONTEXT.tokens,
         output_tokens=QUESTION.tokens,
-        maps=(AttentionMap(kind="cross", layer=0, head=0, rows=WEIGHTS),),
+        maps=(HeadMap(kind="cross", layer=0, head=0, rows=WEIGHTS),),
         started=False,
-        answer=Answer(labels=(("1902年", 0.9),), tags=(*[""] * 3, *["answer"] * 5), side="source"),
+        answer=Prediction(
+            labels=(("1902年", 0.9),), tags=(*[""] * 3, *["answer"] * 5), side="source"
+        ),
     )
     document = Document(title="何时成立", task="question answering", model="", examples=(example,))
     tab.open(document)

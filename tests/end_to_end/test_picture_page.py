@@ -3,7 +3,7 @@
 import pytest
 from tests.end_to_end.browsing import Tab
 
-from regard.viewer import Answer, AttentionMap, Document, Example, Image, Token
+from regard.viewer import Document, Example, HeadMap, Image, Prediction, Token
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -23,8 +23,8 @@ def document() -> Document:
             for word, start in zip(WORDS, starts, strict=True)
         ),
         output_tokens=(Token(text="7", start=0, end=1),),
-        maps=(AttentionMap(kind="encoder", layer=0, head=0, rows=ROWS),),
-        answer=Answer(labels=(("7", 0.9), ("1", 0.1)), values=ROWS[0], measure="looked at"),
+        maps=(HeadMap(kind="encoder", layer=0, head=0, rows=ROWS),),
+        answer=Prediction(labels=(("7", 0.9), ("1", 0.1)), values=ROWS[0], measure="looked at"),
         image=Image(pixels=(((0.0,), (1.0,)),), boxes=(None, (0, 0, 1, 1), (0, 1, 1, 1))),
         label="test:1",
     )

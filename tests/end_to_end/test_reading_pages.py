@@ -14,7 +14,7 @@ from tests.end_to_end.test_page import watched_document
 from tests.end_to_end.test_views import document as searched_document
 
 import regard as rg
-from regard.viewer import AttentionMap, Document, Example, Text
+from regard.viewer import Document, Example, HeadMap, Text
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -74,7 +74,7 @@ def test_pieces_of_one_character_are_told_apart(tab: Tab) -> None:
         output="",
         source_tokens=text.tokens,
         output_tokens=(),
-        maps=(AttentionMap(kind="encoder", layer=0, head=0, rows=rows),),
+        maps=(HeadMap(kind="encoder", layer=0, head=0, rows=rows),),
     )
     tab.open(Document(title="", task="", model="", examples=(example,)), "#view=words")
     heads = "[...document.querySelectorAll('.matrix tbody th')].map(head => head.title)"

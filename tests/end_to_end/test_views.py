@@ -16,7 +16,7 @@ from regard.attention.masks.grid import Grid, as_tensor
 from regard.attention.masks.parse import parse_mask, parse_tree
 from regard.attention.masks.rules import NUMBER, RULES, register_mask
 from regard.errors import RegardError
-from regard.viewer import AttentionMap, Change, Document, Example, Search, Token, page
+from regard.viewer import Change, Document, Example, HeadMap, SearchTree, Token, page
 from regard.viewer.document import beside
 from regard.viewer.page import bundle
 from regard.viewer.playground import explained
@@ -44,7 +44,7 @@ def tokens(text: str, pieces: list[str]) -> tuple[Token, ...]:
     return tuple(found)
 
 
-def search() -> Search:
+def search() -> SearchTree:
     """A beam of two that writes 'I love China.' and thinks of 'We'."""
 
     def beginning(parent: int, text: str, log_prob: float, *options: tuple[str, float, str]) -> Any:
@@ -77,7 +77,7 @@ def search() -> Search:
             beginning(1, ".", -2.87, (END, 0.97, "ended")),
         ),
     )
-    return Search(
+    return SearchTree(
         beam_size=2,
         steps=steps,
         path=(0, 0, 0, 0, 0),
@@ -100,9 +100,9 @@ def example() -> Example:
         source_tokens=china,
         output_tokens=(*english, end),
         maps=(
-            AttentionMap(kind="cross", layer=0, head=0, rows=ROWS),
-            AttentionMap(kind="cross", layer=0, head=1, rows=other),
-            AttentionMap(kind="encoder", layer=0, head=0, rows=ROWS[:4]),
+            HeadMap(kind="cross", layer=0, head=0, rows=ROWS),
+            HeadMap(kind="cross", layer=0, head=1, rows=other),
+            HeadMap(kind="encoder", layer=0, head=0, rows=ROWS[:4]),
         ),
         score=-0.25,
         search=search(),
@@ -277,7 +277,7 @@ def test_right_to_left_text_runs_from_the_right(tab: Tab) -> None:
         output="",
         source_tokens=found,
         output_tokens=(),
-        maps=(AttentionMap(kind="encoder", layer=0, head=0, rows=[[0.5, 0.3, 0.2]] * 3),),
+        maps=(HeadMap(kind="encoder", layer=0, head=0, rows=[[0.5, 0.3, 0.2]] * 3),),
     )
     opened(tab, "view=text", document(shown))
     left = "(selector) => document.querySelector(selector).getBoundingClientRect().left"
@@ -398,7 +398,7 @@ def test_texts_of_other_lengths_have_no_difference_and_edits_are_told(tab: Tab) 
         output="I",
         source_tokens=tokens("我", ["我"]),
         output_tokens=tokens("I", ["I"]),
-        maps=(AttentionMap(kind="cross", layer=0, head=0, rows=((1.0,),)),),
+        maps=(HeadMap(kind="cross", layer=0, head=0, rows=((1.0,),)),),
     )
     change = Change(edit="layer 1, head 1 muted", output="We love China.", score=-1.5)
     edited = replace(example(), changes=(change,))

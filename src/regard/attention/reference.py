@@ -18,7 +18,7 @@ Pair = Callable[[Float[Tensor, " D"], Float[Tensor, " K"]], Float[Tensor, ""]]
 Weighting = Literal["softmax", "sparsemax", "entmax15", "hard"]
 
 
-class Answer(NamedTuple):
+class ReferenceOutput(NamedTuple):
     """What attention gives, in float64.
 
     Attributes:
@@ -43,7 +43,7 @@ def attend_by_loops(
     weighting: Weighting = "softmax",
     sink: Float[Tensor, " H"] | None = None,
     value_bias: Float[Tensor, "..."] | None = None,
-) -> Answer:
+) -> ReferenceOutput:
     """Attention as the formula has it, one pair of a query and a key after the other.
 
     Hidden pairs are never touched, so that whatever is in them cannot matter. Gradients flow.
@@ -91,7 +91,7 @@ def attend_by_loops(
                     mixed = mixed + weight * given
                 context.append(mixed)
                 lse.append(total)
-    return Answer(
+    return ReferenceOutput(
         torch.stack(context).view(B, H, N, E),
         torch.stack(weights).view(grid),
         torch.stack(lse).view(B, H, N),

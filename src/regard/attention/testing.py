@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from regard.attention.attend import attend
 from regard.attention.masks.base import Mask, dense
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.grid import Band, Cover, Runs, as_tensor
+from regard.attention.masks.grid import Band, Cover, Segments, as_tensor
 from regard.attention.reference import attend_by_loops
 from regard.attention.scores import Score
 from regard.errors import RegardError
@@ -216,17 +216,17 @@ def _check_form(bound: BoundMask, whole: Tensor) -> None:
         return
     inside = torch.zeros_like(whole)
     N, M = whole.shape[-2:]
-    if isinstance(form, Runs):
-        for run in form.runs:
-            part = inside if form.batch == 1 else inside[run.batch : run.batch + 1]
-            part[:, :, run.rows.start : run.rows.stop, run.keys.start : run.keys.stop] = True
+    if isinstance(form, Segments):
+        for one in form.segments:
+            part = inside if form.batch == 1 else inside[one.batch : one.batch + 1]
+            part[:, :, one.rows.start : one.rows.stop, one.keys.start : one.keys.stop] = True
     band = form if isinstance(form, Band) else form.band
     if band is not None:
         in_band = torch.zeros(N, M, dtype=torch.bool)
         for n in range(N):
             seen = band.key_range(range(n, n + 1), M)
             in_band[n, seen.start : seen.stop] = True
-        inside = inside & in_band if isinstance(form, Runs) else in_band.expand(whole.shape)
+        inside = inside & in_band if isinstance(form, Segments) else in_band.expand(whole.shape)
     _demand(not bool((whole & ~inside).any()), "mask.form must hold every visible pair.")
     _demand(
         not form.is_exact or torch.equal(whole, inside),

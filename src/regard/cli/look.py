@@ -13,7 +13,7 @@ from regard.cli.output import note, refuse, say, write_file
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
-    from regard.viewer import Example, Shown
+    from regard.viewer import Example, NotebookPage
 
 _LONG = 512  # tokens up to which a page holds every weight
 
@@ -112,7 +112,7 @@ def _look_into_run(
     heads: list[int] | None,
     beam_size: int | None,
     serve: bool,
-) -> "Shown":
+) -> "NotebookPage":
     from regard.checks import check_at_least
     from regard.inference import Predictor
     from regard.inference.looking import look_into, rows_of
@@ -149,7 +149,7 @@ def _look_into_model(
     truncate: bool,
     allow_download: bool,
     serve: bool,
-) -> "Shown":
+) -> "NotebookPage":
     from regard.interop.folder import load_folder
     from regard.interop.looking import look as look_into
 

@@ -26,18 +26,18 @@ from regard.text import Piece
 from regard.text.phrasebook import Phrase
 from regard.text.pieces import END
 from regard.viewer import (
-    Answer,
     Example,
     GoldLinks,
+    HeadMap,
     Image,
     Importance,
     OneAttention,
-    Search,
+    Prediction,
+    SearchTree,
     Text,
     Token,
     example_of,
 )
-from regard.viewer import AttentionMap as HeadMap
 from regard.viewer.layer_summary import AXES, Kind
 
 # What a model called ``attend`` with, by kind and layer.
@@ -45,7 +45,7 @@ Calls = Mapping[tuple[str, int], AttentionCall]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenHeads:
     """Which layers and heads are shown; None is all."""
 
     layers: Sequence[int] | None = None
@@ -68,7 +68,7 @@ class Chosen:
         return [head for head in range(count) if self.heads is None or head in self.heads]
 
 
-_ALL = Chosen()
+_ALL = ChosenHeads()
 
 
 def example(
@@ -76,8 +76,8 @@ def example(
     *,
     score: float | None = None,
     phrase: Phrase | None = None,
-    search: Search | None = None,
-    chosen: Chosen = _ALL,
+    search: SearchTree | None = None,
+    chosen: ChosenHeads = _ALL,
 ) -> Example:
     """A look as the viewer's plain data.
 
@@ -102,7 +102,9 @@ def example(
     return replace(found, score=score, search=search)
 
 
-def task_examples(calls: Calls, shown: Shown, said: Said, chosen: Chosen = _ALL) -> list[Example]:
+def task_examples(
+    calls: Calls, shown: Shown, said: Said, chosen: ChosenHeads = _ALL
+) -> list[Example]:
     """An example and its answer as a task shows them; of two texts, each that looks at the other.
 
     Args:
@@ -194,7 +196,7 @@ def _example(
     summaries: Sequence[OneAttention],
     source: Text,
     output: Text,
-    chosen: Chosen,
+    chosen: ChosenHeads,
     *,
     gold: GoldLinks | None,
 ) -> Example:
@@ -249,7 +251,7 @@ def _of_heads(summary: Summary, heads: Sequence[int]) -> Summary:
 
 
 def _crossing_example(
-    calls: Calls, crossing: Crossing, answer: Answer, chosen: Chosen
+    calls: Calls, crossing: Crossing, answer: Prediction, chosen: ChosenHeads
 ) -> Example | None:
     """What one text looked at in the other: it is the output, the other the source.
 
@@ -295,13 +297,13 @@ def _between(
     return found
 
 
-def _answer(said: Said, calls: Calls) -> Answer:
+def _answer(said: Said, calls: Calls) -> Prediction:
     values, measure = said.values, said.measure
     if said.shade is not None and (call := _shading(said.shade, calls)) is not None:
         mean, query = weights_of_row(call).mean(0), said.shade.query
         values = tuple((mean.mean(0) if query is None else mean[query]).tolist())
         measure = said.shade.measure
-    return Answer(
+    return Prediction(
         labels=tuple((label, float(f"{share:.6g}")) for label, share in said.labels),
         tags=said.tags,
         values=_short(values),

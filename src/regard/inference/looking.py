@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from regard.attention import AttentionCall, observe
 from regard.errors import DataError
-from regard.inference.examples import Calls, Chosen, example, plain_view, task_examples
+from regard.inference.examples import Calls, ChosenHeads, example, plain_view, task_examples
 from regard.inference.look import joined, weights_of_row
 from regard.inference.predictor import Predictor
 from regard.inference.searching import followed, searched
@@ -56,7 +56,7 @@ def look_into(
     given = [texts] if isinstance(texts, str) else list(texts)
     if target is not None and len(given) > 1:
         raise DataError(f"target must be of one text; got {len(given)} texts.")
-    chosen = Chosen(layers, heads)
+    chosen = ChosenHeads(layers, heads)
     examples: list[Example] = []
     for number, text in enumerate(given, 1):
         if not predictor.writes:
@@ -97,7 +97,7 @@ def look_at(
             target is empty.
         SettingError: The model has no such layer or head.
     """
-    chosen = Chosen(layers, heads)
+    chosen = ChosenHeads(layers, heads)
     if not predictor.writes:
         return _answered(predictor, text, "text", chosen)[0]
     return _written(predictor, text, target, chosen, phrase=phrase, beam_size=beam_size)
@@ -175,7 +175,7 @@ def _written(
     predictor: Predictor,
     source: str,
     target: str | None,
-    chosen: Chosen,
+    chosen: ChosenHeads,
     *,
     phrase: Phrase | None = None,
     beam_size: int | None = None,
@@ -201,7 +201,7 @@ def _written(
 
 
 @torch.no_grad()
-def _answered(predictor: Predictor, text: str, where: str, chosen: Chosen) -> list[Example]:
+def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) -> list[Example]:
     """What the model looks at while it answers one text, as its task shows it."""
     task, model = predictor.task, predictor.model.eval()
     assert isinstance(task, OnePassTask)

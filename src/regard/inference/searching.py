@@ -18,7 +18,7 @@ from regard.models import Seq2Seq
 from regard.tasks.translations import Translation
 from regard.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from regard.text.pieces import END
-from regard.viewer.search import Beginning, Extension, Outcome, Search, SearchAnswer
+from regard.viewer.search import Beginning, Extension, Outcome, SearchAnswer, SearchTree
 
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 _FEWEST = 5  # extensions shown of each beginning
@@ -29,7 +29,7 @@ _Decode = Callable[[_Ids], str]
 
 def searched(
     predictor: Predictor, source: str, *, beam_size: int | None = None
-) -> tuple[Translation, Search]:
+) -> tuple[Translation, SearchTree]:
     """The best translation, and the search that found it.
 
     It is the search of ``predictor.translate``, asked for as many answers as its beam is wide.
@@ -65,7 +65,7 @@ def searched(
 
 
 @torch.no_grad()
-def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search:
+def followed(predictor: Predictor, source: str, output: Sequence[int]) -> SearchTree:
     """What the model held likely at every step of a translation that was given.
 
     Args:
@@ -125,7 +125,7 @@ def _search(
     *,
     beam_size: int | None,
     answers: Sequence[Translation] = (),
-) -> Search:
+) -> SearchTree:
     """The viewer's data, up to the step at which the best answer was complete."""
     output = best.tokens
     ended = {answer.tokens for answer in (best, *answers) if answer.is_finished}
@@ -157,7 +157,7 @@ def _search(
     ]
     chances = [_probability(after - before) for before, after in pairwise([*totals, best.log_prob])]
     asked = len(output) + best.is_finished
-    return Search(
+    return SearchTree(
         beam_size=beam_size,
         steps=tuple(steps),
         path=tuple(path),

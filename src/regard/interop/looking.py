@@ -15,7 +15,7 @@ from regard.errors import DataError, SettingError
 from regard.interop.hugging_face import is_hugging_face
 from regard.interop.reading import read, written
 from regard.interop.watch import Watch, watch
-from regard.viewer import Document, Shown, Text, example_of, in_one_line, show, watched_rows
+from regard.viewer import Document, NotebookPage, Text, example_of, in_one_line, show, watched_rows
 from regard.viewer.example import Head, Layer
 from regard.viewer.parts import AskedRows
 from regard.viewer.summaries import LONGEST_WITH_ROWS
@@ -39,7 +39,7 @@ def look(
     max_new_tokens: int = 128,
     title: str | None = None,
     live: bool = False,
-) -> Shown:
+) -> NotebookPage:
     """What a Hugging Face model looks at: the page, for a notebook's cell or a file.
 
     One pass over each text, watched at any length. A model that reads one text and writes another

@@ -84,7 +84,7 @@ _TRANSFORMERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenRecipe:
     """A recipe made from data.
 
     Attributes:
@@ -111,7 +111,7 @@ class _Side:
 
 def choose_recipe(
     files: Sequence[Path], *, minutes: int | float | None = None, settings: Sequence[str] = ()
-) -> Chosen:
+) -> ChosenRecipe:
     """A recipe for the sentence pairs in ``files``: tokenizer, model and batch from the data.
 
     The same text, minutes and settings give the same recipe, so that a run can be gone on with.
@@ -144,7 +144,7 @@ def choose_recipe(
         else:
             reasons[section] = f"{asked['type']}, as you set, with its usual settings"
     said = tuple(f"{name}: {reason}" for name, reason in reasons.items())
-    return Chosen(recipe_from_table(wanted), said)
+    return ChosenRecipe(recipe_from_table(wanted), said)
 
 
 def _asked_minutes(wanted: dict[str, JsonValue]) -> float | None:

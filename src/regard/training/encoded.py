@@ -36,7 +36,7 @@ _FORMAT = 1
 Corpora = Mapping[str, Corpus]
 
 
-class EncodedText:
+class RunCorpora:
     """The corpora of a training: those that its run keeps, if they fit, or else new ones.
 
     Args:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from regard.runs import RunWarning
-from regard.training.progress import Reporter, Summary
+from regard.training.progress import Reporter, TrainingSummary
 
 
 class Listeners:
@@ -53,7 +53,7 @@ class Listeners:
         """Training ends early, and has saved."""
         self._tell(lambda each: each.interrupted(path, update))
 
-    def finished(self, path: Path, summary: Summary, seconds: float) -> None:
+    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
         """The final weights are written."""
         self._tell(lambda each: each.finished(path, summary, seconds))
 

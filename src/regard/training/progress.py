@@ -21,7 +21,7 @@ from rich.progress import (
 _LINE_EVERY = 10.0
 
 
-class Summary(TypedDict):
+class TrainingSummary(TypedDict):
     """What a run is remembered by.
 
     Attributes:
@@ -65,7 +65,7 @@ class Reporter(Protocol):
     def interrupted(self, path: Path, update: int) -> None:
         """Training was asked to stop, and has saved."""
 
-    def finished(self, path: Path, summary: Summary, seconds: float) -> None:
+    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
         """The final weights are written."""
 
 
@@ -155,7 +155,7 @@ class ConsoleReporter:
         """Say how to go on."""
         self._print(f"stopped at update {update}, saved in {path}; run the same command to go on")
 
-    def finished(self, path: Path, summary: Summary, seconds: float) -> None:
+    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
         """Say what was made."""
         figures = "  ".join(f"{k} {v:.4g}" for k, v in summary["validation"].items())
         self._print(

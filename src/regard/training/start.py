@@ -21,7 +21,7 @@ from regard.tasks.recipe import HELD_OUT, with_training
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
-from regard.training.encoded import EncodedText
+from regard.training.encoded import RunCorpora
 from regard.training.listeners import Listeners
 from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
@@ -102,7 +102,7 @@ def train(
         if kept is None and pretrained is not None:
             kept = pretrained.vocabularies(recipe)
         task = task_class.learn(recipe, examples) if kept is None else task_class.load(recipe, kept)
-        encoded = EncodedText(run if is_learned else None)
+        encoded = RunCorpora(run if is_learned else None)
         training = TaskTraining(task, examples, valid, config, too_long, encoded)
         choose("training.metric", config.metric, dict(training.metrics))
         torch.manual_seed(config.seed)

@@ -11,7 +11,7 @@ from regard.inference import Predictor
 from regard.tasks import Task
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Batches
-from regard.training.encoded import EncodedText
+from regard.training.encoded import RunCorpora
 from regard.training.settings import TrainingConfig
 
 # Outputs shown at each validation.
@@ -38,12 +38,12 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         valid: Sequence[ExampleT],
         config: TrainingConfig,
         too_long: BadLines | None = None,
-        encoded: EncodedText | None = None,
+        encoded: RunCorpora | None = None,
     ) -> None:
         self.task, self.config, self.valid = task, config, list(valid)
         too_long = BadLines() if too_long is None else too_long
         self.corpus, self._valid_corpus = task.encode_parts(
-            train, self.valid, too_long=too_long, kept=encoded or EncodedText()
+            train, self.valid, too_long=too_long, kept=encoded or RunCorpora()
         )
         counted = (self.corpus, self._valid_corpus) if task.is_written else (train, valid)
         self.num_examples, self.num_valid = map(len, counted)

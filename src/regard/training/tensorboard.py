@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.training.progress import Summary
+from regard.training.progress import TrainingSummary
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -70,7 +70,7 @@ class TensorBoardReporter:
     def interrupted(self, path: Path, update: int) -> None:
         """Nothing to draw."""
 
-    def finished(self, path: Path, summary: Summary, seconds: float) -> None:
+    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
         """Nothing to draw."""
 
     def _add(self, split: str, update: int, figures: Mapping[str, float]) -> "SummaryWriter":

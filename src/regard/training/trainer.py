@@ -21,7 +21,7 @@ from regard.training.continuing import resume_command
 from regard.training.interruption import Interruption
 from regard.training.optimizers import make_optimizer
 from regard.training.precision import compute_dtype, keep_freed_memory, mixed_precision
-from regard.training.progress import Reporter, Summary
+from regard.training.progress import Reporter, TrainingSummary
 from regard.training.schedule import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
 
@@ -91,7 +91,7 @@ class Position:
     terms: int = 0
 
 
-class TrainedSummary(Summary):
+class TrainedSummary(TrainingSummary):
     """What a training gives back: its time besides, which differs from run to run."""
 
     seconds: float
@@ -364,7 +364,7 @@ class Trainer(Generic[BatchT]):
             measured[name] = self.task.validate(self.model)
         metric = self.config.metric
         chosen = max(measured, key=lambda name: self.sign * measured[name][metric])
-        summary: Summary = {
+        summary: TrainingSummary = {
             "updates": self.position.update,
             "epochs": self.position.epoch,
             "target_tokens": self.position.tokens,

@@ -4,41 +4,41 @@ from regard.viewer.document import Document, beside
 from regard.viewer.drawing import draw_attention, draw_examples
 from regard.viewer.evidence import importances_of
 from regard.viewer.example import (
-    Answer,
-    AttentionMap,
     Change,
     Example,
     GoldLinks,
+    HeadMap,
     Importance,
+    Prediction,
     Token,
     View,
 )
 from regard.viewer.image import Image, draw_image
-from regard.viewer.layer_summary import LayerSummary, Line
-from regard.viewer.notebook import Shown, show
-from regard.viewer.packing import Packed, pack, pack_integers
+from regard.viewer.layer_summary import HeadLines, LayerSummary
+from regard.viewer.notebook import NotebookPage, show
+from regard.viewer.packing import PackedArray, pack, pack_integers
 from regard.viewer.page import page
 from regard.viewer.parts import OneAttention
-from regard.viewer.search import Search
+from regard.viewer.search import SearchTree
 from regard.viewer.summaries import example_of, watched_rows
 from regard.viewer.terminal import draw_text
 from regard.viewer.texts import Text, in_one_line
 
 __all__ = [
-    "Answer",
-    "AttentionMap",
     "Change",
     "Document",
     "Example",
     "GoldLinks",
+    "HeadLines",
+    "HeadMap",
     "Image",
     "Importance",
     "LayerSummary",
-    "Line",
+    "NotebookPage",
     "OneAttention",
-    "Packed",
-    "Search",
-    "Shown",
+    "PackedArray",
+    "Prediction",
+    "SearchTree",
     "Text",
     "Token",
     "View",

@@ -7,7 +7,7 @@ they do not know; a change to a member that exists is a new version, which older
 Version 1 has texts, tokens and maps of plain numbers. Version 2 adds to an example ``summaries``
 (``LayerSummary``: what heads looked at, in packed bytes, for texts of any length), ``started``,
 ``label``, ``search``, ``changes``, ``importances`` and ``answer``. It allows a layer to have no
-maps, which readers of version 1 cannot draw. Version 3 has arrays of steps (``Packed.steps``),
+maps, which readers of version 1 cannot draw. Version 3 has arrays of steps (``PackedArray.steps``),
 ``top_counts`` and ``image``. Documents of older versions are still read.
 """
 
@@ -42,9 +42,9 @@ class Document:
             else with the mean of the cross layers.
 
     Example:
-        >>> from regard.viewer import AttentionMap, Token
+        >>> from regard.viewer import HeadMap, Token
         >>> token = Token(text="ja", start=0, end=2)
-        >>> seen = AttentionMap(kind="cross", layer=0, head=0, rows=[[1.0]])
+        >>> seen = HeadMap(kind="cross", layer=0, head=0, rows=[[1.0]])
         >>> example = Example(source="ja", output="ja", source_tokens=(token,),
         ...                   output_tokens=(token,), maps=(seen,))
         >>> document = Document(title="One word", task="copy", model="none", examples=(example,))

@@ -41,9 +41,9 @@ def draw_answer(example: Example) -> str:
         AssertionError: Nothing was said.
 
     Example:
-        >>> from regard.viewer import Answer, Token
+        >>> from regard.viewer import Prediction, Token
         >>> tokens = (Token(text="好", start=0, end=1), Token(text="吃", start=1, end=2))
-        >>> said = Answer(labels=(("good", 0.75), ("bad", 0.25)), values=(0.9, 0.1),
+        >>> said = Prediction(labels=(("good", 0.75), ("bad", 0.25)), values=(0.9, 0.1),
         ...               measure="the more it is looked at")
         >>> print(draw_answer(Example(source="好吃", output="good", source_tokens=tokens,
         ...                           output_tokens=(), answer=said)))

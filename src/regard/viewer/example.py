@@ -10,7 +10,7 @@ from regard.choices import choose
 from regard.errors import DataError
 from regard.viewer.image import Image
 from regard.viewer.layer_summary import AXES, Kind, LayerSummary, Side
-from regard.viewer.search import Search
+from regard.viewer.search import SearchTree
 
 Head = int | Literal["mean"]
 Layer = int | Literal["mean"]
@@ -68,7 +68,7 @@ class View:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AttentionMap:
+class HeadMap:
     """The weights of one head, as numbers: one row per token that looks.
 
     For short texts; ``LayerSummary`` holds those of long ones in fewer bytes.
@@ -84,7 +84,7 @@ class AttentionMap:
         rows: Weights, any nested sequence; kept as tuples with four significant digits.
 
     Example:
-        >>> AttentionMap(kind="cross", layer=0, head=0, rows=[[1 / 3, 2 / 3]]).rows
+        >>> HeadMap(kind="cross", layer=0, head=0, rows=[[1 / 3, 2 / 3]]).rows
         ((0.3333, 0.6667),)
     """
 
@@ -134,7 +134,7 @@ class Importance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class Prediction:
     """What a model said of a text, where it wrote none.
 
     Attributes:
@@ -183,16 +183,16 @@ class Example:
     output: str
     source_tokens: tuple[Token, ...]
     output_tokens: tuple[Token, ...]
-    maps: tuple[AttentionMap, ...] = ()
+    maps: tuple[HeadMap, ...] = ()
     summaries: tuple[LayerSummary, ...] = ()
     started: bool = True
     label: str | None = None
     score: float | None = None
     gold: GoldLinks | None = None
-    search: Search | None = None
+    search: SearchTree | None = None
     changes: tuple[Change, ...] = ()
     importances: tuple[Importance, ...] = ()
-    answer: Answer | None = None
+    answer: Prediction | None = None
     image: Image | None = None
 
     def __post_init__(self) -> None:
@@ -250,7 +250,7 @@ def _check_links(gold: GoldLinks, sizes: Mapping[str, int]) -> None:
             )
 
 
-def _check_shape(found: AttentionMap, height: int, width: int) -> None:
+def _check_shape(found: HeadMap, height: int, width: int) -> None:
     got = sorted({len(row) for row in found.rows})
     if len(found.rows) != height or got not in ([width], []):
         raise DataError(
@@ -272,7 +272,7 @@ def _check_importance(importance: Importance, sizes: Mapping[str, int]) -> None:
             raise DataError(f"importances must be finite; got {value} of {importance.method!r}.")
 
 
-def _check_answer(answer: Answer, sizes: Mapping[str, int]) -> None:
+def _check_answer(answer: Prediction, sizes: Mapping[str, int]) -> None:
     if answer.side is not None:
         choose("answer.side", answer.side, sizes)
     wanted = sizes[answer.side] if answer.side else sizes["source"] or sizes["output"]

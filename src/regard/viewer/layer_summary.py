@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from regard.checks import check_at_least
 from regard.choices import choose
 from regard.errors import DataError
-from regard.viewer.packing import Packed
+from regard.viewer.packing import PackedArray
 
 Kind = Literal["cross", "encoder", "decoder"]
 Side = Literal["source", "output"]
@@ -22,7 +22,7 @@ AXES: dict[str, tuple[Side, Side]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class HeadLines:
     """Values along a text, for each head of a layer.
 
     Attributes:
@@ -30,7 +30,7 @@ class Line:
         places: How many tokens a point stands for; the last point may have fewer.
     """
 
-    values: Packed
+    values: PackedArray
     places: int = 1
 
     def __post_init__(self) -> None:
@@ -42,7 +42,7 @@ class LayerSummary:
     """What the heads of one layer looked at, in bytes that do not grow with the square.
 
     Every array has the heads first, in the order of ``heads``. N and M are the numbers of tokens
-    that look and that are looked at, as in ``AttentionMap``.
+    that look and that are looked at, as in ``HeadMap``.
 
     Attributes:
         kind: ``cross``, ``encoder`` or ``decoder``.
@@ -70,18 +70,18 @@ class LayerSummary:
     layer: int
     heads: tuple[int, ...]
     measures: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    entropy: Line | None = None
-    distance: Line | None = None
-    first: Line | None = None
-    received: Line | None = None
-    pooled: Packed | None = None
+    entropy: HeadLines | None = None
+    distance: HeadLines | None = None
+    first: HeadLines | None = None
+    received: HeadLines | None = None
+    pooled: PackedArray | None = None
     bucket: Sizes = (1, 1)
     start: Sizes = (0, 0)
     top_heads: tuple[int, ...] = ()
     top_counts: tuple[int, ...] = ()
-    top_keys: Packed | None = None
-    top_weights: Packed | None = None
-    rows: Packed | None = None
+    top_keys: PackedArray | None = None
+    top_weights: PackedArray | None = None
+    rows: PackedArray | None = None
 
     def __post_init__(self) -> None:
         choose("kind", self.kind, AXES)
@@ -114,7 +114,7 @@ class LayerSummary:
             ("first", queries),
             ("received", keys),
         ):
-            line: Line | None = getattr(self, name)
+            line: HeadLines | None = getattr(self, name)
             if line is not None:
                 self._check(name, line.values, (H, -(-size // line.places)))
         if self.pooled is not None:
@@ -139,7 +139,7 @@ class LayerSummary:
         )
         return rows, columns
 
-    def _check(self, name: str, packed: Packed, wanted: tuple[int, ...]) -> None:
+    def _check(self, name: str, packed: PackedArray, wanted: tuple[int, ...]) -> None:
         if packed.shape != wanted:
             raise DataError(
                 f"{name} must be of shape {list(wanted)}; got {list(packed.shape)} in {self.kind} "

@@ -13,7 +13,7 @@ from regard.viewer.given import GivenWeights
 from regard.viewer.page import page
 from regard.viewer.parts import AskedRows, Attention, OneAttention
 from regard.viewer.row_server import RowServer
-from regard.viewer.search import Search
+from regard.viewer.search import SearchTree
 from regard.viewer.summaries import LONGEST_WITH_ROWS, Padding, example_of, watched_rows
 from regard.viewer.texts import Text
 from regard.viewer.top_keys import HeadName
@@ -35,11 +35,11 @@ class ExampleOptions(TypedDict, total=False):
     top_heads: Iterable[HeadName] | Literal["all"] | None
     gold: GoldLinks | None
     score: float | None
-    search: Search | None
+    search: SearchTree | None
     label: str | None
 
 
-class Shown:
+class NotebookPage:
     """A page that a notebook displays, in a frame that can reach nothing around it.
 
     Attributes:
@@ -87,7 +87,7 @@ class Shown:
         )
 
     def __repr__(self) -> str:
-        return f"Shown({self.document.title!r}, {len(self.document.examples)} examples)"
+        return f"NotebookPage({self.document.title!r}, {len(self.document.examples)} examples)"
 
 
 def show(
@@ -102,7 +102,7 @@ def show(
     height: int = 760,
     rows: AskedRows | None = None,
     **options: Unpack[ExampleOptions],
-) -> Shown:
+) -> NotebookPage:
     """The whole viewer in a notebook's cell: let it be the last expression of the cell.
 
     Weights of any origin are shown as heat maps: a matrix, the heads of a layer, or all heads of
@@ -144,7 +144,7 @@ def show(
     if isinstance(what, Document):
         if tokens is not None or output is not None or options:
             raise SettingError("tokens must be None for a document; got some. It has its own.")
-        return Shown(what, height=height, rows=rows)
+        return NotebookPage(what, height=height, rows=rows)
     seen: Iterable[Attention]
     if _is_summary(what):
         seen, tokens, output = _one(what, tokens, output)
@@ -164,7 +164,7 @@ def show(
     longest = max(len(example.source_tokens), len(example.output_tokens))
     if rows is None and longest > LONGEST_WITH_ROWS:
         rows = watched_rows(seen, example, options.get("row", 0), options.get("padding", "right"))
-    return Shown(document, height=height, rows=rows)
+    return NotebookPage(document, height=height, rows=rows)
 
 
 def _side(name: str, one: Tokens | None, other_name: str, other: Tokens | None) -> Tokens | None:

@@ -28,7 +28,7 @@ _MOST = 1 << 30  # bytes that one array may unfold to
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Packed:
+class PackedArray:
     """An array of whole numbers ``q`` of 8, 16 or 32 bits that stand for values.
 
     On a linear scale the value is ``low + q (high - low) / (2^bits - 1)``. On a log scale it is 0
@@ -134,11 +134,11 @@ def pack(
     bits: int = 8,
     scale: Scale = "linear",
     steps: bool = False,
-) -> Packed:
+) -> PackedArray:
     """Numbers as bytes, on the scale from their least to their largest.
 
     A log scale keeps zeros, and every value of at least a ten-millionth of the largest to within
-    ``Packed.step`` of itself; what is smaller, or below zero, counts as zero.
+    ``PackedArray.step`` of itself; what is smaller, or below zero, counts as zero.
 
     Args:
         values: An array of finite numbers.
@@ -167,7 +167,7 @@ def pack(
     return _packed(numbers, bits=bits, scale=scale, low=low, high=high, steps=steps)
 
 
-def pack_integers(values: ArrayLike, *, steps: bool = False) -> Packed:
+def pack_integers(values: ArrayLike, *, steps: bool = False) -> PackedArray:
     """Whole numbers from -1 up, exactly: in two bytes each if they fit, else in four.
 
     Args:
@@ -192,7 +192,7 @@ def _packed(
     low: float,
     high: float,
     steps: bool = False,
-) -> Packed:
+) -> PackedArray:
     shape = numbers.shape
     whole: Whole = np.rint(numbers).astype(_TYPES[bits])
     if steps and len(shape) > 1:
@@ -200,7 +200,7 @@ def _packed(
     planes = [(whole >> shift).astype(np.uint8) for shift in range(bits - 8, -1, -8)]
     deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     data = deflate.compress(b"".join(plane.tobytes() for plane in planes)) + deflate.flush()
-    return Packed(
+    return PackedArray(
         shape=shape,
         bits=bits,
         scale=scale,

@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Literal, TypeVar
 
 from regard.errors import DataError, RegardError
-from regard.viewer.packing import Packed
+from regard.viewer.packing import PackedArray
 
 T = TypeVar("T")
 Reader = Callable[[object], object]
@@ -93,7 +93,7 @@ def _object(what: type, value: object) -> object:
             raise error.within(name) from None
     try:
         found = what(**given)
-        if isinstance(found, Packed):
+        if isinstance(found, PackedArray):
             found.checked()
     except RegardError as error:
         raise _MisreadError(f": {error}") from None

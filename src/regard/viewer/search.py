@@ -77,7 +77,7 @@ class SearchAnswer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Search:
+class SearchTree:
     """The search for one output, or what the model held likely where the output was given.
 
     Attributes:
@@ -91,7 +91,7 @@ class Search:
     Example:
         >>> longer = Extension(text="ja", probability=0.75, outcome="kept")
         >>> first = Beginning(parent=-1, text="", log_prob=0.0, extensions=(longer,))
-        >>> search = Search(beam_size=1, steps=((first,),), path=(0,), probabilities=(0.75,))
+        >>> search = SearchTree(beam_size=1, steps=((first,),), path=(0,), probabilities=(0.75,))
         >>> search.steps[0][0].extensions[0].text
         'ja'
     """

@@ -16,10 +16,10 @@ from regard.choices import check_choice
 from regard.errors import DataError, SettingError
 from regard.metrics.alignment import alignment_error_rate
 from regard.viewer.example import Example, GoldLinks, Head, Layer
-from regard.viewer.layer_summary import AXES, LayerSummary, Line
-from regard.viewer.packing import Packed, pack
+from regard.viewer.layer_summary import AXES, HeadLines, LayerSummary
+from regard.viewer.packing import PackedArray, pack
 from regard.viewer.parts import Array, AskedRows, Attention, Part, array_of, flat, pooled_by
-from regard.viewer.search import Search
+from regard.viewer.search import SearchTree
 from regard.viewer.texts import Text, text_of
 from regard.viewer.top_keys import HeadName, depths_of, packed_top
 
@@ -50,7 +50,7 @@ def example_of(
     top_heads: Iterable[HeadName] | Literal["all"] | None = None,
     gold: GoldLinks | None = None,
     score: float | None = None,
-    search: Search | None = None,
+    search: SearchTree | None = None,
     label: str | None = None,
 ) -> Example:
     """Everything that was seen of one text as an example of a document.
@@ -250,11 +250,11 @@ def _coarser(part: Part, by: int) -> tuple[Array, tuple[int, int], tuple[int, in
     return sums, (part.bucket[0] * by, part.bucket[1] * by), part.start
 
 
-def _line(values: Array, places: int, scale: Literal["linear", "log"] = "linear") -> Line:
-    return Line(values=_means(values, places, scale), places=places)
+def _line(values: Array, places: int, scale: Literal["linear", "log"] = "linear") -> HeadLines:
+    return HeadLines(values=_means(values, places, scale), places=places)
 
 
-def _means(values: Array, places: int, scale: Literal["linear", "log"]) -> Packed:
+def _means(values: Array, places: int, scale: Literal["linear", "log"]) -> PackedArray:
     """The means of so many neighbours, the last of those that are left."""
     if places > 1 and values.size:
         at = np.arange(0, values.shape[1], places)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from regard.choices import check_choice
-from regard.viewer.packing import Packed, pack, pack_integers
+from regard.viewer.packing import PackedArray, pack, pack_integers
 from regard.viewer.parts import Array, Part
 
 HeadName = tuple[str, int, int]
@@ -61,7 +61,7 @@ def depths_of(
 
 def packed_top(
     part: Part, depths: Mapping[HeadName, int]
-) -> tuple[tuple[int, ...], tuple[int, ...], Packed | None, Packed | None]:
+) -> tuple[tuple[int, ...], tuple[int, ...], PackedArray | None, PackedArray | None]:
     """The heads of a layer whose largest weights are kept, how many of each, keys and weights."""
     heads = tuple(head for head in part.heads if (*part.name, head) in depths)
     counts = tuple(depths[(*part.name, head)] for head in heads)
@@ -74,7 +74,7 @@ def packed_top(
     return heads, counts, *_packed(keys, weights)
 
 
-def _packed(keys: Array, weights: Array) -> tuple[Packed, Packed]:
+def _packed(keys: Array, weights: Array) -> tuple[PackedArray, PackedArray]:
     """As steps or as they are, whichever is shorter: keys may go on with their query, or jump."""
     either = (False, True)
     return (

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import masking_utils as hf
 
-from regard.attention.masks.grid import Band, Runs
+from regard.attention.masks.grid import Band, Segments
 from regard.errors import SettingError
 from regard.interop.hugging_face import lazy_mask
 
@@ -118,7 +118,7 @@ def test_known_functions_keep_the_form_that_backends_know(name, form):
 def test_packed_texts_are_documents():
     lazy = lazy_mask(B, N, N, mask_function=FUNCTIONS["packed"])
     form = lazy.mask(torch.device("cpu")).bind(B, 1, N, N).form
-    assert isinstance(form, Runs)
+    assert isinstance(form, Segments)
     assert form.is_exact
 
 

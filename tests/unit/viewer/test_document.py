@@ -5,14 +5,14 @@ import pytest
 
 from regard.errors import DataError, RegardError
 from regard.viewer import (
-    AttentionMap,
     Change,
     Document,
     Example,
     GoldLinks,
+    HeadLines,
+    HeadMap,
     Importance,
     LayerSummary,
-    Line,
     Token,
     View,
     pack,
@@ -29,11 +29,9 @@ def example(**changes: object) -> Example:
         source_tokens=tuple(Token(text=c, start=i, end=i + 1) for i, c in enumerate("我爱你")),
         output_tokens=(Token(text="I", start=0, end=1), Token(text="▁do", start=2, end=4)),
         maps=(
-            AttentionMap(
-                kind="cross", layer=0, head=0, rows=((0.123456, 0.5, 0.0), (1 / 3, 0.0, 2e-7))
-            ),
-            AttentionMap(kind="encoder", layer=1, head="mean", rows=((1 / 3,) * S,) * S),
-            AttentionMap(kind="decoder", layer=0, head=2, rows=((1.0, 0.0), (0.5, 0.5))),
+            HeadMap(kind="cross", layer=0, head=0, rows=((0.123456, 0.5, 0.0), (1 / 3, 0.0, 2e-7))),
+            HeadMap(kind="encoder", layer=1, head="mean", rows=((1 / 3,) * S,) * S),
+            HeadMap(kind="decoder", layer=0, head=2, rows=((1.0, 0.0), (0.5, 0.5))),
         ),
         score=-1.25,
         gold=GoldLinks(sure=((0, 0),), possible=((2, 1),)),
@@ -143,7 +141,7 @@ def test_what_cannot_be_read_is_named(text: str, message: str):
 
 def test_weights_that_are_not_numbers_are_refused():
     with pytest.raises(RegardError, match="between 0 and 1; got nan"):
-        AttentionMap(kind="cross", layer=0, head=0, rows=((float("nan"),),))
+        HeadMap(kind="cross", layer=0, head=0, rows=((float("nan"),),))
 
 
 H, N = 2, 3
@@ -151,16 +149,16 @@ H, N = 2, 3
 
 def summary(**changes: object) -> LayerSummary:
     """Of the source's three tokens, in two heads."""
-    line = Line(values=pack([[0.5] * N] * H))
+    line = HeadLines(values=pack([[0.5] * N] * H))
     made = LayerSummary(
         kind="encoder",
         layer=1,
         heads=(0, 3),
         measures={"entropy": (0.5, None)},
         entropy=line,
-        distance=Line(values=pack([[1.0, 2.0]] * H), places=2),
+        distance=HeadLines(values=pack([[1.0, 2.0]] * H), places=2),
         first=line,
-        received=Line(values=pack([[0.5, 1.5, 1.0]] * H, scale="log")),
+        received=HeadLines(values=pack([[0.5, 1.5, 1.0]] * H, scale="log")),
         pooled=pack([[[1.0, 1.0], [1.0, 0.0]]] * H, scale="log"),
         bucket=(2, 2),
         start=(1, 0),

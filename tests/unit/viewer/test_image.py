@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from regard.errors import DataError
-from regard.viewer import Answer, Document, Example, Image, Token, draw_image
+from regard.viewer import Document, Example, Image, Prediction, Token, draw_image
 from regard.viewer.drawing import draw_answer
 
 GREY = Image(
@@ -18,7 +18,7 @@ EXAMPLE = Example(
     output="7",
     source_tokens=TOKENS,
     output_tokens=(),
-    answer=Answer(labels=(("7", 0.75),), values=(0.5, 0.1, 0.4), measure="looked at"),
+    answer=Prediction(labels=(("7", 0.75),), values=(0.5, 0.1, 0.4), measure="looked at"),
     image=GREY,
 )
 

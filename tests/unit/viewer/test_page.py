@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import SettingError
-from regard.viewer import AttentionMap, Document, Example, Token, page
+from regard.viewer import Document, Example, HeadMap, Token, page
 from regard.viewer.page import bundle
 
 STATIC = Path(__file__).parents[3] / "src" / "regard" / "viewer" / "static"
@@ -17,7 +17,7 @@ MODULES = sorted(file.name for file in STATIC.glob("*.js"))
 
 def document(text: str = "a") -> Document:
     token = Token(text=text, start=0, end=len(text))
-    seen = AttentionMap(kind="cross", layer=0, head=0, rows=((1.0,),))
+    seen = HeadMap(kind="cross", layer=0, head=0, rows=((1.0,),))
     example = Example(
         source=text, output=text, source_tokens=(token,), output_tokens=(token,), maps=(seen,)
     )

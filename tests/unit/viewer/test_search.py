@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.viewer import Document, Example, Search, Token
+from regard.viewer import Document, Example, SearchTree, Token
 from regard.viewer.search import Beginning, Extension, SearchAnswer
 
 END = Token(text="⟨end⟩", start=2, end=2)
 
 
-def search() -> Search:
+def search() -> SearchTree:
     first = Beginning(
         parent=-1,
         text="",
@@ -28,7 +28,7 @@ def search() -> Search:
         Beginning(parent=0, text=text, log_prob=log_prob, extensions=(end,))
         for text, log_prob in (("ja", -0.2877), ("je", -1.6094))
     )
-    return Search(
+    return SearchTree(
         beam_size=2,
         steps=((first,), held),
         path=(0, 0),

@@ -7,7 +7,7 @@ import torch
 import regard as rg
 from regard.errors import DataError
 from regard.viewer import Document, Example, GoldLinks, OneAttention, Text, example_of, watched_rows
-from regard.viewer.packing import Packed
+from regard.viewer.packing import PackedArray
 
 B, H, N, M, D = 2, 3, 7, 11, 13
 
@@ -23,7 +23,7 @@ def words(count: int, mark: str = "w") -> list[str]:
     return [f"{mark}{place}" for place in range(count)]
 
 
-def close(packed: Packed | None, wanted: torch.Tensor) -> bool:
+def close(packed: PackedArray | None, wanted: torch.Tensor) -> bool:
     """Whether values are kept to within what the scale promises."""
     assert packed is not None
     relative = packed.step if packed.scale == "log" else 0

@@ -295,7 +295,7 @@ class _Launch:
         self.query, self.key = form.factors(query, key)
         B, H, N, D = self.query.shape
         G, M, E = value.shape[1:]
-        self.batch, self.sizes = B, kernels.Sizes(H, H // G, N, M, D, E)
+        self.batch, self.sizes = B, kernels.CallSizes(H, H // G, N, M, D, E)
         self.w = F.pad(w, (0, D - self.dim)).contiguous()
         self.ranges = None if seen.ranges is None else self._laid_ranges(seen.ranges)
         self.inputs = (
@@ -404,7 +404,7 @@ class _Launch:
     def _laid_ranges(self, ranges: KeyRanges) -> object:
         shape = torch.broadcast_shapes(*(t.shape for t in ranges))  # type: ignore[no-untyped-call]
         first, stop = (t.expand(shape).contiguous() for t in ranges)
-        return self.kernels.KeyRanges(first, stop, 0 if shape[0] == 1 else shape[1])
+        return self.kernels.RangePointers(first, stop, 0 if shape[0] == 1 else shape[1])
 
 
 def _blocks(size: int, block: int) -> int:

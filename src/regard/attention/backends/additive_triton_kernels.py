@@ -26,7 +26,7 @@ except ImportError:
         return args[0] if args else lambda function: function
 
 
-class Sizes(NamedTuple):
+class CallSizes(NamedTuple):
     """The sizes of a call: H, H / G, N, M, D (even) and E."""
 
     heads: Any
@@ -47,7 +47,7 @@ class Spread(NamedTuple):
     m: Any
 
 
-class KeyRanges(NamedTuple):
+class RangePointers(NamedTuple):
     """Keys ``first`` to before ``stop`` of each query; ``b`` is from one batch row to the next."""
 
     first: Any

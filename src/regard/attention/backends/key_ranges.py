@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.grid import Band, Form, Runs
+from regard.attention.masks.grid import Band, Form, Segments
 
 
 class KeyRanges(NamedTuple):
@@ -25,11 +25,11 @@ class KeyRanges(NamedTuple):
 
     @classmethod
     def of(cls, form: Form, N: int, M: int, device: torch.device) -> "KeyRanges":
-        """The ranges of a band, or of runs, in which no query is twice."""
+        """The ranges of a band, or of segments, in which no query is twice."""
         first, stop = torch.zeros(1, N, dtype=torch.int32), torch.full((1, N), M, dtype=torch.int32)
-        if isinstance(form, Runs):
+        if isinstance(form, Segments):
             first, stop = first.repeat(form.batch, 1), torch.zeros(form.batch, N, dtype=torch.int32)
-            for b, rows, keys in form.runs:
+            for b, rows, keys in form.segments:
                 first[b, rows.start : rows.stop] = keys.start
                 stop[b, rows.start : rows.stop] = keys.stop
         first, stop = first.to(device), stop.to(device)

@@ -12,7 +12,7 @@ from regard.attention.backends.short import Short
 from regard.attention.backends.tiled import Tiled
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
-from regard.attention.masks.grid import Band, Run, Runs
+from regard.attention.masks.grid import Band, Segment, Segments
 from regard.attention.masks.window import window
 
 # With more of the grid than this inside documents, one call with a mask is as fast.
@@ -26,7 +26,7 @@ class Packed(Backend):
     def refuse(self, request: Request) -> str | None:
         """Why this backend cannot serve, or None if it can."""
         form = None if request.mask is None else request.mask.form
-        if not isinstance(form, Runs) or not form.is_exact:
+        if not isinstance(form, Segments) or not form.is_exact:
             return "the mask is not one of documents"
         if not _are_in_order(form, request.query.shape[2], request.key.shape[2]):
             return "queries and keys do not go through the documents in the same order"
@@ -45,8 +45,8 @@ class Packed(Backend):
     def notes(self, request: Request) -> tuple[str, ...]:
         """What is done on the way, in words."""
         form = _form_of(request)
-        longest = max(len(run.rows) for run in form.runs)
-        return (f"{len(form.runs)} documents, the longest of {longest} queries",)
+        longest = max(len(segment.rows) for segment in form.segments)
+        return (f"{len(form.segments)} documents, the longest of {longest} queries",)
 
     def bytes_beyond(self, request: Request) -> int:
         """Memory taken beyond inputs and output: the parts of the answer before they are joined."""
@@ -59,28 +59,28 @@ class Packed(Backend):
         """The mixed values (B, H, N, E), and no log-sum-exp."""
         form = _form_of(request)
         if form.batch == 1:
-            return _row(request, form.runs, form.band), None
+            return _row(request, form.segments, form.band), None
         rows = []
-        for b, runs in groupby(form.runs, key=lambda run: run.batch):
+        for b, segments in groupby(form.segments, key=lambda segment: segment.batch):
             one = replace(
                 request,
                 query=request.query[b : b + 1],
                 key=request.key[b : b + 1],
                 value=request.value[b : b + 1],
             )
-            rows.append(_row(one, tuple(runs), form.band))
+            rows.append(_row(one, tuple(segments), form.band))
         return torch.cat(rows), None
 
 
-def _row(request: Request, runs: tuple[Run, ...], band: Band | None) -> Tensor:
+def _row(request: Request, segments: tuple[Segment, ...], band: Band | None) -> Tensor:
     # Split and joined, not sliced: the gradient of a slice is a tensor as long as the row.
-    queries = torch.split(request.query, [len(run.rows) for run in runs], dim=2)
-    sizes = [len(run.keys) for run in runs]
+    queries = torch.split(request.query, [len(segment.rows) for segment in segments], dim=2)
+    sizes = [len(segment.keys) for segment in segments]
     keys, values = (torch.split(t, sizes, dim=2) for t in (request.key, request.value))
     parts = []
-    for run, query, key, value in zip(runs, queries, keys, values, strict=True):
+    for segment, query, key, value in zip(segments, queries, keys, values, strict=True):
         one = replace(request, query=query, key=key, value=value, mask=None, _forms=[])
-        one.mask = _mask_of(one, run, band)
+        one.mask = _mask_of(one, segment, band)
         backend = next(
             (m for m in (_SHORT, _SDPA) if not (m.refuse(one) or m.decline(one))), _TILED
         )
@@ -88,12 +88,12 @@ def _row(request: Request, runs: tuple[Run, ...], band: Band | None) -> Tensor:
     return torch.cat(parts, dim=2)
 
 
-def _mask_of(request: Request, run: Run, band: Band | None) -> BoundMask | None:
+def _mask_of(request: Request, segment: Segment, band: Band | None) -> BoundMask | None:
     """What the stripe hides within a document, bound to its sizes; None if that is nothing."""
     if band is None:
         return None
     # Counted from the document's own first key, and so that both sides are at least zero.
-    shift = run.rows.start - run.keys.start
+    shift = segment.rows.start - segment.keys.start
     least = None if band.least is None else band.least + shift
     most = None if band.most is None else band.most + shift
     first = most if least is None else least
@@ -107,21 +107,21 @@ def _mask_of(request: Request, run: Run, band: Band | None) -> BoundMask | None:
     return mask.bind(B, H, N, request.key.shape[2], request.query.device)
 
 
-def _form_of(request: Request) -> Runs:
+def _form_of(request: Request) -> Segments:
     assert request.mask is not None
     form = request.mask.form
-    assert isinstance(form, Runs)
+    assert isinstance(form, Segments)
     return form
 
 
-def _are_in_order(form: Runs, queries: int, keys: int) -> bool:
+def _are_in_order(form: Segments, queries: int, keys: int) -> bool:
     """Whether the pieces of each row hold every query and every key, one after the other."""
-    for _, runs in groupby(form.runs, key=lambda run: run.batch):
+    for _, segments in groupby(form.segments, key=lambda segment: segment.batch):
         row = key = 0
-        for run in runs:
-            if run.rows.start != row or run.keys.start != key or not len(run.keys):
+        for segment in segments:
+            if segment.rows.start != row or segment.keys.start != key or not len(segment.keys):
                 return False
-            row, key = run.rows.stop, run.keys.stop
+            row, key = segment.rows.stop, segment.keys.stop
         if (row, key) != (queries, keys):
             return False
     return True

@@ -13,7 +13,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from regard.attention.masks.bound import BoundMask, Rule
-from regard.attention.masks.grid import Band, Cover, Form, Grid, Runs, as_tensor, cut, lift
+from regard.attention.masks.grid import Band, Cover, Form, Grid, Segments, as_tensor, cut, lift
 from regard.errors import ShapeError
 
 _BOUNDS_KEPT = 8
@@ -212,8 +212,8 @@ class _Both(Mask):
         if isinstance(one, Band) and isinstance(other, Band):
             return one & other
         # Documents are narrower than a band that is open on one side.
-        found, rest = (one, other) if isinstance(one, Runs) or other is None else (other, one)
-        if isinstance(found, Runs) and found.band is None and isinstance(rest, Band):
+        found, rest = (one, other) if isinstance(one, Segments) or other is None else (other, one)
+        if isinstance(found, Segments) and found.band is None and isinstance(rest, Band):
             return replace(found, band=rest, is_exact=found.is_exact and rest.is_exact)
         return None if found is None else found.inexact()
 

@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention.masks.base import Mask, check_device, check_whole, written
-from regard.attention.masks.grid import Cover, Form, Grid, Run, Runs
+from regard.attention.masks.grid import Cover, Form, Grid, Segment, Segments
 from regard.errors import ShapeError
 
 
@@ -100,13 +100,13 @@ class _Documents(Mask):
     def form(self, grid: Grid) -> Form | None:
         queries, keys = self._at_hand
         B = max(len(queries), len(keys))
-        runs: list[Run] = []
+        found: list[Segment] = []
         for b in range(B):
             of_queries, of_keys = (_runs(ids[b % len(ids)]) for ids in (queries, keys))
             if of_queries is None or of_keys is None:
                 return None
-            runs += [Run(b, rows, of_keys.get(n, range(0))) for n, rows in of_queries.items()]
-        return Runs(tuple(runs), B, None, is_exact=True)
+            found += [Segment(b, rows, of_keys.get(n, range(0))) for n, rows in of_queries.items()]
+        return Segments(tuple(found), B, None, is_exact=True)
 
 
 def _runs(ids: Tensor) -> dict[int, range] | None:

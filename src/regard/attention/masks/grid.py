@@ -65,7 +65,7 @@ class Band:
         )
 
 
-class Run(NamedTuple):
+class Segment(NamedTuple):
     """Neighbouring queries of one batch row, and the neighbouring keys they may see."""
 
     batch: int
@@ -74,18 +74,18 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class Segments:
     """Pieces of the grid outside of which nothing is visible; no two share a query.
 
     Attributes:
-        runs: The pieces, row after row and from the first query to the last. Those of batch 0 hold
-            for every batch row if ``batch`` is one.
+        segments: The pieces, row after row and from the first query to the last. Those of batch 0
+            hold for every batch row if ``batch`` is one.
         batch: How many batch rows they tell apart.
         band: A stripe that the visible part of the pieces lies in, or None.
         is_exact: Whether everything in the pieces, and in the stripe if there is one, is visible.
     """
 
-    runs: tuple[Run, ...]
+    segments: tuple[Segment, ...]
     batch: int
     band: Band | None
     is_exact: bool
@@ -93,32 +93,34 @@ class Runs:
     @property
     def pairs(self) -> int:
         """How many pairs the pieces of one batch row hold on average, at most."""
-        return sum(len(run.rows) * len(run.keys) for run in self.runs) // max(1, self.batch)
+        return sum(len(one.rows) * len(one.keys) for one in self.segments) // max(1, self.batch)
 
     def key_ranges(self, rows: range, keys: int) -> list[range]:
         """The keys that some query of ``rows`` may see, from the first piece to the last."""
         found = []
-        for run in self._meeting(rows):
-            those = range(max(rows.start, run.rows.start), min(rows.stop, run.rows.stop))
+        for one in self._meeting(rows):
+            those = range(max(rows.start, one.rows.start), min(rows.stop, one.rows.stop))
             reach = range(keys) if self.band is None else self.band.key_range(those, keys)
-            found.append(range(max(reach.start, run.keys.start), min(reach.stop, run.keys.stop)))
-        return sorted((run for run in found if run), key=lambda run: run.start)
+            found.append(range(max(reach.start, one.keys.start), min(reach.stop, one.keys.stop)))
+        return sorted((one for one in found if one), key=lambda one: one.start)
 
-    def _meeting(self, rows: range) -> Iterator[Run]:
+    def _meeting(self, rows: range) -> Iterator[Segment]:
         """The pieces that hold some of ``rows``, found without going through all."""
         for b in range(self.batch):
-            place = bisect_right(self.runs, (b, rows.start), key=lambda r: (r.batch, r.rows.stop))
-            for run in map(self.runs.__getitem__, range(place, len(self.runs))):
-                if run.batch != b or run.rows.start >= rows.stop:
+            place = bisect_right(
+                self.segments, (b, rows.start), key=lambda r: (r.batch, r.rows.stop)
+            )
+            for one in map(self.segments.__getitem__, range(place, len(self.segments))):
+                if one.batch != b or one.rows.start >= rows.stop:
                     break
-                yield run
+                yield one
 
-    def inexact(self) -> "Runs":
+    def inexact(self) -> "Segments":
         """The same pieces, of which something may be hidden."""
         return replace(self, is_exact=False)
 
 
-Form = Band | Runs
+Form = Band | Segments
 
 
 @dataclass(frozen=True, slots=True)

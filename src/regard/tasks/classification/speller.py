@@ -22,7 +22,7 @@ _FILE = "words.json"
 _LEAST = 2
 
 
-class _Kept(TypedDict):
+class _Spelling(TypedDict):
     """What a speller's file holds."""
 
     type: str
@@ -88,7 +88,7 @@ class Speller:
     @classmethod
     def load(cls, folder: Path) -> "Speller":
         """The one that ``save`` wrote."""
-        table = read_kept(folder, _FILE, _Kept)
+        table = read_kept(folder, _FILE, _Spelling)
         words, grams = Vocabulary(table["words"]), Vocabulary(table["grams"])
         return cls(table["type"], table["parts"], words, grams)
 

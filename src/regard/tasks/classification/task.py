@@ -56,7 +56,7 @@ _POOLING = Shade(
 )
 
 
-class _Kept(TypedDict):
+class _Labels(TypedDict):
     """What the file of labels holds."""
 
     labels: list[str]
@@ -155,7 +155,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Classification":
         """The task with what ``save`` wrote."""
-        table = read_kept(folder, _LABELS_FILE, _Kept)
+        table = read_kept(folder, _LABELS_FILE, _Labels)
         load = Speller.load if reads_parts(recipe.model) else load_tokenizer
         return cls(recipe, load(folder / "text"), table["labels"], table["aspects"])
 

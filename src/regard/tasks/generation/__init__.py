@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
-    from regard.tasks.generation.documents import Document
+    from regard.tasks.generation.documents import DocumentExample
     from regard.tasks.generation.settings import DocumentData
     from regard.tasks.generation.task import GenerationTask
 
-__all__ = ["Document", "DocumentData", "GenerationTask"]
+__all__ = ["DocumentData", "DocumentExample", "GenerationTask"]
 
 __getattr__ = _names(__name__, __file__)

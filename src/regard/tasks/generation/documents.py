@@ -33,7 +33,7 @@ _DOCUMENT_KEYS, _ANSWER_KEYS = ("document", "context"), ("answers", "answer", "s
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DocumentExample:
     """What a line says.
 
     Attributes:
@@ -49,7 +49,7 @@ class Document:
     where: str
 
 
-_SHORTENED: dict[str, Callable[[Document], bool]] = {
+_SHORTENED: dict[str, Callable[[DocumentExample], bool]] = {
     "all": lambda document: True,
     "asked": lambda document: bool(document.question),
 }
@@ -57,7 +57,7 @@ _SHORTENED: dict[str, Callable[[Document], bool]] = {
 
 def read_documents(
     files: Sequence[Path], data: DocumentData, *, bad_lines: BadLines | None = None
-) -> list[Document]:
+) -> list[DocumentExample]:
     """The documents of some files.
 
     Raises:
@@ -65,7 +65,7 @@ def read_documents(
             ``data.on_bad_line`` is ``"error"``.
         SettingError: A file's ending does not say how to read it.
     """
-    found: list[Document] = []
+    found: list[DocumentExample] = []
     for file in files:
         ending = text_suffix(file)
         if ending not in (".jsonl", ".tsv"):
@@ -85,7 +85,7 @@ def read_documents(
 
 def parse_document(
     line: Line, data: DocumentData, ending: str, *, with_answers: bool = False
-) -> Document:
+) -> DocumentExample:
     """What a line of a file says, or a line typed in.
 
     That is a document; or a question, a tab and its document; or an object, as in JSONL.
@@ -112,7 +112,7 @@ def parse_document(
     for name, value in (("document", document), ("answer", right or not with_answers)):
         if not value:
             raise DataError(f"{line.where}: the {name} is empty.")
-    return Document(document, question, right, line.where)
+    return DocumentExample(document, question, right, line.where)
 
 
 def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, Sequence[str]]:
@@ -156,7 +156,7 @@ def _of_columns(
 
 
 def pairs_of(
-    documents: Sequence[Document], data: DocumentData, *, merge: bool = False
+    documents: Sequence[DocumentExample], data: DocumentData, *, merge: bool = False
 ) -> list[Pair]:
     """What the model reads and what it is to say.
 
@@ -174,12 +174,12 @@ def pairs_of(
     return pairs
 
 
-def source_of(document: Document, data: DocumentData) -> str:
+def source_of(document: DocumentExample, data: DocumentData) -> str:
     """The question, if there is one, a separator, and what is read of the document.
 
     Example:
         >>> tale = "A king was old. He had a son. The son was called Hans."
-        >>> one = Document(tale, "How was the son called?", (), "tales.tsv:1")
+        >>> one = DocumentExample(tale, "How was the son called?", (), "tales.tsv:1")
         >>> source_of(one, DocumentData(sentences=2))
         'How was the son called? ‖ The son was called Hans. A king was old.'
     """
@@ -246,7 +246,7 @@ def cut_to(text: str, tokenizer: Tokenizer, longest: int) -> str:
 
 def train_and_test(
     recipe: Recipe, *, bad_lines: BadLines | None = None
-) -> tuple[list[Document], list[Document]]:
+) -> tuple[list[DocumentExample], list[DocumentExample]]:
     """The documents of the training text, and those of them that the test holds out."""
     documents = read_documents(
         recipe.files("train"), recipe.settings(DocumentData), bad_lines=bad_lines
@@ -256,12 +256,14 @@ def train_and_test(
     return hold_out_by_hash(documents, attrgetter("text"))
 
 
-def hold_out(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+def hold_out(
+    documents: Sequence[DocumentExample],
+) -> tuple[list[DocumentExample], list[DocumentExample]]:
     """The documents to train on and those to validate on: no text is among both."""
     return hold_out_texts(documents, attrgetter("text"), unit="documents")
 
 
-def baselines(documents: Sequence[Document]) -> dict[str, list[str]]:
+def baselines(documents: Sequence[DocumentExample]) -> dict[str, list[str]]:
     """Answers that take no model, by how they are made: sentences of the documents."""
     cut = [sentences(document.text) for document in documents]
     found = {"the first sentence": [parts[0] for parts in cut]}

@@ -10,7 +10,7 @@ from regard.errors import DataError
 from regard.metrics import bleu, rouge_l
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.generation.documents import (
-    Document,
+    DocumentExample,
     baselines,
     cut_to,
     hold_out,
@@ -168,6 +168,6 @@ class GenerationTask(SequenceTask):
         return Pair(source_of(parse_document(line, data, ending), data), "", (), line.where)
 
 
-def _said(document: Document) -> CheckedExample:
+def _said(document: DocumentExample) -> CheckedExample:
     parts = tuple(filter(None, (document.question, document.text)))
     return CheckedExample(parts, (), document.where, document.answers)

@@ -71,7 +71,7 @@ class PictureBatch:
     labels: Int[Tensor, " B"]
 
 
-class _Kept(TypedDict):
+class _Pictures(TypedDict):
     """What the task's file holds; the shape as a list."""
 
     labels: list[str]
@@ -166,7 +166,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "ImageClassification":
         """The task with what ``save`` wrote."""
-        table = read_kept(folder, _FILE, _Kept)
+        table = read_kept(folder, _FILE, _Pictures)
         rows, columns, channels = table["shape"]
         return cls(
             recipe,

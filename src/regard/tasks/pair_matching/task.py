@@ -105,7 +105,7 @@ class LabelledBatch:
     labels: Int[Tensor, " B"]
 
 
-class _Kept(TypedDict):
+class _PairLabels(TypedDict):
     """What the task's file holds."""
 
     labels: list[str]
@@ -172,7 +172,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "PairMatching":
         """The task with what ``save`` wrote."""
-        labels = read_kept(folder, _FILE, _Kept)["labels"]
+        labels = read_kept(folder, _FILE, _PairLabels)["labels"]
         return cls(recipe, load_tokenizer(folder / "text"), labels)
 
     def save(self, folder: Path) -> None:

@@ -110,7 +110,7 @@ class SpanAnswer:
         return {**asdict(self), "probability": round(self.probability, 6)}
 
 
-class _Kept(TypedDict):
+class _Answering(TypedDict):
     """What the task's file holds."""
 
     may_have_none: bool
@@ -150,7 +150,7 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "QuestionAnswering":
         """The task with what ``save`` wrote."""
-        table = read_kept(folder, _FILE, _Kept)
+        table = read_kept(folder, _FILE, _Answering)
         tokenizer = load_tokenizer(folder / "text")
         return cls(recipe, tokenizer, may_have_none=table["may_have_none"])
 

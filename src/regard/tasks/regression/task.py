@@ -74,7 +74,7 @@ class Guess:
         return {"value": self.value}
 
 
-class _Kept(TypedDict):
+class _Columns(TypedDict):
     """What the file of names holds."""
 
     inputs: list[str]
@@ -171,7 +171,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Regression":
         """The task with the points that ``save`` wrote."""
-        names = read_kept(folder, _NAMES_FILE, _Kept)["inputs"]
+        names = read_kept(folder, _NAMES_FILE, _Columns)["inputs"]
         return cls(recipe, names, **load_file(folder / _POINTS_FILE))
 
     def save(self, folder: Path) -> None:

@@ -47,7 +47,7 @@ RememberedT = TypeVar("RememberedT", bound=Remembered)
 RememberedBatchT = TypeVar("RememberedBatchT", bound=RememberedBatch)
 
 
-class _Kept(TypedDict):
+class _Vocabulary(TypedDict):
     """What the task's file holds."""
 
     words: list[str]
@@ -91,7 +91,7 @@ class MemoryTask(OnePassTask[Question, RememberedT, RememberedBatchT, AnswerT]):
         cls, recipe: Recipe, folder: Path
     ) -> "MemoryTask[RememberedT, RememberedBatchT, AnswerT]":
         """The task with what ``save`` wrote."""
-        table = read_kept(folder, _FILE, _Kept)
+        table = read_kept(folder, _FILE, _Vocabulary)
         words = Vocabulary(table["words"], buckets=recipe.settings(SentencesData).oov_buckets)
         return cls(recipe, words, table["answers"]) if "answers" in table else cls(recipe, words)
 

@@ -70,7 +70,7 @@ class Tags:
         return {"tokens": list(self.words), "tags": list(self.tags)}
 
 
-class _Kept(TypedDict):
+class _Words(TypedDict):
     """What the file of words holds."""
 
     words: list[str]
@@ -184,7 +184,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
     @classmethod
     def load(cls, recipe: Recipe, folder: Path) -> "Tagging":
         """The task with what ``save`` wrote."""
-        table = read_kept(folder, _WORDS_FILE, _Kept)
+        table = read_kept(folder, _WORDS_FILE, _Words)
         words, parts = Vocabulary(table["words"]), Vocabulary(table["parts"])
         tokenizer = None if recipe.tokenizer is None else load_tokenizer(folder / "text")
         return cls(recipe, words, parts, table["tags"], table["rare"], tokenizer)

@@ -14,7 +14,7 @@ from regard.attention import (
     where,
     window,
 )
-from regard.attention.masks.grid import Band, Run, Runs
+from regard.attention.masks.grid import Band, Segment, Segments
 from regard.errors import SettingError, ShapeError
 
 
@@ -131,8 +131,8 @@ def test_a_form_holds_everything_visible_and_says_whether_all_of_it_is(mask):
         for n in range(5):
             span = bound.form.key_range(range(n, n + 1), 7)
             inside[:, :, n, span.start : span.stop] = True
-    elif isinstance(bound.form, Runs):
-        for batch, rows, keys in bound.form.runs:
+    elif isinstance(bound.form, Segments):
+        for batch, rows, keys in bound.form.segments:
             part = inside if bound.form.batch == 1 else inside[batch : batch + 1]
             part[:, :, rows.start : rows.stop, keys.start : keys.stop] = True
         if bound.form.band is not None:
@@ -154,8 +154,8 @@ def test_bands_and_documents_are_known_as_such():
     assert (both.mask & lengths([3, 5])).bind(2, 3, 5, 7).form == Band(1, 2, is_exact=False)
     assert (~both.mask).bind(2, 3, 5, 7).form is None
     packed = (documents([4, 4, 2]) & causal()).bind(2, 3, 3, 3).form
-    runs = (Run(0, range(2), range(2)), Run(0, range(2, 3), range(2, 3)))
-    assert packed == Runs(runs, 1, Band(None, 0, is_exact=True), is_exact=True)
+    segments = (Segment(0, range(2), range(2)), Segment(0, range(2, 3), range(2, 3)))
+    assert packed == Segments(segments, 1, Band(None, 0, is_exact=True), is_exact=True)
     assert documents([4, 2, 4]).bind(2, 3, 3, 3).form is None
 
 
@@ -350,5 +350,5 @@ def test_pieces_that_some_queries_meet_are_found_without_going_through_all(batch
     form = documents(ids, ids.flip(0)).bind(batch, None, 60, 60).form
     for start in range(0, 60, 7):
         rows = range(start, min(start + 10, 60))
-        want = [run for run in form.runs if set(run.rows) & set(rows)]
+        want = [run for run in form.segments if set(run.rows) & set(rows)]
         assert list(form._meeting(rows)) == want

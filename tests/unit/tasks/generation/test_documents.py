@@ -9,7 +9,7 @@ import torch
 from regard.cli.recipes import packaged_recipe
 from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, read_recipe, recipe_from_table
-from regard.tasks.generation import Document, DocumentData, GenerationTask
+from regard.tasks.generation import DocumentData, DocumentExample, GenerationTask
 from regard.tasks.generation.documents import (
     baselines,
     by_overlap,
@@ -94,20 +94,20 @@ def test_the_sentences_that_share_rare_words_come_first() -> None:
     ]
     assert by_overlap(parts, "Who ran?")[0] == "Hans ran away."
     assert by_overlap(parts, "nothing of it") == parts  # as they stand
-    one = Document(TALE, "Who ran?", (), "")
+    one = DocumentExample(TALE, "Who ran?", (), "")
     assert source_of(one, DocumentData(sentences=1)) == "Who ran? ‖ Hans ran away."
     assert source_of(one, DocumentData()) == f"Who ran? ‖ {TALE}"
-    summary = Document(TALE, "", (), "")
+    summary = DocumentExample(TALE, "", (), "")
     assert source_of(summary, DocumentData(sentences=2)) == "A king was old. He had a son."
-    chinese = Document("国王很老。他有个儿子。儿子走了。", "谁走了？", (), "")
+    chinese = DocumentExample("国王很老。他有个儿子。儿子走了。", "谁走了？", (), "")
     assert source_of(chinese, DocumentData(sentences=2)) == "谁走了？ ‖ 儿子走了。国王很老。"
 
 
 @pytest.mark.parametrize("name", ["generation-copy", "generation-transformer"])
 def test_what_a_summary_is_wanted_of_is_read_whole_by_the_recipes(name) -> None:
     data = read_recipe(packaged_recipe(name)).data
-    assert source_of(Document(TALE, "", (), ""), data) == TALE
-    asked = source_of(Document(TALE, "Who ran?", (), ""), data)
+    assert source_of(DocumentExample(TALE, "", (), ""), data) == TALE
+    asked = source_of(DocumentExample(TALE, "Who ran?", (), ""), data)
     assert asked == "Who ran? ‖ Hans ran away. A king was old."
 
 
@@ -129,7 +129,7 @@ def test_which_documents_are_shortened_is_said_and_checked() -> None:
 
 
 def test_each_answer_is_learned_from_and_all_are_right() -> None:
-    one = Document(TALE, "Who ran?", ("Hans", "the son"), "a:1")
+    one = DocumentExample(TALE, "Who ran?", ("Hans", "the son"), "a:1")
     pairs = pairs_of([one], DocumentData(sentences=1))
     assert [pair.target for pair in pairs] == ["Hans", "the son"]
     (merged,) = pairs_of([one], DocumentData(sentences=1), merge=True)
@@ -152,7 +152,7 @@ def test_no_document_is_trained_on_and_validated_on(tmp_path) -> None:
     assert all(pair.references == ("yes", "no") for pair in valid)
     assert GenerationTask.read(recipe, "test") == []
     with pytest.raises(DataError, match="at least 10 documents where"):
-        hold_out([Document("a", "", ("b",), "")] * 30)
+        hold_out([DocumentExample("a", "", ("b",), "")] * 30)
 
 
 def test_what_is_beyond_the_longest_source_is_cut() -> None:
@@ -162,8 +162,8 @@ def test_what_is_beyond_the_longest_source_is_cut() -> None:
 
 
 def test_baselines_are_sentences_of_the_documents() -> None:
-    one = Document(TALE, "Who ran away?", (), "")
+    one = DocumentExample(TALE, "Who ran away?", (), "")
     found = baselines([one])
     assert found["the first sentence"] == ["A king was old."]
     assert list(found.values())[1] == ["Hans ran away."]
-    assert list(baselines([Document(TALE, "", (), "")])) == ["the first sentence"]
+    assert list(baselines([DocumentExample(TALE, "", (), "")])) == ["the first sentence"]
