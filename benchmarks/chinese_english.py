@@ -29,7 +29,7 @@ from benchmarks.equal_budgets import (
     translate,
 )
 from regard.inference.evaluation import compare, evaluate
-from regard.inference.report import Report
+from regard.inference.report import TextReport
 from regard.metrics import bleu, chrf
 from regard.text import Pair, PairLayout, read_pairs
 
@@ -84,7 +84,7 @@ def choose_tokenizer(
 
 
 def figures(
-    reports: Mapping[str, Report], duels: Mapping[str, Any], minutes: float, count: int
+    reports: Mapping[str, TextReport], duels: Mapping[str, Any], minutes: float, count: int
 ) -> list[measuring.Figure]:
     """One line for each system; the simplest is what the others are read beside."""
     names = list(reports)
@@ -119,7 +119,7 @@ def main() -> None:
     targets = [pair.target for pair in read_split(corpora, "train.tsv.gz", merge=False)]
     training: dict[str, Any] = {}
     outputs: dict[str, Sequence[str]] = {}
-    reports: dict[str, Report] = {}
+    reports: dict[str, TextReport] = {}
     for system in SYSTEMS:
         table = recipe_table(
             system, data=data_table(corpora), tokenizer=TOKENIZERS[chosen], minutes=minutes

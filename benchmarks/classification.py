@@ -24,7 +24,7 @@ from benchmarks.training import train
 from regard.cli.recipes import packaged_recipe
 from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
-from regard.inference.task_evaluation import evaluate_task
+from regard.inference.evaluation import evaluate_task
 from regard.tasks import read_recipe
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.classification import Classification, LabelledText

@@ -34,7 +34,7 @@ from benchmarks.equal_budgets import (
 )
 from benchmarks.line_plot import Curve, Panel, draw
 from regard.inference.evaluation import evaluate, quality_by_length
-from regard.inference.report import Bucket, Report
+from regard.inference.report import Bucket, TextReport
 from regard.text import Pair, PairLayout, read_pairs
 
 FIGURE = measuring.DRAWINGS / "long_sentences.svg"
@@ -141,7 +141,7 @@ def measure(text: Text, corpora: Path, work: Path, minutes: float) -> dict[str, 
     sources, references = [p.source for p in test], [p.references for p in test]
     targets = [pair.target for pair in read_pairs(paths["train"])]
     training: dict[str, Any] = {}
-    reports: dict[str, Report] = {}
+    reports: dict[str, TextReport] = {}
     buckets: dict[str, tuple[Bucket, ...]] = {}
     for system in SYSTEMS:
         table = recipe_table(
@@ -209,7 +209,7 @@ def figures(results: Mapping[str, Mapping[str, Any]]) -> list[measuring.Figure]:
     return lines
 
 
-def _best_baseline(reports: Mapping[str, Report]) -> str:
+def _best_baseline(reports: Mapping[str, TextReport]) -> str:
     """What took no work and scores most over all lengths."""
     baselines = next(iter(reports.values())).baselines
     best = max(baselines, key=lambda baseline: baseline.scores[0].value)

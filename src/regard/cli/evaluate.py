@@ -92,7 +92,7 @@ def _evaluate_answers(
     as_json: bool,
 ) -> None:
     """Figures of answers that are computed in one pass, baselines, tables and examples to read."""
-    from regard.inference.task_evaluation import evaluate_task
+    from regard.inference.evaluation import evaluate_task
     from regard.runs import Run
 
     examples, train = _examples(

@@ -1,19 +1,32 @@
-"""How good the outputs of a run are: figures, what nothing would score, and ten to read."""
+"""How good the answers of a run are: figures, what no model would score, and ten to read."""
 
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from regard import metrics
 from regard.checks import check_at_least
 from regard.errors import DataError, SettingError
-from regard.inference.report import Baseline, Bucket, Difference, Output, PairedComparison, Report
+from regard.inference.ensemble import Member
+from regard.inference.report import (
+    AnswerReport,
+    Baseline,
+    Bucket,
+    Difference,
+    Figure,
+    PairedComparison,
+    ShownOutput,
+    TextReport,
+)
 from regard.metrics import MetricScore, References
+from regard.tasks.task import Answer, AnyTask, OnePassTask
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
+# Resamples that the intervals of answers are drawn from, and examples shown at random.
+_RESAMPLES, _SHOWN_AT_RANDOM = 200, 4
 
 
 def evaluate(
@@ -29,7 +42,7 @@ def evaluate(
     seed: int = 0,
     trivial: Mapping[str, Sequence[str]] | None = None,
     rouge: bool = False,
-) -> Report:
+) -> TextReport:
     """BLEU, chrF and exact match, with what it takes to judge them.
 
     Where the target language has spaces, BLEU is also given lower-cased: sacrebleu's tokenizer
@@ -72,7 +85,7 @@ def evaluate(
         **(trivial or {}),
         **_trivial(len(hypotheses), None if trivial else sources, training_targets),
     }
-    return Report(
+    return TextReport(
         count=len(hypotheses),
         scores=figures(hypotheses, resamples),
         baselines=tuple(
@@ -89,6 +102,46 @@ def evaluate(
             edges=edges,
         ),
         outputs=_outputs_to_read(hypotheses, right, sources, seed),
+    )
+
+
+def evaluate_task(
+    predictor: Member,
+    examples: Sequence[object],
+    train: Sequence[object] = (),
+    *,
+    progress: Callable[[int], None] | None = None,
+    seed: int = 0,
+) -> AnswerReport:
+    """How good a task's answers to these examples are.
+
+    Args:
+        predictor: The model in use.
+        examples: With their right answers.
+        train: What the model was trained on, which baselines are made from; none without it.
+        progress: Called after each batch with the number of examples in it.
+        seed: Of the resamples, and of which examples are shown at random.
+    """
+    task = predictor.task
+    assert isinstance(task, OnePassTask)
+    answers = predictor.answers(examples, progress=progress)
+    dice = random.Random(seed)
+    trivial = task.baselines(train, examples) if train else {}
+    scores = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
+    order = sorted(range(len(scores)), key=scores.__getitem__)
+    figures = _with_intervals(task, answers, examples, dice)
+    chosen = _to_read({"worst": (4, order), "best": (2, order[::-1])}, order, dice)
+    return AnswerReport(
+        count=len(examples),
+        unit=task.unit,
+        figures=figures,
+        baselines={name: task.score(found, examples) for name, found in trivial.items()},
+        tables=tuple(task.tables(answers, examples)),
+        examples=tuple(
+            (kind, task.show(examples[place], answers[place]))
+            for kind, places in chosen.items()
+            for place in places
+        ),
     )
 
 
@@ -257,12 +310,28 @@ def _trivial(
     return made
 
 
+def _with_intervals(
+    task: AnyTask, answers: Sequence[Answer], examples: Sequence[object], dice: random.Random
+) -> tuple[Figure, ...]:
+    count = len(examples)
+    drawn: list[dict[str, float]] = []
+    for _ in range(_RESAMPLES):
+        places = dice.choices(range(count), k=count)
+        drawn.append(task.score([answers[i] for i in places], [examples[i] for i in places]))
+    found = []
+    for name, value in task.score(answers, examples).items():
+        ordered = sorted(figures[name] for figures in drawn)
+        low, high = (ordered[round(share * (_RESAMPLES - 1))] for share in (0.025, 0.975))
+        found.append(Figure(name=name, value=value, low=low, high=high))
+    return tuple(found)
+
+
 def _outputs_to_read(
     hypotheses: Sequence[str],
     references: Sequence[tuple[str, ...]],
     sources: Sequence[str] | None,
     seed: int,
-) -> tuple[Output, ...]:
+) -> tuple[ShownOutput, ...]:
     """Three best, three worst and four at random; of equally good ones, the longer say more."""
     chrf = metrics.sentence_chrf(hypotheses, references)
 
@@ -276,13 +345,11 @@ def _outputs_to_read(
         return (chrf[index], -length(index), index)
 
     places = range(len(hypotheses))
-    best = sorted(places, key=rank)[:3]
-    worst = sorted(set(places) - set(best), key=rank_worst)[:3]
-    rest = sorted(set(places) - set(best) - set(worst))
-    drawn = random.Random(seed).sample(rest, min(4, len(rest)))
-    kinds = [("best", best), ("worst", worst), ("random", sorted(drawn))]
+    best, worst = sorted(places, key=rank), sorted(places, key=rank_worst)
+    chosen = _to_read({"best": (3, best), "worst": (3, worst)}, places, random.Random(seed))
+    chosen["random"].sort()
     return tuple(
-        Output(
+        ShownOutput(
             kind=kind,
             index=index,
             source=None if sources is None else sources[index],
@@ -290,9 +357,26 @@ def _outputs_to_read(
             references=references[index],
             chrf=chrf[index],
         )
-        for kind, chosen in kinds
-        for index in chosen
+        for kind, found in chosen.items()
+        for index in found
     )
+
+
+def _to_read(
+    ranked: Mapping[str, tuple[int, Sequence[int]]], places: Sequence[int], dice: random.Random
+) -> dict[str, list[int]]:
+    """So many of each ranking, from its first, and some of all places at random; none twice."""
+    chosen: dict[str, list[int]] = {}
+
+    def left(order: Sequence[int]) -> list[int]:
+        taken = set(chain(*chosen.values()))
+        return [place for place in order if place not in taken]
+
+    for kind, (most, order) in ranked.items():
+        chosen[kind] = left(order)[:most]
+    rest = left(places)
+    chosen["random"] = dice.sample(rest, min(_SHOWN_AT_RANDOM, len(rest)))
+    return chosen
 
 
 def _length_counter(language: str | None) -> Callable[[str], int]:

@@ -1,15 +1,39 @@
 """What an evaluation found, as plain data and as lines to read."""
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from regard.config import JsonValue
 from regard.errors import SettingError
 from regard.metrics import MetricScore, SystemComparison
+from regard.tasks.task import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Output:
+class Report(ABC):
+    """How good the answers of one system are.
+
+    Attributes:
+        count: Examples.
+    """
+
+    count: int
+
+    @abstractmethod
+    def lines(self) -> Iterator[str]:
+        """The report as people read it on a terminal."""
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """The report as plain data, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownOutput:
     """One output to read.
 
     Attributes:
@@ -67,22 +91,20 @@ class Baseline:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
-    """How good the outputs of one system are.
+class TextReport(Report):
+    """How good the texts are that were written.
 
     Attributes:
-        count: Sentences.
         scores: Figures with signatures.
         baselines: The same figures for outputs that took no work.
         by_length: Quality by length of the source; empty if no sources were given.
         outputs: Ten to read: three best, three worst, four at random, all different.
     """
 
-    count: int
     scores: tuple[MetricScore, ...]
     baselines: tuple[Baseline, ...]
     by_length: tuple[Bucket, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[ShownOutput, ...]
 
     def score(self, name: str) -> float:
         """The figure called ``name``.
@@ -96,12 +118,71 @@ class Report:
         known = ", ".join(one.name for one in self.scores)
         raise SettingError(f"name must be one of {known}; got {name!r}.")
 
-    def to_dict(self) -> dict[str, JsonValue]:
-        """The report as plain data, ready for JSON."""
-        return asdict(self)
+    def lines(self) -> Iterator[str]:
+        """Figures, baselines, quality by length, and the outputs to read."""
+        yield f"{self.count} sentences"
+        yield from (f"  {score}" for score in self.scores)
+        for baseline in self.baselines:
+            yield f"  baseline, {baseline.name}: {_in_line(baseline.scores)}"
+        for bucket in self.by_length:
+            figures = _in_line(bucket.scores)
+            yield f"  sources of length {bucket.name} ({bucket.count}): {figures}"
+        for output in self.outputs:
+            yield f"  {output.kind} #{output.index + 1} (chrF {output.chrf:.1f})"
+            if output.source is not None:
+                yield f"    source    {output.source}"
+            yield f"    output    {output.text}"
+            yield from (f"    reference {reference}" for reference in output.references)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """One figure of a metric.
+
+    Attributes:
+        name: Of the metric.
+        value: Over all examples.
+        low: The lower end of the 95 % bootstrap interval.
+        high: Its upper end.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return f"{self.name} {self.value:.2f} (95 %: {self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerReport(Report):
+    """How good the answers are that were computed in one pass.
+
+    Attributes:
+        unit: What the examples are called.
+        figures: One of each metric.
+        baselines: The same figures for answers that took no model.
+        tables: Where the figures come from.
+        examples: To read: (worst, best or random; the example and its answer).
+    """
+
+    unit: str
+    figures: tuple[Figure, ...]
+    baselines: dict[str, dict[str, float]]
+    tables: tuple[Table, ...]
+    examples: tuple[tuple[str, str], ...]
+
+    def lines(self) -> Iterator[str]:
+        """Figures, baselines, tables, and the examples to read."""
+        yield f"{self.count:,} {self.unit}"
+        yield from (f"  {figure}" for figure in self.figures)
+        for name, figures in self.baselines.items():
+            shown = ", ".join(f"{metric} {value:.2f}" for metric, value in figures.items())
+            yield f"  beside it, {name}: {shown}"
+        for table in self.tables:
+            yield from ("", *draw_table(table))
+        yield from ("", *(f"{kind}: {text}" for kind, text in self.examples))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,19 +238,27 @@ class PairedComparison:
         )
 
 
-def _lines(report: Report) -> Iterable[str]:
-    """The report as people read it on a terminal."""
-    yield f"{report.count} sentences"
-    yield from (f"  {score}" for score in report.scores)
-    for baseline in report.baselines:
-        figures = ", ".join(f"{score.name} {score.value:.2f}" for score in baseline.scores)
-        yield f"  baseline, {baseline.name}: {figures}"
-    for bucket in report.by_length:
-        figures = ", ".join(f"{score.name} {score.value:.2f}" for score in bucket.scores)
-        yield f"  sources of length {bucket.name} ({bucket.count}): {figures}"
-    for output in report.outputs:
-        yield f"  {output.kind} #{output.index + 1} (chrF {output.chrf:.1f})"
-        if output.source is not None:
-            yield f"    source    {output.source}"
-        yield f"    output    {output.text}"
-        yield from (f"    reference {reference}" for reference in output.references)
+def draw_table(table: Table) -> list[str]:
+    """A table in lines, columns lined up."""
+    cells = [table.columns, *(tuple(map(_cell, row)) for row in table.rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(table.columns))]
+    return [
+        table.title,
+        *(
+            "  ".join(
+                text.ljust(width) if place == 0 else text.rjust(width)
+                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in cells
+        ),
+    ]
+
+
+def _cell(value: str | int | float) -> str:
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def _in_line(scores: Iterable[MetricScore]) -> str:
+    return ", ".join(f"{score.name} {score.value:.2f}" for score in scores)

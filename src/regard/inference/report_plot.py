@@ -1,30 +1,42 @@
 """What an evaluation found, and how training came there, as a picture."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
 
 from regard.config import JsonValue
 from regard.errors import RunError, SettingError
 from regard.inference.ensemble import Member
-from regard.inference.loss_plot import draw_loss
 from regard.inference.predictor import Predictor
-from regard.inference.task_evaluation import TaskReport
+from regard.inference.report import AnswerReport
+from regard.models import KernelRegression, KernelRegressionConfig
+from regard.tasks.regression import PointBatch, Regression
 from regard.tasks.task import Table
+from regard.text.points import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from regard.text.points import Point
+T = TypeVar("T")
 
-# Labels beyond these would be too small to read.
-_MOST_FIGURES = 12
+# Okabe and Ito's colours, which readers with colour blindness tell apart.
+_TRAIN, _VALID = "#0072b2", "#d55e00"
+# Labels beyond these would be too small to read, and of more points none is marked.
+_MOST_FIGURES = _MOST_MARKED = 12
+# Points of a curve, and rows and columns of a heat map; of more, some are drawn.
+_MOST, _MOST_POINTS = 200, 2000
 
 
 def plot_report(
     predictor: Member,
-    report: TaskReport,
+    report: AnswerReport,
     examples: Sequence[object],
     history: Sequence[Mapping[str, JsonValue]],
     path: Path,
@@ -48,13 +60,10 @@ def plot_report(
         raise SettingError(
             "matplotlib must be installed to draw; it is not. pip install 'regard[plots]'"
         ) from None
-    from regard.inference.regression_plot import draw_regression
-    from regard.tasks.regression import Regression
-
     figure = Figure(layout="constrained")
     if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
         points = cast("Sequence[Point]", examples)
-        draw_regression(figure, predictor.model, predictor.task, points, history)
+        _draw_regression(figure, predictor.model, predictor.task, points, history)
     else:
         _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
     try:
@@ -73,7 +82,7 @@ def _draw(
     every = figure.subplots(1, len(tables) + 1, squeeze=False)[0]
     for axes, table in zip(every, tables, strict=False):
         _draw_matrix(figure, axes, table)
-    draw_loss(every[-1], history)
+    _draw_loss(every[-1], history)
 
 
 def _draw_matrix(figure: "Figure", axes: "Axes", table: Table) -> None:
@@ -93,3 +102,105 @@ def _draw_matrix(figure: "Figure", axes: "Axes", table: Table) -> None:
                 shade = "black" if shares[y][x] > 0.5 else "white"
                 axes.text(x, y, f"{count:,.0f}", ha="center", va="center", color=shade)
     figure.colorbar(image, label="share of the row")
+
+
+def _draw_loss(axes: "Axes", history: Sequence[Mapping[str, JsonValue]]) -> None:
+    """Loss against updates, in training and on the validation examples."""
+    for split, colour in (("train", _TRAIN), ("valid", _VALID)):
+        found = [each for each in history if each["split"] == split]
+        updates, losses = (
+            [cast("float", each[name]) for each in found] for name in ("update", "loss")
+        )
+        name = {"train": "training", "valid": "validation"}[split]
+        marker = "o" if len(found) <= _MOST_MARKED else None
+        axes.plot(updates, losses, color=colour, marker=marker, label=name)
+    axes.set_xlabel("update")
+    axes.set_ylabel("loss")
+    axes.set_title("Training")
+    axes.legend()
+
+
+@torch.no_grad()
+def _draw_regression(
+    figure: "Figure",
+    model: nn.Module,
+    task: Regression,
+    examples: Sequence[Point],
+    history: Sequence[Mapping[str, JsonValue]],
+) -> None:
+    """Average pooling, the bandwidth as it began and as it was learned; two weight maps; the loss.
+
+    With one input the fits are curves over the training points; with more, guesses against what is
+    right.
+    """
+    models = _models(model, task)
+    chosen = _spread(sorted(examples, key=lambda point: point.inputs), _MOST)
+    batch = task.collate(task.encode(chosen))
+    figure.set_size_inches(13, 8)
+    above, below = figure.subplots(2, 3)
+    guesses = [task.guesses(each, batch)[:, 0].numpy() for each in models.values()]
+    every = [task.seen[:, 0].numpy(), batch.targets[:, 0].numpy(), *guesses]
+    low, high = (pick(float(pick(each)) for each in every) for pick in (min, max))
+    for axes, name, guessed in zip(above, models, guesses, strict=True):
+        draw = _draw_curve if len(task.names) == 1 else _draw_against
+        draw(axes, task, batch, guessed)
+        axes.set_title(name)
+        margin = 0.05 * (high - low)
+        axes.set_ylim(low - margin, high + margin)
+    for axes, (name, each) in zip(below, list(models.items())[1:], strict=False):
+        image = axes.imshow(_weights(each, task, batch), aspect="auto", cmap="cividis", vmin=0)
+        axes.set_title(f"Weights, {name[0].lower()}{name[1:]}")
+        axes.set_xlabel("training points, in order")
+        axes.set_ylabel("guesses, in order")
+        figure.colorbar(image)
+    _draw_loss(below[2], history)
+
+
+def _models(model: nn.Module, task: Regression) -> dict[str, KernelRegression]:
+    config, dim = task.recipe.settings(KernelRegressionConfig), len(task.names)
+    assert isinstance(model, KernelRegression)
+    learned = ", ".join(f"{width:.3g}" for width in model.bandwidth.tolist()[:3])
+    more = " …" if len(model.bandwidth) > 3 else ""
+    pooling = replace(config, bandwidth=float("inf"), is_learned=False)
+    return {
+        "Average pooling": KernelRegression(pooling, dim=dim),
+        f"Bandwidth {config.bandwidth:g}, not learned": KernelRegression(config, dim=dim),
+        f"Learned bandwidth {learned}{more}": model,
+    }
+
+
+def _draw_curve(
+    axes: "Axes", task: Regression, batch: PointBatch, guessed: Float[np.ndarray, " N"]
+) -> None:
+    places, asked = (
+        (each * task.step + task.origin)[:, 0].tolist() for each in (task.places, batch.asked)
+    )
+    seen = list(zip(places, task.seen[:, 0].tolist(), strict=True))
+    axes.plot(*zip(*_spread(seen, _MOST_POINTS), strict=True), "o", color="#999999", ms=4)
+    axes.plot(asked, batch.targets[:, 0].tolist(), "--", color=_VALID, label="right")
+    axes.plot(asked, guessed, color=_TRAIN, label="guessed")
+    axes.set_xlabel(task.names[0])
+    axes.legend()
+
+
+def _draw_against(
+    axes: "Axes", task: Regression, batch: PointBatch, guessed: Float[np.ndarray, " N"]
+) -> None:
+    right = batch.targets[:, 0].tolist()
+    axes.axline((right[0], right[0]), slope=1, color="#999999", ls="--")
+    axes.plot(right, guessed, "o", color=_TRAIN, ms=4)
+    axes.set_xlabel("right")
+    axes.set_ylabel("guessed")
+
+
+def _weights(
+    model: KernelRegression, task: Regression, batch: PointBatch
+) -> Float[np.ndarray, "N M"]:
+    order = task.places[:, 0].argsort()
+    found = model.weights(batch.asked, task.places[order])
+    return found[:, _spread(range(len(order)), _MOST)].numpy()
+
+
+def _spread(things: Sequence[T], most: int) -> list[T]:
+    """At most so many, evenly."""
+    return [things[place] for place in range(0, len(things), -(-len(things) // most))]

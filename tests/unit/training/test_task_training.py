@@ -12,7 +12,7 @@ from regard.cli.evaluate import evaluate
 from regard.errors import DataError, Interrupted, RunError, SettingError
 from regard.inference import Predictor
 from regard.inference.ensemble import Ensemble
-from regard.inference.task_evaluation import evaluate_task
+from regard.inference.evaluation import evaluate_task
 from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.training import TrainingConfig, train
 from regard.training.task_training import TaskTraining
