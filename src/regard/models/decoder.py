@@ -5,7 +5,6 @@ GPT: Radford et al. (2018); pre-norm and the scaled beginning are those of GPT-2
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -15,11 +14,11 @@ from regard.attention import KeyValueCache, Mask, alibi, causal, window
 from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
 from regard.layers import Dropout, Packing, TokenEmbedding
-from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.norms import final_norm
-from regard.layers.positions import added_positions, turned_positions
+from regard.layers.positions import added_positions
 from regard.models.configs.language_models import DecoderConfig
 from regard.models.decoding_state import DecodingState
+from regard.models.encoder import transformer_layers
 from regard.models.interfaces import LanguageModel
 from regard.models.prompt import AlignedPrompt
 
@@ -68,24 +67,7 @@ class Decoder(LanguageModel[DecoderState]):
         )
         self.positions = added_positions(config.positions, width, max_length=config.max_length)
         self.dropout = Dropout(config.dropout)
-        self.layers = BlockStack(
-            config.num_layers,
-            partial(
-                TransformerBlock,
-                "decoder",
-                model_dim=width,
-                num_heads=config.num_heads,
-                num_key_heads=config.num_key_heads,
-                ffn_dim=config.ffn_dim,
-                dropout=config.dropout,
-                attention_dropout=config.attention_dropout,
-                norm=config.norm,
-                norm_kind=config.norm_kind,
-                norm_eps=config.norm_eps,
-                activation=config.activation,
-                rotary=turned_positions(config.positions, width // config.num_heads),
-            ),
-        )
+        self.layers = transformer_layers(config, "decoder", num_key_heads=config.num_key_heads)
         self.norm = final_norm(config.norm, config.norm_kind, width, eps=config.norm_eps)
         self._initialise()
 

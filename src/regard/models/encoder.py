@@ -17,8 +17,39 @@ from regard.layers.block import BlockStack, TransformerBlock
 from regard.layers.norms import final_norm, make_norm
 from regard.layers.parts import PartsEmbedding, check_given
 from regard.layers.positions import added_positions, turned_positions
+from regard.models.configs.language_models import DecoderConfig
 from regard.models.configs.readers import EncoderConfig
 from regard.models.interfaces import TextReader
+
+
+def transformer_layers(
+    config: EncoderConfig | DecoderConfig, kind: str, *, num_key_heads: int | None = None
+) -> BlockStack:
+    """The layers of a Transformer that reads one text.
+
+    Args:
+        config: Their number and sizes.
+        kind: What an observer is told: "encoder" or "decoder".
+        num_key_heads: Heads of keys and values; None is as many as of queries.
+    """
+    return BlockStack(
+        config.num_layers,
+        partial(
+            TransformerBlock,
+            kind,
+            model_dim=config.model_dim,
+            num_heads=config.num_heads,
+            num_key_heads=num_key_heads,
+            ffn_dim=config.ffn_dim,
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            norm=config.norm,
+            norm_kind=config.norm_kind,
+            norm_eps=config.norm_eps,
+            activation=config.activation,
+            rotary=turned_positions(config.positions, config.model_dim // config.num_heads),
+        ),
+    )
 
 
 class Encoder(TextReader):
@@ -74,23 +105,7 @@ class Encoder(TextReader):
         )
         self.embedding_norm = make_norm(config.norm_kind, width, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
-        self.layers = BlockStack(
-            config.num_layers,
-            partial(
-                TransformerBlock,
-                "encoder",
-                model_dim=width,
-                num_heads=config.num_heads,
-                ffn_dim=config.ffn_dim,
-                dropout=config.dropout,
-                attention_dropout=config.attention_dropout,
-                norm=config.norm,
-                norm_kind=config.norm_kind,
-                norm_eps=config.norm_eps,
-                activation=config.activation,
-                rotary=turned_positions(config.positions, width // config.num_heads),
-            ),
-        )
+        self.layers = transformer_layers(config, "encoder")
         self.norm = final_norm(config.norm, config.norm_kind, width, eps=config.norm_eps)
 
     def forward(

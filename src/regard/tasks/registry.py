@@ -99,6 +99,10 @@ class TaskEntry:
         return self.task.is_written
 
 
+_MEMORY_NETWORKS: Mapping[str, Architecture[Module]] = {
+    "memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)
+}
+
 TASKS: dict[str, TaskEntry] = {
     "classification": TaskEntry(
         data=classification.ClassificationData,
@@ -172,7 +176,7 @@ TASKS: dict[str, TaskEntry] = {
     "sentence_selection": TaskEntry(
         data=sentence_selection.SentencesData,
         tokenizer=None,
-        models={"memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)},
+        models=_MEMORY_NETWORKS,
         load=lambda: sentence_selection.SentenceSelection,
     ),
     "tagging": TaskEntry(
@@ -191,7 +195,7 @@ TASKS: dict[str, TaskEntry] = {
     "word_answering": TaskEntry(
         data=sentence_selection.SentencesData,
         tokenizer=None,
-        models={"memory_network": Architecture(MemoryNetworkConfig, lambda: models.MemoryNetwork)},
+        models=_MEMORY_NETWORKS,
         load=lambda: word_answering.WordAnswering,
     ),
 }

@@ -1,8 +1,9 @@
 """Two texts side by side, as models take them: word overlap, padded batches, one reader of both."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -70,6 +71,11 @@ def cut_text(text: str, tokenizer: Tokenizer) -> CutText:
         words,
         words_of_spans(inside, spans),
     )
+
+
+def text_cutter(tokenizer: Tokenizer) -> Callable[[str], CutText]:
+    """``cut_text`` that cuts a text once, however many questions are asked about it."""
+    return cache(partial(cut_text, tokenizer=tokenizer))
 
 
 def joined(first: CutText, second: CutText) -> CutText:

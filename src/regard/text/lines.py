@@ -73,6 +73,11 @@ class BadLines:
         if len(kept) < _EXAMPLES:
             kept.append(message)
 
+    def add_cut(self, what: str, where: str, *, size: int, longest: int) -> None:
+        """Count a text of ``size`` tokens if it is cut to the ``longest`` that are read."""
+        if size > longest:
+            self.add(f"{what} cut", f"{where}: cut to {longest} of {size} tokens.")
+
     def merge(self, others: "BadLines") -> None:
         """Count those of ``others`` too."""
         for reason, count in others.counts.items():

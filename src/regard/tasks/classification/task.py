@@ -213,11 +213,10 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
             DataError: A label was not met in training.
         """
         examples = list(examples)
-        longest = self.data.max_length
+        longest, too_long = self.data.max_length, too_long or BadLines()
         found = []
         for example, (ids, parts) in zip(examples, self._cut(examples), strict=True):
-            if len(ids) > longest and too_long is not None:
-                too_long.add("text cut", f"{example.where}: cut to {longest} of {len(ids)} tokens.")
+            too_long.add_cut("text", example.where, size=len(ids), longest=longest)
             label = number_of(example.label, self.labels, example.where)
             aspect = self._aspect_ids.get(example.aspect or "", 0)
             end = [EOS_ID] if parts is None else []

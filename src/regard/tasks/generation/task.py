@@ -38,26 +38,11 @@ class GenerationTask(SequenceTask):
     reads_documents: ClassVar[bool] = True
 
     @classmethod
-    def read(
-        cls,
-        recipe: Recipe,
-        split: str,
-        *,
-        bad_lines: BadLines | None = None,
-        merge: bool = True,
-    ) -> list[Pair]:
-        """The documents of a split and their answers; none if the recipe names no file.
-
-        Args:
-            recipe: Whose ``[data]`` is read.
-            split: Which part.
-            bad_lines: Where lines left out are counted.
-            merge: Whether there is one pair for each document with all its answers.
-        """
-        documents = read_documents(
-            recipe.files(split), recipe.settings(DocumentData), bad_lines=bad_lines
-        )
-        return pairs_of(documents, recipe.settings(DocumentData), merge=merge)
+    def read(cls, recipe: Recipe, split: str, *, bad_lines: BadLines | None = None) -> list[Pair]:
+        """The documents of a split, each with all its answers; none if the recipe names no file."""
+        data = recipe.settings(DocumentData)
+        documents = read_documents(recipe.files(split), data, bad_lines=bad_lines)
+        return pairs_of(documents, data, merge=True)
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:

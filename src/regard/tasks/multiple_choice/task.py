@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -33,11 +32,11 @@ from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
     crossings,
-    cut_text,
     encode_pair,
     joined,
     pair_length,
     pair_model,
+    text_cutter,
 )
 from regard.text import BadLines, Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
 from regard.text.pieces import END
@@ -199,14 +198,12 @@ class MultipleChoiceAnswering(OnePassTask[Choices, EncodedChoices, ChoicesBatch,
         too_long: BadLines | None = None,
     ) -> list[EncodedChoices]:
         """Ids of each answer, after its question, beside the text."""
-        longest = self.data.max_length
-        cut = cache(partial(cut_text, tokenizer=self.tokenizer))  # a text has several questions
+        longest, too_long = self.data.max_length, too_long or BadLines()
+        cut = text_cutter(self.tokenizer)
         found = []
         for example in examples:
             text, asked = cut(example.context), cut(example.text)
-            if len(text.ids) > longest and too_long is not None:
-                message = f"{example.where}: cut to {longest} of {len(text.ids)} tokens."
-                too_long.add("text cut", message)
+            too_long.add_cut("text", example.where, size=len(text.ids), longest=longest)
             pairs = []
             for choice in example.choices:
                 answer = joined(asked, cut(choice))

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -40,10 +39,10 @@ from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
     crossings,
-    cut_text,
     encode_pair,
     pair_length,
     pair_model,
+    text_cutter,
 )
 from regard.text import (
     BadLines,
@@ -231,14 +230,13 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
         Raises:
             DataError: A label was not met in training.
         """
-        longest = self.data.max_length
-        cut = cache(partial(cut_text, tokenizer=self.tokenizer))
+        longest, too_long = self.data.max_length, too_long or BadLines()
+        cut = text_cutter(self.tokenizer)
         found = []
         for example in examples:
             first, second = cut(example.first), cut(example.second)
             most = max(len(first.ids), len(second.ids))
-            if most > longest and too_long is not None:
-                too_long.add("text cut", f"{example.where}: cut to {longest} of {most} tokens.")
+            too_long.add_cut("text", example.where, size=most, longest=longest)
             part = slice(longest)
             pair = encode_pair(second, first, self.recipe, kept=part, other_kept=part)
             number = number_of(example.label, self.labels, example.where)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar, TypedDict
@@ -35,8 +34,8 @@ from regard.tasks.text_pairs import (
     build_reader,
     collate_pairs,
     crossings,
-    cut_text,
     encode_pair,
+    text_cutter,
 )
 from regard.text import BadLines, Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
 from regard.text.files import read_kept, write_plain
@@ -181,14 +180,12 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
         too_long: BadLines | None = None,
     ) -> list[EncodedQuestion]:
         """Ids of each question and its text."""
-        most = self.data.max_question
-        cut = cache(partial(cut_text, tokenizer=self.tokenizer))  # a text has several questions
+        most, too_long = self.data.max_question, too_long or BadLines()
+        cut = text_cutter(self.tokenizer)
         found = []
         for example in examples:
             text, asked = cut(example.context), cut(example.text)
-            if len(asked.ids) > most and too_long is not None:
-                message = f"{example.where}: cut to {most} of {len(asked.ids)} tokens."
-                too_long.add("question cut", message)
+            too_long.add_cut("question", example.where, size=len(asked.ids), longest=most)
             answers = [_tokens_of(text.spans, a.start, a.end) for a in example.answers]
             pair = encode_pair(text, asked, self.recipe, other_kept=slice(most))
             found.append(EncodedQuestion(pair, text.spans, answers, example.context))
