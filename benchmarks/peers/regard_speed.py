@@ -33,7 +33,8 @@ from benchmarks import measuring
 from benchmarks.peers import batches
 from regard.models import Transformer, TransformerConfig
 from regard.runs import Run
-from regard.tasks.sequence_task import SequenceBatch, SequenceTask
+from regard.tasks.sequence_task import SequenceTask
+from regard.tasks.sequences import SequenceBatch
 from regard.text import Corpus, Sequences, collate
 from regard.training import Trainer, TrainingConfig
 

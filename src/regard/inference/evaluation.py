@@ -21,7 +21,8 @@ from regard.inference.report import (
     TextReport,
 )
 from regard.metrics import MetricScore, References
-from regard.tasks.task import Answer, AnyTask, OnePassTask
+from regard.tasks.one_pass_task import OnePassTask
+from regard.tasks.task import Answer, AnyTask
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)

@@ -36,7 +36,7 @@ from regard.tasks import (
     SequenceTask,
     recipe_from_table,
 )
-from regard.tasks.sequence_task import EncodedSequences
+from regard.tasks.sequences import EncodedSequences
 from regard.tasks.task import Answer, BatchT, EncodedT, ExampleT, Task
 from regard.tasks.translations import Translation, Translations, pieces_of
 from regard.text import BOS_ID, Pair, PairTokenizer, batched, normalize, pad_pairs

@@ -10,7 +10,8 @@ from regard.decoding.step import StateT, Step
 from regard.inference.searcher import Found, Searcher
 from regard.inference.trail import Trail
 from regard.models import Seq2Seq
-from regard.tasks.sequence_task import Output, longest_output
+from regard.tasks.sequence_task import longest_output
+from regard.tasks.sequences import Output
 from regard.text import BOS_ID, EOS_ID
 
 

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.metrics.labels import accuracy, macro_f1
-from regard.tasks.task import EncodedT, OnePassTask
+from regard.tasks.one_pass_task import OnePassTask
+from regard.tasks.task import EncodedT
 
 
 @dataclass(frozen=True, slots=True)

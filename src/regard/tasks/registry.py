@@ -82,7 +82,7 @@ class TaskEntry:
     @property
     def is_shown(self) -> bool:
         """Whether the task says how its examples are shown, or a search writes what is."""
-        from regard.tasks.task import OnePassTask
+        from regard.tasks.one_pass_task import OnePassTask
 
         return not (issubclass(self.task, OnePassTask) and self.task.shown is OnePassTask.shown)
 

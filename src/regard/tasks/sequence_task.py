@@ -3,13 +3,13 @@
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Protocol, overload, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int32, Int64
+from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
@@ -18,6 +18,13 @@ from regard.layers import Packing
 from regard.models import MODELS, Seq2Seq
 from regard.tasks.chunked_loss import CHUNK_ROWS, backward_in_chunks, smoothed_cross_entropy
 from regard.tasks.recipe import Recipe, RecipeTable, SequenceData
+from regard.tasks.sequences import (
+    EncodedCorpus,
+    EncodedSequences,
+    Output,
+    Search,
+    SequenceBatch,
+)
 from regard.tasks.task import KeptCorpora, Task
 from regard.tasks.translations import Alignment, Translation, Translations
 from regard.text import (
@@ -35,106 +42,6 @@ from regard.text import (
     train_pair_tokenizer,
 )
 from regard.text.guessing import guess_language
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedSequences:
-    """A source as the model reads it at once, and its target, as ids without begin and end.
-
-    Attributes:
-        source: Ids of the source.
-        target: Ids of the target; none where it is asked for.
-        text: The source itself, where its answer is asked for.
-        is_first: Whether it is the beginning of a text: a prefix and required words are for those.
-    """
-
-    source: Sequence[int] | Int32[np.ndarray, " S"]
-    target: Sequence[int] | Int32[np.ndarray, " T"] = ()
-    text: str = ""
-    is_first: bool = True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SequenceBatch:
-    """Padded sources and targets.
-
-    Attributes:
-        padded: What the model reads and says.
-        encoded: What it was made of, a row each.
-    """
-
-    padded: Batch
-    encoded: Sequence[EncodedSequences]
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """An output that a search found for a source.
-
-    Attributes:
-        tokens: Its ids, without begin and end.
-        score: Log-probability over the length penalty; higher is better.
-        log_prob: Log-probability of its tokens and its end.
-        is_finished: Whether the model ended it.
-        utility: How like the other candidates it is, where that decides.
-        weights: What its tokens looked at in the source, if that was asked for.
-    """
-
-    tokens: tuple[int, ...]
-    score: float
-    log_prob: float
-    is_finished: bool
-    utility: float | None = None
-    weights: Float[Tensor, "T S"] | None = None
-
-
-@runtime_checkable
-class Search(Protocol):
-    """How outputs are found: a search over the steps of a model."""
-
-    def __call__(
-        self,
-        model: Seq2Seq,
-        source: Int[Tensor, "B S"],
-        lengths: Int[Tensor, " B"],
-        *,
-        seeds: Sequence[str],
-        is_first: Sequence[bool],
-    ) -> list[list[Output]]:
-        """Outputs of each source, best first.
-
-        Args:
-            model: In evaluation mode.
-            source: Ids of the sources, padded.
-            lengths: How many of each row are real.
-            seeds: A text for each: samples are a function of it.
-            is_first: Which of them begin a text.
-        """
-
-
-class EncodedCorpus(Sequence[EncodedSequences]):
-    """A corpus as a sequence of its pairs.
-
-    Args:
-        corpus: The pairs in flat arrays.
-    """
-
-    def __init__(self, corpus: Corpus) -> None:
-        self.corpus = corpus
-
-    def __len__(self) -> int:
-        return len(self.corpus)
-
-    @overload
-    def __getitem__(self, index: int) -> EncodedSequences: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[EncodedSequences]: ...
-
-    def __getitem__(self, index: int | slice) -> EncodedSequences | list[EncodedSequences]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
-        return EncodedSequences(self.corpus.source[index], self.corpus.target[index])
 
 
 class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):

@@ -5,21 +5,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
-from typing import Generic, Protocol, TypedDict, TypeVar, cast, runtime_checkable
+from dataclasses import asdict, replace
+from typing import Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from regard.config import build
 from regard.errors import Interrupted, TrainingError
-from regard.runs import Checkpoint, DamageError, Run, average
+from regard.runs import Run, average
 from regard.runs.checkpoints import fill_model
 from regard.text.batches import WINDOW
 from regard.training.averaging import MovingAverage
 from regard.training.continuing import resume_command
 from regard.training.interruption import Interruption
 from regard.training.optimizers import make_optimizer
+from regard.training.position import Position, TrainerState, is_validated
 from regard.training.precision import compute_dtype, keep_freed_memory, mixed_precision
 from regard.training.progress import Reporter, TrainingSummary
 from regard.training.schedule import peak_rate, rate_at
@@ -58,37 +59,6 @@ class Trainable(Protocol[BatchT]):
 
     def samples(self, model: nn.Module) -> list[str]:
         """A few outputs for people to read."""
-
-
-@dataclass
-class Position:
-    """How far training has come; with the weights and the optimizer, all that a later run needs.
-
-    Attributes:
-        update: Optimizer steps made.
-        epoch: Which epoch is under way, from 0.
-        cursor: Samples of it that are used up.
-        seconds: Time spent in updates.
-        tokens: Terms of the loss so far: target tokens, or whatever a task predicts.
-        best: The best validation figure, by the metric chosen; None before the first.
-        best_update: When it was reached.
-        stale: Validations since then.
-        validated: The update of the last validation.
-        loss: The loss summed since the last line of figures.
-        terms: And what it is summed over.
-    """
-
-    update: int = 0
-    epoch: int = 0
-    cursor: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
-    best: float | None = None
-    best_update: int = 0
-    stale: int = 0
-    validated: int = 0
-    loss: float = 0.0
-    terms: int = 0
 
 
 class TrainedSummary(TrainingSummary):
@@ -297,7 +267,7 @@ class Trainer(Generic[BatchT]):
             return self.task.validate(self.model)
 
     def _save(self) -> None:
-        state: _State = {
+        state: TrainerState = {
             "position": asdict(self.position),
             "optimizer": self.optimizer.state_dict(),
             "random": self._random,
@@ -321,7 +291,7 @@ class Trainer(Generic[BatchT]):
         It would take part in the average, and push out one that should.
         """
         for saved in self.run.checkpoints():
-            if saved.step < self.position.update and not _is_validated(saved):
+            if saved.step < self.position.update and not is_validated(saved):
                 saved.delete()
 
     def _resume(self) -> None:
@@ -329,7 +299,7 @@ class Trainer(Generic[BatchT]):
         if checkpoint is None:
             return
         fill_model(self.model, checkpoint.load_model(), checkpoint.folder)
-        state = cast(_State, checkpoint.load_trainer())
+        state = cast(TrainerState, checkpoint.load_trainer())
         self.position = build(Position, state["position"], where="position")
         since = [each["is"] for each in self.run.changes if each["update"] >= checkpoint.step]
         if any("training.batch_tokens" in each for each in since):
@@ -395,41 +365,13 @@ class Trainer(Generic[BatchT]):
         return found
 
     def _share(self, position: Position | None = None) -> float:
-        """How much of training is behind us, 0 to 1, by the limit that is nearest."""
-        config, position = self.config, position or self.position
-        shares = [0.0]
-        if config.updates is not None:
-            shares.append(position.update / config.updates)
-        if config.epochs is not None:
-            done = position.epoch + position.cursor / self.task.num_samples
-            shares.append(done / config.epochs)
-        if config.minutes is not None:
-            shares.append(position.seconds / (60 * config.minutes))
-        return min(1.0, max(shares))
+        return (position or self.position).share(self.config, self.task.num_samples)
 
     def _is_done(self) -> bool:
         return self._share() >= 1
 
     def _is_stale(self) -> bool:
         return self.config.patience is not None and self.position.stale >= self.config.patience
-
-
-class _State(TypedDict):
-    """What a checkpoint holds beside the weights: ``position`` is a Position's fields."""
-
-    position: Mapping[str, object]
-    optimizer: dict[str, object]
-    random: Tensor
-    ema: dict[str, Tensor] | None
-
-
-def _is_validated(saved: Checkpoint) -> bool:
-    """Whether a checkpoint was saved by a validation; one that cannot be read counts as such."""
-    try:
-        position = cast(dict[str, int], saved.load_entry("position"))
-        return position["validated"] == saved.step
-    except DamageError:
-        return True
 
 
 # Updates between two lines of figures in metrics.jsonl.

@@ -24,9 +24,10 @@ from regard.tasks.language_modelling.running_text import (
     read_passages,
 )
 from regard.tasks.language_modelling.settings import TextData
+from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.text import (
     EOS_ID,
     BadLines,

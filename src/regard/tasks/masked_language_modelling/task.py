@@ -34,8 +34,9 @@ from regard.tasks.masked_language_modelling.windows import (
     padded,
     windows_of,
 )
+from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.text import (
     EOS_ID,
     PAD_ID,

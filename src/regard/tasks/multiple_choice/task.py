@@ -22,10 +22,11 @@ from regard.tasks.checking import CheckedExample
 from regard.tasks.held_out import hold_out_contexts
 from regard.tasks.multiple_choice.choices import Choices, read_choices
 from regard.tasks.multiple_choice.settings import ChoicesData
+from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, tell_pieces
 from regard.tasks.showing import Said, Shown, ShownText, ShownToken, by_share
 from regard.tasks.tables import by_group, length_group, question_word
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.tasks.text_pairs import (
     EncodedPair,
     PairBatch,

@@ -1,22 +1,23 @@
 """Extractive question answering: the stretch of a text that answers a question, if one does."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar, TypedDict
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from regard.config import JsonValue
 from regard.metrics.question_answering import exact_match, f1
 from regard.models import SpanFinder, SpanFinderConfig, best_spans
 from regard.models.span_finder import NO_ANSWER
 from regard.tasks.baselines.sliding_window import SlidingWindow
 from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
+from regard.tasks.one_pass_task import OnePassTask
+from regard.tasks.question_answering.data import EncodedQuestion, QuestionBatch, SpanAnswer
 from regard.tasks.question_answering.settings import QuestionsData
 from regard.tasks.recipe import Recipe, check_not_smoothed, tell_pieces
 from regard.tasks.showing import Said, Shown, ShownText
@@ -27,10 +28,9 @@ from regard.tasks.tables import (
     length_group,
     question_word,
 )
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.tasks.text_pairs import (
     EncodedPair,
-    PairBatch,
     build_reader,
     collate_pairs,
     crossings,
@@ -42,71 +42,6 @@ from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question, asked_question
 
 _FILE = "answering.json"
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedQuestion:
-    """A question and its text as ids.
-
-    Attributes:
-        pair: The text beside the question.
-        spans: Start and end of each token in the text.
-        answers: First and last token of each right answer.
-        context: The text.
-    """
-
-    pair: EncodedPair
-    spans: list[tuple[int, int]]
-    answers: list[tuple[int, int]]
-    context: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QuestionBatch:
-    """Padded windows of texts beside their questions; a long text takes several rows.
-
-    Attributes:
-        pairs: What the model reads.
-        allowed: Where an answer may stand.
-        starts: The place of an answer's first token in each row; ``NO_ANSWER`` where it has none.
-        ends: The place of its last.
-        owners: Which question each row is of.
-        places: The number of its text's token at which each row's window begins.
-        questions: The questions.
-    """
-
-    pairs: PairBatch
-    allowed: Bool[Tensor, "R N"]
-    starts: Int[Tensor, " R"]
-    ends: Int[Tensor, " R"]
-    owners: list[int]
-    places: list[int]
-    questions: list[EncodedQuestion]
-
-
-@dataclass(frozen=True, slots=True)
-class SpanAnswer:
-    """The answer to one question.
-
-    Attributes:
-        answer: As the text has it; empty if the text does not answer.
-        start: Its place in the text, in characters; −1 if there is none.
-        end: One past its last character.
-        probability: Of its two ends in the window it was found in.
-    """
-
-    answer: str
-    start: int
-    end: int
-    probability: float
-
-    def text(self) -> str:
-        """The answer in one line."""
-        return " ".join(self.answer.split())
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Plain data, ready for JSON."""
-        return {**asdict(self), "probability": round(self.probability, 6)}
 
 
 class _Answering(TypedDict):

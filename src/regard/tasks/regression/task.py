@@ -17,9 +17,10 @@ from regard.errors import DataError, SettingError
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
 from regard.tasks.checking import CheckedExample
+from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, check_not_smoothed
 from regard.tasks.regression.settings import RegressionConfig, RegressionData
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.text import BadLines, Line
 from regard.text.files import read_kept, write_plain
 from regard.text.points import Point, cells_of, number_of, read_points

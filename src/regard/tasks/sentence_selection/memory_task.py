@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from regard.models import MemoryNetwork, MemoryNetworkConfig
 from regard.tasks.baselines.sliding_window import sentences_of
 from regard.tasks.held_out import checked_question, hold_out_contexts, read_asked
+from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.sentence_selection.memories import Memory, MemoryBatch, memory_lengths
 from regard.tasks.sentence_selection.settings import SentencesData
 from regard.tasks.tables import by_group, question_word
-from regard.tasks.task import AnswerT, OnePassTask, Table
+from regard.tasks.task import AnswerT, Table
 from regard.text import BadLines
 from regard.text.files import read_kept, write_plain
 from regard.text.questions import Question, asked_question

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, TypedDict
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
@@ -18,6 +18,7 @@ from regard.metrics.spans import as_bio, entity_scores, is_bio
 from regard.models import READERS, Tagger, TaggerConfig
 from regard.tasks.baselines.tags import entities_of_training, most_frequent_tags
 from regard.tasks.checking import CheckedExample
+from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import (
     Recipe,
     check_framed_positions,
@@ -28,9 +29,10 @@ from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.tables import confusion_table, label_table
 from regard.tasks.tagging.entities import compared, joined
 from regard.tasks.tagging.settings import TaggingData, check_whole
+from regard.tasks.tagging.tags import Tags, novelty_table, numbers_of, transitions
 from regard.tasks.tagging.word_batches import EncodedWords, WordBatch, word_batch
 from regard.tasks.tagging.word_pieces import joined_words, pieces_of
-from regard.tasks.task import OnePassTask, Table
+from regard.tasks.task import Table
 from regard.tasks.word_parts import WORD_PARTS, reads_parts
 from regard.text import (
     UNK_ID,
@@ -47,27 +49,6 @@ from regard.text.tagged import TaggedWords, read_tagged
 from regard.text.vocabulary import Vocabulary
 
 _WORDS_FILE = "words.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Tags:
-    """The tags of one sentence.
-
-    Attributes:
-        words: What is tagged.
-        tags: One a word.
-    """
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-
-    def text(self) -> str:
-        """``word/tag`` with spaces between."""
-        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Plain data, ready for JSON."""
-        return {"tokens": list(self.words), "tags": list(self.tags)}
 
 
 class _Words(TypedDict):
@@ -107,7 +88,6 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         self.recipe, self.words, self.parts, self.tags = recipe, words, parts, list(tags)
         self.data = recipe.settings(TaggingData)
         self.tokenizer = tokenizer
-        self._tag_ids = {tag: place for place, tag in enumerate(tags)}
         self._rare = frozenset(rare)
         self._parts_of = WORD_PARTS[self.data.parts] if reads_parts(recipe.model) else None
 
@@ -203,7 +183,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
         sizes = {"vocab_size": len(self.words) if tokenizer is None else tokenizer.vocab_size}
         if self._parts_of is not None:
             sizes["parts_vocab"] = len(self.parts)
-        allowed = self._allowed() if is_bio(self.tags) else None
+        allowed = transitions(self.tags) if is_bio(self.tags) else None
         reader = read(self.recipe.model, **sizes)
         if self.tokenizer is None:
             check_positions(reader, "data.max_length", self.data.max_length)
@@ -343,7 +323,9 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
             first = Table("by type of entity", columns, rows)
         else:
             first = label_table(*flat)
-        return [first, self._by_novelty(answers, examples), confusion_table(*flat)]
+        words = (self.words.ids(_folded(word, self.data) for word in e.words) for e in examples)
+        novel = [number == UNK_ID for numbers in words for number in numbers]
+        return [first, novelty_table(*flat, novel), confusion_table(*flat)]
 
     def shown(self, example: TaggedWords, encoded: EncodedWords, answer: Tags) -> Shown:
         """The words, single characters without spaces between, or their pieces."""
@@ -393,7 +375,7 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
             example.words,
             self.words.ids(folded),
             [self.parts.ids(parts) for parts in spelled],
-            self._ids_of_tags(example),
+            numbers_of(example, self.tags),
             [word in self._rare for word in folded],
             [ids[:most] for ids in cut],
         )
@@ -406,39 +388,6 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
             reading["places"] = batch.pieces.places
         scores: Tensor = model(ids, lengths, **reading)
         return scores.float()
-
-    def _allowed(self) -> Bool[Tensor, "rows K"]:
-        """Which tag may follow which: I-X only B-X or I-X, and none may come first."""
-        allowed = torch.ones(len(self.tags) + 1, len(self.tags), dtype=torch.bool)
-        for place, tag in enumerate(self.tags):
-            if tag.startswith("I-"):
-                before = [other.partition("-")[2] == tag[2:] for other in self.tags]
-                allowed[:, place] = torch.tensor([*before, False])
-        return allowed
-
-    def _ids_of_tags(self, example: TaggedWords) -> list[int]:
-        if example.tags is None:
-            return [-1] * len(example.words)
-        for place, (word, tag) in enumerate(zip(example.words, example.tags, strict=True), 1):
-            if tag not in self._tag_ids:
-                raise DataError(
-                    f"{example.where}: tags must be ones met in training "
-                    f"({', '.join(self.tags[:20])}); got {tag!r} for {word!r}, word {place} "
-                    "of the sentence. Correct it, or add sentences that have it to data.train."
-                )
-        return [self._tag_ids[tag] for tag in example.tags]
-
-    def _by_novelty(self, answers: Sequence[Tags], examples: Sequence[TaggedWords]) -> Table:
-        hits: dict[str, list[bool]] = {"known from training": [], "unknown": []}
-        for answer, example in zip(answers, examples, strict=True):
-            ids = self.words.ids(_folded(word, self.data) for word in example.words)
-            gold = example.tags or answer.tags
-            for found, right, word in zip(answer.tags, gold, ids, strict=True):
-                hits["unknown" if word == UNK_ID else "known from training"].append(found == right)
-        rows = tuple(
-            (name, 100 * sum(each) / len(each), len(each)) for name, each in hits.items() if each
-        )
-        return Table("by word", ("words", "accuracy", "count"), rows)
 
 
 def _folded(word: str, data: TaggingData) -> str:

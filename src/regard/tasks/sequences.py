@@ -1,0 +1,112 @@
+"""Texts for texts as a model takes them and gives them: encoded, in batches, and searched for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, overload, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int, Int32
+from torch import Tensor
+
+from regard.models import Seq2Seq
+from regard.text import Batch, Corpus
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedSequences:
+    """A source as the model reads it at once, and its target, as ids without begin and end.
+
+    Attributes:
+        source: Ids of the source.
+        target: Ids of the target; none where it is asked for.
+        text: The source itself, where its answer is asked for.
+        is_first: Whether it is the beginning of a text: a prefix and required words are for those.
+    """
+
+    source: Sequence[int] | Int32[np.ndarray, " S"]
+    target: Sequence[int] | Int32[np.ndarray, " T"] = ()
+    text: str = ""
+    is_first: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SequenceBatch:
+    """Padded sources and targets.
+
+    Attributes:
+        padded: What the model reads and says.
+        encoded: What it was made of, a row each.
+    """
+
+    padded: Batch
+    encoded: Sequence[EncodedSequences]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output that a search found for a source.
+
+    Attributes:
+        tokens: Its ids, without begin and end.
+        score: Log-probability over the length penalty; higher is better.
+        log_prob: Log-probability of its tokens and its end.
+        is_finished: Whether the model ended it.
+        utility: How like the other candidates it is, where that decides.
+        weights: What its tokens looked at in the source, if that was asked for.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    log_prob: float
+    is_finished: bool
+    utility: float | None = None
+    weights: Float[Tensor, "T S"] | None = None
+
+
+@runtime_checkable
+class Search(Protocol):
+    """How outputs are found: a search over the steps of a model."""
+
+    def __call__(
+        self,
+        model: Seq2Seq,
+        source: Int[Tensor, "B S"],
+        lengths: Int[Tensor, " B"],
+        *,
+        seeds: Sequence[str],
+        is_first: Sequence[bool],
+    ) -> list[list[Output]]:
+        """Outputs of each source, best first.
+
+        Args:
+            model: In evaluation mode.
+            source: Ids of the sources, padded.
+            lengths: How many of each row are real.
+            seeds: A text for each: samples are a function of it.
+            is_first: Which of them begin a text.
+        """
+
+
+class EncodedCorpus(Sequence[EncodedSequences]):
+    """A corpus as a sequence of its pairs.
+
+    Args:
+        corpus: The pairs in flat arrays.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    @overload
+    def __getitem__(self, index: int) -> EncodedSequences: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[EncodedSequences]: ...
+
+    def __getitem__(self, index: int | slice) -> EncodedSequences | list[EncodedSequences]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        return EncodedSequences(self.corpus.source[index], self.corpus.target[index])

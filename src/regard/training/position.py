@@ -1,0 +1,75 @@
+"""How far training has come, and what a checkpoint holds of that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypedDict, cast
+
+from torch import Tensor
+
+from regard.runs import Checkpoint, DamageError
+from regard.training.settings import TrainingConfig
+
+
+@dataclass
+class Position:
+    """How far training has come; with the weights and the optimizer, all that a later run needs.
+
+    Attributes:
+        update: Optimizer steps made.
+        epoch: Which epoch is under way, from 0.
+        cursor: Samples of it that are used up.
+        seconds: Time spent in updates.
+        tokens: Terms of the loss so far: target tokens, or whatever a task predicts.
+        best: The best validation figure, by the metric chosen; None before the first.
+        best_update: When it was reached.
+        stale: Validations since then.
+        validated: The update of the last validation.
+        loss: The loss summed since the last line of figures.
+        terms: And what it is summed over.
+    """
+
+    update: int = 0
+    epoch: int = 0
+    cursor: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    best: float | None = None
+    best_update: int = 0
+    stale: int = 0
+    validated: int = 0
+    loss: float = 0.0
+    terms: int = 0
+
+    def share(self, config: TrainingConfig, num_samples: int) -> float:
+        """How much of training is behind us, 0 to 1, by the limit that is nearest.
+
+        Args:
+            config: Whose limits hold.
+            num_samples: Samples in an epoch.
+        """
+        shares = [0.0]
+        if config.updates is not None:
+            shares.append(self.update / config.updates)
+        if config.epochs is not None:
+            shares.append((self.epoch + self.cursor / num_samples) / config.epochs)
+        if config.minutes is not None:
+            shares.append(self.seconds / (60 * config.minutes))
+        return min(1.0, max(shares))
+
+
+class TrainerState(TypedDict):
+    """What a checkpoint holds beside the weights: ``position`` is a Position's fields."""
+
+    position: Mapping[str, object]
+    optimizer: dict[str, object]
+    random: Tensor
+    ema: dict[str, Tensor] | None
+
+
+def is_validated(saved: Checkpoint) -> bool:
+    """Whether a checkpoint was saved by a validation; one that cannot be read counts as such."""
+    try:
+        position = cast(dict[str, int], saved.load_entry("position"))
+        return position["validated"] == saved.step
+    except DamageError:
+        return True
