@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 
 from regard import metrics
@@ -280,18 +281,11 @@ def _figures(
     target_language: str | None,
     resamples: int,
 ) -> tuple[MetricScore, ...]:
-    def bleu(*, lowercase: bool) -> MetricScore:
-        return metrics.bleu(
-            texts,
-            references,
-            target_language=target_language,
-            lowercase=lowercase,
-            resamples=resamples,
-        )
-
-    scores = [bleu(lowercase=False)]
+    scored = partial(metrics.bleu, target_language=target_language, resamples=resamples)
+    scores = [scored(texts, references)]
     if not metrics.is_unspaced(target_language):
-        scores.append(replace(bleu(lowercase=True), name="BLEU lower-cased"))
+        lower = scored(texts, references, lowercase=True)
+        scores.append(replace(lower, name="BLEU lower-cased"))
     scores.append(metrics.chrf(texts, references, resamples=resamples))
     scores.append(metrics.exact_match(texts, references, resamples=resamples))
     return tuple(scores)

@@ -1,6 +1,8 @@
 """Beginning with what was learned before: a tokenizer, and the weights of what reads text.
 
-Of a run, or of a checkpoint in Hugging Face's layout.
+Of a run, or of a checkpoint in Hugging Face's layout. Where a text is to be written, the encoder
+has the options and the weights of a reader, and what writes begins anew: Liu & Lapata (2019),
+https://arxiv.org/abs/1908.08345, section 3.2.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +15,7 @@ from torch import Tensor, nn
 from regard.config import JsonValue, as_table, build
 from regard.errors import RunError, SettingError
 from regard.inference import Predictor
-from regard.models import READERS, Encoder
+from regard.models import READERS, Encoder, EncoderConfig
 from regard.runs import Run, is_run
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import RecipeTable, with_training
@@ -25,7 +27,6 @@ from regard.training.checkpoint import (
     checkpoint_recipe,
     is_checkpoint,
 )
-from regard.training.pretrained_encoder import as_encoder, as_writer
 
 # What a recipe says that is of no use without it.
 _TO_BE_NAMED = "?"
@@ -38,6 +39,19 @@ _FREE = {"dropout", "attention_dropout"}
 _FEATURES = "features.weight"
 # What tells texts beside each other apart, one row each.
 _SEGMENTS = "segments"
+# Options that an encoder has in a reader and in a writer.
+_OF_BOTH = (
+    *("model_dim", "num_heads", "ffn_dim", "dropout", "norm", "norm_kind", "norm_eps"),
+    *("activation", "positions", "max_length"),
+)
+# What begins the names of an encoder's parameters, in a reader and in a writer.
+_NAMES = {
+    "embedding.": "source_embedding.",
+    "embedding_norm.": "source_norm.",
+    "layers.": "encoder.",
+    "norm.": "encoder_norm.",
+    "positions.": "positions.",
+}
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,7 @@ class Pretrained:
         writes = recipe.task == _WRITING
         known, size = self._weights(Encoder if writes else reader)
         if writes:
-            known = as_encoder(known)
+            known = _as_encoder(known)
         for name, tensor in _only(model, reader).state_dict().items():
             if name not in known and (writes or name == _FEATURES):
                 continue
@@ -132,7 +146,7 @@ class Pretrained:
         type_before = str(before["model"]["type"])
         if task != _WRITING or TASKS[before["task"]].models.get(type_before) != _ENCODER:
             return before
-        return as_writer(before)
+        return _as_writer(before)
 
     def _pooler(self) -> dict[str, Tensor]:
         """The weights of the pooler, if it has one that learned."""
@@ -277,3 +291,47 @@ def _only(model: nn.Module, kind: type[nn.Module]) -> nn.Module:
             "fills the one that reads the text."
         )
     return found[0]
+
+
+def _as_writer(recipe: RecipeTable) -> RecipeTable:
+    """The recipe of a reader as that of a writer whose encoder it is.
+
+    Raises:
+        SettingError: It reads words from their parts.
+    """
+    table = {name: value for name, value in recipe["model"].items() if name != "type"}
+    config = build(EncoderConfig, table, where="model")
+    if config.parts != "none":
+        raise SettingError(
+            "training.pretrained must name a run that reads words as they are; got one with "
+            f"model.parts = {config.parts!r}."
+        )
+    begins = build(TokenizerConfig, recipe["tokenizer"], where="tokenizer").begins
+    model: dict[str, JsonValue] = {name: getattr(config, name) for name in _OF_BOTH} | {
+        "type": "transformer",
+        "num_encoder_layers": config.num_layers,
+        "tie_embeddings": "target",
+        "scale_embeddings": False,
+        "embedding_norm": True,
+        "own_positions": config.positions == "learned",
+        "source_begin": begins,
+    }
+    return {"task": "generation", "model": model, "tokenizer": recipe["tokenizer"]}
+
+
+def _as_encoder(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a reader by the names that they have in a writer.
+
+    Every text is the first of its row, so that what says so is part of its tokens' embeddings. The
+    target's begin as the source's.
+    """
+    found = {
+        ours + name.removeprefix(theirs): tensor
+        for name, tensor in weights.items()
+        for theirs, ours in _NAMES.items()
+        if name.startswith(theirs)
+    }
+    found["target_embedding.weight"] = weights["embedding.weight"]
+    if "segments" in weights:
+        found["source_embedding.weight"] = weights["embedding.weight"] + weights["segments"][0]
+    return found

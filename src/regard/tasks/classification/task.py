@@ -15,8 +15,13 @@ from regard.errors import DataError, SettingError
 from regard.models import READERS, Classifier, ClassifierConfig
 from regard.tasks.baselines.naive_bayes import NaiveBayes
 from regard.tasks.checking import CheckedExample
-from regard.tasks.classification.data import EncodedText, LabelledText, TextBatch
-from regard.tasks.classification.leaving_out import MOST_LEFT_OUT, odds_lost
+from regard.tasks.classification.data import (
+    MOST_LEFT_OUT,
+    EncodedText,
+    LabelledText,
+    TextBatch,
+    odds_lost,
+)
 from regard.tasks.classification.settings import ClassificationData
 from regard.tasks.classification.speller import Speller, boxed
 from regard.tasks.labels import (

@@ -27,9 +27,15 @@ from regard.tasks.recipe import (
 )
 from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.tables import confusion_table, label_table
-from regard.tasks.tagging.entities import compared, joined
 from regard.tasks.tagging.settings import TaggingData, check_whole
-from regard.tasks.tagging.tags import Tags, novelty_table, numbers_of, transitions
+from regard.tasks.tagging.tags import (
+    Tags,
+    compared,
+    joined,
+    novelty_table,
+    numbers_of,
+    transitions,
+)
 from regard.tasks.tagging.word_batches import EncodedWords, WordBatch, word_batch
 from regard.tasks.tagging.word_pieces import joined_words, pieces_of
 from regard.tasks.task import Table

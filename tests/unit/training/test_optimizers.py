@@ -5,8 +5,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from regard.training.muon import Muon, orthogonalized
-from regard.training.optimizers import make_optimizer
+from regard.training.optimizers import Muon, make_optimizer, orthogonalized
 from regard.training.settings import TrainingConfig
 
 SETTINGS = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
