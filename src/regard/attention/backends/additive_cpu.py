@@ -43,8 +43,8 @@ _FEW_QUERIES = 3
 _SAFE = 20.0
 # Up to here q + k may be so small that it matters how many of its digits are right.
 _SMALL = 0.5
-# Hidden units that are worth handing to a thread; a third of a millisecond.
-_UNITS_OF_A_TASK = 2**20
+# Hidden units that are worth handing to a thread: a millisecond.
+_UNITS_OF_A_TASK = 2**22
 # Parts of a block whose gradients may be worked out at once, and the fewest queries of one.
 _PARTS, _FEWEST_ROWS = 16, 8
 _Span: TypeAlias = tuple[int, int]
