@@ -1,14 +1,16 @@
 """Looking inside: what it costs beside the same work without.
 
-    python -m benchmarks.inspection [--only summary ...] [--rounds 5] [--threads 1] [--dry]
+    python -m benchmarks.inspection [--only summary ...] [--rounds 5] [--threads 1 2] [--dry]
 
 Each measurement is a row of ``MEASUREMENTS``: its sides are functions that give samples, named in
 words, and one that reads a figure off them. Every sample is taken in a process of its own, and the
-sides alternate. Rows that are not measured again are kept in the record.
+sides alternate: with one thread, and with one for every core. Rows that are not measured again are
+kept in the record.
 """
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import time
@@ -160,11 +162,11 @@ MEASUREMENTS = {
     ),
     "watch_512": Measurement(
         sides={"watched": partial(watched, SHORT), "plain": partial(plain, SHORT)},
-        figure=partial(_watch_figure, SHORT, "at most 1.5 ×"),
+        figure=partial(_watch_figure, SHORT, "at most 1.3 ×"),
     ),
     "watch_16384": Measurement(
         sides={"watched": partial(watched, LONGEST), "plain": partial(plain, LONGEST)},
-        figure=partial(_watch_figure, LONGEST, "at most 2.2 × and 1.5 GB"),
+        figure=partial(_watch_figure, LONGEST, "at most 1.7 × and 1.5 GB"),
         rounds=3,
     ),
     "server": Measurement(
@@ -195,13 +197,19 @@ def measured(name: str, rounds: int, threads: int) -> dict[str, Any]:
     return {"figure": asdict(figure), "threads": threads, "samples": samples}
 
 
+def name_of(name: str, threads: int) -> str:
+    """What a row is called in the record."""
+    return f"{name}, threads: {threads}"
+
+
 def kept_rows() -> dict[str, Any]:
     """The rows of the record that was written last."""
     path = RECORDS / f"{NAME}.json"
     if not path.exists():
         return {}
     rows: dict[str, Any] = json.loads(path.read_text("utf-8"))["details"]["rows"]
-    return {name: row for name, row in rows.items() if name in MEASUREMENTS}
+    named = ((name.partition(",")[0], row) for name, row in rows.items())
+    return {name_of(name, row["threads"]): row for name, row in named if name in MEASUREMENTS}
 
 
 def main() -> None:
@@ -209,7 +217,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=list(MEASUREMENTS), default=list(MEASUREMENTS))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
     parser.add_argument("--dry", action="store_true", help="write no record")
     parser.add_argument("--measure", choices=list(MEASUREMENTS), help="take one sample here")
     parser.add_argument("--side")
@@ -218,11 +226,21 @@ def main() -> None:
         print(json.dumps(MEASUREMENTS[options.measure].sides[options.side]()))
         return
     before = machine()
-    new = {name: measured(name, options.rounds, options.threads) for name in options.only}
+    new = {
+        name_of(name, threads): measured(name, options.rounds, threads)
+        for name in options.only
+        for threads in dict.fromkeys(options.threads)
+    }
     if options.dry:
         return
     found = kept_rows() | new
-    rows = {name: found[name] for name in MEASUREMENTS if name in found}
+    order = list(MEASUREMENTS)
+    rows = dict(
+        sorted(
+            found.items(),
+            key=lambda row: (order.index(row[0].partition(",")[0]), row[1]["threads"]),
+        )
+    )
     write_record(
         NAME,
         title="Looking inside, beside the same work without",

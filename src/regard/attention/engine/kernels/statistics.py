@@ -16,8 +16,9 @@ from regard.attention.engine.kernels.elementary import exp, largest
 
 f32, i32, i64 = np.float32, np.int32, np.int64
 
-# Neighbouring keys of which the best is known before the best of all are looked for.
-_GROUP = 32
+# Neighbouring keys of which the best is known before the best of all are looked for: fewer in rows
+# up to so long.
+_GROUP, _SMALL_GROUP, _SHORT = 32, 16, 1024
 _LEAST = f32(np.finfo(np.float32).min)
 _NOTHING = f32(-np.inf)
 # The power of such a score is zero, and yet zero times it is not NaN.
@@ -115,15 +116,15 @@ def _hide(row, hidden):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _find_tops(row, spans, tops):  # type: ignore[no-untyped-def]
+def _find_tops(row, spans, tops, group):  # type: ignore[no-untyped-def]
     """The best score, finite; that of each group is written to ``tops``."""
     best, at = _LEAST, i64(0)
     for p in range(len(spans)):
         start, stop = spans[p, 0], spans[p, 1]
         while start < stop:
-            tops[at] = largest(row[start : _within(start + _GROUP, start, stop)])
+            tops[at] = largest(row[start : _within(start + group, start, stop)])
             best = tops[at] if tops[at] > best else best
-            start, at = start + _GROUP, at + 1
+            start, at = start + group, at + 1
     return best, at
 
 
@@ -147,7 +148,7 @@ def _offer(values, places, kept, start, stop, bound, ranked):  # type: ignore[no
 
 
 @inlined
-def _rank(row, spans, tops, groups, values, columns):  # type: ignore[no-untyped-def]
+def _rank(row, spans, tops, group, groups, values, columns):  # type: ignore[no-untyped-def]
     """The columns of the best scores, of equals the first; gives how many there are.
 
     None of them is worse than the last of as many best tops, so most groups are passed over.
@@ -160,9 +161,9 @@ def _rank(row, spans, tops, groups, values, columns):  # type: ignore[no-untyped
         start, stop = spans[p, 0], spans[p, 1]
         while start < stop:
             if tops[at] >= bound:
-                end = _within(start + _GROUP, start, stop)
+                end = _within(start + group, start, stop)
                 count = _offer(row, columns, values, start, end, bound, count)
-            start, at = start + _GROUP, at + 1
+            start, at = start + group, at + 1
     return count
 
 
@@ -273,7 +274,8 @@ def summarize(
     """
     lanes, heads, rows, width = scores.shape
     spans = np.zeros((len(pieces), 2), np.int64)
-    tops = np.empty(width // _GROUP + len(pieces), f32)
+    group = _SMALL_GROUP if width <= _SHORT else _GROUP
+    tops = np.empty(width // group + len(pieces), f32)
     best_count = found.top_keys.shape[3]
     values, columns = np.empty(best_count, f32), np.empty(best_count, np.int64)
     sums = np.zeros(width, f32)
@@ -288,8 +290,8 @@ def summarize(
             if hidden.size:
                 of_row = (i % hidden.shape[0], j % hidden.shape[1], r % hidden.shape[2])
                 _hide(row, hidden[of_row])
-            best, groups = _find_tops(row, spans, tops)
-            count = _rank(row, spans, tops, groups, values, columns) if best_count else 0
+            best, groups = _find_tops(row, spans, tops, group)
+            count = _rank(row, spans, tops, group, groups, values, columns) if best_count else 0
             share = _of_row(row, pieces, spans, best, seen, found, place, (b, h, n))
             for k in range(count):
                 found.top_weights[b, h, n, k] = row[columns[k]] * share
