@@ -117,10 +117,13 @@ def test_the_answer_is_that_of_loops():
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_every_mask_and_its_gradients(mask):
+    # As many sentences and heads as the mask tells apart.
     batch = B if mask in ("lengths", "both") else 1
-    out, lse, d_query, *_ = check(make(groups=1, batch=batch), mask=MASKS[mask])
+    heads = H if mask == "dense" else 1
+    inputs = make(groups=1, batch=batch, heads=heads)
+    out, lse, d_query, *_ = check(inputs, mask=MASKS[mask])
     if MASKS[mask] is not None:
-        seen = MASKS[mask].bind(batch, H, N, M).dense().expand(batch, H, N, M).any(dim=-1)
+        seen = MASKS[mask].bind(batch, heads, N, M).dense().expand(batch, heads, N, M).any(dim=-1)
         assert torch.equal(lse == float("-inf"), ~seen)
         assert out[~seen].eq(0).all()
         assert d_query[~seen].eq(0).all()
@@ -162,7 +165,7 @@ def test_shared_keys_and_w_of_every_shape(shape):
     ],
 )
 def test_large_queries_and_keys_stay_exact(spread, shift, form, is_shifted):
-    query, key, value, w = make(batch=1, groups=1)
+    query, key, value, w = make(batch=1, heads=1, groups=1)
     query, key = query * spread + shift, key * spread - shift
     found = additive_triton._Form.of(query, key)
     assert (found.number, found.shift is not None) == (form, is_shifted)
@@ -171,7 +174,7 @@ def test_large_queries_and_keys_stay_exact(spread, shift, form, is_shifted):
 
 @pytest.mark.parametrize("reach", [10.9, 20])
 def test_a_huge_unit_does_not_swallow_the_one_that_shares_its_reciprocal(reach):
-    query, key, value, _ = make(dim=2, batch=1, queries=1)
+    query, key, value, _ = make(dim=2, batch=1, heads=1, groups=1, queries=1)
     query[..., 0], query[..., 1] = reach, 2.4
     key[..., 0], key[..., 1] = reach, torch.linspace(2, 3, M)
     check([query, key, value, torch.tensor([1.0, 300.0])], tolerance=1e-4)
@@ -201,7 +204,7 @@ def test_nan_reaches_only_whoever_sees_it():
 
 
 def test_the_same_bits_come_out_twice():
-    inputs = make(groups=1, batch=1)
+    inputs = make(heads=1, groups=1, batch=1)
     first, second = (answer(inputs, mask=causal(), dropout=0.3) for _ in range(2))
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
@@ -210,11 +213,11 @@ def test_dropout_has_the_pattern_of_every_other_path():
     check(make(groups=1), mask=lengths([23, 17]), dropout=0.4)
 
 
-@pytest.mark.parametrize("shape", [(H, 1, M), (B, 1, N, 1)])
-def test_a_bias_is_added_without_being_spread_out(shape):
+@pytest.mark.parametrize(("batch", "heads", "shape"), [(1, H, (H, 1, M)), (B, 1, (B, 1, N, 1))])
+def test_a_bias_is_added_without_being_spread_out(batch, heads, shape):
     bias = torch.randn(shape)
     bias[..., -1:] = float("-inf")
-    check(make(), bias=bias)
+    check(make(batch=batch, heads=heads, groups=heads), bias=bias)
 
 
 def test_masks_and_biases_are_laid_over_the_pairs_with_strides_of_zero():
@@ -264,7 +267,7 @@ def test_the_gradient_does_not_depend_on_the_panels(monkeypatch, mask):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 3e-2), (torch.float16, 4e-3)])
 def test_half_precision_is_summed_in_float32(dtype, tolerance):
-    inputs = [t.to(dtype) for t in make(groups=1, batch=1)]
+    inputs = [t.to(dtype) for t in make(heads=1, groups=1, batch=1)]
     found = answer(inputs, dtype=dtype, mask=causal())
     wanted = answer(inputs, "tiled", dtype=torch.float64, mask=causal())
     for one, other in zip(found, wanted, strict=True):
@@ -300,7 +303,7 @@ def test_gradients_have_gradients():
         first = torch.autograd.grad(loss, leaves, create_graph=True)
         return torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
 
-    inputs = make(groups=1, batch=1)
+    inputs = make(heads=1, groups=1, batch=1)
     for one, other in zip(
         second("additive_triton", torch.float32), second("tiled", torch.float64), strict=True
     ):
