@@ -1,4 +1,4 @@
-"""A task in one pass, a task that writes and a model, entered from outside, by every command."""
+"""A task in one pass, a task that writes, and models, entered from outside, by every command."""
 
 import json
 import random
@@ -6,19 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from jaxtyping import Float, Int
 from tests.end_to_end.conftest import Command
 from torch import Tensor, nn
 
+from regard.attention import Dot, at, attend, lengths
 from regard.config import write_toml
 from regard.errors import DataError, SettingError
+from regard.fields import Count, check_fields
 from regard.inference import Predictor
 from regard.metrics import exact_match
-from regard.models import MODELS, Architecture, Seq2Seq, register_model
+from regard.models import MODELS, Architecture, Seq2Seq, TextReader, register_model, registry
 from regard.tasks import (
     TASKS,
     DataConfig,
@@ -233,68 +236,118 @@ class Reversal(SequenceTask):
         return {"exact match": exact_match(outputs, right).value}
 
 
-# A sequence-to-sequence model: a recurrent decoder on the mean of the source.
+# A sequence-to-sequence model and a reader of texts.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MeanConfig:
-    """Settings of a decoder on a mean."""
+class ToyConfig:
+    """Sizes: the width of every vector."""
 
-    hidden_dim: int = 8
+    model_dim: Count = 8
 
-
-@dataclass(frozen=True)
-class Hidden:
-    """The decoder's state."""
-
-    hidden: Tensor
-
-    def select(self, rows: Tensor) -> "Hidden":
-        return Hidden(self.hidden[rows])
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
-class MeanSeq2Seq(Seq2Seq[Hidden]):
-    """A GRU that begins with the mean of the source's embeddings."""
+class ToyState(NamedTuple):
+    """What decoding carries: the source, how much of each row is real, and the place."""
 
-    max_length = None
+    source: Int[Tensor, "B S"]
+    lengths: Int[Tensor, " B"]
+    place: Int[Tensor, " B"]
+
+    def select(self, rows: Int[Tensor, " K"]) -> "ToyState":
+        """The state of these rows."""
+        return ToyState(*(each[rows] for each in self))
+
+
+class ToySeq2Seq(Seq2Seq[ToyState]):
+    """The place asks, the places of the source answer, and what stands there is said."""
 
     def __init__(
-        self, config: MeanConfig, *, source_vocab: int, target_vocab: int, shared_vocab: bool
+        self, config: ToyConfig, *, source_vocab: int, target_vocab: int, shared_vocab: bool = False
     ) -> None:
         super().__init__()
-        self.config = config
-        self.source = nn.Embedding(source_vocab, config.hidden_dim)
-        self.target = nn.Embedding(target_vocab, config.hidden_dim)
-        self.cell = nn.GRUCell(config.hidden_dim, config.hidden_dim)
-        self.output = nn.Linear(config.hidden_dim, target_vocab)
+        self.max_length = 32
+        self.places = nn.Embedding(self.max_length, config.model_dim)
+        self.embedding = nn.Embedding(source_vocab, config.model_dim)
+        self.output = nn.Linear(config.model_dim, target_vocab)
 
     def forward(
         self,
-        source: Tensor,
-        source_lengths: Tensor,
-        target: Tensor,
-        target_lengths: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        hidden, states = self.start(source, source_lengths).hidden, []
-        for column in target.T:
-            hidden = self.cell(self.target(column), hidden)
-            states.append(hidden)
-        return torch.stack(states, dim=1), None
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, " B"],
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, " B"] | None = None,
+    ) -> tuple[Float[Tensor, "B T C"], None]:
+        """What stands where each place looks."""
+        asked = torch.arange(target.shape[1]).expand_as(target)
+        return self._look(asked, source, source_lengths), None
 
-    def project(self, states: Tensor) -> Tensor:
-        found: Tensor = self.output(states)
-        return found
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """Logits."""
+        logits: Tensor = self.output(states)
+        return logits
 
-    def start(self, source: Tensor, source_lengths: Tensor) -> Hidden:
-        is_real = torch.arange(source.shape[1]) < source_lengths[:, None]
-        summed = (self.source(source) * is_real[..., None]).sum(1)
-        return Hidden(summed / source_lengths[:, None])
+    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> ToyState:
+        """The first place."""
+        return ToyState(source, source_lengths, torch.zeros_like(source_lengths))
 
-    def step(self, token: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
-        hidden = self.cell(self.target(token), state.hidden)
-        return self.project(hidden).log_softmax(-1), Hidden(hidden)
+    def step(
+        self, token: Int[Tensor, " B"], state: ToyState
+    ) -> tuple[Float[Tensor, "B V"], ToyState]:
+        """The next place."""
+        states = self._look(state.place[:, None].clamp(max=31), state.source, state.lengths)
+        log_probs = self.project(states[:, 0]).log_softmax(-1)
+        return log_probs, state._replace(place=state.place + 1)
+
+    def _look(self, asked: Tensor, source: Tensor, source_lengths: Tensor) -> Tensor:
+        keys = self.places(torch.arange(source.shape[1])).expand(len(source), -1, -1)
+        with at("cross", 0):
+            return attend(
+                self.places(asked),
+                keys,
+                self.embedding(source),
+                score=Dot(),
+                mask=lengths(source_lengths),
+            )
 
 
+class ToyReader(TextReader):
+    """Embeddings alone."""
+
+    def __init__(self, config: ToyConfig, *, vocab_size: int, parts_vocab: int = 0) -> None:
+        super().__init__()
+        self.max_length, self.output_dim = None, config.model_dim
+        self.embedding = nn.Embedding(vocab_size, config.model_dim)
+
+    def forward(
+        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B N C"]:
+        """The embeddings."""
+        states: Tensor = self.embedding(ids)
+        return states
+
+
+RECIPE = """
+task = "{task}"
+[data]
+{data}
+max_length = 8
+[tokenizer]
+type = "words"
+[model]
+type = "{model}"
+model_dim = 16
+[training]
+updates = 120
+batch_tokens = 512
+learning_rate = 0.02
+warmup = 10
+validate_every = 60
+precision = "float32"
+"""
+WORDS = ("one", "two", "three", "four", "five", "six")
 TRAINING = {
     "updates": 40,
     "batch_tokens": 200,
@@ -318,16 +371,32 @@ ENTRIES = {
 }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def entered() -> Iterator[None]:
-    """The tasks and the model in their tables, for one test."""
+    """The tasks and the models in their tables, for these tests."""
+    tables = [table for tables in registry._TABLES.values() for table in tables]
     for name, entry in ENTRIES.items():
         register_task(name, entry)
-    register_model("mean", MeanConfig, MeanSeq2Seq)
+    register_model("toy", ToyConfig, ToySeq2Seq)
+    register_model("toy", ToyConfig, ToyReader)
     yield
     for name in ENTRIES:
         del TASKS[name]
-    del MODELS["mean"]
+    for table in tables:
+        table.pop("toy", None)
+
+
+@pytest.fixture(scope="module")
+def translator(regard: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("toy")
+    pairs = [(a, b, c) for a in WORDS for b in WORDS for c in WORDS]
+    lines = [f"{a} {b} {c}\t{a.upper()} {b.upper()} {c.upper()}" for a, b, c in pairs]
+    (folder / "pairs.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    recipe = RECIPE.format(task="translation", data='train = "pairs.tsv"', model="toy")
+    (folder / "toy.toml").write_text(recipe, "utf-8")
+    trained = regard("train", folder / "toy.toml", "--run", folder / "run")
+    assert trained.code == 0, trained
+    return folder / "run"
 
 
 def write_lines(folder: Path, *, labelled: bool) -> None:
@@ -344,12 +413,6 @@ def write_lines(folder: Path, *, labelled: bool) -> None:
 def trained(regard: Command, folder: Path, task: str, **sections: dict[str, Any]) -> Path:
     write_lines(folder, labelled=task == "most_frequent_letter")
     files = {split: f"{split}.txt" for split in ("train", "valid", "test")}
-    if task == "translation":
-        for split in files:
-            lines = (folder / f"{split}.txt").read_text("utf-8").split()
-            pairs = "".join(f"{line}\t{line[::-1]}\n" for line in lines)
-            (folder / f"{split}.tsv").write_text(pairs, "utf-8")
-        files = {split: f"{split}.tsv" for split in files}
     table = {"task": task, "data": files, **sections, "training": TRAINING}
     (folder / "recipe.toml").write_text(write_toml(table), "utf-8")
     done = regard("train", folder / "recipe.toml", "--run", folder / "run")
@@ -391,14 +454,35 @@ def test_a_task_that_writes(regard: Command, tmp_path: Path) -> None:
     assert "lines: train: 120; valid: 20; test: 20" in checked.out
 
 
-def test_a_sequence_to_sequence_model(regard: Command, tmp_path: Path) -> None:
-    tokenizer = {"type": "characters"}
-    run = trained(regard, tmp_path, "translation", tokenizer=tokenizer, model={"type": "mean"})
-    asked = regard("predict", run, stdin=b"aab\n")
-    assert (asked.code, asked.out.count("\n")) == (0, 1), asked
-    assert json.loads(regard("evaluate", run, "--json").out)["count"] > 10
-    looked = regard("look", run, "aab", "--out", tmp_path / "page.html")
+def test_a_sequence_model_is_trained_and_translates(regard: Command, translator: Path) -> None:
+    assert regard("predict", translator, stdin=b"two six one\n").out == "TWO SIX ONE\n"
+    (found,) = Predictor.load(translator).translate(["four four five"])
+    assert found[0].text == "FOUR FOUR FIVE"
+
+
+def test_a_sequence_model_is_evaluated_and_looked_into(regard: Command, translator: Path) -> None:
+    done = regard("evaluate", translator, "--split", "valid")
+    assert done.code == 0, done
+    assert "exact match" in done.out
+    page = translator.parent / "page.html"
+    looked = regard("look", translator, "one two six", "--output", page)
     assert looked.code == 0, looked
+    assert "SIX" in page.read_text("utf-8")
+
+
+def test_a_reader_is_trained_and_classifies(regard: Command, tmp_path: Path) -> None:
+    lines = [f"{word} {other}\t{word}" for word in WORDS[:2] for other in WORDS for _ in range(4)]
+    (tmp_path / "texts.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    recipe = RECIPE.format(task="classification", data='train = "texts.tsv"', model="toy")
+    (tmp_path / "toy.toml").write_text(recipe, "utf-8")
+    trained = regard("train", tmp_path / "toy.toml", "--run", tmp_path / "run")
+    assert trained.code == 0, trained
+    assert regard("predict", tmp_path / "run", stdin=b"two\n").out.startswith("two")
+
+
+def test_an_unknown_name_is_told_with_the_known_ones(regard: Command, translator: Path) -> None:
+    message = regard.refused("train", translator.parent / "toy.toml", "--set", "model.type=tox")
+    assert "model.type must be one of conv_seq2seq, rnn_seq2seq, toy, transformer" in message
 
 
 def test_what_cannot_be_a_task_is_refused() -> None:
