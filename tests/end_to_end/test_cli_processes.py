@@ -48,23 +48,6 @@ def test_a_pipe_is_answered_line_by_line_and_may_break(run: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_output_without_room_is_explained(run: Path) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*REGARD, "predict", str(run)],
-            input=b"a\n",
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=60,
-        )
-    assert done.returncode == 2
-    assert done.stderr.decode() == (
-        "error: the output must have room on its disk; got: No space left on device. "
-        "Free some space.\n"
-    )
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("log", ["/dev/full", "a pipe whose reader has gone"])
 def test_a_training_outlives_its_log(corpus: Path, tmp_path: Path, log: str) -> None:
     command = [*REGARD, "train", str(corpus / "tiny.toml"), "--run", str(tmp_path / "run")]

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.conftest import Command
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,13 +61,13 @@ def test_what_is_not_asked_for_may_be_closed(run: Path, tmp_path: Path, line: st
 
 
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-", ">/dev/full"])
-def test_a_training_goes_on(corpus: Path, tmp_path: Path, streams: str) -> None:
+def test_a_training_goes_on(regard: Command, corpus: Path, tmp_path: Path, streams: str) -> None:
     done = shell(f'REGARD train "$1" --run "$2" {streams}', corpus / "tiny.toml", tmp_path / "run")
     assert (done.returncode, done.stdout) == (0, "")
     assert ("done: 2 updates" in done.stderr) == ("2>" not in streams)
     # No file of the run got what was meant for a stream.
-    again = shell('REGARD evaluate "$1" --beam-size 1', tmp_path / "run")
-    assert again.returncode == 0, again
+    again = regard("evaluate", tmp_path / "run", "--beam-size", 1)
+    assert again.code == 0, again
     assert not any(
         b"validation at" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
     )
