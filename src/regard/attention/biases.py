@@ -5,7 +5,7 @@ A float tensor is a bias too, and needs nothing from here.
 
 from abc import ABC, abstractmethod
 from math import log
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float, Int
@@ -21,7 +21,10 @@ class PositionBias(ABC):
 
     Attributes:
         first: The place of query 0 among the keys. None lines the last query up with the last key.
+        is_of_distance_alone: Whether ``tile`` looks at nothing else, and ``mix`` adds nothing.
     """
+
+    is_of_distance_alone: ClassVar[bool] = False
 
     def __init__(self, first: int | None) -> None:
         self.first = first
@@ -135,6 +138,8 @@ def shaw(
 
 @final
 class _Alibi(PositionBias):
+    is_of_distance_alone = True
+
     def __init__(self, slopes: Tensor | None, first: int | None) -> None:
         super().__init__(first)
         self.slopes = slopes
@@ -158,6 +163,8 @@ class _Alibi(PositionBias):
 
 @final
 class _Relative(PositionBias):
+    is_of_distance_alone = True
+
     def __init__(
         self, table: Tensor, is_bidirectional: bool, max_distance: int, first: int | None
     ) -> None:

@@ -19,12 +19,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.backends.base import Backend
-from regard.attention.backends.key_ranges import KeyRanges, VisibleKeys, is_range
 from regard.attention.engine import tiled
 from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.numerics import without_unseen
 from regard.attention.engine.request import Request
 from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.key_ranges import KeyRanges, VisibleKeys, is_range
 from regard.attention.scores import Additive
 from regard.attention.weighting import Softmax, Weighting
 

@@ -9,6 +9,19 @@ from pathlib import Path
 import torch
 
 
+@cache
+def address_of_products() -> int | None:
+    """Where the product of float32 matrices begins, or None if that cannot be known.
+
+    Only one is taken that a thread can ask to work alone: Intel's.
+    """
+    library = _library()
+    if not hasattr(library, "sgemm_") or not hasattr(library, "MKL_Set_Num_Threads_Local"):
+        return None
+    assert library is not None
+    return ctypes.cast(library.sgemm_, ctypes.c_void_p).value
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """While it lasts, this thread works out alone what it asks of torch and its BLAS.

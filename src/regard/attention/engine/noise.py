@@ -5,7 +5,7 @@ instead of keeping them.
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int32
 from torch import Tensor
 
 # Multipliers of a 32-bit mixer ("lowbias32") found by exhaustive search for little bias:
@@ -42,8 +42,7 @@ def kept(
         True
     """
     bits = _bits(seed, (batch, heads, queries, keys), like.device)
-    threshold = int(rate * 2**32) - 2**31
-    return (bits >= threshold).to(like.dtype).mul_(1 / (1 - rate))
+    return (bits >= threshold_of(rate)).to(like.dtype).mul_(1 / (1 - rate))
 
 
 def gumbel(
@@ -71,14 +70,36 @@ def gumbel(
     return -(-uniform.log()).log().to(like.dtype)
 
 
+def threshold_of(rate: float) -> int:
+    """Below which 32 random bits, signed, drop a weight."""
+    return int(rate * 2**32) - 2**31
+
+
+def bits_of_queries(
+    seed: int, batch: range, heads: range, queries: range, device: torch.device
+) -> Int32[Tensor, "b h n"]:
+    """Random bits of each query."""
+    bits = torch.tensor(_signed(seed * _GOLDEN), dtype=torch.int32, device=device)
+    for axis, run in enumerate((batch, heads, queries)):
+        bits = _mix(bits + _places(run, device).reshape((-1,) + (1,) * (2 - axis)))
+    return bits
+
+
+def bits_of_keys(keys: range, device: torch.device) -> Int32[Tensor, " m"]:
+    """Random bits of each key; those of a pair are ``mix(query ^ key)``."""
+    return _mix(_places(keys, device))
+
+
 def _bits(seed: int, places: tuple[range, range, range, range], device: torch.device) -> Tensor:
     """32 random bits for each place of a tile."""
-    bits = torch.tensor(_signed(seed * _GOLDEN), dtype=torch.int32, device=device)
-    for axis, run in enumerate(places):
-        place = torch.arange(run.start, run.stop, dtype=torch.int32, device=device)
-        place = place.mul_(_signed(_GOLDEN)).reshape((-1,) + (1,) * (3 - axis))
-        bits = _mix(bits + place if axis < 3 else bits ^ _mix(place))
-    return bits
+    batch, heads, queries, keys = places
+    of_rows = bits_of_queries(seed, batch, heads, queries, device)
+    return _mix(of_rows.unsqueeze(-1) ^ bits_of_keys(keys, device))
+
+
+def _places(run: range, device: torch.device) -> Tensor:
+    place = torch.arange(run.start, run.stop, dtype=torch.int32, device=device)
+    return place.mul_(_signed(_GOLDEN))
 
 
 def _mix(bits: Tensor) -> Tensor:

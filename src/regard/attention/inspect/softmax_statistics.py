@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.backends.key_ranges import KeyRanges
 from regard.attention.engine.blocks import (
     Block,
     BlockPass,
@@ -31,6 +30,7 @@ from regard.attention.engine.gradients import Given
 from regard.attention.engine.kernels import why_not
 from regard.attention.engine.workers import share_out
 from regard.attention.inspect.statistics import Ask, Statistics, rows_of_map
+from regard.attention.masks.key_ranges import KeyRanges
 from regard.attention.weighting import Softmax
 
 # Queries whose scores are worked out at once, and pairs: fewer where they are of several heads.

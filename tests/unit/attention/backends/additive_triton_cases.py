@@ -20,7 +20,7 @@ from regard.attention import (
     window,
 )
 from regard.attention.backends import additive_triton
-from regard.attention.backends.key_ranges import VisibleKeys
+from regard.attention.masks.key_ranges import VisibleKeys
 from regard.attention.reference import attend_by_loops
 
 # The interpreter computes with NumPy, which tells of infinities and NaN that are meant.

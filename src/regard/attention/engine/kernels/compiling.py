@@ -59,11 +59,6 @@ def in_order(loop: Callable[P, R]) -> Callable[P, R]:
     return _part(loop, _IN_ORDER)
 
 
-def in_any_order(loop: Callable[P, R]) -> Callable[P, R]:
-    """The same of a search for the largest number, which no NaN is to hold up."""
-    return _part(loop, _RULES | {"nnan"})
-
-
 def _part(loop: Callable[P, R], rules: set[str]) -> Callable[P, R]:
     made: Callable[P, R] = numba.njit(  # type: ignore[call-overload]
         fastmath=rules,

@@ -5,7 +5,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from regard.attention.engine.kernels.compiling import in_any_order, in_order
+from regard.attention.engine.kernels.compiling import in_order
 
 f32, i32 = np.float32, np.int32
 
@@ -78,10 +78,17 @@ def tanh(x):  # type: ignore[no-untyped-def]
     return x * p / q
 
 
-@in_any_order
+@in_order
+def _order(bits):  # type: ignore[no-untyped-def]
+    """Integers in the order of the floats whose bits are given; turns them back as well."""
+    return bits ^ ((bits >> i32(31)) & i32(0x7FFFFFFF))
+
+
+@in_order
 def largest(numbers):  # type: ignore[no-untyped-def]
-    """The largest of some numbers, −∞ of none; a NaN may be passed over."""
-    found = f32(-np.inf)
-    for each in numbers:
-        found = max(found, each)
-    return found
+    """The largest of some numbers, −∞ of none; a NaN is larger than all."""
+    # As integers: a loop over floats stays one by one because of what NaN would do to it.
+    top = _order(_bits(f32(-np.inf)))  # type: ignore[call-arg]
+    for m in range(numbers.size):
+        top = max(top, _order(_bits(numbers[m])))  # type: ignore[call-arg]
+    return _float_of(_order(top))  # type: ignore[call-arg]

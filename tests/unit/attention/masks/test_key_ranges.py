@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.attention import causal, dense, documents, lengths, prefix, window
-from regard.attention.backends.key_ranges import VisibleKeys, is_range
+from regard.attention.masks.key_ranges import VisibleKeys, is_range
 
 B, H, N, M = 2, 3, 7, 11
 EXACT = {

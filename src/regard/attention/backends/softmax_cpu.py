@@ -1,0 +1,259 @@
+"""Softmax of dot products on a CPU: products by BLAS and one compiled pass over each tile's rows.
+
+A score is brought to a dot product and a rule of distances to a number for each distance, by
+operations that autograd knows; ``engine.softmax`` does the rest.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from regard.attention.backends.base import Backend
+from regard.attention.biases import PositionBias
+from regard.attention.engine import blas, tiled
+from regard.attention.engine.blocks import BlockPass, Inputs, Sizes
+from regard.attention.engine.function_context import FunctionContext, Gradients
+from regard.attention.engine.kernels import why_not
+from regard.attention.engine.numerics import as_it_is, is_finite
+from regard.attention.engine.request import Request
+from regard.attention.engine.softmax import MOST_PARTS, TILE_BYTES, Given, Work
+from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.key_ranges import KeyRanges, is_range
+from regard.attention.scores import DotForm, ScaledDot
+from regard.attention.weighting import Softmax
+
+# Pairs of a block of a mask, for each of which it takes two bytes, and the most queries of it.
+_PAIRS, _ROWS = 2**24, 256
+# Below this many scores, a forward pass in a few operations is cheaper.
+_FEWEST_PAIRS = 2**15
+
+
+class SoftmaxCpu(Backend):
+    """Softmax of dot products on a CPU."""
+
+    def refuse(self, request: Request) -> str | None:
+        """Why this backend cannot serve, or None if it can."""
+        if request.query.device.type != "cpu":
+            return "it is for CPUs"
+        if type(request.weighting) is not Softmax:
+            return "the weighting is not softmax"
+        if request.position is not None and not request.position.is_of_distance_alone:
+            return "the bias is a rule of more than distances"
+        if request.bias is not None and request.bias.shape[-1] != request.key.shape[2]:
+            return "the bias is the same for all keys"
+        return _of_numbers(request) or _of_score(request)
+
+    def decline(self, request: Request) -> str | None:
+        """Why another backend would serve faster, or None if none would."""
+        B, H, N, _ = request.query.shape
+        if B * H * N * request.key.shape[2] < _FEWEST_PAIRS and not request.needs_grad():
+            return "there is too little to do"
+        return None
+
+    def notes(self, request: Request) -> tuple[str, ...]:
+        """What is done on the way, in words."""
+        return ("products by BLAS, and a compiled pass over rows",)
+
+    def bytes_beyond(self, request: Request) -> int:
+        """Memory taken beyond inputs and output."""
+        B, H, N, D = request.query.shape
+        G, M, E = request.value.shape[1:]
+        dot = request.dot()
+        assert dot is not None
+        sums = 3 * B * H * N
+        parts = (max(1, MOST_PARTS // (B * G)) - 1) * B * G * M * (D + E)
+        copies = 0
+        if request.query.dtype is not torch.float32 or dot.key is not request.key:
+            copies = B * (H * N * D + G * M * (D + E))
+        of_bias = 0 if request.bias is None else request.bias.numel()
+        tiles = 2 * torch.get_num_threads() * TILE_BYTES
+        return 4 * (sums + parts + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
+
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""
+        key, value = request.key, request.value
+        if request.mask is not None and not (is_finite(key) and is_finite(value)):
+            return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+        form = _form_of(request)
+        value = value.to(torch.float32)
+        heads = max(form.key.shape[1], value.shape[1])
+        key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
+        bias = None if request.bias is None else request.bias.to(torch.float32)
+        out, lse = _Softmax.apply(  # type: ignore[no-untyped-call]
+            _job_of(request, form.scale),
+            form.scale,
+            _ranges_of(request.mask),
+            form.query,
+            key,
+            value,
+            bias,
+            _by_step(request),
+        )
+        return out.to(request.query.dtype), lse if request.return_lse else None
+
+
+def _of_numbers(request: Request) -> str | None:
+    """What stands against it in dtypes and sizes, or in what is installed."""
+    if request.query.dtype is torch.float64:
+        return "it is for float32 and less"
+    if not (request.query.numel() and request.key.numel() and request.value.numel()):
+        return "there is nothing to multiply"
+    if blas.address_of_products() is None:
+        return "torch has another BLAS than Intel's"
+    return why_not()
+
+
+def _of_score(request: Request) -> str | None:
+    """What stands against the score."""
+    form = request.dot()
+    if form is None:
+        return "the score is not a dot product"
+    if form.query.dtype is torch.float64:
+        return "as a dot product the score needs float64"
+    if request.return_lse and not request.score.is_dot_product:
+        return "the score is a dot product but for a number of each query, which its sum needs"
+    return None
+
+
+def _form_of(request: Request) -> DotForm:
+    """The score as a dot product of float32."""
+    form = request.dot()
+    if request.query.dtype is not torch.float32:
+        wide = (t.to(torch.float32) for t in (request.query, request.key))
+        form = request.score.as_dot(*wide)
+    assert form is not None
+    return form
+
+
+def _by_step(request: Request) -> Tensor | None:
+    """What a position bias adds at each distance, (1, H or 1, N + M − 1)."""
+    position = request.position
+    if position is None:
+        return None
+    N, M = request.query.shape[2], request.key.shape[2]
+    # As of the last query, with keys beyond the last that stand for those of other queries.
+    steps = position.steps(range(N - 1, N), range(N + M - 1), (N, M), request.query.device)
+    tensors = (tensor.to(torch.float32) for tensor in position.tensors())
+    return position.tile(request.query.to(torch.float32), steps, *tensors).reshape(1, -1, N + M - 1)
+
+
+class _OfSteps(PositionBias):
+    """A bias that is given for each distance, as ``_by_step`` has it.
+
+    Args:
+        least: The distance of the first.
+    """
+
+    def __init__(self, least: int) -> None:
+        super().__init__(None)
+        self.least = least
+
+    def tile(self, query: Tensor, steps: Tensor, *tensors: Tensor) -> Tensor:
+        (by_step,) = tensors
+        return by_step[..., steps - self.least]
+
+
+def _pairs_at_once(mask: BoundMask | None) -> int:
+    """How many pairs of a mask are laid out at once: none, where it is a range for each query."""
+    if mask is None or is_range(mask) or _keys_of_all(mask) is not None:
+        return 0
+    _, heads, queries, keys = mask.mask.extent(mask.grid)
+    return min(_PAIRS, heads * min(_ROWS, queries) * keys)
+
+
+def _keys_of_all(mask: BoundMask) -> KeyRanges | None:
+    """The keys of each batch row, if all its queries see the same, one next to the other."""
+    if mask.mask.extent(mask.grid)[1:3] != (1, 1):
+        return None
+    N, M = mask.grid.queries, mask.grid.keys
+    seen = mask.dense()
+    seen = seen.expand(*seen.shape[:-1], M).reshape(-1, M)
+    found = KeyRanges.of_all(seen, N, M)
+    lengths = (found.stop - found.first).clamp_min(0)[:, 0]
+    return found if torch.equal(lengths.long(), seen.sum(dim=1)) else None
+
+
+def _ranges_of(mask: BoundMask | None) -> KeyRanges | None:
+    """From which key to which each query sees, if that says it all."""
+    if mask is None:
+        return None
+    if mask.form is not None and mask.form.is_exact:
+        return KeyRanges.of(mask.form, mask.grid.queries, mask.grid.keys, mask.grid.device)
+    return _keys_of_all(mask)
+
+
+def _job_of(request: Request, scale: float) -> BlockPass:
+    """What the blocks of a request have in common once its score is a dot product."""
+    position, N, M = request.position, request.query.shape[2], request.key.shape[2]
+    if position is not None:
+        first = M - N if position.first is None else position.first
+        position = _OfSteps(1 - N - first)
+    job = BlockPass.of(request, Sizes(_PAIRS, _ROWS, None, splits_heads=False))
+    return replace(job, score=ScaledDot(scale=scale), position=position)
+
+
+if TYPE_CHECKING:
+
+    class _Context(FunctionContext):
+        """What is kept besides: the scale, and from which key to which each query sees."""
+
+        scale: float
+        ranges: KeyRanges | None
+
+else:
+    _Context = FunctionContext
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: _Context,
+        job: BlockPass,
+        scale: float,
+        ranges: KeyRanges | None,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        by_step: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        given = Given(query, key, value, bias, by_step)
+        out, top, total = Work(job, scale, ranges, given).answer()
+        ctx.job, ctx.scale, ctx.ranges = job, scale, ranges
+        ctx.save_for_backward(*given, out, top, total)
+        return out, top + total.log()
+
+    @staticmethod
+    @as_it_is
+    def backward(ctx: _Context, d_out: Tensor, d_lse: Tensor) -> Gradients:
+        *inputs, out, top, total = ctx.saved_tensors
+        given, wanted = Given(*inputs), ctx.needs_input_grad[3:]
+        if torch.is_grad_enabled():
+            return (None, None, None, *_again(ctx.job, given, wanted, d_out, d_lse))
+        mean = (d_out * out).sum(dim=-1)
+        if ctx.job.wants_lse:
+            mean = mean - d_lse
+        grads = Work(ctx.job, ctx.scale, ctx.ranges, given).gradients(
+            wanted, top, total, d_out, mean
+        )
+        return (None, None, None, *grads)
+
+
+def _again(
+    job: BlockPass, given: Given, wanted: tuple[bool, ...], d_out: Tensor, d_lse: Tensor
+) -> list[Tensor | None]:
+    """Gradients that can be differentiated, in plain torch operations."""
+    query, key, value, bias, by_step = given
+    share = query.shape[1] // key.shape[1]
+    key, value = (t.repeat_interleave(share, dim=1) for t in (key, value))
+    tensors = () if by_step is None else (by_step,)
+    inputs = Inputs(query, key, value, bias, tensors)
+    asked = wanted if tensors else wanted[:-1]
+    grads = tiled.backward(job, inputs, asked, d_out, d_lse)
+    for place in (1, 2):
+        if (grad := grads[place]) is not None:
+            B, H, M, width = grad.shape
+            grads[place] = grad.view(B, H // share, share, M, width).sum(dim=2)
+    return grads if tensors else [*grads, None]

@@ -1,0 +1,347 @@
+"""Softmax of dot products by compiled loops: blocks, tasks, and whose sums are whose.
+
+``kernels.softmax`` says what a loop does. Where a mask is a range of keys for each query, the whole
+grid is one block; other masks are laid out block by block. Tasks are heads and parts of their
+queries, cut without regard to the number of threads: so is the answer.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from itertools import chain, product
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.attention.engine.blocks import Block, BlockPass
+from regard.attention.engine.noise import bits_of_keys, bits_of_queries, threshold_of
+from regard.attention.engine.workers import share_out
+from regard.attention.masks.key_ranges import KeyRanges
+
+if TYPE_CHECKING:
+    from regard.attention.engine.kernels.softmax import Pairs, Place
+
+# Queries of a tile: products want many; along a narrow band, fewer have more keys in common.
+_TILE, _NARROW_TILE, _NARROW = 128, 64, 1024
+TILE_BYTES = 4 * _TILE * (256 + 16)
+# Multiplications of a task that are worth handing to a thread: about a millisecond.
+_TASK = 2**25
+# Tasks into which the backward pass is cut, if heads are fewer: a head in parts takes memory for
+# the gradients of its keys and values for each.
+MOST_PARTS = 8
+_Span: TypeAlias = tuple[int, int]
+_Tasks: TypeAlias = list[tuple[_Span, _Span]]
+_Array: TypeAlias = NDArray[np.generic]
+
+
+class Given(NamedTuple):
+    """What gradients flow to; keys and values with as many heads as each other.
+
+    Attributes:
+        query: (B, H, N, D).
+        key: (B, G, M, D).
+        value: (B, G, M, E).
+        bias: (B or 1, H or 1, N or 1, M), or None.
+        by_step: (1, H or 1, N + M − 1), or None.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    bias: Tensor | None
+    by_step: Tensor | None
+
+
+class _Block(NamedTuple):
+    """A part of the grid as the loops take it; it has all heads.
+
+    Attributes:
+        place: Where it is.
+        pairs: What its pairs have besides products.
+        batch: Its batch rows.
+        rows: Its queries.
+        keys: Its keys.
+        is_last: Whether the same queries see no more keys in the next.
+    """
+
+    place: "Place"
+    pairs: "Pairs"
+    batch: range
+    rows: range
+    keys: range
+    is_last: bool
+
+
+class Work:
+    """One call as the loops read it.
+
+    Args:
+        job: What its blocks have in common; the score is a scaled dot product.
+        scale: What products are multiplied by.
+        ranges: From which key to which each query sees; None if all, or the mask says it pair by
+            pair.
+        given: Its tensors.
+    """
+
+    def __init__(
+        self, job: BlockPass, scale: float, ranges: KeyRanges | None, given: Given
+    ) -> None:
+        from regard.attention.engine.kernels import softmax
+
+        self.loops, self.job, self.scale, self.ranges, self.given = (
+            softmax,
+            job,
+            scale,
+            ranges,
+            given,
+        )
+        self.share = given.query.shape[1] // given.key.shape[1]
+        self.inputs = tuple(_array(tensor) for tensor in given[:3])
+        width = job.shape[3]
+        if ranges is not None:
+            width = min(width, max(1, int((ranges.stop - ranges.first).max())))
+        self.tile = _TILE if width > _NARROW else _NARROW_TILE
+        # Multiplications for a query.
+        self.cost = width * (given.key.shape[-1] + given.value.shape[-1])
+
+    def answer(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The mixed values, the best scores, and the sums of powers relative to them."""
+        B, H, N, _ = self.job.shape
+        query, _, value, *_ = self.given
+        out = query.new_zeros(B, H, N, value.shape[-1])
+        top = query.new_full((B, H, N), torch.finfo(query.dtype).min)
+        total = query.new_zeros(B, H, N)
+        found = [tensor.numpy() for tensor in (out, top, total)]
+        for block in self._blocks():
+            rows = _multiple(_TASK // self.cost, self.tile)
+            lanes = max(1, _TASK // (self.cost * len(block.rows))) if rows >= len(block.rows) else 1
+            tasks = list(product(_cut(range(len(block.batch) * H), lanes), _cut(block.rows, rows)))
+
+            def mix(task: int, block: _Block = block, tasks: _Tasks = tasks) -> None:
+                self.loops.forward(
+                    *self.inputs,
+                    self.scale,
+                    block.pairs,
+                    *found,
+                    block.place,
+                    *tasks[task],
+                    block.is_last,
+                )
+
+            share_out(len(tasks), mix)
+        return out, top, total
+
+    def gradients(self, wanted: Sequence[bool], *known: Tensor) -> list[Tensor | None]:
+        """The gradients of what is given.
+
+        Args:
+            wanted: Which are.
+            known: Best scores, sums of powers, the gradient of the mixed values, and for each query
+                its product with them.
+        """
+        sums = _Sums(self.given, wanted, self.job.shape)
+        arrays = [_array(tensor) for tensor in known]
+        for block in self._blocks():
+            units = self._units(block, sums)
+            worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
+            most = max(1, min(MOST_PARTS // len(units), worth))
+            spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile)))
+            parts = [sums] + [sums.beside(block.batch, self._keys_of(block, s)) for s in spans[1:]]
+
+            def add(
+                task: int,
+                block: _Block = block,
+                units: list[list[_Span]] = units,
+                spans: list[_Span] = spans,
+                parts: list[_Sums] = parts,
+            ) -> None:
+                unit, number = divmod(task, len(spans))
+                for lanes in units[unit]:
+                    self.loops.backward(
+                        *self.inputs,
+                        self.scale,
+                        block.pairs,
+                        *arrays,
+                        *parts[number].arrays,
+                        parts[number].origin,
+                        block.place,
+                        lanes,
+                        spans[number],
+                    )
+
+            share_out(len(units) * len(spans), add)
+            for part in parts[1:]:
+                sums.add(part)
+        return sums.totals(self.given, wanted)
+
+    def _blocks(self) -> Iterator[_Block]:
+        """All of the grid in which something may be visible."""
+        B, H, N, M = self.job.shape
+        if self.job.mask is None or self.ranges is not None:
+            place = self.loops.Place(0, 0, 0, 0, M, H, self.tile)
+            yield _Block(place, self._pairs(None), range(B), range(N), range(M), True)
+            return
+        for block in self.job.blocks():
+            start = 0
+            for keys in block.keys:
+                own = slice(start, start + len(keys))
+                start += len(keys)
+                corner = (block.batch.start, 0, block.rows.start)
+                place = self.loops.Place(*corner, keys.start, keys.stop, H, self.tile)
+                pairs = self._pairs(_hidden(block, own))
+                is_last = keys is block.keys[-1]
+                yield _Block(place, pairs, block.batch, block.rows, keys, is_last)
+
+    def _pairs(self, hidden: Tensor | None) -> "Pairs":
+        """What pairs have besides products."""
+        B, H, N, M = self.job.shape
+        first, stop = (None, None) if self.ranges is None else self.ranges
+        bits: tuple[Tensor | None, Tensor | None] = (None, None)
+        if self.job.dropout:
+            device = self.given.query.device
+            bits = (
+                bits_of_queries(self.job.seed, range(B), range(H), range(N), device),
+                bits_of_keys(range(M), device),
+            )
+        return self.loops.Pairs(
+            _or_nothing(first, 2, torch.int32),
+            _or_nothing(stop, 2, torch.int32),
+            _or_nothing(hidden, 4, torch.uint8),
+            _or_nothing(self.given.bias, 4, torch.float32),
+            _or_nothing(self.given.by_step, 3, torch.float32),
+            _or_nothing(bits[0], 3, torch.int32),
+            _or_nothing(bits[1], 1, torch.int32),
+            threshold_of(self.job.dropout) + 2**31,
+            1 / (1 - self.job.dropout),
+        )
+
+    def _units(self, block: _Block, sums: "_Sums") -> list[list[_Span]]:
+        """Batch rows and heads in groups; no two of them add to one gradient."""
+        H = self.job.shape[1]
+        shared = sums.shared_bias
+        units: dict[_Span, list[_Span]] = {}
+        for lane in range(0, len(block.batch) * H, self.share):
+            b, h = divmod(lane, H)
+            owner = (b, h) if shared is None else (b % shared.shape[0], h % shared.shape[1])
+            units.setdefault(owner, []).append((lane, lane + self.share))
+        each = list(units.values())
+        several = max(1, _TASK // (self.cost * len(block.rows) * self.share))
+        return [
+            list(chain.from_iterable(each[start : start + several]))
+            for start in range(0, len(each), several)
+        ]
+
+    def _keys_of(self, block: _Block, rows: _Span) -> range:
+        """The keys that some queries of a block see, from the first to the last."""
+        if self.ranges is None:
+            return block.keys
+        first, stop = (each[:, slice(*rows)] for each in self.ranges)
+        sees = stop > first
+        M = self.job.shape[3]
+        start = int(torch.where(sees, first, M).min())
+        return range(max(0, start), max(start, min(M, int(torch.where(sees, stop, 0).max()))))
+
+
+class _Sums:
+    """Gradients of everything, or beside them those of a part of the queries.
+
+    Args:
+        given: What gradients are of.
+        wanted: Which are.
+        shape: (B, H, N, M).
+    """
+
+    def __init__(
+        self, given: Given, wanted: Sequence[bool], shape: tuple[int, int, int, int]
+    ) -> None:
+        B, H, N, M = shape
+        self.query, self.key, self.value = (torch.zeros(t.shape) for t in given[:3])
+        self.batch, self.keys = range(B), range(M)
+        # Of a bias that all queries share, each has a sum for every batch row and head.
+        self.bias, self.shared_bias, self.steps = None, None, None
+        if given.bias is not None and wanted[3]:
+            is_of_all = given.bias.shape[2] < N
+            self.bias = torch.zeros((B, H, 1, M) if is_of_all else given.bias.shape)
+            self.shared_bias = None if is_of_all else self.bias
+        if given.by_step is not None and wanted[4]:
+            self.steps = torch.zeros(B, H, N + M - 1)
+
+    def beside(self, batch: range, keys: range) -> "_Sums":
+        """Sums for some batch rows and keys, all zero, beside which others may be added to."""
+        part = copy(self)
+        part.batch, part.keys = batch, keys
+        part.key, part.value = (
+            torch.zeros(len(batch), t.shape[1], len(keys), t.shape[3])
+            for t in (self.key, self.value)
+        )
+        if self.bias is not None and self.shared_bias is None:
+            part.bias = torch.zeros_like(self.bias)
+        part.steps = None if self.steps is None else torch.zeros_like(self.steps)
+        return part
+
+    @property
+    def arrays(self) -> tuple[_Array, ...]:
+        """What the loops add to."""
+        return (
+            self.query.numpy(),
+            self.key.numpy(),
+            self.value.numpy(),
+            _or_nothing(self.bias, 4, torch.float32),
+            _or_nothing(self.steps, 3, torch.float32),
+        )
+
+    @property
+    def origin(self) -> _Span:
+        """The first batch row and key of the gradients of keys and values."""
+        return self.batch.start, self.keys.start
+
+    def add(self, part: "_Sums") -> None:
+        """Add what was gathered beside."""
+        batch, keys = (slice(run.start, run.stop) for run in (part.batch, part.keys))
+        self.key[batch, :, keys] += part.key
+        self.value[batch, :, keys] += part.value
+        if self.bias is not None and part.bias is not None and part.bias is not self.bias:
+            self.bias += part.bias
+        if self.steps is not None and part.steps is not None:
+            self.steps += part.steps
+
+    def totals(self, given: Given, wanted: Sequence[bool]) -> list[Tensor | None]:
+        """The gradients that are wanted, in the shapes of what they are of."""
+        each = (self.query, self.key, self.value, self.bias, self.steps)
+        return [
+            None if total is None or tensor is None or not want else total.sum_to_size(tensor.shape)
+            for total, tensor, want in zip(each, given, wanted, strict=True)
+        ]
+
+
+def _array(tensor: Tensor) -> _Array:
+    return tensor.detach().contiguous().numpy()
+
+
+def _or_nothing(tensor: Tensor | None, axes: int, dtype: torch.dtype) -> _Array:
+    """The numbers of a tensor, or an array without entries for None."""
+    return _array(torch.empty((0,) * axes, dtype=dtype) if tensor is None else tensor)
+
+
+def _hidden(block: Block, keys: slice) -> Tensor | None:
+    """Where pairs of a block are hidden, for some of its keys: (b or 1, h or 1, n or 1, m)."""
+    hidden = block.hidden
+    if hidden is None:
+        return None
+    hidden = hidden.reshape((1,) * (4 - hidden.dim()) + hidden.shape)
+    if hidden.shape[3] > 1:
+        hidden = hidden[..., keys]
+    return hidden.expand(-1, -1, -1, keys.stop - keys.start).to(torch.uint8)
+
+
+def _cut(run: range, most: int) -> Iterator[_Span]:
+    """Spans of at most so many, one after the other."""
+    for start in range(run.start, run.stop, most):
+        yield start, min(start + most, run.stop)
+
+
+def _multiple(number: int, of: int) -> int:
+    """The first multiple of ``of`` from a number on, and no less than one of it."""
+    return max(1, -(-number // of)) * of

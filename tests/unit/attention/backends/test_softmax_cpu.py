@@ -1,0 +1,233 @@
+"""Compiled softmax of dot products: its tiles, tasks and sums, and what it leaves alone."""
+
+import pytest
+import torch
+
+from regard.attention import (
+    Gaussian,
+    Laplace,
+    ScaledDot,
+    Softmax,
+    Sparsemax,
+    alibi,
+    attend,
+    causal,
+    dense,
+    documents,
+    explain,
+    lengths,
+    prefix,
+    relative,
+    shaw,
+    window,
+)
+from regard.attention.backends import softmax_cpu
+from regard.attention.engine import blas, softmax
+
+B, H, G, N, M, D, E = 2, 4, 2, 301, 523, 16, 11
+MASKS = {
+    "none": None,
+    "causal": causal(),
+    "window": window(before=40, after=3),
+    "window elsewhere": window(before=5, after=5, first=-20),
+    "lengths": lengths([100, 523]),
+    "lengths & causal": lengths([0, 300]) & causal(),
+    "documents": documents(torch.arange(N) // 37, torch.arange(M) // 61),
+    "documents in another order": documents(torch.arange(N) // 37, 8 - torch.arange(M) // 61),
+    "prefix | causal": prefix(31) | causal(first=0),
+    "window and first keys": window(before=9) | dense(torch.arange(M) < 4),
+    "dense": dense(torch.rand(B, H, N, M, generator=torch.Generator().manual_seed(1)) < 0.3),
+}
+BIASES = {
+    "of pairs": (B, H, N, M),
+    "of heads": (1, H, N, M),
+    "of batch rows": (B, 1, N, M),
+    "of all": (1, 1, N, M),
+    "of keys": (B, 1, 1, M),
+    "of heads' keys": (1, H, 1, M),
+}
+
+
+def make(**sizes):
+    given = {"B": B, "H": H, "G": G, "N": N, "M": M, "D": D, "E": E, **sizes}
+    torch.manual_seed(1)
+    shapes = ("BHND", "BGMD", "BGME")
+    return [torch.randn([given[c] for c in s], requires_grad=True) for s in shapes]
+
+
+def answer(backend, inputs, leaves=(), **options):
+    """The mixed values, the log-sum-exp and the gradients of everything."""
+    torch.manual_seed(3)
+    out, lse = attend(*inputs, backend=backend, return_lse=True, **options)
+    grads = [torch.randn_like(out), torch.randn_like(lse) * lse.isfinite()]
+    return [out, lse, *torch.autograd.grad([out, lse], [*inputs, *leaves], grads)]
+
+
+def assert_like_tiled(inputs, leaves=(), **options):
+    ours, theirs = (answer(b, inputs, leaves, **options) for b in ("softmax_cpu", "tiled"))
+    for one, other in zip(ours, theirs, strict=True):
+        size = float(other.detach()[other.isfinite()].abs().max()) if other.isfinite().any() else 0
+        torch.testing.assert_close(one, other, atol=1e-5 * max(1, size), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("mask", MASKS)
+def test_every_form_of_mask(mask, dropout):
+    assert_like_tiled(make(), mask=MASKS[mask], dropout=dropout)
+
+
+@pytest.mark.parametrize("mask", ["none", "window", "lengths & causal"])
+@pytest.mark.parametrize("bias", BIASES)
+def test_every_form_of_bias(bias, mask):
+    added = torch.randn(BIASES[bias], requires_grad=True)
+    assert_like_tiled(make(), [added], bias=added, mask=MASKS[mask])
+
+
+@pytest.mark.parametrize("first", [None, 0, 7])
+def test_rules_of_distances(first):
+    table, slopes = torch.randn(32, H, requires_grad=True), torch.rand(H, requires_grad=True)
+    inputs = make()
+    assert_like_tiled(inputs, [table], bias=relative(table, first=first), mask=causal(first=first))
+    assert_like_tiled(inputs, [slopes], bias=alibi(slopes, first=first))
+
+
+@pytest.mark.parametrize("sizes", [{"N": 1}, {"M": 1}, {"B": 40, "N": 7, "M": 11}, {"G": 1}])
+def test_few_queries_few_keys_and_many_batch_rows(sizes):
+    assert_like_tiled(make(**sizes), mask=causal())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "rows", "task"), [(1, 3, 1), (5000, 7, 2**16), (2**24, 512, 2**40)]
+)
+@pytest.mark.parametrize("parts", [1, 3, 64])
+@pytest.mark.parametrize("mask", ["causal", "lengths & causal", "documents"])
+def test_the_answer_does_not_depend_on_blocks_and_tasks(
+    monkeypatch, pairs, rows, task, parts, mask
+):
+    monkeypatch.setattr(softmax_cpu, "_PAIRS", pairs)
+    monkeypatch.setattr(softmax_cpu, "_ROWS", rows)
+    monkeypatch.setattr(softmax, "_TASK", task)
+    monkeypatch.setattr(softmax, "MOST_PARTS", parts)
+    sizes = {"N": 37, "M": 41}
+    mask = documents(torch.arange(37) // 9, torch.arange(41) // 11) if mask == "documents" else None
+    bias = torch.randn(1, 1, 37, 41, requires_grad=True)
+    options = {"dropout": 0.3, "mask": mask or lengths([30, 41]) & causal()}
+    assert_like_tiled(make(**sizes), [bias], bias=bias, **options)
+
+
+@pytest.mark.parametrize("mask", ["none", "window", "lengths & causal"])
+def test_the_same_bits_whatever_the_number_of_threads(mask):
+    before = torch.get_num_threads()
+    bias = torch.randn(1, 1, N, M, requires_grad=True)
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(answer("softmax_cpu", make(), [bias], bias=bias, mask=MASKS[mask]))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("mask", [window(before=30, after=0), documents(torch.arange(M) // 50)])
+def test_keys_that_no_query_of_a_tile_sees_are_not_read(monkeypatch, mask):
+    monkeypatch.setattr(softmax_cpu, "is_finite", lambda tensor: True)
+    query, key, value = make(N=M)
+    with torch.no_grad():
+        key[:, :, 200] = value[:, :, 200] = float("nan")
+    out = attend(query, key, value, mask=mask, backend="softmax_cpu")
+    (grad,) = torch.autograd.grad(out.sum(), query)
+    for each in (out, grad):
+        assert each[:, :, :128].isfinite().all()
+        assert each[:, :, 320:].isfinite().all()
+        assert each[:, :, 200].isnan().all()
+
+
+def test_nan_in_a_hidden_key_or_value_reaches_nobody():
+    query, key, value = make(N=M)
+    mask = causal()
+    want = attend(query, key, value, mask=mask, backend="softmax_cpu")
+    with torch.no_grad():
+        key[:, :, 400], value[:, :, 401] = float("nan"), float("inf")
+    out = attend(query, key, value, mask=mask, backend="softmax_cpu")
+    torch.testing.assert_close(out[:, :, :400], want[:, :, :400])
+    assert not out[:, :, 401:].isfinite().all(dim=-1).any()
+
+
+def test_scores_beyond_all_bounds():
+    query, key, value = make()
+    assert_like_tiled([query, key, value], score=ScaledDot(scale=20.0))
+    bias = torch.zeros(N, M)
+    bias[5], bias[:, 7] = float("-inf"), float("-inf")
+    assert_like_tiled([query, key, value], bias=bias)
+    out = attend(query * 1e30, key * 1e30, value, backend="softmax_cpu")
+    assert out.isnan().any()
+
+
+def test_a_score_that_is_a_dot_product_up_to_a_number_of_each_query():
+    query, key, value = make()
+    outs = [
+        attend(query, key, value, score=Gaussian(9.0), backend=b) for b in ("softmax_cpu", "tiled")
+    ]
+    torch.testing.assert_close(*outs, atol=1e-5, rtol=1e-5)
+    refused = explain(query, key, value, score=Gaussian(9.0), return_lse=True)
+    assert refused.backend == "tiled"
+    assert "which its sum needs" in refused.reason
+
+
+@pytest.mark.parametrize(
+    "options", [{"mask": causal()}, {"bias": alibi()}, {"weighting": Softmax(sink=0.0)}]
+)
+def test_gradients_of_gradients(options):
+    def twice(backend):
+        inputs = make(B=1, N=5, M=7)
+        out = attend(*inputs, backend=backend, **options)
+        grads = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
+        return torch.autograd.grad(sum(grad.square().sum() for grad in grads), inputs)
+
+    for one, other in zip(twice("softmax_cpu"), twice("tiled"), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options", "reason"),
+    [
+        (torch.float64, {}, "float32 and less"),
+        (torch.float32, {"score": Laplace(1.0)}, "not a dot product"),
+        (torch.float32, {"score": Gaussian(0.01)}, "needs float64"),
+        (torch.float32, {"weighting": Sparsemax()}, "not softmax"),
+        (torch.float32, {"bias": shaw(torch.zeros(5, D))}, "more than distances"),
+        (torch.float32, {"bias": torch.zeros(N, 1)}, "the same for all keys"),
+    ],
+)
+def test_what_it_refuses(dtype, options, reason):
+    inputs = [t.to(dtype) for t in make()]
+    plan = explain(*inputs, dropout=0.1, **options)
+    assert plan.backend == "tiled"
+    assert reason in plan.reason
+
+
+def test_another_blas_is_said_and_the_other_path_serves(monkeypatch):
+    monkeypatch.setattr(blas, "address_of_products", lambda: None)
+    plan = explain(*make(), return_lse=True)
+    assert plan.backend == "tiled"
+    assert "another BLAS" in plan.reason
+
+
+def test_too_little_to_do():
+    query, key, value = make(N=3, M=5)
+    with torch.no_grad():
+        assert explain(query, key, value, return_lse=True).backend == "tiled"
+    assert explain(query, key, value, return_lse=True).backend == "softmax_cpu"
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_worked_out_in_float32(dtype):
+    inputs = [t.detach().to(dtype).requires_grad_() for t in make()]
+    ours, theirs = (answer(b, inputs, mask=causal()) for b in ("softmax_cpu", "tiled"))
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one, other, atol=2e-2, rtol=2e-2)
