@@ -11,7 +11,6 @@ from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.oddities import Oddities
 from regard.cli.output import progress_bar, refuse, say
-from regard.cli.scoring import score_lines
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def predict(
             given = {"--attention": attention, "--n-best": n_best}
             refuse(given, "with --score; nothing is searched for")
             handling = {"output_format": output_format, "on_bad_line": on_bad_line}
-            score_lines(predictor, file, search, **handling)
+            _score_lines(predictor, file, search, **handling)
             return
         if attention and search.n_best > 1 and output_format == "text":
             raise SettingError(
@@ -184,3 +183,45 @@ def _count_lines(file: Path) -> int:
 
     with open_text(file) as lines:
         return sum(1 for _ in lines)
+
+
+def _score_lines(
+    predictor: "Predictor",
+    file: Path | None,
+    decoding: "DecodingConfig",
+    *,
+    output_format: str,
+    on_bad_line: str,
+) -> None:
+    """Print the score of each pair of a file or of stdin, as soon as there is one.
+
+    Args:
+        predictor: The model in use.
+        file: Pairs in columns, or JSON objects if it ends in .jsonl; None is stdin, in columns.
+        decoding: For its length penalty.
+        output_format: ``text`` or ``jsonl``.
+        on_bad_line: Whether a line that cannot be scored stops, or leaves its score empty.
+    """
+    from regard.inference.filtering import groups_of
+    from regard.inference.pair_scoring import scored_lines
+
+    groups, name, ending = groups_of(file)
+    oddities = Oddities("Its score is left empty.")
+    scored = scored_lines(
+        predictor,
+        groups,
+        name=name,
+        ending=ending,
+        skip_bad_lines=on_bad_line == "skip",
+        length_penalty=decoding.length_penalty,
+    )
+    for group in scored:
+        for pair in group:
+            oddities.see(pair.problem)
+            say(
+                json.dumps(pair.to_dict(), ensure_ascii=False)
+                if output_format == "jsonl"
+                else pair.text()
+            )
+        sys.stdout.flush()
+    oddities.end()

@@ -78,20 +78,17 @@ def evaluate(
     """
     _check_sources(sources, hypotheses)
     right = metrics.answers(references)
-
-    def figures(texts: Sequence[str], resamples: int) -> tuple[MetricScore, ...]:
-        found = _figures(texts, right, target_language, resamples)
-        return (metrics.rouge_l(texts, right, resamples=resamples), *found) if rouge else found
-
+    figures = partial(_figures, right, target_language, rouge=rouge)
     trivial = {
         **(trivial or {}),
         **_trivial(len(hypotheses), None if trivial else sources, training_targets),
     }
     return TextReport(
         count=len(hypotheses),
-        scores=figures(hypotheses, resamples),
+        scores=figures(hypotheses, resamples=resamples),
         baselines=tuple(
-            Baseline(name=name, scores=figures(texts, 0)) for name, texts in trivial.items()
+            Baseline(name=name, scores=figures(texts, resamples=0))
+            for name, texts in trivial.items()
         ),
         by_length=()
         if sources is None
@@ -276,13 +273,16 @@ def compare(
 
 
 def _figures(
-    texts: Sequence[str],
     references: Sequence[tuple[str, ...]],
     target_language: str | None,
+    texts: Sequence[str],
+    *,
+    rouge: bool,
     resamples: int,
 ) -> tuple[MetricScore, ...]:
     scored = partial(metrics.bleu, target_language=target_language, resamples=resamples)
-    scores = [scored(texts, references)]
+    scores = [metrics.rouge_l(texts, references, resamples=resamples)] if rouge else []
+    scores.append(scored(texts, references))
     if not metrics.is_unspaced(target_language):
         lower = scored(texts, references, lowercase=True)
         scores.append(replace(lower, name="BLEU lower-cased"))

@@ -23,8 +23,7 @@ from regard.inference.look import (
     joined,
 )
 from regard.inference.once import Once
-from regard.inference.searcher import Searcher
-from regard.inference.sequence_search import SequenceSearch
+from regard.inference.searcher import Searcher, SequenceSearch
 from regard.models import Seq2Seq
 from regard.runs.run import Run
 from regard.tasks import (

@@ -272,8 +272,8 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             model,
             batch.padded.source,
             batch.padded.source_lengths,
-            seeds=[each.text for each in batch.encoded],
-            is_first=[each.is_first for each in batch.encoded],
+            [each.text for each in batch.encoded],
+            [each.is_first for each in batch.encoded],
         )
         return [
             Translations(tuple(self._translation(each, output) for output in outputs))

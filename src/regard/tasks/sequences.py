@@ -1,8 +1,8 @@
 """Texts for texts as a model takes them and gives them: encoded, in batches, and searched for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, overload, runtime_checkable
+from typing import overload
 
 import numpy as np
 from jaxtyping import Float, Int, Int32
@@ -63,28 +63,12 @@ class Output:
     weights: Float[Tensor, "T S"] | None = None
 
 
-@runtime_checkable
-class Search(Protocol):
-    """How outputs are found: a search over the steps of a model."""
-
-    def __call__(
-        self,
-        model: Seq2Seq,
-        source: Int[Tensor, "B S"],
-        lengths: Int[Tensor, " B"],
-        *,
-        seeds: Sequence[str],
-        is_first: Sequence[bool],
-    ) -> list[list[Output]]:
-        """Outputs of each source, best first.
-
-        Args:
-            model: In evaluation mode.
-            source: Ids of the sources, padded.
-            lengths: How many of each row are real.
-            seeds: A text for each: samples are a function of it.
-            is_first: Which of them begin a text.
-        """
+# (a model in evaluation mode, ids of the sources, how many of each row are real, a text for each
+# that its samples depend on alone, which of them begin a text) -> the outputs of each, best first.
+Search = Callable[
+    [Seq2Seq, Int[Tensor, "B S"], Int[Tensor, " B"], Sequence[str], Sequence[bool]],
+    list[list[Output]],
+]
 
 
 class EncodedCorpus(Sequence[EncodedSequences]):

@@ -41,12 +41,7 @@ class Position:
     terms: int = 0
 
     def share(self, config: TrainingConfig, num_samples: int) -> float:
-        """How much of training is behind us, 0 to 1, by the limit that is nearest.
-
-        Args:
-            config: Whose limits hold.
-            num_samples: Samples in an epoch.
-        """
+        """How much of training is behind us, 0 to 1, by the nearest of the config's limits."""
         shares = [0.0]
         if config.updates is not None:
             shares.append(self.update / config.updates)

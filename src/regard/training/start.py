@@ -22,12 +22,11 @@ from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.encoded import RunCorpora
-from regard.training.listeners import Listeners
+from regard.training.listeners import Listeners, TensorBoardReporter, has_tensorboard
 from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import TaskTraining
-from regard.training.tensorboard import TensorBoardReporter, is_installed
 from regard.training.trainer import TrainedSummary, Trainer
 
 
@@ -71,7 +70,7 @@ def train(
         Interrupted: Asked to stop; the same call goes on.
     """
     path = Path(path)
-    watchers = [TensorBoardReporter(path)] if is_installed() else []
+    watchers = [TensorBoardReporter(path)] if has_tensorboard() else []
     reporter = Listeners(reporter or ConsoleReporter(), *watchers)
     bad_lines, too_long = BadLines(), BadLines()
     task_class = choose("task", recipe.task, TASKS).task

@@ -74,12 +74,7 @@ def numbers_of(example: TaggedWords, tags: Sequence[str]) -> list[int]:
 
 
 def novelty_table(given: Sequence[str], right: Sequence[str], novel: Sequence[bool]) -> Table:
-    """Accuracy over the words known from training, and over the others.
-
-    Args:
-        given: The tags of all words.
-        right: The right ones.
-        novel: Which words training had not.
+    """Accuracy of tags over the words known from training, and over those that are novel.
 
     Example:
         >>> novelty_table(["a", "b", "b"], ["a", "b", "a"], [False, True, True]).rows
