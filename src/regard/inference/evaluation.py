@@ -179,8 +179,7 @@ def quality_by_length(
     length = _length_counter(source_language)
     lengths = [length(source) for source in sources]
     buckets = []
-    bounds: list[int | None] = [*edges, None]
-    for shortest, longest in zip([0, *edges], bounds, strict=True):
+    for shortest, longest in zip([0, *edges], [*edges, None], strict=True):
         inside = [
             index
             for index, size in enumerate(lengths)

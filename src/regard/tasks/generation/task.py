@@ -52,18 +52,15 @@ class GenerationTask(SequenceTask):
             DataError: The training text is not named, cannot be read, or is too short to hold some
                 out.
         """
+        data = recipe.settings(DocumentData)
         train, test = train_and_test(recipe, bad_lines=bad_lines)
         if not train:
             raise DataError("data.train must name the training text; got nothing.")
         valid = cls.read(recipe, "valid", bad_lines=bad_lines)
         if not valid:
             train, held = hold_out(train)
-            valid = pairs_of(held, recipe.settings(DocumentData), merge=True)
-        return Parts(
-            pairs_of(train, recipe.settings(DocumentData)),
-            valid,
-            pairs_of(test, recipe.settings(DocumentData), merge=True),
-        )
+            valid = pairs_of(held, data, merge=True)
+        return Parts(pairs_of(train, data), valid, pairs_of(test, data, merge=True))
 
     @classmethod
     def check(
