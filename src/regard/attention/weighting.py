@@ -18,11 +18,14 @@ class Weighting(ABC):
 
     Attributes:
         ranks_like_scores: Whether a key with a higher score never has less weight.
+        compiled_as: What the loops of ``engine.kernels.weightings`` call it that do the same as
+            ``rows`` and ``gradient``; None if there are none.
     """
 
     __slots__ = ()
 
     ranks_like_scores: ClassVar[bool] = False
+    compiled_as: ClassVar[str | None] = None
 
     @abstractmethod
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
@@ -80,6 +83,7 @@ class Sparsemax(Weighting):
     """
 
     ranks_like_scores = True
+    compiled_as = "sparsemax"
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         """The weights of whole rows of scores; a row of −inf gives zeros.
@@ -114,6 +118,7 @@ class Entmax15(Weighting):
     """
 
     ranks_like_scores = True
+    compiled_as = "entmax15"
 
     def rows(self, scores: Float[Tensor, "*b n M"]) -> Float[Tensor, "*b n M"]:
         """The weights of whole rows of scores; a row of −inf gives zeros.

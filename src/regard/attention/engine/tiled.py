@@ -30,6 +30,7 @@ from regard.attention.engine.blocks import (
 from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.numerics import as_it_is, divisor, exp_of, hide, is_finite, mix
 from regard.attention.engine.request import Request
+from regard.attention.engine.rows import gradient_of, weights_of
 from regard.attention.weighting import Softmax
 
 
@@ -79,7 +80,7 @@ def answer_of(job: BlockPass, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
             rows_of(out, parts[0]).copy_(found.mixed / divisor(found.total))
     else:
         for block in job.blocks():
-            weights = job.weighting.rows(scores_of(job, block, inputs))
+            weights = weights_of(job.weighting, scores_of(job, block, inputs))
             rows_of(out, block).copy_(_mixed(job, block, inputs, weights))
     return out, top, total
 
@@ -222,10 +223,10 @@ class _AnySlope:
     d_lse: Tensor
 
     def weights(self, block: Block, scores: Tensor) -> Tensor:
-        return self.job.weighting.rows(scores)
+        return weights_of(self.job.weighting, scores)
 
     def of_scores(self, block: Block, weights: Tensor, d_weights: Tensor) -> Tensor:
-        d_scores = self.job.weighting.gradient(weights, d_weights)
+        d_scores = gradient_of(self.job.weighting, weights, d_weights)
         if self.job.wants_lse:
             d_scores = d_scores + weights * rows_of(self.d_lse, block).unsqueeze(-1)
         return d_scores if block.hidden is None else d_scores.masked_fill(block.hidden, 0)

@@ -1,0 +1,56 @@
+"""Whole rows of scores turned to weights, by compiled loops where there are any."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from regard.attention.engine.kernels import why_not
+from regard.attention.engine.workers import share_out
+from regard.attention.weighting import Weighting
+
+# Numbers that are worth handing to a thread: a fraction of a millisecond.
+_NUMBERS_OF_A_TASK = 2**17
+
+
+def weights_of(weighting: Weighting, scores: Tensor) -> Tensor:
+    """``weighting.rows(scores)``, in one pass where it is compiled."""
+    loop = _loop(weighting, "", scores)
+    return weighting.rows(scores) if loop is None else _applied(loop, scores)
+
+
+def gradient_of(weighting: Weighting, weights: Tensor, grad: Tensor) -> Tensor:
+    """``weighting.gradient(weights, grad)``, in one pass where it is compiled."""
+    loop = _loop(weighting, "_gradient", weights, grad)
+    return weighting.gradient(weights, grad) if loop is None else _applied(loop, weights, grad)
+
+
+def _loop(weighting: Weighting, of: str, *rows: Tensor) -> Callable[..., None] | None:
+    """The compiled loop for a weighting, unless something stands against it."""
+    name = weighting.compiled_as
+    if name is None or not all(_may_be_read(tensor) for tensor in rows) or why_not() is not None:
+        return None
+    from regard.attention.engine.kernels import weightings
+
+    loop: Callable[..., None] = getattr(weightings, name + of)
+    return loop
+
+
+def _may_be_read(tensor: Tensor) -> bool:
+    """Whether a loop may read a tensor: nothing is recorded of what it does."""
+    is_recorded = torch.is_grad_enabled() and tensor.requires_grad
+    return tensor.dtype is torch.float32 and tensor.device.type == "cpu" and not is_recorded
+
+
+def _applied(loop: Callable[..., None], *rows: Tensor) -> Tensor:
+    """What a loop writes for rows."""
+    out = torch.empty_like(rows[0], memory_format=torch.contiguous_format)
+    width = max(1, out.shape[-1])
+    arrays = [t.detach().contiguous().view(-1, width).numpy() for t in (*rows, out)]
+    many = max(1, _NUMBERS_OF_A_TASK // width)
+
+    def do(task: int) -> None:
+        loop(*(array[task * many : (task + 1) * many] for array in arrays))
+
+    share_out(-(-len(arrays[0]) // many) if out.numel() else 0, do)
+    return out

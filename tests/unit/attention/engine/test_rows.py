@@ -1,0 +1,63 @@
+"""Compiled rows beside the formulas in float64."""
+
+import pytest
+import torch
+
+from regard.attention import Entmax15, Softmax, Sparsemax
+from regard.attention.engine.kernels import weightings
+from regard.attention.engine.rows import gradient_of, weights_of
+
+BOTH = pytest.mark.parametrize("weighting", [Sparsemax(), Entmax15()], ids=["sparsemax", "entmax"])
+
+
+@BOTH
+@pytest.mark.parametrize("spread", [0.0, 0.01, 1.0, 20.0])
+@pytest.mark.parametrize("keys", [1, 2, 7, 1500])
+def test_weights_and_gradients_are_those_of_the_formula(weighting, spread, keys):
+    scores = torch.randn(3, 5, keys) * spread
+    scores[0, 1] = float("-inf")
+    scores[1, 2, : keys // 2] = float("-inf")
+    found = weights_of(weighting, scores)
+    exact = weighting.rows(scores.double())
+    torch.testing.assert_close(found.double(), exact, atol=1e-6, rtol=1e-5)
+    assert found[0, 1].eq(0).all()
+    grad = torch.randn_like(found)
+    of_scores = gradient_of(weighting, found, grad)
+    want = weighting.gradient(found.double(), grad.double())
+    torch.testing.assert_close(of_scores.double(), want, atol=2e-6, rtol=1e-5)
+
+
+@BOTH
+def test_a_nan_reaches_its_own_row_only(weighting):
+    scores = torch.randn(4, 9)
+    clean = weights_of(weighting, scores)
+    scores[2, 3] = float("nan")
+    found = weights_of(weighting, scores)
+    assert found[2].isnan().any()
+    assert torch.equal(found[[0, 1, 3]], clean[[0, 1, 3]])
+
+
+@BOTH
+def test_the_loops_are_what_serves_and_only_where_nothing_is_recorded(monkeypatch, weighting):
+    called = []
+    for name in (weighting.compiled_as, f"{weighting.compiled_as}_gradient"):
+        real = getattr(weightings, name)
+        monkeypatch.setattr(
+            weightings, name, lambda *a, name=name, real=real: (called.append(name), real(*a))
+        )
+    scores = torch.randn(2, 6)
+    weights = weights_of(weighting, scores)
+    gradient_of(weighting, weights, scores)
+    assert called == [weighting.compiled_as, f"{weighting.compiled_as}_gradient"]
+    called.clear()
+    weights_of(weighting, scores.double())
+    weights_of(weighting, scores.requires_grad_())
+    weights_of(Softmax(), scores.detach())
+    assert not called
+
+
+def test_rows_in_any_order_and_no_rows_at_all():
+    scores = torch.randn(6, 4, 5)
+    turned = weights_of(Sparsemax(), scores.transpose(0, 2))
+    torch.testing.assert_close(turned, Sparsemax().rows(scores.transpose(0, 2)))
+    assert weights_of(Sparsemax(), torch.zeros(2, 0, 5)).shape == (2, 0, 5)
