@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -313,22 +312,14 @@ def test_a_run_that_is_deleted_while_it_is_served_is_served_on(run: Path, tmp_pa
             assert expects(200)(reply) is None
 
 
-def test_a_token_is_needed_and_the_address_is_loopback(run: Path):
+def test_a_token_is_needed_and_the_address_is_loopback(regard, run: Path):
     with serving(run, options=["--token", "s3cret"]) as server:
         raw = request("/predict", {"text": "我爱中国"})
         assert ask(server.port, raw).status == 401
         right = request("/predict", {"text": "我爱中国"}, Authorization="Bearer s3cret")
         assert ask(server.port, right).status == 200
-        taken = serve_refused(run, "--port", server.port)
+        taken = regard.refused("serve", run, "--port", server.port)
         assert re.search(r"--port must be an address to listen at; got 127\.0\.0\.1:\d+", taken)
-
-
-def serve_refused(*arguments: object) -> str:
-    command = [sys.executable, "-m", "regard", "serve", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2, done
-    assert done.stderr.splitlines()[-1].startswith("error: ")
-    return done.stderr
 
 
 def test_commands_that_cannot_serve_say_why(regard, run: Path, tmp_path: Path, monkeypatch):
