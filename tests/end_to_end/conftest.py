@@ -8,6 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+import jaxtyping
 import pytest
 from tests.end_to_end.browsing import chromium as chromium
 from tests.end_to_end.browsing import tab as tab
@@ -97,8 +98,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def run(regard: Command, corpus: Path) -> Path:
-    """A finished run."""
-    trained = regard("train", corpus / "small.toml", "--run", corpus / "run")
+    """A finished run; shapes are checked when it is used."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        trained = regard("train", corpus / "small.toml", "--run", corpus / "run")
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
     assert trained.code == 0, trained
     return corpus / "run"
 
