@@ -9,21 +9,13 @@ pass over a row that stays in the first cache, and few are needed.
 import numpy as np
 from jaxtyping import Float32
 
-from regard.attention.engine.kernels.compiling import compiled, in_any_order
+from regard.attention.engine.kernels.compiling import compiled
+from regard.attention.engine.kernels.elementary import largest
 
 f32 = np.float32
 
 # Where the steps end: they get no further in float32, or go on for a NaN's sake.
 _MOST_STEPS, _SMALLEST_STEP = 64, f32(1e-8)
-
-
-@in_any_order
-def _best(row):  # type: ignore[no-untyped-def]
-    """The largest number of a row, −inf of a row of nothing else."""
-    best = f32(-np.inf)
-    for m in range(row.size):
-        best = max(best, row[m])
-    return best
 
 
 @compiled
@@ -36,7 +28,7 @@ def sparsemax(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "
     """
     for n in range(scores.shape[0]):
         row, found = scores[n], weights[n]
-        best = _best(row)
+        best = largest(row)
         if best == -np.inf:
             found[:] = f32(0)
             continue
@@ -66,7 +58,7 @@ def entmax15(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "n
     """
     for n in range(scores.shape[0]):
         row, found = scores[n], weights[n]
-        best = _best(row)
+        best = largest(row)
         if best == -np.inf:
             found[:] = f32(0)
             continue
