@@ -90,5 +90,5 @@ def largest(numbers):  # type: ignore[no-untyped-def]
     # As integers: a loop over floats stays one by one because of what NaN would do to it.
     top = _order(_bits(f32(-np.inf)))  # type: ignore[call-arg]
     for m in range(numbers.size):
-        top = max(top, _order(_bits(numbers[m])))  # type: ignore[call-arg]
-    return _float_of(_order(top))  # type: ignore[call-arg]
+        top = max(top, _order(_bits(numbers[m])))
+    return _float_of(_order(top))

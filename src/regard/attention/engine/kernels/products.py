@@ -24,21 +24,24 @@ _NO, _YES = np.uint8(ord("N")), np.uint8(ord("T"))
 llvmlite.binding.add_symbol(_SYMBOL, address_of_products())
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def _sgemm(typing, turn_a, turn_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):  # type: ignore[no-untyped-def]
     """BLAS' own: columns stand one after the other, and all but addresses is given by reference."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte] * 13)
-        function = cgutils.get_or_insert_function(builder.module, kind, _SYMBOL)
+        of_module = builder.module
+        function = cgutils.get_or_insert_function(of_module, kind, _SYMBOL)  # type: ignore[no-untyped-call]
 
         def by_reference(place):  # type: ignore[no-untyped-def]
             if place in (6, 8, 11):
                 return builder.inttoptr(arguments[place], byte)
-            return builder.bitcast(cgutils.alloca_once_value(builder, arguments[place]), byte)
+            kept = cgutils.alloca_once_value(builder, arguments[place])  # type: ignore[no-untyped-call]
+            return builder.bitcast(kept, byte)
 
-        builder.call(function, [by_reference(place) for place in range(13)])
+        given = [by_reference(place) for place in range(13)]  # type: ignore[no-untyped-call]
+        builder.call(function, given)
         return context.get_dummy_value()
 
     letter, size, number, address = types.uint8, types.int32, types.float32, types.intp
@@ -51,7 +54,7 @@ def score_all(scale, query, key, scores):  # type: ignore[no-untyped-def]
     """``scale · query @ keyᵀ``, written to the first columns of ``scores``."""
     n, d = query.shape
     m = key.shape[0]
-    _sgemm(
+    _sgemm(  # type: ignore[call-arg]
         _YES,
         _NO,
         i32(m),
@@ -72,7 +75,7 @@ def score_all(scale, query, key, scores):  # type: ignore[no-untyped-def]
 def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
     """Adds ``scale · weights @ value`` to ``out``; the first columns of ``weights`` count."""
     n, e = out.shape
-    _sgemm(
+    _sgemm(  # type: ignore[call-arg]
         _NO,
         _NO,
         i32(e),
@@ -93,7 +96,7 @@ def mix_into(scale, weights, value, out):  # type: ignore[no-untyped-def]
 def give_back(scale, weights, given, out):  # type: ignore[no-untyped-def]
     """Adds ``scale · weightsᵀ @ given`` to ``out``; the first columns of ``weights`` count."""
     m, e = out.shape
-    _sgemm(
+    _sgemm(  # type: ignore[call-arg]
         _NO,
         _YES,
         i32(e),
