@@ -1,13 +1,15 @@
 """Additive attention against its formula written out: time and memory of forward and backward.
 
-    python -m benchmarks.additive_attention [--rounds 5] [--threads 1] [--dry]
+    python -m benchmarks.additive_attention [--rounds 5] [--threads 1 2] [--dry]
 
 Every measurement is a process of its own, so that the peak of its memory is its own, and the two
-sides alternate. The naive side is ``softmax(tanh(q + k) @ w) @ v`` in plain torch.
+sides alternate: with one thread, and with one for every core. The naive side is
+``softmax(tanh(q + k) @ w) @ v`` in plain torch.
 """
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import time
@@ -79,19 +81,10 @@ def measure_apart(side: str, threads: int) -> dict[str, float]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument("--side", choices=SIDES, help="measure one side here and print it")
-    options = parser.parse_args()
-    if options.side:
-        print(json.dumps(measure_here(options.side)))
-        return
-    start = machine()
-    sides = {side: partial(measure_apart, side, options.threads) for side in SIDES}
-    samples = alternate(sides, options.rounds)
+def measured(rounds: int, threads: int) -> tuple[list[Figure], dict[str, Any]]:
+    """The figures with so many threads, and what they were read off."""
+    sides = {side: partial(measure_apart, side, threads) for side in SIDES}
+    samples = alternate(sides, rounds)
     columns = {
         side: {name: [sample[name] for sample in taken] for name in taken[0]}
         for side, taken in samples.items()
@@ -109,17 +102,40 @@ def main() -> None:
             what=f"Additive attention, forward + backward ({sizes}, float32, CPU)",
             ours=f"{Spread.of(ours['both_s']).median:.2f} s",
             beside=f"the formula written out: {Spread.of(naive['both_s']).median:.2f} s",
-            note=f"{faster.median:.1f} times as fast, threads: {options.threads}",
+            note=f"{faster.median:.1f} times as fast; asked for: 25; threads: {threads}",
         ),
         Figure(
             what=f"Additive attention, peak memory beyond inputs ({sizes})",
             ours=f"{Spread.of(ours['peak_extra_mib']).median:.0f} MiB",
             beside=f"the formula written out: {Spread.of(naive['peak_extra_mib']).median:.0f} MiB",
-            note=f"{smaller.median:.0f} times smaller",
+            note=f"{smaller.median:.0f} times smaller; threads: {threads}",
         ),
     ]
-    for figure in figures:
-        print(figure)
+    details = {
+        "sides": spreads,
+        "times_as_fast": faster.table(),
+        "times_smaller": smaller.table(),
+    }
+    return figures, details
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    parser.add_argument("--side", choices=SIDES, help="measure one side here and print it")
+    options = parser.parse_args()
+    if options.side:
+        print(json.dumps(measure_here(options.side)))
+        return
+    start = machine()
+    figures, details = [], {}
+    for threads in dict.fromkeys(options.threads):
+        found, details[f"threads: {threads}"] = measured(options.rounds, threads)
+        figures += found
+        for figure in found:
+            print(figure)
     if options.dry:
         return
     path = write_record(
@@ -128,12 +144,9 @@ def main() -> None:
         figures=figures,
         details={
             "sizes": SIZES,
-            "threads": options.threads,
             "rounds": options.rounds,
             "repeats_per_process": REPEATS,
-            "sides": spreads,
-            "times_as_fast": faster.table(),
-            "times_smaller": smaller.table(),
+            "by_threads": details,
         },
         started_on=start,
     )

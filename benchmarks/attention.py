@@ -1,18 +1,21 @@
 """The engine against what users have otherwise: time of forward and backward, on a CPU.
 
-    python -m benchmarks.attention [--rounds 5] [--threads 1] [--only window documents] [--dry]
+    python -m benchmarks.attention [--rounds 5] [--threads 1 2] [--only window documents] [--dry]
 
 Each task has two sides that give the same numbers: ``attend``, and torch's fused kernel or the
-formula written out. Every measurement is a process of its own, and the sides alternate.
+formula written out. Every measurement is a process of its own, and the sides alternate: with one
+thread, and with one for every core.
 """
 
 import argparse
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 from benchmarks.measuring import (
@@ -103,13 +106,31 @@ def _documents(side: str) -> tuple[list[Any], Callable[..., Any]]:
     return inputs, partial(scaled_dot_product_attention, attn_mask=mask)
 
 
-def _tiled(side: str) -> tuple[list[Any], Callable[..., Any]]:
+def _own_softmax(side: str) -> tuple[list[Any], Callable[..., Any]]:
     from torch.nn.functional import scaled_dot_product_attention
 
     from regard.attention import attend
 
     shape = (1, 8, LONG, 64)
-    call = partial(attend, backend="tiled") if side == "ours" else scaled_dot_product_attention
+    call = (
+        partial(attend, backend="softmax_cpu") if side == "ours" else scaled_dot_product_attention
+    )
+    return _inputs(shape, shape, shape), call
+
+
+def _sparse(name: str, side: str) -> tuple[list[Any], Callable[..., Any]]:
+    import entmax
+
+    from regard.attention import Entmax15, Sparsemax, attend
+
+    shape = (1, 8, SHORT, 64)
+    weighting = Sparsemax() if name == "sparsemax" else Entmax15()
+    formula = getattr(entmax, name)
+
+    def theirs(query: Any, key: Any, value: Any) -> Any:
+        return formula(query @ key.mT / 8, dim=-1) @ value
+
+    call = partial(attend, weighting=weighting) if side == "ours" else theirs
     return _inputs(shape, shape, shape), call
 
 
@@ -159,31 +180,43 @@ TASKS = {
         what="Window of 256, N = 4,096, H 8, D 64, forward + backward",
         peer="torch's fused kernel with a dense mask",
         make=_window,
-        goal=1 / 6,
+        goal=1 / 7,
     ),
     "documents": Task(
         what="64 documents of 20 to 500 tokens in a row, H 8, D 64, forward + backward",
         peer="torch's fused kernel on padded documents",
         make=_documents,
-        goal=1 / 2.2,
+        goal=1 / 2.5,
     ),
     "gaussian": Task(
         what="Gaussian kernel, N = 1,024, H 4, D 64, forward + backward",
         peer="torch's fused kernel on plain dot products",
         make=_gaussian,
-        goal=1.3,
+        goal=1.2,
     ),
-    "tiled": Task(
-        what="The engine for any score, on plain dot products, N = 4,096, H 8, forward + backward",
+    "own_softmax": Task(
+        what="The engine's own softmax, on plain dot products, N = 4,096, H 8, forward + backward",
         peer="torch's fused kernel",
-        make=_tiled,
-        goal=1.3,
+        make=_own_softmax,
+        goal=1.15,
+    ),
+    "sparsemax": Task(
+        what="Sparsemax, N = 1,024, H 8, D 64, forward + backward",
+        peer="the entmax package",
+        make=partial(_sparse, "sparsemax"),
+        goal=1 / 5,
+    ),
+    "entmax15": Task(
+        what="Entmax-1.5, N = 1,024, H 8, D 64, forward + backward",
+        peer="the entmax package",
+        make=partial(_sparse, "entmax15"),
+        goal=1 / 5,
     ),
     "multi_head": Task(
         what="Multi-head layer, B 8, N 512, 8 heads of 64, float32, forward + backward",
         peer="nn.MultiheadAttention without weights",
         make=_multi_head,
-        goal=1 / 1.2,
+        goal=1 / 1.15,
     ),
     "multi_head_autocast": Task(
         what="The same with automatic precision, bfloat16",
@@ -251,7 +284,7 @@ def main() -> None:
     """Measure all tasks, and write the record."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
     parser.add_argument("--only", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--dry", action="store_true", help="write no record")
     parser.add_argument("--task", choices=list(TASKS), help="measure one side of it here")
@@ -262,17 +295,15 @@ def main() -> None:
         return
     before = machine()
     figures, details = [], {}
-    for name in options.only:
-        sides = {side: partial(measure_apart, name, side, options.threads) for side in SIDES}
+    for name, threads in product(options.only, dict.fromkeys(options.threads)):
+        sides = {side: partial(measure_apart, name, side, threads) for side in SIDES}
         samples = alternate(sides, options.rounds)
         seconds = {side: [sample["seconds"] for sample in samples[side]] for side in SIDES}
         ratio = paired_ratio(seconds["ours"], seconds["theirs"])
         spreads = {side: Spread.of(seconds[side]) for side in SIDES}
-        figures.append(
-            figure(TASKS[name], spreads["ours"], spreads["theirs"], ratio, options.threads)
-        )
+        figures.append(figure(TASKS[name], spreads["ours"], spreads["theirs"], ratio, threads))
         print(figures[-1])
-        details[name] = {
+        details[f"{name}, threads: {threads}"] = {
             "ratio": ratio.table(),
             "goal": None if TASKS[name].goal == float("inf") else TASKS[name].goal,
             "samples": samples,
@@ -283,7 +314,7 @@ def main() -> None:
         "attention",
         title="The engine against torch's fused kernel and its own formulas",
         figures=figures,
-        details={"threads": options.threads, "rounds": options.rounds, "tasks": details},
+        details={"rounds": options.rounds, "tasks": details},
         started_on=before,
     )
 

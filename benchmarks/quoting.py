@@ -42,7 +42,7 @@ class Numbers:
 
 
 def find(records: Sequence[Mapping[str, Any]], place: str) -> list[Mapping[str, str]]:
-    """The figures at a place: ``record``, or ``record: words`` for those that have the words.
+    """The figures at a place: ``record``, or ``record: words & words`` for those that have all.
 
     The words are looked for in ``what | beside | note``.
     """
@@ -52,8 +52,12 @@ def find(records: Sequence[Mapping[str, Any]], place: str) -> list[Mapping[str, 
         for record in records
         if record["name"] == name
         for figure in record["figures"]
-        if words in " | ".join(figure[cell] for cell in ("what", "beside", "note"))
+        if _has_all(" | ".join(figure[cell] for cell in ("what", "beside", "note")), words)
     ]
+
+
+def _has_all(text: str, words: str) -> bool:
+    return all(each in text for each in words.split(" & "))
 
 
 def numbers(records: Sequence[Mapping[str, Any]], places: Mapping[str, str]) -> dict[str, Numbers]:

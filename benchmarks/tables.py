@@ -47,17 +47,18 @@ class Row:
     beside: tuple[str, str]
 
 
-# The figures that sentences take numbers from: a record, and words that one of its figures has.
+# The figures that sentences take numbers from: a record, and words that one of its figures has,
+# with one thread where they were measured with several.
 QUOTED = {
-    "additive": "additive_attention: forward + backward",
+    "additive": "additive_attention: forward + backward & threads: 1",
     "additive_memory": "additive_attention: peak memory",
-    "window": "attention: Window of 256",
-    "documents": "attention: 64 documents",
-    "layer": "attention: Multi-head layer",
-    "bfloat16": "attention: bfloat16",
-    "call": "attention: One thousand calls",
-    "summary": "inspection: N = 8,192, H 8",
-    "causal_summary": "inspection: N = 8,192, causal",
+    "window": "attention: Window of 256 & threads: 1",
+    "documents": "attention: 64 documents & threads: 1",
+    "layer": "attention: Multi-head layer & threads: 1",
+    "bfloat16": "attention: bfloat16 & threads: 1",
+    "call": "attention: One thousand calls & threads: 1",
+    "summary": "inspection: N = 8,192, H 8 & threads: 1",
+    "causal_summary": "inspection: N = 8,192, causal & threads: 1",
     "server": "inspection: Server",
     "greedy": "translating_with_alignments: greedy",
     "demo": "alignment: the demo",

@@ -24,9 +24,9 @@ ALONE = ("--threads", "1")
 # What each is told; WORK is a folder of its own. Sides that are not installed are left out by the
 # script, which says so.
 SMOKE: dict[str, tuple[str, ...]] = {
-    "additive_attention": (*ONE,),
+    "additive_attention": (*ONE, *ALONE),
     "alignment": ("--work", "WORK", "--translators", "WORK/../chinese_english"),
-    "attention": (*ONE,),
+    "attention": (*ONE, *ALONE),
     "attention_growth": (*ONE,),
     "attention_mechanisms": ("--work", "WORK"),
     "bertviz_side_by_side": ("--dry",),
@@ -36,7 +36,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "comparison": (),
     "documents": ("--work", "WORK"),
     "gpu_attention": (*ONE,),
-    "inspection": (*ONE,),
+    "inspection": (*ONE, *ALONE),
     "joey_side_by_side": ("--work", "WORK", "--updates", "2", *ONE, *ALONE),
     "kernel_regression": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
