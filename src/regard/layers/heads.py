@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.layers.function_context import FunctionContext
+from regard.layers.precision import warn_of_slow_bfloat16
 
 # How many heads a part of a projection has, and how wide each is.
 Part = tuple[int, int]
@@ -36,6 +37,7 @@ def cut(
         (torch.Size([2, 3, 5, 4]), torch.Size([2, 2, 5, 4]))
     """
     if projected.dtype == torch.bfloat16 and projected.device.type == "cpu":
+        warn_of_slow_bfloat16(projected.device)
         heads: tuple[Tensor, ...] = _Widened.apply(projected, parts)  # type: ignore[no-untyped-call]
         return heads
     return tuple(_views(projected, parts))

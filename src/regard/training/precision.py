@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 
 from regard.choices import check_choice
+from regard.layers.precision import multiplies_bfloat16, warn_of_slow_bfloat16
 from regard.training.settings import Precision
 
 
@@ -21,8 +22,11 @@ def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
     """
     check_choice("precision", precision, Precision)
     if precision == "auto":
-        return torch.bfloat16 if _is_bfloat16_fast(device) else torch.float32
-    return torch.bfloat16 if precision == "bfloat16" else torch.float32
+        return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
+    if precision == "float32":
+        return torch.float32
+    warn_of_slow_bfloat16(device)
+    return torch.bfloat16
 
 
 def mixed_precision(dtype: torch.dtype, device: torch.device) -> AbstractContextManager[object]:
@@ -46,14 +50,3 @@ def keep_freed_memory() -> None:
         # From malloc.h: M_MMAP_THRESHOLD is -3, M_TRIM_THRESHOLD is -1.
         library.mallopt(-3, 1 << 30)
         library.mallopt(-1, (1 << 31) - 1)
-
-
-def _is_bfloat16_fast(device: torch.device) -> bool:
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported())
-    if device.type == "cpu":
-        # Private in torch 2.13, and the only way to ask; where absent, float32 is always right.
-        for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-            if getattr(torch.cpu, name, bool)():
-                return True
-    return False

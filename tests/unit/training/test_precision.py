@@ -12,25 +12,20 @@ def test_a_named_format_is_taken():
     assert compute_dtype("bfloat16", CPU) == torch.bfloat16
 
 
-@pytest.mark.parametrize(
-    ("abilities", "expected"),
-    [
-        ((True, False), torch.bfloat16),
-        ((False, True), torch.bfloat16),
-        ((False, False), torch.float32),
-    ],
-)
-def test_auto_asks_the_processor(monkeypatch, abilities, expected):
-    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    for name, ability in zip(names, abilities, strict=True):
-        monkeypatch.setattr(torch.cpu, name, lambda ability=ability: ability, raising=False)
+@pytest.mark.parametrize(("is_fast", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
+def test_auto_asks_the_processor(monkeypatch, is_fast, expected):
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda _: is_fast)
     assert compute_dtype("auto", CPU) == expected
 
 
-def test_auto_is_float32_where_torch_cannot_say(monkeypatch):
-    for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        monkeypatch.delattr(torch.cpu, name, raising=False)
-    assert compute_dtype("auto", CPU) == torch.float32
+def test_a_format_that_is_slow_here_is_taken_with_a_word(monkeypatch):
+    asked = []
+    monkeypatch.setattr(precision, "warn_of_slow_bfloat16", asked.append)
+    assert compute_dtype("auto", CPU) in (torch.bfloat16, torch.float32)
+    assert compute_dtype("float32", CPU) == torch.float32
+    assert not asked
+    assert compute_dtype("bfloat16", CPU) == torch.bfloat16
+    assert asked == [CPU]
 
 
 def test_only_products_run_in_half_precision():

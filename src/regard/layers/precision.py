@@ -1,0 +1,44 @@
+"""Which processors multiply bfloat16, and a word to those whose processor does not."""
+
+import warnings
+from functools import cache
+
+import torch
+
+
+class SlowWarning(UserWarning):
+    """What was asked for works, and something else would give as much in far less time."""
+
+
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Whether matrix products of bfloat16 are faster there than those of float32.
+
+    So they are on GPUs and on CPUs that multiply it themselves (AVX-512 BF16 or AMX); others take
+    six to eight times as long.
+    """
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported())
+    return device.type == "cpu" and _does_cpu()
+
+
+def warn_of_slow_bfloat16(device: torch.device) -> None:
+    """Say once that matrix products of bfloat16 are slow there, if they are."""
+    if device.type == "cpu" and not torch.compiler.is_compiling() and not _does_cpu():
+        _warn()
+
+
+def _does_cpu() -> bool:
+    # Private in torch 2.13, and the only way to ask; where absent, float32 is always right.
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in names)
+
+
+@cache
+def _warn() -> None:
+    warnings.warn(
+        "bfloat16 must be multiplied by the processor to be fast; got one without AVX-512 BF16 and "
+        "AMX, where products take six to eight times as long as in float32. Leave the model in "
+        'float32, or say precision = "auto".',
+        SlowWarning,
+        stacklevel=4,
+    )
