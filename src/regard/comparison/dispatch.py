@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Argument, Tensor
 from torch._ops import OpOverload, OpOverloadPacket
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
@@ -77,6 +77,11 @@ def trace(call: Callable[[Tensor], Tensor], given: Tensor) -> Traced:
     with counter:
         result = call(given)
     return Traced(counter.multiply_adds, counter.kernels, max(0, counter.depth(result)))
+
+
+def is_counting() -> bool:
+    """Whether this is called by what is being counted."""
+    return any(isinstance(mode, _Counter) for mode in _get_current_dispatch_mode_stack())
 
 
 def peak_bytes(call: Callable[[], object]) -> int:

@@ -19,7 +19,8 @@ def test_maps_of_a_batch_are_those_of_looking_at_each_alone(
     predictor: Predictor, phrases: list[Phrase], source_end: bool
 ) -> None:
     data = replace(predictor.recipe.data, source_end=source_end)
-    predictor.task.recipe = replace(predictor.recipe, data=data)
+    task = TranslationTask(replace(predictor.recipe, data=data), predictor.tokenizer)
+    predictor = Predictor(predictor.model, task)
     sources = [predictor.tokenizer.source.encode(phrase.source) for phrase in phrases]
     targets = [predictor.tokenizer.target.encode(phrase.target) for phrase in phrases]
     found = dict(cross_maps(predictor, sources, targets))
