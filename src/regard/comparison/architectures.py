@@ -278,8 +278,8 @@ def _text(found: Architectures) -> tuple[str, ...]:
         projections,
         "Restricted self-attention by attend works in blocks of queries, each of which computes "
         "a few more pairs than its window has; up to two hundred positions or so the fused kernel "
-        "with a mask is faster, and computes all. On a CPU its blocks are compiled loops, which are "
-        "counted as the tensor operations that stand for them.",
+        "with a mask is faster, and computes all. On a CPU its blocks are compiled loops, counted "
+        "as the tensor operations that stand for them.",
         f"Measured on {found.device}"
         + (f", {found.threads} thread(s)." if found.device == "cpu" else "."),
     )
