@@ -71,6 +71,15 @@ def made_plain(choose, sizes, kind):
     return sizes, kind
 
 
+def made_additive(choose, kind):
+    """Changed so that the loops of additive attention serve it."""
+    kind["score"] = choose.choice(["additive", "additive per head"])
+    kind["weighting"] = "softmax"
+    if kind["bias"] not in ("of keys", "of heads", "of queries", "of pairs"):
+        kind["bias"] = None
+    return kind
+
+
 def poisoned(case, choose):
     """The same call with garbage in the keys and values that no query sees."""
     sizes = case.sizes
@@ -90,6 +99,8 @@ def test_every_path_is_as_good_as_the_naive_formula(seed):
     sizes, kind = draw_sizes(choose, axes), draw_kind(choose, axes)
     if is_plain := seed % 2 == 0:
         sizes, kind = made_plain(choose, sizes, kind)
+    elif seed % 3 == 0:
+        kind = made_additive(choose, kind)
     case = Case.draw(sizes, dtype, **kind)
     wants = {
         "gradients": choose.random() < 0.6,

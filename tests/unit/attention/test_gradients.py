@@ -4,7 +4,18 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from regard.attention import Additive, ScaledDot, attend, causal, lengths, shaw
+from regard.attention import (
+    Additive,
+    Entmax15,
+    ScaledDot,
+    Softmax,
+    attend,
+    causal,
+    lengths,
+    prefix,
+    shaw,
+    window,
+)
 
 MASKS = {"none": None, "lengths": lengths([4, 0]), "both": lengths([4, 7]) & causal()}
 
@@ -102,6 +113,35 @@ def test_float32_gradients_agree_with_float64(make_inputs, score):
         attend(*inputs, score=score, mask=lengths([4, 7])).square().sum().backward()
     for one, other in zip(narrow, wide, strict=True):
         torch.testing.assert_close(one.grad.double(), other.grad, atol=2e-5, rtol=0)
+
+
+COMPILED = {
+    "additive_cpu": {"score": Additive(torch.linspace(-1, 1, 5))},
+    "softmax_cpu": {"weighting": Softmax(sink=0.5)},
+    "tiled": {"weighting": Entmax15()},
+}
+
+
+@pytest.mark.parametrize("mask", [None, window(before=4), prefix(3) | causal()])
+@pytest.mark.parametrize("backend", COMPILED)
+def test_gradients_of_compiled_loops_are_those_of_differences(backend, mask):
+    shapes = [(1, 4, 29, 5), (1, 2, 37, 5), (1, 2, 37, 3), (1, 4, 29, 37)]
+    inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    grad = torch.randn(1, 4, 29, 3).double()
+
+    def total(*given):
+        *inputs, bias = given
+        options = {"bias": bias, "mask": mask, "dropout": 0.2, "generator": seeded()}
+        return grad.mul(attend(*inputs, backend=backend, **options, **COMPILED[backend])).sum()
+
+    for place, slope in enumerate(torch.autograd.grad(total(*inputs), inputs)):
+        way, step = torch.randn(shapes[place]), 5e-3
+        ends = [
+            total(*(t + s * way if i == place else t for i, t in enumerate(inputs)))
+            for s in (step, -step)
+        ]
+        difference = (ends[0] - ends[1]) / (2 * step)
+        torch.testing.assert_close(difference, (slope * way).sum().double(), atol=5e-3, rtol=1e-3)
 
 
 def test_gradients_are_the_same_whether_or_not_they_are_differentiated_again(make_inputs):

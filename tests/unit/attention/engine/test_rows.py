@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regard.attention import Entmax15, Softmax, Sparsemax
+from regard.attention.engine import rows
 from regard.attention.engine.kernels import weightings
 from regard.attention.engine.rows import gradient_of, weights_of
 
@@ -25,6 +26,30 @@ def test_weights_and_gradients_are_those_of_the_formula(weighting, spread, keys)
     of_scores = gradient_of(weighting, found, grad)
     want = weighting.gradient(found.double(), grad.double())
     torch.testing.assert_close(of_scores.double(), want, atol=2e-6, rtol=1e-5)
+
+
+@BOTH
+def test_the_threshold_is_not_lost_beside_large_scores(weighting):
+    away = torch.tensor([1e3, -1e5, 1e6, -1e30])[:, None]
+    scores = torch.randn(4, 9) + away
+    found = weights_of(weighting, scores)
+    torch.testing.assert_close(found, weighting.rows(scores.double()).float())
+
+
+@BOTH
+def test_the_same_bits_whatever_the_number_of_threads(monkeypatch, weighting):
+    monkeypatch.setattr(rows, "_NUMBERS_OF_A_TASK", 40)
+    before, found = torch.get_num_threads(), []
+    scores, grad = torch.randn(2, 101, 13)
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            weights = weights_of(weighting, scores)
+            found.append(torch.cat([weights, gradient_of(weighting, weights, grad)]))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
 
 
 @BOTH

@@ -152,6 +152,21 @@ def test_any_size_of_map(most, dtype, atol):
     assert_right(Case.draw(SIZES, dtype, mask="causal"), most=most, atol=atol)
 
 
+@pytest.mark.parametrize("start", [(5, 3), (0, 11), (40, 37)])
+@pytest.mark.parametrize("most", [2, 5, 64])
+def test_maps_of_a_later_part_are_alike_by_the_formulas_and_compiled(start, most):
+    query, key = torch.randn(2, 37, 11), torch.randn(2, 53, 11)
+    found, exact = (
+        summarize(q, k, mask=causal(), start=start, map=most)
+        for q, k in ((query, key), (query.double(), key.double()))
+    )
+    assert torch.equal(found.top_keys, exact.top_keys)
+    for name in ("pooled", "received", "first", "distance"):
+        torch.testing.assert_close(
+            getattr(found, name).double(), getattr(exact, name), atol=2e-5, rtol=2e-5
+        )
+
+
 @DTYPES
 @pytest.mark.parametrize("weighting", ["softmax", "sparsemax"])
 def test_only_counted_queries_give(weighting, dtype, atol):

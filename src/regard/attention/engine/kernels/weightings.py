@@ -9,13 +9,28 @@ pass over a row that stays in the first cache, and few are needed.
 import numpy as np
 from jaxtyping import Float32
 
-from regard.attention.engine.kernels.compiling import compiled
+from regard.attention.engine.kernels.compiling import compiled, in_order
 from regard.attention.engine.kernels.elementary import largest
 
 f32 = np.float32
 
 # Where the steps end: they get no further in float32, or go on for a NaN's sake.
 _MOST_STEPS, _SMALLEST_STEP = 64, f32(1e-8)
+
+
+@in_order
+def _above(score, best, threshold):  # type: ignore[no-untyped-def]
+    """How far a score is above the threshold, which is counted from the best.
+
+    The sum of the two is never made: beside large scores the threshold would be lost in it.
+    """
+    return (score - best) - threshold
+
+
+@in_order
+def _half_above(score, best, threshold):  # type: ignore[no-untyped-def]
+    """The same of half a score."""
+    return (score - best) * f32(0.5) - threshold
 
 
 @compiled
@@ -36,7 +51,7 @@ def sparsemax(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "
         for _ in range(_MOST_STEPS):
             total, support = f32(0), f32(0)
             for m in range(row.size):
-                left = row[m] - best - threshold
+                left = _above(row[m], best, threshold)
                 total += max(left, f32(0))
                 support += f32(1) if left > f32(0) else f32(0)
             step = (total - f32(1)) / support
@@ -44,7 +59,7 @@ def sparsemax(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "
             if not step > _SMALLEST_STEP:
                 break
         for m in range(row.size):
-            left = row[m] - best - threshold
+            left = _above(row[m], best, threshold)
             found[m] = f32(0) if left < f32(0) else left
 
 
@@ -66,7 +81,7 @@ def entmax15(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "n
         for _ in range(_MOST_STEPS):
             total, roots = f32(0), f32(0)
             for m in range(row.size):
-                root = max((row[m] - best) * f32(0.5) - threshold, f32(0))
+                root = max(_half_above(row[m], best, threshold), f32(0))
                 roots += root
                 total += root * root
             step = (total - f32(1)) / (f32(2) * roots)
@@ -74,7 +89,7 @@ def entmax15(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "n
             if not step > _SMALLEST_STEP:
                 break
         for m in range(row.size):
-            root = (row[m] - best) * f32(0.5) - threshold
+            root = _half_above(row[m], best, threshold)
             found[m] = f32(0) if root < f32(0) else root * root
 
 

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from regard.attention.engine.kernels.elementary import exp, tanh
+from regard.attention.engine.kernels.elementary import exp, largest, tanh
 
 
 @numba.njit
@@ -17,6 +17,11 @@ def exp_of_all(numbers, out):
 def tanh_of_all(numbers, out):
     for i in range(numbers.size):
         out[i] = tanh(numbers[i])
+
+
+@numba.njit
+def largest_of(numbers):
+    return largest(numbers)
 
 
 def applied(loop, numbers):
@@ -50,3 +55,19 @@ def test_tanh_of_infinities_and_nan():
     assert abs(out[0] - 1) < 1e-6
     assert abs(out[1] + 1) < 1e-6
     assert np.isnan(out[2])
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 33])
+def test_the_largest_of_neighbouring_numbers_wherever_it_stands(size):
+    for best in np.float32([-2.5, -0.0, 1e-40, 3.0, np.inf]):
+        least = np.nextafter(best, np.float32(-np.inf))
+        for place in range(size):
+            numbers = np.full(size, least)
+            numbers[place] = best
+            assert largest_of(numbers) == best
+
+
+def test_the_largest_of_nothing_and_beside_nan():
+    assert largest_of(np.empty(0, np.float32)) == -np.inf
+    assert largest_of(np.float32([-np.inf] * 3)) == -np.inf
+    assert np.isnan(largest_of(np.float32([1, np.nan, np.inf])))
