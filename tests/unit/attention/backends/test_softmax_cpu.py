@@ -108,11 +108,13 @@ def test_the_answer_does_not_depend_on_blocks_and_tasks(
     monkeypatch.setattr(softmax_cpu, "_ROWS", rows)
     monkeypatch.setattr(softmax, "_TASK", task)
     monkeypatch.setattr(softmax, "MOST_PARTS", parts)
-    sizes = {"N": 37, "M": 41}
-    mask = documents(torch.arange(37) // 9, torch.arange(41) // 11) if mask == "documents" else None
-    bias = torch.randn(1, 1, 37, 41, requires_grad=True)
-    options = {"dropout": 0.3, "mask": mask or lengths([30, 41]) & causal()}
-    assert_like_tiled(make(**sizes), [bias], bias=bias, **options)
+    masks = {
+        "causal": causal(),
+        "lengths & causal": lengths([17, 23]) & causal(),
+        "documents": documents(torch.arange(19) // 5, torch.arange(23) // 6),
+    }
+    bias = torch.randn(1, 1, 19, 23, requires_grad=True)
+    assert_like_tiled(make(N=19, M=23), [bias], bias=bias, dropout=0.3, mask=masks[mask])
 
 
 @pytest.mark.parametrize("mask", ["none", "window", "lengths & causal"])
