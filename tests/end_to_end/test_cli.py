@@ -304,6 +304,20 @@ def test_the_demo_translates_measures_and_writes_its_page(regard, tmp_path: Path
     assert again.out == done.out
 
 
+def test_a_run_in_one_file_does_what_its_folder_does(regard, run: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "zhen.regard"
+    written = regard("export", run, bundle)
+    assert (written.code, written.out, written.err) == (0, "", f"wrote {bundle}\n")
+    lines = "我爱中国\n他爱你\n".encode()
+    assert regard("predict", bundle, stdin=lines).out == regard("predict", run, stdin=lines).out
+    assert regard("evaluate", bundle, "--json").code == 0
+    for given, page in ((run, "run.html"), (bundle, "bundle.html")):
+        assert regard("look", given, "我爱中国", "--out", tmp_path / page).code == 0
+    assert (tmp_path / "run.html").read_bytes() == (tmp_path / "bundle.html").read_bytes()
+    assert "there is something at" in regard.refused("export", run, bundle)
+    assert "form must be one of" in regard.refused("export", run, tmp_path / "x", "--to", "pickle")
+
+
 def test_the_version_is_told(regard) -> None:
     assert regard("--version").out.strip() == __version__
 

@@ -11,6 +11,7 @@ from regard.cli.compare import compare
 from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
+from regard.cli.export import export
 from regard.cli.look import look
 from regard.cli.output import note
 from regard.cli.predict import predict
@@ -46,7 +47,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for _command in (demo, train, predict, evaluate, look, serve, settings):
+for _command in (demo, train, predict, evaluate, look, serve, export, settings):
     app.command(_command)
 app.command(data)
 app.command(compare)

@@ -1,7 +1,17 @@
 """The run folder: what one training leaves, whole at every moment, and what reads it."""
 
+from regard.runs.bundle import SUFFIX, is_bundle
 from regard.runs.checkpoints import Checkpoint, average
 from regard.runs.files import DamageError, RunWarning
 from regard.runs.run import Run, is_run
 
-__all__ = ["Checkpoint", "DamageError", "Run", "RunWarning", "average", "is_run"]
+__all__ = [
+    "SUFFIX",
+    "Checkpoint",
+    "DamageError",
+    "Run",
+    "RunWarning",
+    "average",
+    "is_bundle",
+    "is_run",
+]

@@ -13,6 +13,7 @@ from regard.runs.history import Change
 from regard.version import __version__
 
 CARD_FILE = "run.json"
+RECIPE_FILE = "recipe.toml"
 FORMAT = 1
 
 

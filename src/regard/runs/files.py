@@ -40,10 +40,21 @@ def write_file(path: Path, content: bytes) -> None:
     Raises:
         RunError: The disk is full or refuses; an old file at ``path`` is untouched.
     """
+    with new_file(path) as temporary:
+        fill_file(temporary, content)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A file to write, which appears at ``path`` when the block ends well, and else not at all.
+
+    Raises:
+        RunError: The disk is full or refuses; an old file at ``path`` is untouched.
+    """
     temporary = path.with_name(_TEMPORARY + path.name)
     with explain_refusal(path):
         try:
-            fill_file(temporary, content)
+            yield temporary
             sync_file(temporary)
             temporary.replace(path)
         except BaseException:

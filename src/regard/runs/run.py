@@ -14,7 +14,9 @@
     run/lock                 held by the process that trains, as is the folder itself
 """
 
+import shutil
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +28,8 @@ from torch import Tensor, nn
 
 from regard.config import JsonValue, read_toml, write_toml
 from regard.errors import RunError, SettingError
-from regard.runs.card import CARD_FILE, Card, new_card, read_card
+from regard.runs.bundle import is_bundle, pack, unpack
+from regard.runs.card import CARD_FILE, RECIPE_FILE, Card, new_card, read_card
 from regard.runs.checkpoints import (
     MODEL_FILE,
     Checkpoint,
@@ -45,6 +48,7 @@ from regard.runs.files import (
     explain_path,
     fill_file,
     make_folder,
+    new_file,
     new_folder,
     read_checked,
     read_file,
@@ -61,13 +65,12 @@ from regard.runs.records import append_record, cut_records, finite, read_records
 from regard.runs.state import pack_tensors, unpack_tensors
 from regard.tasks import saved_recipe
 
-_RECIPE = "recipe.toml"
 _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
 _METRICS = "metrics.jsonl"
 _CHECKSUMS = "checksums.json"
 # What a `create` that was killed may leave, and the next one may write over.
-_BEFORE_CARD = {"lock", _RECIPE}
+_BEFORE_CARD = {"lock", RECIPE_FILE}
 
 
 def is_run(path: str | Path) -> bool:
@@ -110,7 +113,7 @@ class Run:
     def __init__(self, path: Path, *, card: Card, lock: Lock | None) -> None:
         """Not for use: ``create``, ``open`` and ``open_for_training`` make a Run."""
         self.path = path
-        begun = _read_recipe(path / _RECIPE, card.get("recipe"))
+        begun = _read_recipe(path / RECIPE_FILE, card.get("recipe"))
         self.recipe = changed(saved_recipe(begun), card.get("changes", ()))
         self._card = card
         self._lock = lock
@@ -146,7 +149,7 @@ class Run:
             _check_empty(path)
             tidy(path)
             content = write_toml(recipe).encode()
-            write_file(path / _RECIPE, content)
+            write_file(path / RECIPE_FILE, content)
             card = new_card(task, recipe=checksum(content), text=text)
             write_file(path / CARD_FILE, seal(card))
             return cls(path, card=card, lock=lock)
@@ -156,12 +159,47 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
-        """The run at ``path``, to read; it may be in training meanwhile.
+        """The run at ``path``, a folder or a bundle, to read; it may be in training meanwhile.
 
         Raises:
             RunError: There is no run, a newer version of regard made it, or it is damaged.
         """
-        return cls(Path(path), card=read_card(Path(path)), lock=None)
+        path = Path(path)
+        if not is_bundle(path):
+            return cls(path, card=read_card(path), lock=None)
+        folder = unpack(path)
+        try:
+            run = cls(folder, card=read_card(folder), lock=None)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
+        return run
+
+    def check_finished(self) -> None:
+        """Raise RunError unless training has finished and left its weights."""
+        if not self.is_finished or self._card["model"] is None:
+            raise RunError(
+                f"{self.path} must have finished training; it has not. "
+                "Go on with it by the command that began it."
+            )
+
+    def pack(self, bundle: str | Path, *, readme: str) -> None:
+        """Write what it takes to use this run into one file, which ``open`` takes as well.
+
+        Args:
+            bundle: The file; it appears whole or not at all.
+            readme: What the file tells people, in Markdown.
+
+        Raises:
+            RunError: Training has not finished, or a file is damaged; or the disk refuses.
+        """
+        self.check_finished()
+        assert self._card["model"] is not None
+        self._read_model(self._card["model"])
+        assert self.tokenizer_folder.is_dir()  # asking for it checks its files
+        with new_file(Path(bundle)) as temporary:
+            pack(self.path, temporary, readme=readme)
 
     @classmethod
     def open_for_training(cls, path: str | Path) -> "Run":

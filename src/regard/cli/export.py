@@ -1,0 +1,26 @@
+"""``regard export``."""
+
+from pathlib import Path
+
+from regard.cli.output import note
+
+
+def export(run: Path, out: Path, /, *, to: str = "bundle") -> None:
+    """Write a finished run in a form to hand on.
+
+    Example: `regard export regard-demo demo.regard`, then `regard predict demo.regard FILE`
+
+    - `bundle`: one file that every command takes in place of the run folder; weights, tokenizer
+      and recipe, without code and without pickle
+
+    With it goes a README: what it is, its data, its figures, and how to use it.
+
+    Args:
+        run: The run folder.
+        out: The file or folder to write; nothing may be there.
+        to: The form.
+    """
+    from regard.export import export_run
+
+    export_run(run, to, out)
+    note(f"wrote {out}")

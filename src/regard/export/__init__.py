@@ -1,0 +1,5 @@
+"""Runs handed on: in one file of ours, or in the forms of others."""
+
+from regard.export.forms import FORMS, ExportForm, export_run
+
+__all__ = ["FORMS", "ExportForm", "export_run"]

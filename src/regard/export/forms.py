@@ -1,0 +1,97 @@
+"""The forms that a run can be handed on in.
+
+A new form is one class in a file beside this one, and its name in ``FORMS``.
+"""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from regard.choices import choose
+from regard.errors import SettingError
+from regard.export.readme import readme_of
+from regard.inference import Predictor
+from regard.runs import SUFFIX, Run
+from regard.runs.files import explain_path
+
+
+class ExportForm(ABC):
+    """One way to write a run down for others.
+
+    Attributes:
+        purpose: What it is good for, in a line.
+        usage: How what was written is used, in Markdown.
+    """
+
+    purpose: ClassVar[str]
+    usage: ClassVar[str]
+
+    @abstractmethod
+    def refuse(self, predictor: Predictor) -> str | None:
+        """Why this form cannot hold the run, by the option of its recipe; None if it can."""
+
+    @abstractmethod
+    def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
+        """Write it, whole or not at all.
+
+        Args:
+            run: Where it comes from.
+            predictor: What the run holds, loaded.
+            out: The file or folder, which does not exist.
+            readme: What is said to people who find it, in Markdown.
+        """
+
+
+class Bundle(ExportForm):
+    """One file of ours, which every command takes in place of the run folder."""
+
+    purpose = f"one file ({SUFFIX}) that every command takes in place of the run folder"
+    usage = (
+        "    pip install regard\n"
+        f"    regard predict THIS{SUFFIX} FILE\n\n"
+        "It is a plain zip archive of the weights (safetensors), the tokenizer and the recipe; "
+        "it holds no code, and nothing in it is unpickled."
+    )
+
+    def refuse(self, predictor: Predictor) -> str | None:
+        """None: a bundle holds every run."""
+        return None
+
+    def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
+        """Write the file."""
+        run.pack(out, readme=readme)
+
+
+FORMS: dict[str, ExportForm] = {"bundle": Bundle()}
+
+
+def export_run(path: str | Path, form: str, out: str | Path) -> None:
+    """Write a finished run in another form.
+
+    Args:
+        path: The run folder, or a bundle.
+        form: One of ``FORMS``.
+        out: Where to write it; nothing may be there.
+
+    Raises:
+        RunError: There is no run, it has not finished, or the disk refuses.
+        SettingError: There is no such form, it cannot hold this run, or something is at ``out``.
+    """
+    path, out = Path(path), Path(out)
+    chosen = choose("form", form, FORMS)
+    with explain_path(out):
+        is_there, has_folder = out.exists() or out.is_symlink(), out.parent.is_dir()
+    if is_there:
+        raise SettingError(f"out must be a new path; there is something at {out}.")
+    if not has_folder:
+        raise SettingError(f"out must be in a folder that exists; got {out}. Make the folder.")
+    run = Run.open(path)
+    run.check_finished()
+    predictor = Predictor.load(path)
+    if (refusal := chosen.refuse(predictor)) is not None:
+        raise SettingError(
+            f"form must be one that can hold the run; got {form!r}, but {refusal}. "
+            "A bundle can hold it: --to bundle."
+        )
+    readme = readme_of(run, predictor, usage=chosen.usage)
+    chosen.write(run, predictor, out, readme=readme)

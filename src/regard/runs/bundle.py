@@ -1,0 +1,123 @@
+"""A finished run in one file: what it takes to use it, and nothing else.
+
+A zip archive whose members lie in it as they are. So it holds no more than its own length; they
+have names that are known beforehand, and none of them is run, linked to or unpickled. The sums in
+``run.json`` tell whether what it brings is what was trained.
+"""
+
+import re
+import shutil
+import stat
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from tempfile import mkdtemp
+
+from regard.errors import RunError
+from regard.runs.card import CARD_FILE, RECIPE_FILE
+from regard.runs.checkpoints import MODEL_FILE
+from regard.runs.files import DamageError, explain_path, explain_refusal
+
+SUFFIX = ".regard"
+README = "README.md"
+_NEEDED = {CARD_FILE, RECIPE_FILE, MODEL_FILE}
+_KNOWN = re.compile(rf"{re.escape(README)}|tokenizer/(?:\w[\w-]*/)?\w[\w.-]*", re.ASCII)
+# So that the same run is the same file whenever it is packed: the first moment zip knows.
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether it is a file, and by its name or its first bytes a bundle.
+
+    Raises:
+        RunError: The system does not say.
+    """
+    with explain_path(path):
+        return path.is_file() and (path.suffix == SUFFIX or zipfile.is_zipfile(path))
+
+
+def pack(folder: Path, bundle: Path, *, readme: str) -> None:
+    """Write a bundle of a run folder whose files were checked.
+
+    Args:
+        folder: Of a finished run.
+        bundle: Where to write it; what is there is written over.
+        readme: What it tells people, in Markdown.
+    """
+    tokenizer = sorted(path for path in (folder / "tokenizer").rglob("*") if path.is_file())
+    with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(README, _LONG_AGO), readme)
+        for path in (*(folder / name for name in sorted(_NEEDED)), *tokenizer):
+            name = path.relative_to(folder).as_posix()
+            member = zipfile.ZipInfo(name, _LONG_AGO)
+            member.file_size = path.stat().st_size
+            with path.open("rb") as source, archive.open(member, "w") as target:
+                shutil.copyfileobj(source, target)
+
+
+def unpack(bundle: Path) -> Path:
+    """A new folder with what a bundle holds; whoever asks for it deletes it.
+
+    Raises:
+        DamageError: It is no bundle, or damaged, or holds what no bundle of ours does.
+        RunError: It cannot be read, or there is no room for it.
+    """
+    with explain_refusal(bundle):
+        folder = Path(mkdtemp(prefix="regard-"))
+    try:
+        with explain_refusal(folder):
+            _unpack_into(bundle, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def _unpack_into(bundle: Path, folder: Path) -> None:
+    # Of what zipfile raises, RuntimeError is for a password, NotImplementedError for features.
+    try:
+        with zipfile.ZipFile(bundle) as archive:
+            members = archive.infolist()
+            if (refusal := _refusal(members, bundle.stat().st_size)) is not None:
+                raise _damaged(bundle, refusal)
+            for member in members:
+                target = folder / PurePosixPath(member.filename)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(member) as source, target.open("xb") as written:
+                    shutil.copyfileobj(source, written)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
+        raise _damaged(bundle, str(error) or type(error).__name__) from error
+    except RuntimeError as error:
+        if isinstance(error, RunError):
+            raise
+        raise _damaged(bundle, str(error)) from error
+
+
+def _refusal(members: Iterable[zipfile.ZipInfo], length: int) -> str | None:
+    """What no bundle of ours holds, or None."""
+    names: set[str] = set()
+    total = 0
+    for member in members:
+        name = member.filename
+        kind = stat.S_IFMT(member.external_attr >> 16)
+        if name in names:
+            return f"{name!r} twice"
+        if name not in _NEEDED and not _KNOWN.fullmatch(name):
+            return f"{name!r}, which is no part of a run"
+        if kind not in (0, stat.S_IFREG):
+            return f"{name!r}, which is no plain file"
+        if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
+            return f"{name!r} compressed"
+        names.add(name)
+        total += member.file_size
+    if total > length:
+        return f"members of {total:,} bytes in a file of {length:,}"
+    missing = sorted(_NEEDED - names)
+    return f"no {missing[0]}" if missing else None
+
+
+def _damaged(bundle: Path, got: str) -> DamageError:
+    return DamageError(
+        f"{bundle} must be a bundle as `regard export` writes it; got {got}. "
+        "Fetch it once more from where it came."
+    )

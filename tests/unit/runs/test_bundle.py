@@ -1,0 +1,226 @@
+"""A run in one file: the same bytes again, and nothing that others may have put into it."""
+
+import stat
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard.errors import RunError
+from regard.runs import DamageError, Run, is_bundle
+from regard.runs.bundle import unpack
+from regard.runs.files import RunWarning
+
+README = "# A run\n"
+
+
+def make_run(path: Path, *, finished: bool = True) -> Run:
+    with Run.create(path, {"task": "translation"}, "translation") as run:
+        with run.new_tokenizer_folder() as folder:
+            (folder / "source").mkdir()
+            (folder / "source" / "tokenizer.json").write_text('{"type": "words"}')
+        if finished:
+            run.finish({"w": torch.arange(6.0)}, {"updates": 3})
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return make_run(tmp_path / "run")
+
+
+@pytest.fixture
+def bundle(run: Run, tmp_path: Path) -> Path:
+    run.pack(tmp_path / "a.regard", readme=README)
+    return tmp_path / "a.regard"
+
+
+def test_it_holds_the_run_byte_for_byte(run, bundle):
+    opened = Run.open(bundle)
+    names = ["run.json", "recipe.toml", "model.safetensors"]
+    names += ["tokenizer/checksums.json", "tokenizer/source/tokenizer.json"]
+    for name in names:
+        assert (opened.path / name).read_bytes() == (run.path / name).read_bytes()
+    assert (opened.path / "README.md").read_text() == README
+    assert torch.equal(opened.load_model()["w"], torch.arange(6.0))
+    assert opened.tokenizer_folder.is_dir()
+    assert (opened.task, opened.summary) == ("translation", {"updates": 3})
+    assert opened.metrics() == []
+
+
+def test_the_same_run_is_the_same_file(run, bundle, tmp_path):
+    again = tmp_path / "b.regard"
+    Run.open(bundle).pack(again, readme=README)
+    assert again.read_bytes() == bundle.read_bytes()
+
+
+def test_what_was_unpacked_goes_with_who_opened_it(bundle):
+    opened = Run.open(bundle)
+    folder = opened.path
+    assert folder.is_dir()
+    del opened
+    assert not folder.exists()
+
+
+def test_it_cannot_be_trained_into(bundle):
+    with pytest.raises(RunError, match="must be a run folder; got a file"):
+        Run.open_for_training(bundle)
+
+
+def test_an_unfinished_run_is_refused_and_nothing_is_written(tmp_path):
+    run = make_run(tmp_path / "begun", finished=False)
+    with pytest.raises(RunError, match="must have finished training; it has not"):
+        run.pack(tmp_path / "a.regard", readme=README)
+    assert not (tmp_path / "a.regard").exists()
+
+
+def test_a_damaged_run_is_refused_and_nothing_is_written(run, tmp_path):
+    (run.path / "model.safetensors").write_bytes(b"?")
+    with pytest.raises(DamageError, match=r"model\.safetensors must have the recorded sha256"):
+        run.pack(tmp_path / "a.regard", readme=README)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_full_disk_leaves_nothing_half_written(run, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("regard.runs.bundle.shutil.copyfileobj", full)
+    with pytest.raises(RunError, match="must fit on its disk"):
+        run.pack(tmp_path / "a.regard", readme=README)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_other_files_are_no_bundles(tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("hello")
+    assert not is_bundle(other)
+    assert not is_bundle(tmp_path)
+    with pytest.raises(RunError, match="must be a run folder; got a file"):
+        Run.open(other)
+    other = other.rename(tmp_path / "notes.regard")
+    with pytest.raises(DamageError, match="must be a bundle as `regard export` writes it"):
+        Run.open(other)
+
+
+def rewritten(bundle: Path, change: Callable[[zipfile.ZipFile], None]) -> Path:
+    """The same bundle with something added."""
+    with zipfile.ZipFile(bundle, "a") as archive:
+        change(archive)
+    return bundle
+
+
+def link() -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo("tokenizer/link")
+    member.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return member
+
+
+HOSTILE = {
+    "a path upwards": (lambda z: z.writestr("../up", "x"), "no part of a run"),
+    "a path upwards, within": (lambda z: z.writestr("tokenizer/../../up", "x"), "no part"),
+    "a path from the root": (lambda z: z.writestr("/tmp/up", "x"), "no part of a run"),
+    "a path of Windows": (lambda z: z.writestr("tokenizer\\..\\up", "x"), "no part of a run"),
+    "a drive": (lambda z: z.writestr("C:up", "x"), "no part of a run"),
+    "a hidden file": (lambda z: z.writestr("tokenizer/.up", "x"), "no part of a run"),
+    "a folder": (lambda z: z.writestr("tokenizer/source/", ""), "no part of a run"),
+    "code": (lambda z: z.writestr("model.py", "import os"), "no part of a run"),
+    "a link": (lambda z: z.writestr(link(), "/etc/passwd"), "which is no plain file"),
+    "a bomb": (
+        lambda z: z.writestr("tokenizer/bomb", bytes(10**7), zipfile.ZIP_DEFLATED),
+        "compressed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_no_run_has_is_refused(bundle, tmp_path, monkeypatch, name):
+    change, told = HOSTILE[name]
+    monkeypatch.setattr("regard.runs.bundle.mkdtemp", lambda prefix: made(tmp_path / "temporary"))
+    with pytest.raises(DamageError, match=told):
+        Run.open(rewritten(bundle, change))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.regard", "run"]
+
+
+def made(folder: Path) -> str:
+    folder.mkdir()
+    return str(folder)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_comes_twice_is_refused(bundle):
+    with pytest.raises(DamageError, match=r"'recipe.toml' twice"):
+        Run.open(rewritten(bundle, lambda z: z.writestr("recipe.toml", "x")))
+
+
+def test_members_that_lie_in_each_other_are_refused(bundle):
+    """As in bombs that need no compression: many names for the same bytes."""
+    content = bundle.read_bytes()
+    end = content.rindex(b"PK\x05\x06")
+    *_, count, _, size, start, _ = struct.unpack("<4s4H2LH", content[end : end + 22])
+    entries = content[start : start + size]
+    place = entries.index(b"model.safetensors") - 46
+    entry = entries[place : place + 46 + len("model.safetensors")]
+    names = [b"tokenizer/%07d" % number for number in range(2000)]
+    more = b"".join(entry.replace(b"model.safetensors", name) for name in names)
+    tail = struct.pack(
+        "<4s4H2LH",
+        *(b"PK\x05\x06", 0, 0, count + 2000, count + 2000, size + len(more), start, 0),
+    )
+    bundle.write_bytes(content[:start] + entries + more + tail)
+    assert len(zipfile.ZipFile(bundle).infolist()) == count + 2000
+    with pytest.raises(DamageError):
+        unpack(bundle)
+
+
+@pytest.mark.parametrize("name", ["run.json", "recipe.toml", "model.safetensors"])
+def test_what_is_missing_is_named(bundle, tmp_path, name):
+    other = tmp_path / "other.regard"
+    with zipfile.ZipFile(bundle) as whole, zipfile.ZipFile(other, "w") as part:
+        for member in whole.infolist():
+            if member.filename != name:
+                part.writestr(member, whole.read(member))
+    with pytest.raises(DamageError, match=f"got no {name}"):
+        Run.open(other)
+
+
+def test_a_file_that_was_cut_is_refused(bundle):
+    content = bundle.read_bytes()
+    for length in (0, 1, len(content) // 2, len(content) - 1):
+        bundle.write_bytes(content[:length])
+        with pytest.raises(DamageError, match="must be a bundle"):
+            Run.open(bundle)
+
+
+def test_whatever_byte_is_wrong_the_run_is_refused_or_the_same(run, bundle):
+    content = bytearray(bundle.read_bytes())
+    refused = 0
+    for place in range(0, len(content), 13):
+        content[place] ^= 0x55
+        bundle.write_bytes(content)
+        content[place] ^= 0x55
+        try:
+            opened = Run.open(bundle)
+            assert opened.tokenizer_folder.is_dir()
+            assert opened.load_model()["w"].tolist() == list(range(6))
+            assert opened.recipe == run.recipe
+        except RunError:
+            refused += 1
+    assert refused > len(content) / 13 / 2
+
+
+def test_a_password_is_refused(bundle):
+    content = bytearray(bundle.read_bytes())
+    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(signature) + flags] |= 1
+    bundle.write_bytes(content)
+    with pytest.raises(DamageError, match="must be a bundle"):
+        Run.open(bundle)
+
+
+def test_weights_are_used_without_a_word(bundle, recwarn):
+    Run.open(bundle).load_model()
+    assert not [each for each in recwarn if issubclass(each.category, RunWarning)]
