@@ -5,9 +5,12 @@ import pytest
 import torch
 
 from regard.attention import Entmax15, Sparsemax, attend, lengths, weights
+from regard.attention.engine.rows import weights_of
 
 pytestmark = pytest.mark.parity
 
+# By tensor operations, and by compiled loops.
+DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 PAIRS = [
     pytest.param(Sparsemax(), entmax.sparsemax, id="sparsemax"),
     pytest.param(Entmax15(), entmax.entmax15, id="entmax15"),
@@ -15,17 +18,19 @@ PAIRS = [
 ]
 
 
+@DTYPES
 @pytest.mark.parametrize(("weighting", "theirs"), PAIRS)
 @pytest.mark.parametrize("spread", [0.1, 1.0, 5.0])
-def test_weights_of_rows(weighting, theirs, spread):
-    scores = spread * torch.randn(31, 47, dtype=torch.float64)
-    torch.testing.assert_close(weighting.rows(scores), theirs(scores, dim=-1))
+def test_weights_of_rows(weighting, theirs, spread, dtype):
+    scores = spread * torch.randn(31, 47, dtype=dtype)
+    torch.testing.assert_close(weights_of(weighting, scores), theirs(scores, dim=-1))
 
 
+@DTYPES
 @pytest.mark.parametrize(("weighting", "theirs"), PAIRS[:2])
-def test_attention_and_its_gradients(weighting, theirs):
+def test_attention_and_its_gradients(weighting, theirs, dtype):
     query, key, value = (
-        torch.randn(2, 3, n, 11, dtype=torch.float64, requires_grad=True) for n in (5, 7, 7)
+        torch.randn(2, 3, n, 11, dtype=dtype, requires_grad=True) for n in (5, 7, 7)
     )
     seen = torch.arange(7) < torch.tensor([4, 7])[:, None, None, None]
     scores = (query @ key.mT / 11**0.5).masked_fill(~seen, -1e9)

@@ -23,6 +23,7 @@ from regard.attention import (
 )
 from regard.attention.backends import softmax_cpu
 from regard.attention.engine import blas, softmax
+from regard.attention.masks.key_ranges import KeyRanges
 
 B, H, G, N, M, D, E = 2, 4, 2, 301, 523, 16, 11
 MASKS = {
@@ -68,6 +69,16 @@ def assert_like_tiled(inputs, leaves=(), **options):
     for one, other in zip(ours, theirs, strict=True):
         size = float(other.detach()[other.isfinite()].abs().max()) if other.isfinite().any() else 0
         torch.testing.assert_close(one, other, atol=1e-5 * max(1, size), rtol=1e-5)
+
+
+@pytest.mark.parametrize("reach", [9, 300])
+def test_any_range_of_keys_for_each_query(monkeypatch, reach):
+    first = torch.randint(-5, M, (B, N), dtype=torch.int32)
+    stop = first + torch.randint(-2, reach, (B, N), dtype=torch.int32)
+    monkeypatch.setattr(softmax_cpu, "_ranges_of", lambda mask: KeyRanges(first, stop))
+    keys = torch.arange(M)
+    seen = (keys >= first[..., None]) & (keys < stop[..., None])
+    assert_like_tiled(make(), mask=dense(seen[:, None]))
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
