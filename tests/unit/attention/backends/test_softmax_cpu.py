@@ -119,13 +119,20 @@ def test_the_answer_does_not_depend_on_blocks_and_tasks(
     monkeypatch.setattr(softmax_cpu, "_ROWS", rows)
     monkeypatch.setattr(softmax, "_TASK", task)
     monkeypatch.setattr(softmax, "MOST_PARTS", parts)
-    masks = {
-        "causal": causal(),
-        "lengths & causal": lengths([17, 23]) & causal(),
-        "documents": documents(torch.arange(19) // 5, torch.arange(23) // 6),
-    }
-    bias = torch.randn(1, 1, 19, 23, requires_grad=True)
-    assert_like_tiled(make(N=19, M=23), [bias], bias=bias, dropout=0.3, mask=masks[mask])
+    monkeypatch.setattr(softmax, "_NARROW_TILE", 4)
+    of_pairs, of_keys, table = (
+        torch.randn(shape, requires_grad=True) for shape in [(1, 1, 19, 23), (B, 1, 1, 23), (32, H)]
+    )
+    leaf, bias, seen = {
+        "causal": (of_keys, of_keys, causal()),
+        "lengths & causal": (of_pairs, of_pairs, lengths([17, 23]) & causal()),
+        "documents": (
+            table,
+            relative(table),
+            documents(torch.arange(19) // 5, torch.arange(23) // 6),
+        ),
+    }[mask]
+    assert_like_tiled(make(N=19, M=23), [leaf], bias=bias, dropout=0.3, mask=seen)
 
 
 @pytest.mark.parametrize("mask", ["none", "window", "lengths & causal"])

@@ -217,6 +217,18 @@ def test_queries_that_see_nothing_have_no_mass():
     assert (found.effective_keys[1] > 1).all()
 
 
+@pytest.mark.parametrize("far", [0, 30, 3e4, 1e9])
+def test_a_sink_keeps_its_digits_beside_scores_far_below(far):
+    query, key, sink = torch.randn(1, 3, 5, 11), torch.randn(1, 3, 7, 11), torch.randn(3)
+    options = {"bias": torch.full((5, 1), -float(far)), "weighting": Softmax(sink=sink)}
+    found = summarize(query, key, **options).lse
+    scores = (query @ key.mT).double() / 11**0.5 - far
+    exact = torch.cat([scores, sink.double()[:, None, None].expand(1, 3, 5, 1)], dim=-1).logsumexp(
+        -1
+    )
+    torch.testing.assert_close(found.double(), exact, atol=2e-6, rtol=2e-6)
+
+
 def test_of_equal_keys_the_first_come_first():
     # Of one number only, so that no order of additions makes equal keys differ.
     key = torch.eye(11)[3].expand(97, 11)

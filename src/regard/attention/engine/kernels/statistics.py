@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float32, Int32, Int64
 from regard.attention.engine.kernels.compiling import compiled, inlined
 from regard.attention.engine.kernels.elementary import exp, largest
 
-f32, i32, i64 = np.float32, np.int32, np.int64
+f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
 
 # Neighbouring keys of which the best is known before the best of all are looked for: fewer in rows
 # up to so long.
@@ -207,7 +207,8 @@ def _of_row(row, pieces, spans, best, seen, found, place, at):  # type: ignore[n
         total, energy, distance = total + some[0], energy + some[1], distance + some[2]
     if total == 0:
         return f32(0)
-    rest = _log_of(total, seen.sinks[at[1] % len(seen.sinks)] - best)
+    # A sink far above the best score would lose its digits in float32.
+    rest = _log_of(f64(total), f64(seen.sinks[at[1] % len(seen.sinks)]) - f64(best))
     share = f32(power_of(-rest))
     entropy = (rest * total - energy) * share
     found.lse[at] = best + rest

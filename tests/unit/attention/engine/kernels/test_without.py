@@ -1,0 +1,58 @@
+"""Where nothing is compiled, tensor operations give the same answers, and the plan says why."""
+
+import pytest
+import torch
+
+from regard.attention import Additive, Entmax15, Sparsemax, attend, causal, explain, summarize
+from regard.attention.backends import additive_cpu, softmax_cpu
+from regard.attention.engine import rows
+from regard.attention.inspect import softmax_statistics
+
+CALLS = {
+    "additive": {"score": Additive(torch.linspace(-1, 1, 8))},
+    "softmax": {"return_lse": True},
+    "sparsemax": {"weighting": Sparsemax()},
+    "entmax": {"weighting": Entmax15()},
+}
+
+
+@pytest.fixture
+def inputs():
+    return [torch.randn(2, 3, n, 8, requires_grad=True) for n in (61, 83, 83)]
+
+
+@pytest.fixture
+def leave_out(monkeypatch):
+    def leave():
+        for module in (additive_cpu, softmax_cpu, rows, softmax_statistics):
+            monkeypatch.setattr(module, "why_not", lambda: "numba cannot be loaded (by a test)")
+
+    return leave
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_answers_and_gradients_are_alike(inputs, leave_out, name):
+    def answer():
+        found = attend(*inputs, mask=causal(), dropout=0.2, generator=seeded(), **CALLS[name])
+        outs = found if isinstance(found, tuple) else (found,)
+        return *outs, *torch.autograd.grad(sum(each.square().sum() for each in outs), inputs)
+
+    def seeded():
+        return torch.Generator().manual_seed(5)
+
+    compiled = answer()
+    leave_out()
+    plan = explain(*inputs, mask=causal(), dropout=0.2, **CALLS[name])
+    assert plan.backend == "tiled"
+    if name in ("additive", "softmax"):
+        assert f"{name}_cpu, since numba cannot be loaded (by a test)" in plan.reason
+    for one, other in zip(compiled, answer(), strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
+
+
+def test_summaries_are_alike(inputs, leave_out):
+    with torch.no_grad():
+        compiled = summarize(*inputs[:2], mask=causal())
+        leave_out()
+        found = summarize(*inputs[:2], mask=causal())
+    torch.testing.assert_close(compiled.tensors(), found.tensors(), atol=2e-5, rtol=1e-4)
