@@ -9,28 +9,13 @@ pass over a row that stays in the first cache, and few are needed.
 import numpy as np
 from jaxtyping import Float32
 
-from regard.attention.engine.kernels.compiling import compiled, in_order
+from regard.attention.engine.kernels.compiling import compiled
 from regard.attention.engine.kernels.elementary import largest
 
 f32 = np.float32
 
 # Where the steps end: they get no further in float32, or go on for a NaN's sake.
 _MOST_STEPS, _SMALLEST_STEP = 64, f32(1e-8)
-
-
-@in_order
-def _above(score, best, threshold):  # type: ignore[no-untyped-def]
-    """How far a score is above the threshold, which is counted from the best.
-
-    The sum of the two is never made: beside large scores the threshold would be lost in it.
-    """
-    return (score - best) - threshold
-
-
-@in_order
-def _half_above(score, best, threshold):  # type: ignore[no-untyped-def]
-    """The same of half a score."""
-    return (score - best) * f32(0.5) - threshold
 
 
 @compiled
@@ -47,11 +32,13 @@ def sparsemax(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "
         if best == -np.inf:
             found[:] = f32(0)
             continue
+        for m in range(row.size):  # kept, or the threshold might be lost in a sum with the best
+            found[m] = row[m] - best
         threshold = f32(-1)
         for _ in range(_MOST_STEPS):
             total, support = f32(0), f32(0)
             for m in range(row.size):
-                left = _above(row[m], best, threshold)
+                left = found[m] - threshold
                 total += max(left, f32(0))
                 support += f32(1) if left > f32(0) else f32(0)
             step = (total - f32(1)) / support
@@ -59,7 +46,7 @@ def sparsemax(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "
             if not step > _SMALLEST_STEP:
                 break
         for m in range(row.size):
-            left = _above(row[m], best, threshold)
+            left = found[m] - threshold
             found[m] = f32(0) if left < f32(0) else left
 
 
@@ -77,11 +64,13 @@ def entmax15(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "n
         if best == -np.inf:
             found[:] = f32(0)
             continue
+        for m in range(row.size):  # as in sparsemax
+            found[m] = (row[m] - best) * f32(0.5)
         threshold = f32(-1)
         for _ in range(_MOST_STEPS):
             total, roots = f32(0), f32(0)
             for m in range(row.size):
-                root = max(_half_above(row[m], best, threshold), f32(0))
+                root = max(found[m] - threshold, f32(0))
                 roots += root
                 total += root * root
             step = (total - f32(1)) / (f32(2) * roots)
@@ -89,7 +78,7 @@ def entmax15(scores: Float32[np.ndarray, "n M"], weights: Float32[np.ndarray, "n
             if not step > _SMALLEST_STEP:
                 break
         for m in range(row.size):
-            root = _half_above(row[m], best, threshold)
+            root = found[m] - threshold
             found[m] = f32(0) if root < f32(0) else root * root
 
 
