@@ -32,6 +32,8 @@ MASKS = {
     "window": window(before=40, after=3),
     "window elsewhere": window(before=5, after=5, first=-20),
     "lengths": lengths([100, 523]),
+    "keys in the middle": lengths([500, 523]) & ~prefix(70),
+    "keys with gaps": dense(torch.arange(M) % 7 > 1),
     "lengths & causal": lengths([0, 300]) & causal(),
     "documents": documents(torch.arange(N) // 37, torch.arange(M) // 61),
     "documents in another order": documents(torch.arange(N) // 37, 8 - torch.arange(M) // 61),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.attention import causal, dense, documents, lengths, prefix, window
-from regard.attention.masks.key_ranges import VisibleKeys, is_range
+from regard.attention.masks.key_ranges import KeyRanges, VisibleKeys, is_range
 
 B, H, N, M = 2, 3, 7, 11
 EXACT = {
@@ -47,6 +47,13 @@ def test_spans_and_pairs_show_what_the_mask_shows(name):
     last = torch.where(want, places, -1).amax(dim=-1)
     first = torch.where(want, places, M).amin(dim=-1)
     assert seen.reach >= (last - first + 1).max()
+
+
+def test_what_all_queries_see_goes_from_the_first_such_key_to_the_last():
+    seen = torch.tensor([[0, 0, 1, 0, 1, 0], [1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0]]).bool()
+    first, stop = KeyRanges.of_all(seen, 4, 6)
+    assert first.tolist() == [[2] * 4, [0] * 4, [6] * 4]
+    assert stop.tolist() == [[5] * 4, [6] * 4, [0] * 4]
 
 
 def test_no_mask_hides_nothing():
