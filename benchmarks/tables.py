@@ -118,7 +118,7 @@ QUOTED = {
 GROUPS = (
     Group(
         title="The engine",
-        figures=("additive_attention", "attention", "attention_growth"),
+        figures=("additive_attention", "attention", "attention_growth", "thread_scaling"),
         picture="![Time and memory against the length](figures/attention_growth.svg)",
         says="""
         Additive scores, windows and rows of documents, for which torch has no kernel of

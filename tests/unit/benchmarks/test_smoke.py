@@ -61,6 +61,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),
     "training_speed": ("--work", "WORK", "--updates", "2", "--warmup", "1", *ONE, *ALONE),
+    "thread_scaling": (*ONE, "--threads", "1", "2"),
     "trained_scores": ("--work", "WORK", "--updates", "2"),
     "translating_with_alignments": (*ONE,),
 }

@@ -18,7 +18,7 @@ from regard.attention.engine.function_context import FunctionContext, Gradients
 from regard.attention.engine.kernels import why_not
 from regard.attention.engine.numerics import as_it_is, is_finite
 from regard.attention.engine.request import Request
-from regard.attention.engine.softmax import MOST_PARTS, TILE_BYTES, Given, Work
+from regard.attention.engine.softmax import TILE_BYTES, Given, Work, parts_of
 from regard.attention.masks.bound import BoundMask
 from regard.attention.masks.key_ranges import KeyRanges, is_range
 from regard.attention.scores import DotForm, ScaledDot
@@ -63,7 +63,7 @@ class SoftmaxCpu(Backend):
         dot = request.dot()
         assert dot is not None
         sums = 3 * B * H * N
-        parts = (max(1, MOST_PARTS // (B * G)) - 1) * B * G * M * (D + E)
+        parts = (parts_of(B * G, request.key, request.value) - 1) * B * G * M * (D + E)
         copies = 0
         if request.query.dtype is not torch.float32 or dot.key is not request.key:
             copies = B * (H * N * D + G * M * (D + E))

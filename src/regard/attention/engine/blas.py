@@ -1,12 +1,15 @@
 """The libraries below torch, asked without torch in between."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import torch
+
+
+_Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @cache
@@ -20,6 +23,29 @@ def address_of_products() -> int | None:
         return None
     assert library is not None
     return ctypes.cast(library.sgemm_, ctypes.c_void_p).value
+
+
+def in_team(threads: int, do: Callable[[], None]) -> bool:
+    """Call ``do`` once on each of so many threads, those on which torch shares out its own work.
+
+    After an operation they stay awake for some milliseconds, in which others, woken beside them,
+    would find no core of their own.
+
+    Args:
+        threads: How many, this one among them; there may be fewer.
+        do: What is called; it raises nothing.
+
+    Returns:
+        Whether it was done: not where torch brings another OpenMP than GNU's, or one that does not
+        answer to its name.
+    """
+    library = _library()
+    if not hasattr(library, "GOMP_parallel"):
+        return False
+    assert library is not None
+    body = _Body(lambda _: do())
+    library.GOMP_parallel(body, None, ctypes.c_uint(threads), ctypes.c_uint(0))
+    return True
 
 
 @contextmanager

@@ -28,9 +28,9 @@ _TILE, _NARROW_TILE, _NARROW = 128, 64, 1024
 TILE_BYTES = 4 * _TILE * (256 + 16)
 # Multiplications of a task that are worth handing to a thread: about a millisecond.
 _TASK = 2**25
-# Tasks into which the backward pass is cut, if heads are fewer: a head in parts takes memory for
-# the gradients of its keys and values for each.
-MOST_PARTS = 8
+# Tasks into which the backward pass is cut, if heads are fewer: as each part of a head takes memory
+# for the gradients of its keys and values, only so many where that is more than so many numbers.
+MOST_PARTS, _FEWER_PARTS, _NUMBERS = 32, 8, 2**24
 _Span: TypeAlias = tuple[int, int]
 _Tasks: TypeAlias = list[tuple[_Span, _Span]]
 _Array: TypeAlias = NDArray[np.generic]
@@ -146,7 +146,7 @@ class Work:
         for block in self._blocks():
             units = self._units(block, sums)
             worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
-            most = max(1, min(MOST_PARTS // len(units), worth))
+            most = min(parts_of(len(units), self.given.key, self.given.value), max(1, worth))
             spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile)))
             parts = [sums] + [sums.beside(block.batch, self._keys_of(block, s)) for s in spans[1:]]
 
@@ -314,6 +314,18 @@ class _Sums:
             None if total is None or tensor is None or not want else total.sum_to_size(tensor.shape)
             for total, tensor, want in zip(each, given, wanted, strict=True)
         ]
+
+
+def parts_of(units: int, key: Tensor, value: Tensor) -> int:
+    """Into how many parts queries may be cut for the gradients of keys and values.
+
+    Args:
+        units: How many tasks there are without.
+        key: The keys.
+        value: The values.
+    """
+    few = _FEWER_PARTS // units
+    return max(1, min(MOST_PARTS // units, max(few, _NUMBERS // (key.numel() + value.numel()))))
 
 
 def _array(tensor: Tensor) -> _Array:

@@ -1,8 +1,8 @@
 """Threads that share out the tasks of a compiled pass.
 
-As many as ``torch.get_num_threads()`` says, the caller among them; what tasks ask of torch is done
-by the thread that asks. What a task computes must not depend on who does it, so that the answer is
-the same whatever their number.
+As many as ``torch.get_num_threads()`` says, the caller among them: torch's own, or where that
+cannot be, others. What tasks ask of torch is done by the thread that asks. What a task computes
+must not depend on who does it, so that the answer is the same whatever their number.
 """
 
 import os
@@ -20,10 +20,15 @@ class _Pools:
     """A pool of threads by their number."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.is_forked = False
+        self._begin()
 
     def forget(self) -> None:
-        """Begin anew: a forked process has none of its parent's threads."""
+        """Begin anew: a forked process has none of its parent's threads, and torch waits for its."""
+        self.is_forked = True
+        self._begin()
+
+    def _begin(self) -> None:
         self._made: dict[int, ThreadPoolExecutor] = {}
         self._lock = Lock()
 
@@ -57,22 +62,19 @@ def share_out(tasks: int, work: Callable[[int], None]) -> None:
                 work(task)
         return
     numbers = count()  # next() of it is one step of the interpreter: no two threads get the same
-    failed = False
+    errors: list[BaseException] = []
 
     def take() -> None:
-        nonlocal failed
-        with blas.alone():
-            while not failed and (task := next(numbers)) < tasks:
-                try:
+        try:
+            with blas.alone():
+                while not errors and (task := next(numbers)) < tasks:
                     work(task)
-                except BaseException:
-                    failed = True
-                    raise
+        except BaseException as error:
+            errors.append(error)
 
-    others = [_pools.of(threads - 1).submit(take) for _ in range(threads - 1)]
-    try:
+    if _pools.is_forked or not blas.in_team(threads, take):
+        others = [_pools.of(threads - 1).submit(take) for _ in range(threads - 1)]
         take()
-    finally:
         wait(others)
-    for other in others:
-        other.result()
+    if errors:
+        raise errors[0]

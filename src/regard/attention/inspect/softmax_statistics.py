@@ -114,41 +114,43 @@ class _Work:
     """
 
     def __init__(self, job: BlockPass, ask: Ask, scores: _Scores, counted: Tensor | None) -> None:
+        from regard.attention.engine.kernels import statistics
+
         B, H, _, M = job.shape
         self._job, self._ask, self._scores = replace(job, sizes=scores.sizes), ask, scores
         self._ranges = _ranges_of(job)
-        self._counted = torch.empty(0, 0).bool() if counted is None else counted[:, 0]
+        counted = torch.empty(0, 0).bool() if counted is None else counted[:, 0]
         sink = scores.given.sink
-        self._sinks = torch.tensor([-torch.inf]) if sink is None else sink[:, 0]
+        sinks = torch.tensor([-torch.inf]) if sink is None else sink[:, 0]
         self.tasks, self._parts = _cut(self._job)
         self._found = Statistics.of_nothing(job, ask, scores.given.query)
         self._of_map = [rows_of_map(ask, part) for part in self._parts]
         self._received = torch.zeros(len(self._parts), B, H, M)
         self._pooled = [torch.zeros_like(self._found.pooled[:, :, rows]) for rows in self._of_map]
         self._memory = list[Tensor]()
+        self._loops = statistics
+        # As the loop reads and writes them: what tasks do not share keeps the interpreter's lock.
+        self._seen = statistics.Seen(*map(_array, (*self._ranges, counted, sinks)))
+        parts = zip(self._received, self._pooled, strict=True)
+        self._written = [
+            statistics.Found(*map(_array, self._found._replace(received=received, pooled=pooled)))
+            for received, pooled in parts
+        ]
 
     def do(self, number: int) -> None:
         """Do a task."""
-        from regard.attention.engine.kernels import statistics
-
         task = self.tasks[number]
-        part = self._found._replace(
-            received=self._received[task.part], pooled=self._pooled[task.part]
-        )
-        found = statistics.Found(*map(_array, part))
-        first, stop = map(_array, self._ranges)
-        seen = statistics.Seen(first, stop, _array(self._counted), _array(self._sinks))
         with torch.inference_mode(False), torch.no_grad():
             memory = self._memory.pop() if self._memory else self._scores.memory()
             for block in self._blocks(task):
                 scores = self._scores.of(block._replace(hidden=None), memory)
-                statistics.summarize(
+                self._loops.summarize(
                     scores.numpy(),
                     _pieces_of(block),
                     _hidden_of(block),
-                    seen,
-                    found,
-                    statistics.Place(*self._place(block, task.part)),
+                    self._seen,
+                    self._written[task.part],
+                    self._loops.Place(*self._place(block, task.part)),
                 )
             self._memory.append(memory)
 
