@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 
-
 _Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 

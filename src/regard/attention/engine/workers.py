@@ -24,7 +24,7 @@ class _Pools:
         self._begin()
 
     def forget(self) -> None:
-        """Begin anew: a forked process has none of its parent's threads, and torch waits for its."""
+        """Begin anew: a fork has none of its parent's threads, and torch's wait for them."""
         self.is_forked = True
         self._begin()
 

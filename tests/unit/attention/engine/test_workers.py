@@ -7,7 +7,15 @@ import time
 import pytest
 import torch
 
+from regard.attention.engine import blas
 from regard.attention.engine.workers import share_out
+
+
+@pytest.fixture(params=["torch's", "others"], autouse=True)
+def whose(request, monkeypatch):
+    """Both kinds of threads, where torch's are GNU's."""
+    if request.param == "others":
+        monkeypatch.setattr(blas, "in_team", lambda threads, do: False)
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -47,6 +55,16 @@ def test_the_first_error_is_raised_and_nothing_more_is_begun(threads):
         share_out(1000, work)
     assert len(done) < 100
     share_out(5, done.append)  # and the threads serve again
+
+
+def test_an_interrupt_of_any_thread_reaches_the_caller(threads):
+    def work(task):
+        if threading.current_thread() is not threading.main_thread() or threads == 1:
+            raise KeyboardInterrupt
+        time.sleep(0.001)
+
+    with pytest.raises(KeyboardInterrupt):
+        share_out(1000, work)
 
 
 def test_callers_in_several_threads_do_not_meet(threads):
