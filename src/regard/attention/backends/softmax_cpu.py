@@ -63,13 +63,14 @@ class SoftmaxCpu(Backend):
         dot = request.dot()
         assert dot is not None
         sums = 3 * B * H * N
-        parts = (parts_of(B * G, request.key, request.value) - 1) * B * G * M * (D + E)
+        parts = parts_of(B * G, request.query, request.key, request.value) - 1
         copies = 0
         if request.query.dtype is not torch.float32 or dot.key is not request.key:
             copies = B * (H * N * D + G * M * (D + E))
         of_bias = 0 if request.bias is None else request.bias.numel()
         tiles = 2 * torch.get_num_threads() * TILE_BYTES
-        return 4 * (sums + parts + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
+        of_keys = parts * B * G * M * (D + E)
+        return 4 * (sums + of_keys + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
 
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
         """The mixed values (B, H, N, E), and the log-sum-exp (B, H, N) if it is wanted."""

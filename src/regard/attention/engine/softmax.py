@@ -28,9 +28,10 @@ _TILE, _NARROW_TILE, _NARROW = 128, 64, 1024
 TILE_BYTES = 4 * _TILE * (256 + 16)
 # Multiplications of a task that are worth handing to a thread: about a millisecond.
 _TASK = 2**25
-# Tasks into which the backward pass is cut, if heads are fewer: as each part of a head takes memory
-# for the gradients of its keys and values, only so many where that is more than so many numbers.
-MOST_PARTS, _FEWER_PARTS, _NUMBERS = 32, 8, 2**24
+# Tasks into which the backward pass is cut, if heads are fewer. A part of a head takes memory for
+# the gradients of its keys and values: there are fewer where that would be more than so many
+# numbers, or than such a share of the part's scores.
+MOST_PARTS, _FEWER_PARTS, _NUMBERS, _SHARE = 32, 8, 2**24, 1 / 4
 _Span: TypeAlias = tuple[int, int]
 _Tasks: TypeAlias = list[tuple[_Span, _Span]]
 _Array: TypeAlias = NDArray[np.generic]
@@ -146,7 +147,7 @@ class Work:
         for block in self._blocks():
             units = self._units(block, sums)
             worth = len(block.batch) * self.job.shape[1] * len(block.rows) * self.cost // _TASK
-            most = min(parts_of(len(units), self.given.key, self.given.value), max(1, worth))
+            most = min(parts_of(len(units), *self.given[:3]), max(1, worth))
             spans = list(_cut(block.rows, _multiple(-(-len(block.rows) // most), self.tile)))
             parts = [sums] + [sums.beside(block.batch, self._keys_of(block, s)) for s in spans[1:]]
 
@@ -316,16 +317,18 @@ class _Sums:
         ]
 
 
-def parts_of(units: int, key: Tensor, value: Tensor) -> int:
+def parts_of(units: int, query: Tensor, key: Tensor, value: Tensor) -> int:
     """Into how many parts queries may be cut for the gradients of keys and values.
 
     Args:
         units: How many tasks there are without.
+        query: The queries.
         key: The keys.
         value: The values.
     """
-    few = _FEWER_PARTS // units
-    return max(1, min(MOST_PARTS // units, max(few, _NUMBERS // (key.numel() + value.numel()))))
+    least = (key.shape[-1] + value.shape[-1]) / _SHARE
+    room = min(_NUMBERS // (key.numel() + value.numel()), int(query.shape[2] / least))
+    return max(1, min(MOST_PARTS // units, max(_FEWER_PARTS // units, room)))
 
 
 def _array(tensor: Tensor) -> _Array:
