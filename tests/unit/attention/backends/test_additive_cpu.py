@@ -45,7 +45,8 @@ def test_the_answer_does_not_depend_on_blocks_and_tasks(monkeypatch, pairs, rows
 
 
 @pytest.mark.parametrize(
-    ("shift", "spread", "by_exponentials"), [(0, 2, True), (200, 2, True), (0, 60, False)]
+    ("shift", "spread", "by_exponentials"),
+    [(0, 2, True), (200, 2, True), (0, 10, False), (0, 60, False)],
 )
 def test_large_queries_and_keys_stay_exact(shift, spread, by_exponentials):
     query, key, value, w = make(dtype=torch.float32)
@@ -244,6 +245,23 @@ def test_nan_in_hidden_keys_and_values_stays_there(make_inputs):
     out.sum().backward()
     torch.testing.assert_close(out, clean)
     assert all(t.grad.isfinite().all() for t in leaves)
+
+
+def test_nan_in_a_value_that_some_see_reaches_no_other():
+    query, key, value, w = make(6, 6)
+    value[:, 5] = float("nan")
+    out = attend(query, key, value, score=Additive(w), mask=causal(), backend="additive_cpu")
+    assert out[:, :5].isfinite().all()
+    assert out[:, 5].isnan().all()
+
+
+def test_a_bias_of_minus_infinity_for_all_keys_gives_zeros_and_finite_gradients():
+    leaves = [t.requires_grad_() for t in make(5, 6)]
+    bias = torch.zeros(5, 6)
+    bias[2] = float("-inf")
+    out, grads = gradients("additive_cpu", leaves, bias=bias)
+    assert out[:, 2].eq(0).all()
+    assert all(grad.isfinite().all() for grad in grads)
 
 
 @pytest.mark.parametrize("queries", [1, 5])
