@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from regard.decoding import beam, greedy
 from regard.models import MODELS
 
+# Shapes of these models and searches are checked by the unit tests of both.
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
 PAD, UNK, BOS, EOS, VOCAB = 0, 1, 2, 3, 41
 SAME_SCORE, TIE, COUNT = 1e-4, 1e-5, 16
 

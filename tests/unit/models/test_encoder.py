@@ -113,6 +113,8 @@ def test_words_are_guessed_with_the_table_they_are_read_with():
     assert made.follows(torch.randn(B, N, 12)).shape == (B, 2)
 
 
+# Shapes are checked by the tests above; here they would be half of the time.
+@pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
 def test_learns_to_guess_words_from_both_sides(positions: str):
     """A word is the one before it plus one: the start may be masked, only the end told, or both."""

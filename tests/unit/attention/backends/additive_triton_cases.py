@@ -147,11 +147,16 @@ def test_errors_are_at_most_four_times_those_of_the_plain_formula(monkeypatch):
         assert (other - want).abs().max() <= 4 * (one - want).abs().max()
 
 
-@pytest.mark.parametrize("shape", [(), (4, 1)])
-def test_shared_keys_and_w_of_every_shape(shape):
-    # Wider than one program's part of the hidden units and of the values.
-    sizes = {"batch": 1, "heads": 4, "groups": 2, "queries": 9, "dim": 19, "value_dim": 17}
-    check(make(**sizes, shape=shape), mask=causal())
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((), {"heads": 2, "groups": 1, "dim": 3, "value_dim": 2}),
+        # Wider than one program's part of the hidden units and of the values.
+        ((4, 1), {"heads": 4, "groups": 2, "dim": 17, "value_dim": 17}),
+    ],
+)
+def test_shared_keys_and_w_of_every_shape(shape, sizes):
+    check(make(batch=1, queries=5, keys=18, **sizes, shape=shape), mask=causal())
 
 
 @pytest.mark.parametrize(
