@@ -54,26 +54,26 @@ def recipe(tmp_path):
     return make
 
 
-# Shapes are checked by every other training; here they would be half of the time.
+# Shapes are checked where a training has a few updates; elsewhere they would be half of the time.
 @pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize(
     ("model", "training"),
     [
         (
-            {"type": "rnn_seq2seq", "embed_dim": 32, "hidden_dim": 64, "attention_dim": 32},
-            {"updates": 220, "learning_rate": 0.008},
+            {"type": "rnn_seq2seq", "embed_dim": 32, "hidden_dim": 48, "attention_dim": 32},
+            {"updates": 180, "learning_rate": 0.01, "warmup": 30},
         ),
         (
             {
                 "type": "transformer",
-                "model_dim": 64,
+                "model_dim": 32,
                 "num_heads": 4,
-                "ffn_dim": 128,
+                "ffn_dim": 64,
                 "num_encoder_layers": 1,
                 "num_decoder_layers": 1,
             },
-            {"updates": 500, "learning_rate": 0.004},
+            {"updates": 300, "learning_rate": 0.01, "warmup": 50},
         ),
     ],
     ids=["rnn_seq2seq", "transformer"],
@@ -88,7 +88,6 @@ def test_digit_strings_are_learned_to_be_reversed(tmp_path, toy, model, training
         "model": model | {"dropout": 0.0},
         "training": {
             "batch_tokens": 512,
-            "warmup": 100,
             "schedule": "linear",
             "validate_every": 1000,
             "validation_pairs": 0,
@@ -115,6 +114,7 @@ def run_of(toy, path, recipe, **options):
 SAMPLED = {"type": "bpe", "vocab_size": 290, "dropout": 0.3}
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_segmentations_are_drawn_anew_each_epoch(toy, tmp_path, recipe):
     tokens = []
     for name, tokenizer in (("sampled", SAMPLED), ("fixed", SAMPLED | {"dropout": 0.0})):
@@ -131,6 +131,7 @@ def test_segmentations_are_drawn_anew_each_epoch(toy, tmp_path, recipe):
     assert len(set(sampled)) > 1
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("kind", ["sampled", "words"])
 def test_an_interrupted_training_goes_on_to_the_same_bytes(toy, tmp_path, recipe, kind):
     tokenizer = {"sampled": SAMPLED, "words": {"type": "words", "shared": False}}[kind]
@@ -158,6 +159,7 @@ def test_the_same_recipe_gives_the_same_bytes_and_another_seed_does_not(toy, tmp
     assert bytes_of[0] == bytes_of[1] != bytes_of[2]
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_settings_of_before_are_asked_for(toy, tmp_path, recipe):
     run_of(toy, tmp_path / "run", recipe())
     run_of(toy, tmp_path / "run", recipe())  # the same may be said again
@@ -208,6 +210,7 @@ def test_validation_text_that_is_too_long_is_named(toy, tmp_path, recipe):
         run_of(toy, tmp_path / "run", recipe(data={"max_length": 8}))
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_token_budget_and_pairs_to_translate_count(toy, tmp_path, recipe):
     tokens, figures = [], []
     changes = ({}, {"batch_tokens": 60}, {"validation_pairs": 0})
@@ -327,6 +330,7 @@ def test_half_precision_costs_no_quality(toy, tmp_path, corpora):
     assert losses[1] < losses[0] * 1.002
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
     class Stopping(toy.Recorder):
         def updated(self, update, epoch, tokens, figures):
@@ -343,6 +347,7 @@ def test_changed_text_is_noticed_before_training_goes_on(toy, tmp_path, recipe):
     assert resume(tmp_path / "run", reporter=toy.Recorder()).summary["updates"] == 6
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_languages_that_no_recipe_names_are_guessed_and_kept(toy, tmp_path):
     rows = "the cat is not here\t猫不在这里\nI am in the house\t我在房子里\n"
     (tmp_path / "train.tsv").write_text(20 * rows, "utf-8")

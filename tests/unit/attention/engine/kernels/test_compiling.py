@@ -9,15 +9,18 @@ import time
 
 import pytest
 
-CALL = """
+FORWARD = """
 import torch
 from regard.attention import Additive, attend, explain
 query = torch.linspace(-1, 1, 40).reshape(1, 1, 5, 8).requires_grad_()
 score = Additive(torch.ones(8))
 out = attend(query, query, score=score)
-out.sum().backward()
 print(explain(query, query, score=score))
-print(f"{out.sum().item():.4f} {query.grad.abs().sum().item():.3f}")
+print(f"{out.sum().item():.4f}")
+"""
+CALL = f"""{FORWARD}
+out.sum().backward()
+print(f"{{query.grad.abs().sum().item():.3f}}")
 """
 SAYS = b"Compiling attention for this processor"
 
@@ -85,19 +88,19 @@ def test_without_numba_the_tiles_answer_alike_and_the_plan_says_why(warm, code, 
     found, said = run(folder, f"{code}\n{CALL}", **others)
     assert found[0].startswith("tiled:")
     assert reason in found[0]
-    assert found[-1] == lines[-1]
+    assert found[-2:] == lines[-2:]
     assert SAYS not in said
 
 
 def test_a_cache_folder_that_cannot_be_written_is_done_without(warm, tmp_path):
     (tmp_path / "regard").write_text("a file where a folder should be")
-    lines, said = run(tmp_path)
-    assert lines == warm[1][0]
+    lines, said = run(tmp_path, FORWARD)
+    assert lines == warm[1][0][:-1]
     assert b"cannot be written" in said
 
 
 def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cache(warm, tmp_path):
-    command = [sys.executable, "-c", CALL]
+    command = [sys.executable, "-c", FORWARD]
     make = {"env": environment(tmp_path), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     stopped, *both = [subprocess.Popen(command, **make) for _ in range(3)]
     until = time.monotonic() + 120
@@ -110,8 +113,8 @@ def test_two_processes_may_compile_at_once_and_a_stopped_one_leaves_a_usable_cac
     for process in both:
         out, told = process.communicate(timeout=120)
         assert process.returncode == 0, told.decode()
-        assert out.decode().splitlines() == warm[1][0]
-    assert run(tmp_path)[0] == warm[1][0]
+        assert out.decode().splitlines() == warm[1][0][:-1]
+    assert run(tmp_path, FORWARD)[0] == warm[1][0][:-1]
 
 
 def test_importing_the_package_does_not_import_numba():
