@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 import jaxtyping
 import pytest
@@ -24,9 +25,35 @@ TOLERANCE = {
 }
 
 
+# A function made inside of another is made anew by each call, and putting checks around it takes
+# milliseconds: a training would spend half of its time on that. So each test checks the first ones.
+CHECKED_MAKINGS = 5
+_MADE: Counter[CodeType] = Counter()
+_jaxtyped = vars(jaxtyping)["jaxtyped"]
+
+
+def _checked_at_first(typechecker: object) -> Callable[[object], object]:
+    def decorated(made: object) -> object:
+        if isinstance(made, FunctionType) and "<locals>" in made.__qualname__:
+            _MADE[made.__code__] += 1
+            if jaxtyping.config.jaxtyping_disable or _MADE[made.__code__] > CHECKED_MAKINGS:
+                return made
+        return _jaxtyped(typechecker=typechecker)(made)
+
+    return decorated
+
+
+vars(jaxtyping)["jaxtyped"] = _checked_at_first
+
+
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _made_anew() -> None:
+    _MADE.clear()
 
 
 @pytest.fixture

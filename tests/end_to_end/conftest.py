@@ -68,6 +68,14 @@ class Command:
             sys.stdin = before
         return Done(code, out.getvalue(), err.getvalue())
 
+    def unchecked(self, *arguments: object) -> Done:
+        """Without shape checks: for long trainings, whose shapes are checked in use."""
+        jaxtyping.config.update("jaxtyping_disable", True)
+        try:
+            return self(*arguments)
+        finally:
+            jaxtyping.config.update("jaxtyping_disable", False)
+
     def refused(self, *arguments: object, stdin: bytes = b"") -> str:
         """The message of a command that does not work: one line, and status 2."""
         done = self(*arguments, stdin=stdin)
@@ -99,11 +107,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def run(regard: Command, corpus: Path) -> Path:
     """A finished run; shapes are checked when it is used."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    try:
-        trained = regard("train", corpus / "small.toml", "--run", corpus / "run")
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
+    trained = regard.unchecked("train", corpus / "small.toml", "--run", corpus / "run")
     assert trained.code == 0, trained
     return corpus / "run"
 

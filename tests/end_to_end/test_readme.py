@@ -52,6 +52,8 @@ def test_it_shows_both_ways_in() -> None:
     }
 
 
+# Shapes are checked where each command has its tests.
+@pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("line", commands())
 def test_its_commands_work(line: str, regard, home: Path) -> None:
     said, _, command = line.rpartition("|")

@@ -60,6 +60,8 @@ def test_what_is_not_asked_for_may_be_closed(run: Path, tmp_path: Path, line: st
     assert len(done.stdout.splitlines()) == 1
 
 
+# The processes have no shape checks; what is evaluated here is only to be read.
+@pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-", ">/dev/full"])
 def test_a_training_goes_on(regard: Command, corpus: Path, tmp_path: Path, streams: str) -> None:
     done = shell(f'REGARD train "$1" --run "$2" {streams}', corpus / "tiny.toml", tmp_path / "run")
