@@ -16,6 +16,7 @@ from tests.formulas.scores import SCORES
 from tests.formulas.sizes import Sizes
 from tests.formulas.weightings import WEIGHTINGS
 
+from regard.attention import attend, causal, lengths
 from regard.attention.backends import short
 
 SEEDS = 150
@@ -29,6 +30,7 @@ ONLY_FOUR_AXES = {"dense", "of heads", "of queries", "of pairs"}
 def _short_for_few_pairs(monkeypatch):
     """Let the path for short rows serve calls as small as these."""
     monkeypatch.setattr(short, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr("regard.attention.engine.request.KINDS", {})
 
 
 def draw_sizes(choose, axes):
@@ -112,3 +114,32 @@ def test_every_path_is_as_good_as_the_naive_formula(seed):
     for backend in [None, *ours.backends(axes=axes, **wants)]:
         found = ours.attend(backend=backend, axes=axes, **wants)
         assert_as_good(found, naive, truth)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_not_finite_in_a_hidden_key_reaches_nobody(seed):
+    choose = random.Random(seed)
+    torch.manual_seed(seed)
+    B, H, D = choose.choice([1, 2]), choose.choice([1, 3]), choose.choice([4, 16, 20])
+    N, M = choose.choice([1, 5, 33, 300]), choose.choice([8, 17, 64, 600])
+    dtype = choose.choice(DTYPES)
+    inputs = [torch.randn(B, H, n, D, dtype=dtype) for n in (N, M, M)]
+    seen = choose.randint(1, M - 1)
+    masks = [lengths(torch.full((B,), seen)), lengths(seen) & causal(first=seen)]
+    if N < M:
+        masks.append(causal(first=0))  # a flag
+    mask, one = choose.choice(masks), choose.choice([1, 2])
+    place = choose.randint(max(seen, min(N, M - 1)), M - 1)
+    backend = "sdpa" if dtype != torch.float64 else None
+
+    def answer(filling):
+        given = [tensor.clone() for tensor in inputs]
+        given[one][:, :, place:] = filling
+        given = [tensor.requires_grad_() for tensor in given]
+        out = attend(*given, mask=mask, backend=backend)
+        return [out, *torch.autograd.grad(out.float().square().sum(), given)]
+
+    bad = choose.choice([float("nan"), float("inf"), float("-inf")])
+    most = 5e-2 if dtype.itemsize == 2 else 1e-4
+    for got, want in zip(answer(bad), answer(0.0), strict=True):
+        torch.testing.assert_close(got, want, atol=most, rtol=most)

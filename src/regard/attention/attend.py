@@ -156,7 +156,7 @@ def attend(
         assert lse is not None
         out, lse = apply_sink(request.sink, out, lse)
     shape = request.leading
-    if out.shape[:2] != shape:
+    if len(shape) != 2:  # two are (B, H), as backends have it
         out = out.reshape(*shape, *out.shape[2:])
         lse = None if lse is None else lse.reshape(*shape, lse.shape[-1])
     if edit is not None and edit.finish is not None:

@@ -88,8 +88,10 @@ def pick_backend(request: Request, pinned: str | None) -> Backend:
                 "Leave backend=None to have one chosen."
             )
         return backend
+    said = request.said
     for backend in BACKENDS.values():
-        if _objection(backend, request) is None:
+        is_known = backend.judges_by_kind and backend in said
+        if (said[backend] if is_known else _objection(backend, request)) is None:
             return backend
     raise AssertionError("the last backend serves everything")
 
@@ -165,7 +167,10 @@ def explain(
 def _objection(backend: Backend, request: Request) -> str | None:
     """Why a backend cannot serve, or why it would rather not; None if it is the one to take."""
     refusal = backend.refuse(request)
-    return backend.decline(request) if refusal is None else refusal
+    objection = backend.decline(request) if refusal is None else refusal
+    if backend.judges_by_kind:
+        request.said[backend] = objection
+    return objection
 
 
 def _serve_as_given(request: Request, pinned: str | None) -> tuple[Tensor, Tensor | None]:

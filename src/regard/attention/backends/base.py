@@ -1,6 +1,7 @@
 """What a backend is: one way to compute attention."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -8,7 +9,15 @@ from regard.attention.engine.request import Request
 
 
 class Backend(ABC):
-    """One way to compute attention: which calls it serves, what it takes, and the answer."""
+    """One way to compute attention: which calls it serves, what it takes, and the answer.
+
+    Attributes:
+        judges_by_kind: Whether ``refuse`` and ``decline`` go by nothing but shapes, dtypes, the
+            device, the options, the mask and whether gradients are wanted: what they said is then
+            remembered for calls alike in these. Unless said, they are asked each time.
+    """
+
+    judges_by_kind: ClassVar[bool] = False
 
     @abstractmethod
     def refuse(self, request: Request) -> str | None:

@@ -23,6 +23,8 @@ _SHORT, _SDPA, _TILED = Short(), Sdpa(), Tiled()
 class Packed(Backend):
     """Documents packed into one row."""
 
+    judges_by_kind = True
+
     def refuse(self, request: Request) -> str | None:
         """Why this backend cannot serve, or None if it can."""
         form = None if request.mask is None else request.mask.form
@@ -34,7 +36,7 @@ class Packed(Backend):
             return "nothing is visible"
         if request.bias is not None or request.position is not None:
             return "there is a bias"
-        return _SDPA.refuse(replace(request, mask=None, _forms=[request.dot()]))
+        return _SDPA.refuse(replace(request, mask=None, _forms=(request.dot(),)))
 
     def decline(self, request: Request) -> str | None:
         """Why another backend would serve faster, or None if none would."""
@@ -79,7 +81,7 @@ def _row(request: Request, segments: tuple[Segment, ...], band: Band | None) -> 
     keys, values = (torch.split(t, sizes, dim=2) for t in (request.key, request.value))
     parts = []
     for segment, query, key, value in zip(segments, queries, keys, values, strict=True):
-        one = replace(request, query=query, key=key, value=value, mask=None, _forms=[])
+        one = replace(request, query=query, key=key, value=value, mask=None, _forms=())
         one.mask = _mask_of(one, segment, band)
         backend = next(
             (m for m in (_SHORT, _SDPA) if not (m.refuse(one) or m.decline(one))), _TILED

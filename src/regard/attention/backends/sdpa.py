@@ -26,6 +26,8 @@ _HALVES = (torch.bfloat16, torch.float16)
 class Sdpa(Backend):
     """torch's fused scaled dot product attention."""
 
+    judges_by_kind = True
+
     def refuse(self, request: Request) -> str | None:
         """Why this backend cannot serve, or None if it can."""
         reason = refuse_unless_plain(request)
@@ -93,24 +95,34 @@ class Sdpa(Backend):
     def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
         """The mixed values (B, H, N, E), and no log-sum-exp."""
         key, value, mask = request.key, request.value, request.mask
-        is_cpu = key.device.type == "cpu"
-        if not is_cpu:
+        is_masked_here = mask is not None and key.is_cpu
+        if is_masked_here and not _may_be_finite(request):
+            return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
+        if mask is not None and not key.is_cpu:
             # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
             key, value = without_unseen(mask, key, value)
-        elif mask is not None and not (is_finite(key) and is_finite(value)):
-            return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
         form = request.dot() if key is request.key else request.score.as_dot(request.query, key)
         if form is None:  # a score that is a dot product up to rounding, and now is not
             return tiled.run(request)
         out = _attend(request, form, value)
-        if is_cpu and mask is not None and not is_finite(out):
-            return tiled.run(request)  # A product was too large; hidden, it does no harm there.
-        return out.to(request.query.dtype), None
+        if is_masked_here and not is_finite(out):
+            return tiled.run(request)  # Nor does a value, or a product that is too large.
+        return out, None
 
 
 def _is_flag(request: Request) -> bool:
     """Whether a flag says what the mask does; a bias leaves no room for one."""
     return request.mask is not None and request.mask.is_causal and request.bias is None
+
+
+def _may_be_finite(request: Request) -> bool:
+    """Whether keys are finite, and values if the answer would not tell.
+
+    It tells where each value is multiplied by some weight: even by zero, the product is NaN. A
+    flag leaves out keys that come after those of the last query.
+    """
+    is_told = not _is_flag(request) or request.key.shape[2] <= request.query.shape[2]
+    return is_finite(request.key) and (is_told or is_finite(request.value))
 
 
 def _handed_over(request: Request) -> int:
@@ -170,34 +182,36 @@ def is_double(request: Request) -> bool:
 def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
     query, key, scale = form
     dtype = torch.float32 if query.dtype in _HALVES and _upcasts(request) else query.dtype
-    query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
-    heads = key.shape[1]
-    if query.is_cuda and (request.mask is not None or request.bias is not None):
-        heads = query.shape[1]  # Of a GPU's kernels, the one for masks knows no groups.
-    heads = max(heads, value.shape[1])
+    is_fit = key.shape == value.shape and dtype == query.dtype == key.dtype == value.dtype
+    if is_fit and key.is_cpu:
+        return _fused(request, query, key, value, scale)
+    is_masked = request.mask is not None or request.bias is not None
+    # Of a GPU's kernels, the one for masks knows no groups.
+    heads = max((query if query.is_cuda and is_masked else key).shape[1], value.shape[1])
     key, value = _with_heads(key, heads), _with_heads(value, heads)
     width, padded = value.shape[-1], _width(request)
-    if min(width, key.shape[-1]) < padded:
-        query, key, value = (_padded(t, padded) for t in (query, key, value))
-    mask = request.mask
-    is_causal = _is_flag(request)
-    penalty = None
-    if mask is not None and not is_causal:
-        penalty = mask.penalty(dtype)
+    query, key, value = (_padded(t.to(dtype), padded) for t in (query, key, value))
+    with kernels(query.is_cuda, is_masked=is_masked):
+        out = _fused(request, query, key, value, scale)
+    return (out[..., :width] if out.shape[-1] > width else out).to(request.query.dtype)
+
+
+def _fused(request: Request, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    is_causal, penalty = _is_flag(request), None
+    if request.mask is not None and not is_causal:
+        penalty = request.mask.penalty(query.dtype)
     if request.bias is not None:
-        bias = request.bias.to(dtype)
+        bias = request.bias.to(query.dtype)
         penalty = bias if penalty is None else bias + penalty
-    with kernels(query.is_cuda, is_masked=mask is not None or request.bias is not None):
-        out = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=penalty,
-            is_causal=is_causal,
-            scale=scale,
-            enable_gqa=query.shape[1] != key.shape[1],
-        )
-    return out[..., :width] if out.shape[-1] > width else out
+    return F.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=penalty,
+        is_causal=is_causal,
+        scale=scale,
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
 
 
 def kernels(is_cuda: bool, *, is_masked: bool) -> AbstractContextManager[None]:

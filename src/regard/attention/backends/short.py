@@ -28,6 +28,8 @@ _FASTER = (torch.float32, torch.bfloat16, torch.float16)
 class Short(Backend):
     """Dot products over short sequences on a CPU."""
 
+    judges_by_kind = True
+
     def refuse(self, request: Request) -> str | None:
         """Why this backend cannot serve, or None if it can."""
         reason = refuse_unless_plain(request)

@@ -1,5 +1,6 @@
 """One call of ``attend``, checked and brought to one shape: what every backend is given."""
 
+from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from math import prod
@@ -9,8 +10,9 @@ import torch
 from torch import Tensor
 
 from regard.attention.biases import PositionBias
+from regard.attention.engine.kinds import KINDS, Kind, keep, signature_of
 from regard.attention.masks.base import Mask, as_mask
-from regard.attention.masks.bound import BoundMask
+from regard.attention.masks.bound import BoundMask, Said
 from regard.attention.masks.grid import Cover, Grid, lift
 from regard.attention.scores import DotForm, Score
 from regard.attention.weighting import Softmax, Weighting
@@ -42,6 +44,7 @@ class Request:
         wants_grad: Whether a gradient will be asked for though nothing records one, as in an
             operator.
         seed: Of the dropout, where it is drawn already.
+        said: What backends that judge by kind said of requests of its kind, to be added to.
     """
 
     query: Tensor
@@ -59,7 +62,8 @@ class Request:
     leading: tuple[int, ...]
     wants_grad: bool = False
     seed: int | None = None
-    _forms: list[DotForm | None] = field(default_factory=list, repr=False)
+    said: Said = field(default_factory=dict, repr=False)
+    _forms: tuple[DotForm | None, ...] = field(default=(), repr=False)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of the score, then those of the position bias."""
@@ -69,7 +73,7 @@ class Request:
     def dot(self) -> DotForm | None:
         """The score as a dot product, worked out once; None if it is not one."""
         if not self._forms:
-            self._forms.append(self.score.as_dot(self.query, self.key))
+            self._forms = (self.score.as_dot(self.query, self.key),)
         return self._forms[0]
 
     def draw_seed(self) -> int:
@@ -113,31 +117,30 @@ def make_request(
         ShapeError: Shapes, dtypes or devices do not fit together.
         SettingError: An option is not one, or is out of range.
     """
-    _check_kinds(query, key, value, score, weighting)
-    _check_tensors("score", score.tensors(), query)
+    if not (isinstance(query, Tensor) and isinstance(key, Tensor) and isinstance(value, Tensor)):
+        raise _no_tensor(query=query, key=key, value=value)
+    if not isinstance(weighting, Weighting):
+        raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
     if dropout:
         _check_dropout(dropout, generator)
-    query, key, value, leading, heads = _to_four_axes(query, key, value)
-    N, M = query.shape[2], key.shape[2]
-    score.check(query, key)
-    batch = leading if heads is None else leading[:-1]
-    bound = None
+    signature = signature_of(query, key, value, score, wants_grad)
+    kind = None if signature is None else KINDS.get(signature)
+    if kind is None:
+        query, key, value, kind = _checked(query, key, value, score, signature)
+    bound = added = position = None
     if mask is not None:
-        bound = as_mask(mask).bind(batch, heads, N, M, query.device)
+        bound = as_mask(mask).bind(*_sizes(kind, query, key))
         if bound.cover is Cover.ALL:
             bound = None
-    sink = _sink_of(weighting, query)
-    position = bias if isinstance(bias, PositionBias) else None
-    if position is not None:
-        _check_tensors("bias", position.tensors(), query)
-        position.check(query.shape[1], query.shape[-1], value.shape[-1])
-    added = None
-    if bias is not None and not isinstance(bias, Tensor | PositionBias):
-        raise ShapeError(
-            f"bias must be a tensor or a rule such as alibi(); got {type(bias).__name__}."
-        )
+    sink = None
+    if isinstance(weighting, Softmax) and weighting.sink is not None:
+        sink = _sink_of(weighting, query)
+    wants_lse = return_lse or sink is not None
     if isinstance(bias, Tensor):
-        added = _lift_bias(bias, Grid(batch, heads, N, M, query.device))
+        added = _lift_bias(bias, Grid(*_sizes(kind, query, key)))
+    elif bias is not None:
+        position = _checked_position(bias, query, value)
+    has_option = wants_lse or dropout or bias is not None or type(weighting) is not Softmax
     return Request(
         query,
         key,
@@ -150,10 +153,11 @@ def make_request(
         dropout,
         generator,
         sink,
-        return_lse or sink is not None,
-        leading,
+        wants_lse,
+        kind.leading,
         wants_grad,
         seed,
+        {} if signature is None or has_option else kind.said_under(bound),
     )
 
 
@@ -188,19 +192,42 @@ def without_autocast(kind: str) -> AbstractContextManager[object]:
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else _AS_IT_IS
 
 
-def _check_kinds(
-    query: Tensor, key: Tensor, value: Tensor, score: Score, weighting: Weighting
-) -> None:
-    for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if not isinstance(tensor, Tensor):
-            raise ShapeError(f"{name} must be a tensor; got {type(tensor).__name__}.")
+def _sizes(
+    kind: Kind, query: Tensor, key: Tensor
+) -> tuple[tuple[int, ...], int | None, int, int, torch.device]:
+    """What a mask or a bias is laid over, as a ``Grid`` takes it."""
+    batch = kind.leading if kind.heads is None else kind.leading[:-1]
+    return batch, kind.heads, query.shape[2], key.shape[2], query.device
+
+
+def _no_tensor(**given: object) -> ShapeError:
+    name, first = next(each for each in given.items() if not isinstance(each[1], Tensor))
+    return ShapeError(f"{name} must be a tensor; got {type(first).__name__}.")
+
+
+def _checked(
+    query: Tensor, key: Tensor, value: Tensor, score: Score, signature: Hashable | None
+) -> tuple[Tensor, Tensor, Tensor, Kind]:
+    """Queries, keys and values that fit together, with four axes, and their kind.
+
+    The kind is kept under its signature, if there is one and the tensors are as they were given.
+    """
     if not isinstance(score, Score):
         cure = " Scores are objects and have no names." if isinstance(score, str) else ""
         if hasattr(score, "tile") and not isinstance(score, type):
             cure = " Let its class inherit from regard.attention.Score."
         raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.{cure}")
-    if not isinstance(weighting, Weighting):
-        raise SettingError(f"weighting must be a Weighting such as Softmax(); got {weighting!r}.")
+    _check_dtypes_and_devices(query, key, value)
+    _check_tensors("score", score.tensors(), query)
+    q, k, v, leading, heads = _to_four_axes(query, key, value)
+    score.check(q, k)
+    kind = Kind(leading, heads)
+    if signature is not None and q is query and k is key and v is value:
+        keep(KINDS, signature, kind)
+    return q, k, v, kind
+
+
+def _check_dtypes_and_devices(query: Tensor, key: Tensor, value: Tensor) -> None:
     dtype, device = query.dtype, query.device
     if key.dtype != dtype or value.dtype != dtype:
         raise ShapeError(
@@ -240,14 +267,12 @@ def _check_dropout(dropout: float, generator: torch.Generator | None) -> None:
         raise SettingError(f"generator must be a torch.Generator; got {generator!r}.")
 
 
-def _sink_of(weighting: Weighting, query: Tensor) -> Tensor | None:
-    """The sink as (H, 1) or (1, 1), or None.
+def _sink_of(weighting: Softmax, query: Tensor) -> Tensor:
+    """The sink as (H, 1) or (1, 1).
 
     Raises:
         ShapeError: It is neither one number nor one per head.
     """
-    if not isinstance(weighting, Softmax) or weighting.sink is None:
-        return None
     if not isinstance(weighting.sink, Tensor | Real):
         raise SettingError(f"sink must be a number or a tensor; got {weighting.sink!r}.")
     if isinstance(weighting.sink, Tensor):
@@ -328,6 +353,16 @@ def _no_broadcast(*shapes: tuple[int, ...]) -> ShapeError:
     return ShapeError(
         f"query, key and value must agree in their leading axes; got {q}, {k} and {v}."
     )
+
+
+def _checked_position(bias: PositionBias, query: Tensor, value: Tensor) -> PositionBias:
+    if not isinstance(bias, PositionBias):
+        raise ShapeError(
+            f"bias must be a tensor or a rule such as alibi(); got {type(bias).__name__}."
+        )
+    _check_tensors("bias", bias.tensors(), query)
+    bias.check(query.shape[1], query.shape[-1], value.shape[-1])
+    return bias
 
 
 def _lift_bias(bias: Tensor, grid: Grid) -> Tensor:

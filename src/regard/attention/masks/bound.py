@@ -18,6 +18,9 @@ _HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
 _FINEST = 128
 _PLACES_LOOKED_AT = 8
 
+# What stands against each of those that were asked, or None.
+Said = dict[object, str | None]
+
 
 class Rule(ABC):
     """What a mask says of a grid of queries and keys: ``pairs``, and what it knows without them."""
@@ -63,10 +66,12 @@ class BoundMask:
     Attributes:
         mask: The rule.
         grid: The sizes.
+        said: What backends said of each kind of calls under it.
     """
 
     mask: Rule
     grid: Grid
+    said: dict[object, Said] = field(default_factory=dict, repr=False, compare=False)
     _floats: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def tile(self, rows: range, keys: range) -> Tile:

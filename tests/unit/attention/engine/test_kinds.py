@@ -1,0 +1,183 @@
+"""Calls that repeat: what backends said is remembered, and for no other call."""
+
+import gc
+import weakref
+from threading import Thread
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.attention import (
+    Backend,
+    Dot,
+    ScaledDot,
+    Softmax,
+    attend,
+    causal,
+    lengths,
+    register_backend,
+)
+from regard.attention.engine import kinds
+from regard.attention.engine.request import Request
+from regard.attention.plan import BACKENDS
+from regard.errors import ShapeError
+
+
+class Asked(Backend):
+    """Serves nothing, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def refuse(self, request: Request) -> str | None:
+        self.times += 1
+        return "it serves nothing"
+
+    def bytes_beyond(self, request: Request) -> int:
+        return 0
+
+    def run(self, request: Request) -> tuple[Tensor, Tensor | None]:
+        raise AssertionError
+
+
+class AskedOnce(Asked):
+    """The same, and says that it may be remembered."""
+
+    judges_by_kind = True
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known(monkeypatch):
+    monkeypatch.setattr("regard.attention.engine.request.KINDS", {})
+    before = dict(BACKENDS)
+    yield
+    BACKENDS.clear()
+    BACKENDS.update(before)
+
+
+class Softer(Softmax):
+    """A weighting that is softmax by name."""
+
+
+def make(**options):
+    return [torch.randn(2, 3, 5, 8, **options) for _ in range(3)]
+
+
+def registered(backend):
+    register_backend("asked", backend)
+    return backend
+
+
+@pytest.mark.parametrize("mask", [None, causal(), lengths([3, 5])])
+def test_a_backend_that_judges_by_kind_is_asked_once(mask):
+    spy = registered(AskedOnce())
+    for _ in range(3):
+        attend(*make(), mask=mask)
+    assert spy.times == 1
+
+
+def test_another_backend_is_asked_each_time():
+    spy = registered(Asked())
+    for _ in range(3):
+        attend(*make())
+    assert spy.times == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: attend(*make(requires_grad=True)),
+        lambda: attend(*make(dtype=torch.float64)),
+        lambda: attend(*make(), mask=causal()),
+        lambda: attend(*make(), mask=lengths([5, 2])),
+        lambda: attend(*make(), dropout=0.5),
+        lambda: attend(*make(), return_lse=True),
+        lambda: attend(*make(), bias=torch.zeros(5)),
+        lambda: attend(*make(), score=ScaledDot(softcap=2.0)),
+        lambda: attend(*make(), score=Dot()),
+        lambda: attend(*make(), weighting=Softer()),
+        lambda: attend(*(t[:, :, :4] for t in make())),
+    ],
+)
+def test_what_is_not_the_same_is_asked_anew(other):
+    spy = registered(AskedOnce())
+    attend(*make())
+    other()
+    assert spy.times == 2
+
+
+def test_gradients_that_are_switched_off_make_another_kind():
+    spy, inputs = registered(AskedOnce()), make(requires_grad=True)
+    for _ in range(2):
+        attend(*inputs)
+        with torch.no_grad():
+            attend(*inputs)
+    assert spy.times == 2
+
+
+def test_a_backend_that_is_registered_later_is_asked():
+    attend(*make())
+    spy = registered(AskedOnce())
+    attend(*make())
+    assert spy.times == 1
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+@pytest.mark.parametrize("mask", [None, causal()])
+def test_what_is_wrong_is_said_of_calls_like_those_that_went_well(mask):
+    query, key, value = make()
+    attend(query, key, value, mask=mask)
+    for wrong, message in [
+        ((query, key, value[:, :, :4]), "value must have as many positions as key, M = 5; got 4"),
+        ((query, key.double(), value), "must have one dtype"),
+        ((query, key, value.tolist()), "value must be a tensor; got list"),
+        ((query, key[..., :4], value), "key must be as wide as query, D = 8; got 4"),
+    ]:
+        with pytest.raises(ShapeError, match=message):
+            attend(*wrong, mask=mask)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(kinds, "_MOST", 3)
+    known: dict = {}
+    monkeypatch.setattr("regard.attention.engine.request.KINDS", known)
+    mask = causal()
+    for score in [ScaledDot(scale=each / 10) for each in range(1, 9)]:
+        attend(*make(), score=score)
+        attend(*make(), score=score, mask=mask)
+    assert len(known) <= 3
+    assert len(mask.bind((2,), 3, 5, 5, torch.device("cpu")).said) <= 3
+
+
+def test_nothing_that_is_remembered_keeps_tensors_or_masks():
+    inputs, mask = make(requires_grad=True), lengths([3, 5])
+    attend(*inputs, mask=mask)
+    attend(*inputs)
+    left = [weakref.ref(each) for each in (*inputs, mask, mask.n)]
+    del inputs, mask
+    gc.collect()
+    assert [each() for each in left] == [None] * 5
+
+
+def test_threads_may_call_at_once(monkeypatch):
+    monkeypatch.setattr(kinds, "_MOST", 2)
+    mask, inputs, wrong = causal(), make(), []
+
+    def call():
+        for each in range(1, 60):
+            score = ScaledDot(scale=(each % 5 + 1) / 10)
+            try:
+                out = attend(*inputs, score=score, mask=mask)
+                torch.testing.assert_close(
+                    out, attend(*inputs, score=score, mask=mask, backend="tiled")
+                )
+            except Exception as error:
+                wrong.append(error)
+
+    threads = [Thread(target=call) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
