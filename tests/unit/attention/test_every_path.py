@@ -74,7 +74,7 @@ def draw_case(sizes, dtype, **kind):
 def _short_for_few_pairs(monkeypatch):
     """Let the path for short rows serve calls as small as these."""
     monkeypatch.setattr(short, "_FEWEST_PAIRS", 1)
-    monkeypatch.setattr("regard.attention.engine.request.KINDS", {})
+    monkeypatch.setattr("regard.attention.engine.kinds.KINDS", {})
 
 
 def assert_every_path_is_right(case, truth, **wants):

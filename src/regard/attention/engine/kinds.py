@@ -1,7 +1,8 @@
-"""Calls that repeat: what was found out about one is kept for the others of its kind."""
+"""Queries, keys and values: whether they fit together, and what was found out about such ones."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeVar
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from regard.attention.masks.bound import BoundMask, Said
 from regard.attention.scores import Dot, ScaledDot, Score
+from regard.errors import SettingError, ShapeError
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -16,35 +18,75 @@ V = TypeVar("V")
 _MOST = 256
 # Scores that are equal where they score alike, and hold no tensors.
 _PLAIN_SCORES = (ScaledDot, Dot)
+_DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
 @dataclass(slots=True, eq=False)
 class Kind:
-    """Calls whose queries, keys and values were checked, and differ in numbers alone.
+    """Calls whose queries, keys and values fit together, and differ in numbers alone.
 
     Attributes:
         leading: The shape of the answer before (N, E).
-        heads: H, or None where the tensors have no axis of heads.
+        grid: What a mask or a bias is laid over: batch axes, H or None where the tensors have no
+            axis of heads, N, M, and the device.
+        is_kept: Whether it is known again.
         said: What backends said of such calls without a mask or any option.
     """
 
     leading: tuple[int, ...]
-    heads: int | None
+    grid: tuple[tuple[int, ...], int | None, int, int, torch.device]
+    is_kept: bool
     said: Said = field(default_factory=dict)
 
     def said_under(self, mask: BoundMask | None) -> Said:
         """What backends said of such calls under a mask, which keeps it."""
+        if not self.is_kept:
+            return {}
         if mask is None:
             return self.said
         said = mask.said.get(self)
-        return keep(mask.said, self, {}) if said is None else said
+        return _keep(mask.said, self, {}) if said is None else said
 
 
 # By signature.
 KINDS: dict[Hashable, Kind] = {}
 
 
-def signature_of(
+def kind_of(
+    query: Tensor, key: Tensor, value: Tensor, score: Score, wants_grad: bool
+) -> tuple[Tensor, Tensor, Tensor, Kind]:
+    """Queries, keys and values with four axes, and of which kind a call with them is.
+
+    They are checked, unless such ones were before.
+
+    Raises:
+        ShapeError: Shapes, dtypes or devices do not fit together.
+        SettingError: The score is none.
+    """
+    if not (isinstance(query, Tensor) and isinstance(key, Tensor) and isinstance(value, Tensor)):
+        raise _no_tensor(query=query, key=key, value=value)
+    signature = _signature_of(query, key, value, score, wants_grad)
+    kind = None if signature is None else KINDS.get(signature)
+    if kind is not None:
+        return query, key, value, kind
+    return _checked(query, key, value, score, signature)
+
+
+def check_tensors(name: str, tensors: tuple[Tensor, ...], query: Tensor) -> None:
+    """Raise unless what a score or bias was made with can be worked with beside the query."""
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            continue  # its own check knows its name
+        if not tensor.is_floating_point():
+            raise ShapeError(f"{name} must be made with floating point; got {tensor.dtype}.")
+        if tensor.device != query.device:
+            raise ShapeError(
+                f"{name} must be on the device of the query, {query.device}; got {tensor.device}. "
+                "Move its tensors there."
+            )
+
+
+def _signature_of(
     query: Tensor, key: Tensor, value: Tensor, score: Score, wants_grad: bool
 ) -> Hashable | None:
     """What is equal for calls of one kind and no others, without their tensors.
@@ -70,9 +112,127 @@ def signature_of(
     )
 
 
-def keep(memory: dict[K, V], name: K, entry: V) -> V:
+def _keep(memory: dict[K, V], name: K, entry: V) -> V:
     """Enter something into a memory, which is emptied when it is full."""
     if len(memory) >= _MOST:
         memory.clear()
     memory[name] = entry
     return entry
+
+
+def _no_tensor(**given: object) -> ShapeError:
+    name, first = next(each for each in given.items() if not isinstance(each[1], Tensor))
+    return ShapeError(f"{name} must be a tensor; got {type(first).__name__}.")
+
+
+def _checked(
+    query: Tensor, key: Tensor, value: Tensor, score: Score, signature: Hashable | None
+) -> tuple[Tensor, Tensor, Tensor, Kind]:
+    """Queries, keys and values that fit together, with four axes, and their kind.
+
+    The kind is kept under its signature, if there is one and the tensors are as they were given.
+    """
+    if not isinstance(score, Score):
+        cure = " Scores are objects and have no names." if isinstance(score, str) else ""
+        if hasattr(score, "tile") and not isinstance(score, type):
+            cure = " Let its class inherit from regard.attention.Score."
+        raise SettingError(f"score must be a Score such as ScaledDot(); got {score!r}.{cure}")
+    _check_dtypes_and_devices(query, key, value)
+    check_tensors("score", score.tensors(), query)
+    q, k, v, leading, heads = _to_four_axes(query, key, value)
+    score.check(q, k)
+    batch = leading if heads is None else leading[:-1]
+    is_kept = signature is not None and q is query and k is key and v is value
+    kind = Kind(leading, (batch, heads, q.shape[2], k.shape[2], q.device), is_kept)
+    if is_kept:
+        _keep(KINDS, signature, kind)
+    return q, k, v, kind
+
+
+def _check_dtypes_and_devices(query: Tensor, key: Tensor, value: Tensor) -> None:
+    dtype, device = query.dtype, query.device
+    if key.dtype != dtype or value.dtype != dtype:
+        raise ShapeError(
+            f"query, key and value must have one dtype; got {dtype}, {key.dtype} and {value.dtype}."
+        )
+    if dtype not in _DTYPES:
+        known = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)
+        raise ShapeError(
+            f"query must be of floating point, one of {known}; got {dtype}. Convert it."
+        )
+    if key.device != device or value.device != device:
+        raise ShapeError(
+            f"query, key and value must be on one device; got {device}, {key.device} "
+            f"and {value.device}."
+        )
+
+
+def _to_four_axes(
+    query: Tensor, key: Tensor, value: Tensor
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...], int | None]:
+    """Queries, keys and values with four axes, the leading axes of the answer, and H."""
+    q, k, v = query.shape, key.shape, value.shape
+    if min(len(q), len(k), len(v)) < 2:
+        raise ShapeError(
+            "query, key and value must have at least two axes, (N, D), (M, D) and (M, E); "
+            f"got {tuple(q)}, {tuple(k)} and {tuple(v)}."
+        )
+    if k[-2] != v[-2]:
+        raise ShapeError(f"value must have as many positions as key, M = {k[-2]}; got {v[-2]}.")
+    if len(q) == len(k) == len(v) == 4 and q[0] == k[0] == v[0] and k[1] == v[1]:
+        if q[1] != k[1]:
+            _check_groups(q[1], k[1])
+        return query, key, value, q[:2], q[1]
+    if len(q) >= 4 and len(k) >= 4:
+        return _group(query, key, value)
+    leading = _broadcast(q[:-2], k[:-2], v[:-2])
+    if leading is None:
+        raise _no_broadcast(q, k, v)
+    heads = leading[-1] if len(leading) > 1 else None
+    batch = leading if heads is None else leading[:-1]
+    lifted = (
+        t.expand(*leading, *t.shape[-2:]).reshape(prod(batch), heads or 1, *t.shape[-2:])
+        for t in (query, key, value)
+    )
+    return (*lifted, leading, heads)  # type: ignore[return-value]
+
+
+def _group(
+    query: Tensor, key: Tensor, value: Tensor
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...], int]:
+    """The same where query and key have heads on axis −3, which may group."""
+    q, k, v = query.shape, key.shape, value.shape
+    H, G = q[-3], k[-3]
+    _check_groups(H, G)
+    batch = _broadcast(q[:-3], k[:-3], v[:-3])
+    if batch is None or v[-3:-2] not in ((), (1,), (G,)):
+        raise _no_broadcast(q, k, v)
+    B = prod(batch)
+    query = query.expand(*batch, *q[-3:]).reshape(B, *q[-3:])
+    key = key.expand(*batch, *k[-3:]).reshape(B, *k[-3:])
+    value = value.expand(*batch, G, *v[-2:]).reshape(B, G, *v[-2:])
+    return query, key, value, (*batch, H), H
+
+
+def _check_groups(H: int, G: int) -> None:
+    if G == 0 or H % G:
+        raise ShapeError(
+            f"query heads must be a multiple of key heads; got H={H}, G={G}. "
+            "Heads are the third axis from the end."
+        )
+
+
+def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
+    if shapes[0] == shapes[1] == shapes[2]:
+        return tuple(shapes[0])
+    try:
+        return tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        return None
+
+
+def _no_broadcast(*shapes: tuple[int, ...]) -> ShapeError:
+    q, k, v = map(tuple, shapes)
+    return ShapeError(
+        f"query, key and value must agree in their leading axes; got {q}, {k} and {v}."
+    )

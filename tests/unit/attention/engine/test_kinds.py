@@ -49,7 +49,7 @@ class AskedOnce(Asked):
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch):
-    monkeypatch.setattr("regard.attention.engine.request.KINDS", {})
+    monkeypatch.setattr("regard.attention.engine.kinds.KINDS", {})
     before = dict(BACKENDS)
     yield
     BACKENDS.clear()
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_said_of_calls_like_those_that_went_well(mask):
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(kinds, "_MOST", 3)
     known: dict = {}
-    monkeypatch.setattr("regard.attention.engine.request.KINDS", known)
+    monkeypatch.setattr("regard.attention.engine.kinds.KINDS", known)
     mask = causal()
     for score in [ScaledDot(scale=each / 10) for each in range(1, 9)]:
         attend(*make(), score=score)
