@@ -297,6 +297,16 @@ def figure(task: Task, ours: Spread, theirs: Spread, ratio: Spread, threads: int
     )
 
 
+def _apt() -> list[str]:
+    """The tasks for this processor: bfloat16 only where it is multiplied."""
+    import torch
+
+    from regard.layers.precision import multiplies_bfloat16
+
+    is_apt = multiplies_bfloat16(torch.device("cpu"))
+    return [name for name in TASKS if is_apt or name != "multi_head_autocast"]
+
+
 def _goal(goal: float) -> str:
     return f"{1 / goal:.1f} × as fast" if goal < 1 else f"{goal:.1f} × its time"
 
@@ -306,7 +316,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--only", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--only", nargs="+", choices=list(TASKS), default=_apt())
     parser.add_argument("--dry", action="store_true", help="write no record")
     parser.add_argument("--task", choices=list(TASKS), help="measure one side of it here")
     parser.add_argument("--side", choices=SIDES)
