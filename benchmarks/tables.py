@@ -51,9 +51,10 @@ class Row:
 # with one thread where they were measured with several.
 QUOTED = {
     "additive": "additive_attention: forward + backward & threads: 1",
-    "additive_memory": "additive_attention: peak memory",
+    "additive_memory": "additive_attention: peak memory & threads: 1",
     "window": "attention: Window of 256 & threads: 1",
     "documents": "attention: 64 documents & threads: 1",
+    "sparsemax": "attention: Sparsemax & threads: 1",
     "layer": "attention: Multi-head layer & threads: 1",
     "call": "attention: N 8, forward & threads: 1",
     "masked_call": "attention: N 8, under & threads: 1",
@@ -124,12 +125,16 @@ GROUPS = (
         Additive scores, windows and rows of documents, for which torch has no kernel of
         its own, are {additive.note[0]}, {window.note[0]} and {documents.note[0]} times
         as fast as the usual way to write them, in memory that grows with the length.
-        Short of their goals are the multi-head layer ({layer.note[0]} times as fast as
-        torch's; {layer.note[2]} asked for) and calls on tiny tensors, {call.note[0]} µs
+        Short of their goals with one thread are additive scores ({additive.note[1]} asked
+        for), sparsemax ({sparsemax.note[0]} times as fast as the entmax package;
+        {sparsemax.note[2]} asked for), the multi-head layer ({layer.note[0]} times as fast
+        as torch's; {layer.note[2]} asked for) and calls on tiny tensors, {call.note[0]} µs
         above torch's kernel ({call.note[1]} asked for), with a mask and gradients
         {masked_call.note[0]} ({masked_call.note[1]}).
         """,
         holds=(
+            "{additive.note[0]} < {additive.note[1]}",
+            "{sparsemax.note[0]} < {sparsemax.note[2]}",
             "{window.note[0]} > {window.note[2]}",
             "{documents.note[0]} > {documents.note[2]}",
             "{layer.note[0]} < {layer.note[2]}",
