@@ -147,13 +147,13 @@ GROUPS = (
         figures=("inspection: Summary", "inspection: watch", "translating_with_alignments"),
         says="""
         What every head looks at, in numbers and a map, takes {summary.note[0]} times as
-        long as torch's kernel alone and never the memory of the weights. Short of their
-        goals are the causal summary ({causal_summary.note[0]} times; at most
-        {causal_summary.note[2]} asked for) and greedy translation with alignments
-        ({greedy.ours[0]} times as long as without; {greedy.beside[0]} asked for).
+        long as torch's kernel alone ({causal_summary.note[0]} times under a causal mask),
+        and never the memory of the weights. Short of its goal is greedy translation with
+        alignments ({greedy.ours[0]} times as long as without; {greedy.beside[0]} asked for).
         """,
         holds=(
-            "{causal_summary.note[0]} > {causal_summary.note[2]}",
+            "{summary.note[0]} < {summary.note[2]}",
+            "{causal_summary.note[0]} < {causal_summary.note[2]}",
             "{greedy.ours[0]} > {greedy.beside[0]}",
         ),
     ),
