@@ -3,43 +3,15 @@
 A new form is one class in a file beside this one, and its name in ``FORMS``.
 """
 
-from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import ClassVar
 
 from regard.choices import choose
 from regard.errors import SettingError
+from regard.export.form import ExportForm
 from regard.export.readme import readme_of
 from regard.inference import Predictor
 from regard.runs import SUFFIX, Run
 from regard.runs.files import explain_path
-
-
-class ExportForm(ABC):
-    """One way to write a run down for others.
-
-    Attributes:
-        purpose: What it is good for, in a line.
-        usage: How what was written is used, in Markdown.
-    """
-
-    purpose: ClassVar[str]
-    usage: ClassVar[str]
-
-    @abstractmethod
-    def refuse(self, predictor: Predictor) -> str | None:
-        """Why this form cannot hold the run, by the option of its recipe; None if it can."""
-
-    @abstractmethod
-    def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
-        """Write it, whole or not at all.
-
-        Args:
-            run: Where it comes from.
-            predictor: What the run holds, loaded.
-            out: The file or folder, which does not exist.
-            readme: What is said to people who find it, in Markdown.
-        """
 
 
 class Bundle(ExportForm):

@@ -1,0 +1,35 @@
+"""What a form is that a run can be handed on in."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from regard.inference import Predictor
+from regard.runs import Run
+
+
+class ExportForm(ABC):
+    """One way to write a run down for others.
+
+    Attributes:
+        purpose: What it is good for, in a line.
+        usage: How what was written is used, in Markdown.
+    """
+
+    purpose: ClassVar[str]
+    usage: ClassVar[str]
+
+    @abstractmethod
+    def refuse(self, predictor: Predictor) -> str | None:
+        """Why this form cannot hold the run, by the option of its recipe; None if it can."""
+
+    @abstractmethod
+    def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
+        """Write it, whole or not at all.
+
+        Args:
+            run: Where it comes from.
+            predictor: What the run holds, loaded.
+            out: The file or folder, which does not exist.
+            readme: What is said to people who find it, in Markdown.
+        """
