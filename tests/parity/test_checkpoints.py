@@ -213,7 +213,7 @@ def test_folders_that_are_no_checkpoints_are_refused(tmp_path, folder):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"model_type": "llama"}, SettingError, "model_type must be one of bart, bert, gpt2"),
+        ({"model_type": "mistral"}, SettingError, "model_type must be one of bart, bert, blenderb"),
         ({"hidden_act": "relu"}, SettingError, "hidden_act must be 'gelu' for a model of ours"),
         ({"is_decoder": True}, SettingError, "is_decoder must be False for a model of ours"),
         ({"intermediate_size": 29}, DataError, r"intermediate\.dense\.weight must make \(29, 24\)"),

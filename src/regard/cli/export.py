@@ -12,6 +12,7 @@ def export(run: Path, out: Path, /, *, to: str = "bundle") -> None:
 
     - `bundle`: one file that every command takes in place of the run folder; weights, tokenizer
       and recipe, without code and without pickle
+    - `huggingface`: a folder that `from_pretrained` of transformers opens, with its tokenizer
 
     With it goes a README: what it is, its data, its figures, and how to use it.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from regard.choices import choose
 from regard.errors import SettingError
 from regard.export.form import ExportForm
+from regard.export.huggingface import HuggingFace
 from regard.export.readme import readme_of
 from regard.inference import Predictor
 from regard.runs import SUFFIX, Run
@@ -34,7 +35,7 @@ class Bundle(ExportForm):
         run.pack(out, readme=readme)
 
 
-FORMS: dict[str, ExportForm] = {"bundle": Bundle()}
+FORMS: dict[str, ExportForm] = {"bundle": Bundle(), "huggingface": HuggingFace()}
 
 
 def export_run(path: str | Path, form: str, out: str | Path) -> None:

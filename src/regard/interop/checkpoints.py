@@ -11,19 +11,30 @@ from typing import Literal
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.interop.checkpoint_layouts import CONFIG, LAYOUTS, Layout, Table
+from regard.interop.checkpoint_layouts import LAYOUTS
 from regard.interop.checkpoint_names import check_shape
+from regard.interop.checkpoint_settings import CONFIG, Layout, Table
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 
-LayoutName = Literal["bert", "roberta", "gpt2", "bart", "marian"]
+LayoutName = Literal[
+    "bart",
+    "bert",
+    "blenderbot",
+    "gpt2",
+    "gpt_neox",
+    "llama",
+    "marian",
+    "pegasus",
+    "roberta",
+]
 
 
 @dataclass(frozen=True)
@@ -49,8 +60,8 @@ class PretrainedModel:
 def load_checkpoint(folder: str | Path) -> PretrainedModel:
     """The model in a folder of Hugging Face's, as one of ours, with the same logits.
 
-    BERT and RoBERTa become a ``MaskedLanguageModel``, GPT-2 a ``Decoder``, BART and Marian a
-    ``Transformer``. Weights become float32.
+    BERT and RoBERTa become a ``MaskedLanguageModel``; GPT-2, GPT-NeoX and Llama a ``Decoder``;
+    BART, Blenderbot, Marian and Pegasus a ``Transformer``. Weights become float32.
 
     Raises:
         DataError: A file is missing or damaged, or its tensors are not of the config's sizes; or
@@ -81,8 +92,8 @@ def save_checkpoint(
     """Write a model of ours as Hugging Face's ``from_pretrained`` reads it.
 
     Args:
-        model: A ``MaskedLanguageModel`` for bert and roberta, a ``Decoder`` for gpt2, a
-            ``Transformer`` for bart and marian.
+        model: A ``MaskedLanguageModel`` for bert and roberta; a ``Decoder`` for gpt2, gpt_neox and
+            llama; a ``Transformer`` for bart, blenderbot, marian and pegasus.
         folder: Where to; made if it is not there.
         layout: Whose names and options.
         settings: More of ``config.json``, such as ``eos_token_id``; sizes stay the model's.
@@ -92,21 +103,21 @@ def save_checkpoint(
     """
     made = choose("layout", layout, LAYOUTS)
     sizes = made.describe(model)
-    parameters = model.state_dict()
+    parameters = dict(model.named_parameters())  # of tables that are one, the first name
     tensors: dict[str, Tensor] = {}
     for tie in made.ties(model):
         if tie.ours in parameters:
             tensors |= tie.give(parameters[tie.ours].detach().cpu())
     table = {
         **(settings or {}),
+        "tie_word_embeddings": True,
         **sizes,
         "model_type": layout,
         "architectures": [made.architecture],
-        "tie_word_embeddings": True,
     }
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    (folder / WEIGHTS).write_bytes(save(tensors, metadata={"format": "pt"}))
     text = json.dumps(table, indent=2, ensure_ascii=False) + "\n"
     (folder / CONFIG).write_text(text, encoding="utf-8")
 

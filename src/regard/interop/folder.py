@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from regard.errors import DataError, SettingError
-from regard.interop.checkpoint_layouts import CONFIG
+from regard.interop.checkpoint_settings import CONFIG
 from regard.interop.checkpoints import INDEX, WEIGHTS, refuse_pickled
 
 if TYPE_CHECKING:

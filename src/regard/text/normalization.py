@@ -15,6 +15,11 @@ _UNSPACED = re.compile(
 
 _UNSPACED_RUN = re.compile(f"{_UNSPACED.pattern}+")
 
+# What ``normalize`` takes for white space, and where ``opens_with_word`` says yes, for libraries
+# that know neither: patterns of Oniguruma's, whose letters and numbers are those of isalnum().
+WHITE_SPACE = "[\t-\r\x1c-\x20\x85\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+OPENS_WITH_WORD = rf"\A(?=[\p{{L}}\p{{N}}])(?![\s\S]*{_UNSPACED.pattern})"
+
 
 def normalize(text: str) -> str:
     r"""``text`` without outer white space, every inner run of white space being one plain space.

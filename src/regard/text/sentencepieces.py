@@ -8,7 +8,7 @@ corpus had none and so the sign is not in the vocabulary.
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -91,6 +91,32 @@ class SentencePieceTokenizer:
     def vocab_size(self) -> int:
         """How many ids there are, reserved ones and bytes included."""
         return len(self._surfaces)
+
+    @property
+    def kind(self) -> Kind:
+        """Which algorithm made it."""
+        return self._kind
+
+    @property
+    def surfaces(self) -> Sequence[str]:
+        """What every id reads as; a byte reads as nothing."""
+        return self._surfaces
+
+    @property
+    def byte_values(self) -> Mapping[int, int]:
+        """The byte that an id stands for, where it stands for one."""
+        return self._byte_values
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Each piece that text is cut into, as it reads, and its score."""
+        score = self._processor.get_score
+        return {self._surfaces[i]: score(i) for i in self._numbers.values()}
+
+    @property
+    def marks_words(self) -> bool:
+        """Whether a first word has a space before it."""
+        return self._has_marker
 
     @property
     def is_sampling(self) -> bool:

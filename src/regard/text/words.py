@@ -68,6 +68,16 @@ class ListTokenizer:
         self._ids = {piece: i for i, piece in enumerate(pieces, start=len(RESERVED))}
 
     @property
+    def kind(self) -> str:
+        """How a text is split."""
+        return self._kind
+
+    @property
+    def surfaces(self) -> Sequence[str]:
+        """What every id reads as."""
+        return self._surfaces
+
+    @property
     def vocab_size(self) -> int:
         """How many ids there are, reserved ones included."""
         return len(self._surfaces)

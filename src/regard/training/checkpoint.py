@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from regard.config import as_table
 from regard.errors import DataError, SettingError
-from regard.interop.checkpoint_layouts import CONFIG
+from regard.interop.checkpoint_settings import CONFIG
 from regard.interop.checkpoints import WEIGHTS, PretrainedModel, load_checkpoint
 from regard.models import Decoder, Encoder, MaskedLanguageModel
 from regard.tasks.recipe import RecipeTable

@@ -1,0 +1,108 @@
+"""A run as a folder that ``from_pretrained`` of transformers opens."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from regard.config import JsonValue
+from regard.export.form import ExportForm
+from regard.export.huggingface_models import Held, shape_of
+from regard.export.tokenizer_json import tokenizer_config, tokenizer_json
+from regard.inference import Predictor
+from regard.interop.checkpoints import save_checkpoint
+from regard.runs import Run
+from regard.runs.bundle import README
+from regard.runs.files import fill_file, new_folder
+from regard.text import BOS_ID
+
+
+class HuggingFace(ExportForm):
+    """A folder of config, weights, tokenizer and card, which needs nothing of ours."""
+
+    purpose: ClassVar[str] = "a folder that from_pretrained of transformers opens"
+    usage: ClassVar[str] = "With transformers, as the end of this page says; regard is not needed."
+
+    def refuse(self, predictor: Predictor) -> str | None:
+        """Why no layout of transformers holds the model, by the option of its recipe."""
+        shape = shape_of(predictor.model)
+        if shape is None:
+            kind = predictor.recipe.model_type
+            return f"model.type is {kind!r} of {predictor.recipe.task}, which transformers has not"
+        return shape.refuse(predictor)
+
+    def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
+        """Write the folder."""
+        shape = shape_of(predictor.model)
+        assert shape is not None
+        held = shape.hold(predictor)
+        with new_folder(out) as folder:
+            save_checkpoint(held.model, folder, layout=held.layout, settings=held.settings)
+            for name, text in _texts(held, run, readme):
+                path = folder / name
+                path.parent.mkdir(exist_ok=True)
+                fill_file(path, text.encode())
+
+
+def _texts(held: Held, run: Run, readme: str) -> Iterator[tuple[str, str]]:
+    """The files of a folder that are text, but for its config."""
+    if held.generation is not None:
+        yield "generation_config.json", json.dumps(held.generation, indent=2) + "\n"
+    whole = True
+    for place, tokenizer in held.tokenizers.items():
+        text = tokenizer_json(tokenizer, before=held.before, after=held.after, mask=held.mask)
+        if text is None:
+            whole = False
+            continue
+        settings = tokenizer_config(
+            begin=held.before[0] if held.before else BOS_ID,
+            longest=held.longest,
+            mask=held.mask,
+            tells_segments=held.tells_segments,
+        )
+        yield str(Path(place) / "tokenizer.json"), text
+        yield str(Path(place) / "tokenizer_config.json"), settings
+    yield README, _card(held, run, readme, has_tokenizer=whole)
+
+
+def _card(held: Held, run: Run, readme: str, *, has_tokenizer: bool) -> str:
+    """The page, with what the hub of Hugging Face reads before it and a script behind it."""
+    facts = [
+        "library_name: transformers",
+        f"pipeline_tag: {held.pipeline}",
+        "tags: [regard]",
+        *(f"{name}: [{', '.join(values)}]" for name, values in _languages(run) if values),
+    ]
+    front = "\n".join(["---", *facts, "---"])
+    parts = [front, readme.rstrip(), _script(held) if has_tokenizer else _without_tokenizer(held)]
+    return "\n\n".join([*parts, *held.notes]) + "\n"
+
+
+def _languages(run: Run) -> Iterator[tuple[str, list[str]]]:
+    data = run.recipe.get("data")
+    table: dict[str, JsonValue] = data if isinstance(data, dict) else {}
+    found = (table.get(name) for name in ("source_language", "target_language", "language"))
+    yield "language", [each for each in found if isinstance(each, str)]
+
+
+def _script(held: Held) -> str:
+    return f"""## In transformers
+
+```python
+from transformers import {held.opens}, AutoTokenizer
+
+folder = "THIS FOLDER"
+model = {held.opens}.from_pretrained(folder)
+tokenizer = AutoTokenizer.from_pretrained(folder)
+{held.use.rstrip()}
+```"""
+
+
+def _without_tokenizer(held: Held) -> str:
+    framed = " ".join(map(str, [*held.before, "…", *held.after]))
+    return f"""## In transformers
+
+`transformers.{held.opens}.from_pretrained("THIS FOLDER")` opens the model.
+
+There is no tokenizer beside it: nothing in transformers cuts text as this run does. Ids come from
+regard, `Predictor.load(RUN).task.tokenizer`; the model reads them as `{framed}`."""

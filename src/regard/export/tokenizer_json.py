@@ -1,0 +1,212 @@
+"""Our tokenizers as the library ``tokenizers`` reads them: the same ids for the same text.
+
+Pieces stand in ``tokenizer.json`` as they read, with real spaces: the sign that sentencepiece marks
+a space with, U+2581, is then a character like others, and spelled in bytes, as it is here.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from regard.config import JsonValue
+from regard.text import UNK_ID, Tokenizer
+from regard.text.normalization import OPENS_WITH_WORD, WHITE_SPACE
+from regard.text.pieces import RESERVED
+from regard.text.sentencepieces import SentencePieceTokenizer
+from regard.text.words import ListTokenizer
+
+Table = dict[str, JsonValue]
+Ids = tuple[int, ...]
+
+# Below every score that a model learns: no text is cut into what stands for a byte or for nothing.
+_NEVER = -1e6
+# Where a text spells such a piece, it is cut there as well.
+_SPELLED = r"(?<=<)(?=(?:0x[0-9A-F]{2}|/?s|pad|unk)>)"
+
+
+def tokenizer_json(
+    tokenizer: Tokenizer, *, before: Ids, after: Ids, mask: str | None = None
+) -> str | None:
+    """What ``tokenizer.json`` says of a tokenizer; None where the library has none like it.
+
+    Args:
+        tokenizer: Ours.
+        before: The reserved ids before a text.
+        after: Those after it, and after one beside it.
+        mask: What masks a word, where the model has an id for it, after the tokenizer's.
+    """
+    model = _model(tokenizer)
+    if model is None:
+        return None
+    added = [_added(number, name) for number, name in enumerate(RESERVED)]
+    if mask is not None:  # unlike the others it is read where a text says it
+        added.append({**_added(tokenizer.vocab_size, mask), "special": False})
+    table: Table = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        **model,
+        "post_processor": _framed(before, after),
+    }
+    return _text(table)
+
+
+def tokenizer_config(
+    *, begin: int, longest: int, mask: str | None = None, tells_segments: bool = False
+) -> str:
+    """What ``tokenizer_config.json`` says beside it.
+
+    Args:
+        begin: The reserved id that begins a text.
+        longest: Most tokens of a text that the model reads, what begins and ends it among them.
+        mask: What masks a word.
+        tells_segments: Whether the model is told which of two texts a token is of.
+    """
+    pad, unk, _, end = RESERVED
+    table: Table = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": pad,
+        "unk_token": unk,
+        "bos_token": RESERVED[begin],
+        "eos_token": end,
+        "model_max_length": longest,
+        "model_input_names": ["input_ids", *["token_type_ids"] * tells_segments, "attention_mask"],
+        "padding_side": "right",
+        "clean_up_tokenization_spaces": False,
+        # What a text says is text, even where it says "</s>".
+        "split_special_tokens": True,
+    }
+    if mask is not None:
+        table["mask_token"] = mask
+    return _text(table)
+
+
+def _model(tokenizer: Tokenizer) -> Table | None:
+    """How text is normed, cut, looked up and put together again."""
+    if isinstance(tokenizer, ListTokenizer) and tokenizer.kind == "characters":
+        names = [*RESERVED, *tokenizer.surfaces[len(RESERVED) :]]
+        return {
+            "normalizer": {"type": "Sequence", "normalizers": _normed()},
+            "pre_tokenizer": _split(r"[\s\S]", "Isolated"),
+            "model": {
+                "type": "WordLevel",
+                "vocab": _numbered(names),
+                "unk_token": RESERVED[UNK_ID],
+            },
+            "decoder": {"type": "Fuse"},
+        }
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        names = _names(tokenizer)
+        if len(set(names)) < len(names):  # a piece that reads like one that stands for a byte
+            return None
+        return _subwords(tokenizer, names)
+    return None
+
+
+def _subwords(tokenizer: SentencePieceTokenizer, names: list[str]) -> Table:
+    """Pieces of words, and bytes where there is none."""
+    normed = _normed()
+    if tokenizer.marks_words:
+        normed.append(_replace(OPENS_WITH_WORD, " "))
+    cuts = [_split(r"(?= )", "MergedWithNext")]
+    shared: Table = {"byte_fallback": True, "fuse_unk": True}
+    if tokenizer.kind == "bpe":
+        model: Table = {
+            "type": "BPE",
+            "unk_token": RESERVED[UNK_ID],
+            "vocab": _numbered(names),
+            "merges": [list(pair) for pair in _merges(tokenizer)],
+            "ignore_merges": False,
+            **shared,
+        }
+    else:
+        cuts.append(_split(_SPELLED, "Isolated"))
+        scores = tokenizer.scores
+        scored: list[JsonValue] = [[name, scores.get(name, _NEVER)] for name in names]
+        model = {"type": "Unigram", "unk_id": UNK_ID, "vocab": scored, **shared}
+    return {
+        "normalizer": {"type": "Sequence", "normalizers": normed},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": cuts},
+        "model": model,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+            ],
+        },
+    }
+
+
+def _names(tokenizer: SentencePieceTokenizer) -> list[str]:
+    """What each id is called: its piece as it reads, or the byte it stands for."""
+    names = list(tokenizer.surfaces)
+    names[: len(RESERVED)] = RESERVED
+    for number, value in tokenizer.byte_values.items():
+        names[number] = f"<0x{value:02X}>"
+    return names
+
+
+def _merges(tokenizer: SentencePieceTokenizer) -> Iterator[tuple[str, str]]:
+    """Every two pieces that make a third, those first that are merged first.
+
+    sentencepiece merges neighbours whose joint piece has the best score, whichever two they are.
+    """
+    scores = tokenizer.scores
+    for piece in sorted(scores, key=lambda each: -scores[each]):
+        for place in range(1, len(piece)):
+            if piece[:place] in scores and piece[place:] in scores:
+                yield piece[:place], piece[place:]
+
+
+def _normed() -> list[JsonValue]:
+    """What ``normalize`` does."""
+    strip: JsonValue = {"type": "Strip", "strip_left": True, "strip_right": True}
+    return [_replace(f"{WHITE_SPACE}+", " "), strip]
+
+
+def _replace(pattern: str, content: str) -> JsonValue:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
+
+
+def _split(pattern: str, behavior: str) -> JsonValue:
+    regex: JsonValue = {"Regex": pattern}
+    return {"type": "Split", "pattern": regex, "behavior": behavior, "invert": False}
+
+
+def _added(number: int, name: str) -> Table:
+    off = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": number, "content": name, **off, "special": True}
+
+
+def _framed(before: Ids, after: Ids) -> JsonValue:
+    """What stands around a text, and behind another beside it."""
+    first, second = (_sign("Sequence", name, number) for number, name in enumerate("AB"))
+    signs: Table = {
+        RESERVED[number]: {"id": RESERVED[number], "ids": [number], "tokens": [RESERVED[number]]}
+        for number in sorted({*before, *after})
+    }
+    framed: list[JsonValue] = [*_signs(before, 0), first, *_signs(after, 0)]
+    return {
+        "type": "TemplateProcessing",
+        "single": framed,
+        "pair": [*framed, second, *_signs(after, 1)],
+        "special_tokens": signs,
+    }
+
+
+def _signs(numbers: Ids, segment: int) -> list[JsonValue]:
+    return [_sign("SpecialToken", RESERVED[number], segment) for number in numbers]
+
+
+def _sign(kind: str, name: str, segment: int) -> JsonValue:
+    return {kind: {"id": name, "type_id": segment}}
+
+
+def _numbered(names: Sequence[str]) -> dict[str, JsonValue]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _text(table: Table) -> str:
+    return json.dumps(table, ensure_ascii=False, indent=1) + "\n"

@@ -1,0 +1,285 @@
+"""BART's layout and those of its relatives, which differ in norms, positions and tables."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import JsonValue
+from regard.errors import SettingError
+from regard.interop.checkpoint_names import Tie, bart
+from regard.interop.checkpoint_settings import Layout, Settings, Table, expect, require, size_of
+from regard.layers import LearnedPositions
+from regard.models import Transformer, TransformerConfig
+
+ValueT = TypeVar("ValueT")
+
+# What these families add to a variance.
+NORM_EPS = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What tells one of BART's relatives from the others.
+
+    Attributes:
+        name: Its ``model_type``.
+        architecture: The class of transformers.
+        norm: Where its layers have their norms; ``pre`` has one more at the end of each side.
+        has_waves: Whether its positions are sinusoids.
+        writes_waves: Whether they are in its files all the same.
+        embedding_norm: Whether the sum of embeddings and positions is normed.
+        offset: How many rows of learned positions stand before the first.
+        is_one_table: Whether source, target and last layer share a table whatever its config says.
+    """
+
+    name: Literal["bart", "blenderbot", "marian", "pegasus"]
+    architecture: str
+    norm: Literal["post", "pre"] = "post"
+    has_waves: bool = False
+    writes_waves: bool = False
+    embedding_norm: bool = False
+    offset: int = 0
+    is_one_table: bool = True
+
+    @property
+    def layout(self) -> Layout:
+        """How its checkpoints are made."""
+        return Layout(
+            build=partial(_build, self),
+            describe=partial(_describe, self),
+            ties=partial(_ties, self),
+            prefix="model.",
+            optional=("output_bias", *(("positions",) if self.has_waves else ())),
+            copies=(
+                "embed_tokens.weight",
+                "lm_head.weight",
+                *(("embed_positions.weight",) if self.has_waves else ()),
+            ),
+            architecture=self.architecture,
+        )
+
+    @property
+    def settings(self) -> Settings[TransformerConfig]:
+        """What its config says."""
+        only: dict[str, JsonValue] = {
+            "static_position_embeddings": self.has_waves,
+            "normalize_before": self.norm == "pre",
+            "add_final_layer_norm": self.norm == "pre",
+            "extra_pos_embeddings": 2,
+        }
+        settled: dict[str, JsonValue] = {
+            "norm": self.norm,
+            "norm_kind": "layer",
+            "positions": "learned",
+            "num_key_heads": None,
+            "score": "scaled_dot",
+            "window": None,
+            "copy": False,
+            "norm_eps": None,
+            "source_begin": False,
+            "values": "states",
+            "embedding_norm": self.embedding_norm,
+            "own_positions": not self.has_waves,
+        }
+        if self.is_one_table:
+            only |= {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True}
+            settled["tie_embeddings"] = "all"
+        return Settings(
+            config=TransformerConfig,
+            sizes={
+                "d_model": "model_dim",
+                "encoder_attention_heads": "num_heads",
+                "decoder_attention_heads": "num_heads",
+                "encoder_ffn_dim": "ffn_dim",
+                "decoder_ffn_dim": "ffn_dim",
+                "encoder_layers": "num_encoder_layers",
+                "decoder_layers": "num_decoder_layers",
+                "max_position_embeddings": "max_length",
+            },
+            shares={"dropout": ("dropout", 0.1)},
+            activation=("activation_function", "gelu"),
+            only=only,
+            settled=settled,
+        )
+
+
+def waves(length: int, width: int) -> Tensor:
+    """Marian's positions: all sines, then all cosines; ours alternate."""
+    places = torch.arange(length, dtype=torch.float64)[:, None]
+    even = torch.arange(0, width, 2, dtype=torch.float64)
+    angles = places / 10000 ** (even / width)
+    return torch.cat([angles.sin(), angles.cos()[:, : width // 2]], dim=1).float()
+
+
+@torch.no_grad()
+def as_written(model: Transformer, *, max_length: int | None = None) -> Transformer:
+    """The same model in the options that these layouts have, as far as there is a choice.
+
+    Its logits have a bias, if of zeros, and each side learned positions of its own. Sinusoids stand
+    as Marian has them, sines first: a permutation of the numbers of a state, by which all that
+    reads or writes a state is permuted alike, so that the logits stay.
+
+    Args:
+        model: With positions that are added to embeddings.
+        max_length: How many positions there are where they are sinusoids; None is as many as the
+            config says, which sinusoids need not heed.
+    """
+    config, width = model.config, model.config.model_dim
+    has_waves = config.positions == "sinusoidal"
+    longest = (has_waves and max_length) or config.max_length
+    twin = Transformer(
+        replace(
+            config,
+            positions="learned",
+            max_length=longest,
+            own_positions=not has_waves,
+            output_bias=True,
+            norm_eps=_unless(NORM_EPS, config.norm_eps),
+            num_key_heads=_unless(config.num_heads, config.num_key_heads),
+        ),
+        source_vocab=len(model.source_embedding.weight),
+        target_vocab=len(model.target_embedding.weight),
+        shared_vocab=model.source_embedding is model.target_embedding,
+    )
+    weights = model.state_dict()
+    weights.setdefault("output_bias", torch.zeros(len(model.target_embedding.weight)))
+    if has_waves:
+        order = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
+        weights = {name: _in_order(name, weight, order) for name, weight in weights.items()}
+        weights["positions.table"] = waves(longest, width)
+    else:
+        weights.setdefault("target_positions.table", weights["positions.table"])
+    twin.load_state_dict(weights)
+    return twin.eval()
+
+
+# What writes a state has a row for each of its numbers, and so has its bias; norms have one number.
+_WRITES = ("attend.output.", "look.output.", "feed.outer.", "norm.")
+# What reads a state has a column for each; tables of embeddings have too.
+_READS = (
+    "embedding.weight",
+    "attend.query_key_value.weight",
+    "look.query.weight",
+    "look.key_value.weight",
+    "feed.inner.weight",
+)
+
+
+def _in_order(name: str, weight: Tensor, order: Tensor) -> Tensor:
+    """A parameter of a Transformer with the numbers of a state in another order."""
+    owner = name.removesuffix("weight").removesuffix("bias")
+    if owner.endswith(_WRITES):
+        return weight[order]
+    return weight[:, order] if name.endswith(_READS) or name == "output.weight" else weight
+
+
+def _unless(usual: ValueT, value: ValueT | None) -> ValueT | None:
+    """The value, or None if it is the usual one."""
+    return None if value == usual else value
+
+
+def _build(family: Family, table: Table) -> Transformer:
+    config = family.settings.read(
+        table,
+        scale_embeddings=bool(table.get("scale_embedding", False)),
+        output_bias=True,
+        tie_embeddings=_tied(family, table),
+    )
+    vocab = size_of(table, "vocab_size")
+    is_shared = config.tie_embeddings == "all"
+    model = Transformer(
+        config,
+        source_vocab=vocab,
+        target_vocab=vocab if is_shared else size_of(table, "decoder_vocab_size"),
+        shared_vocab=is_shared,
+    )
+    # Padding is what lengths say; a pad id of its own is all the table has to know.
+    model.target_embedding.pad_id = size_of(table, "pad_token_id")
+    if family.has_waves:
+        assert isinstance(model.positions, LearnedPositions)
+        model.positions.table.data = waves(config.max_length, config.model_dim)
+    return model
+
+
+def _tied(family: Family, table: Table) -> str:
+    """Which tables a config makes one."""
+    if family.is_one_table or table.get("share_encoder_decoder_embeddings", True):
+        require(table, "tie_word_embeddings", True)
+        return "all"
+    return "target" if table.get("tie_word_embeddings", True) else "none"
+
+
+def _describe(family: Family, model: nn.Module) -> dict[str, JsonValue]:
+    model = expect(model, Transformer)
+    config = model.config
+    table = family.settings.write(config)
+    is_shared = model.source_embedding is model.target_embedding
+    if family.is_one_table and not is_shared:
+        raise SettingError(
+            f"tokenizer.shared must be true in the layout {family.name!r}; got a vocabulary for "
+            "each side. It has one table for both."
+        )
+    assert isinstance(model.positions, LearnedPositions)
+    if family.has_waves and not torch.equal(
+        model.positions.table.detach().cpu(), waves(config.max_length, config.model_dim)
+    ):
+        raise SettingError(
+            f"layout {family.name!r} must have positions that are not learned, sines first; got "
+            "others. Train with model.positions.table.requires_grad_(False)."
+        )
+    table |= {
+        "vocab_size": len(model.source_embedding.weight),
+        "scale_embedding": config.scale_embeddings,
+        "pad_token_id": model.target_embedding.pad_id,
+    }
+    if not family.is_one_table:
+        table |= {
+            "decoder_vocab_size": len(model.target_embedding.weight),
+            "share_encoder_decoder_embeddings": is_shared,
+            "tie_word_embeddings": config.tie_embeddings != "none",
+        }
+    return table
+
+
+def _ties(family: Family, model: nn.Module) -> Iterator[Tie]:
+    model = expect(model, Transformer)
+    config = model.config
+    is_shared = model.source_embedding is model.target_embedding
+    tables = ["all"] if is_shared else ["source", "target"]
+    if model.output is not model.target_embedding:
+        tables.append("last")
+    own = "target_positions.table"
+    places = {
+        "encoder": "positions.table",
+        "decoder": "positions.table" if family.has_waves else own,
+    }
+    return bart(
+        config.num_encoder_layers,
+        config.num_decoder_layers,
+        tables=tables,
+        embedding_norm=family.embedding_norm,
+        final_norm=family.norm == "pre",
+        positions={} if family.has_waves and not family.writes_waves else places,
+        offset=family.offset,
+    )
+
+
+SEQ2SEQ: dict[str, Layout] = {
+    family.name: family.layout
+    for family in (
+        Family("bart", "BartForConditionalGeneration", embedding_norm=True, offset=2),
+        Family("blenderbot", "BlenderbotForConditionalGeneration", norm="pre"),
+        Family("marian", "MarianMTModel", has_waves=True, is_one_table=False),
+        Family(
+            "pegasus",
+            "PegasusForConditionalGeneration",
+            norm="pre",
+            has_waves=True,
+            writes_waves=True,
+        ),
+    )
+}

@@ -1,0 +1,387 @@
+"""Runs as folders of transformers: the same ids, logits and outputs there, and back here."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard.errors import RunError, SettingError
+from regard.export import export_run
+from regard.inference import Predictor
+from regard.inference.generator import Generator
+from regard.interop import load_checkpoint
+from regard.runs import Run
+from regard.tasks import recipe_from_table
+from regard.tasks.language_modelling import Passage
+from regard.tasks.registry import TASKS
+from regard.text import Pair
+
+transformers = pytest.importorskip("transformers")
+
+PAIRS = [
+    ("我爱中国。", "I love China."),
+    ("他爱你吗？", "Does he love you?"),
+    ("我们都在这里学习。", "We are all here to learn, aren't we?"),
+    ("明天会下雨。", "It will rain tomorrow; so it seems."),
+    ("这本书很有意思。", "This book is very interesting."),
+    ("3个人在那里。", "3 people are over there."),
+]
+ODD = ["", " ", " I\u00a0love\t\u3000it ", "a ▁ b▁", "<s> it </s>", "<0x0A>", "🙂 人", "naïve"]
+SMALL = {
+    "type": "transformer",
+    "model_dim": 20,
+    "num_heads": 2,
+    "ffn_dim": 12,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 3,
+    "max_length": 40,
+}
+DECODER = {
+    "type": "decoder",
+    "model_dim": 24,
+    "num_heads": 4,
+    "num_layers": 2,
+    "ffn_dim": 10,
+    "max_length": 30,
+}
+LLAMA = {"positions": "rotary", "norm_kind": "rms", "activation": "swiglu"}
+PRE = {"norm": "pre"}
+LEARNED = {"positions": "learned"}
+
+
+def write_run(path: Path, table: dict, examples: list) -> Predictor:
+    """A finished run of random weights."""
+    recipe = recipe_from_table(table)
+    task = TASKS[recipe.task].task.learn(recipe, examples)
+    torch.manual_seed(0)
+    model = task.build_model().eval()
+    for parameter in model.parameters():  # norms and biases too, else mistakes cannot be seen
+        parameter.data += 0.2 * torch.randn_like(parameter)
+    with Run.create(path, recipe.table(), recipe.task) as run:
+        with run.new_tokenizer_folder() as folder:
+            task.save(folder)
+        run.finish(model.state_dict(), {"updates": 24})
+    predictor = Predictor.load(path)
+    predictor.model.eval()
+    return predictor
+
+
+def translator(path: Path, *, tokenizer: dict | None = None, data: dict | None = None, **model):
+    table = {
+        "task": "translation",
+        "data": {
+            "source_language": "zh",
+            "target_language": "en",
+            "train": "pairs.tsv",
+            "max_length": 30,
+            **(data or {}),
+        },
+        "tokenizer": {"type": "characters", **(tokenizer or {})},
+        "model": {**SMALL, **model} if model.get("type") is None else model,
+        "decoding": {"max_ratio": 0.5},
+    }
+    pairs = [Pair(source, target, (target,), "pairs.tsv:1") for source, target in PAIRS]
+    return write_run(path, table, pairs)
+
+
+def language_model(path: Path, *, decoding: dict | None = None, **model):
+    table = {
+        "task": "language_modelling",
+        "data": {"train": "text.txt", "context": 20, "overlap": 4},
+        "tokenizer": {"type": "characters"},
+        "model": {**DECODER, **model} if model.get("type") is None else model,
+        "decoding": {"method": "greedy", "max_tokens": 9, **(decoding or {})},
+    }
+    return write_run(path, table, [Passage(tuple(target for _, target in PAIRS), "text.txt:1")])
+
+
+def opened(folder, kind="AutoModelForSeq2SeqLM"):
+    model, told = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True)
+    assert not any(told[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    return model.eval()
+
+
+def logits_here(model, source, lengths, target):
+    with torch.no_grad():
+        return model.project(model(source, lengths, target)[0])
+
+
+def logits_there(model, source, lengths, target):
+    mask = (torch.arange(source.shape[1]) < lengths[:, None]).long()
+    with torch.no_grad():
+        return model(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
+
+
+def a_batch(predictor):
+    generator = torch.Generator().manual_seed(1)
+    sizes = predictor.tokenizer.source.vocab_size, predictor.tokenizer.target.vocab_size
+    lengths = torch.tensor([11, 3, 7])
+    source = torch.randint(4, sizes[0], (3, 11), generator=generator)
+    source = source.masked_fill(torch.arange(11) >= lengths[:, None], 0)
+    target = torch.randint(4, sizes[1], (3, 5), generator=generator)
+    target[:, 0] = 2
+    return source, lengths, target
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("layout", "model", "tokenizer"),
+    [
+        ("marian", {}, {}),
+        ("marian", {"activation": "gelu_tanh", "output_bias": True, "norm_eps": 1e-5}, {}),
+        ("marian", {"tie_embeddings": "target", "scale_embeddings": False}, {}),
+        ("marian", {"tie_embeddings": "none", "num_key_heads": 2}, {}),
+        ("marian", {"tie_embeddings": "target"}, {"shared": False}),
+        ("marian", {}, {"shared": False}),
+        ("marian", {"tie_embeddings": "none", "own_positions": True}, {"shared": False}),
+        ("pegasus", PRE | {"activation": "silu"}, {}),
+        ("pegasus", PRE | {"model_dim": 15, "num_heads": 3}, {}),
+        ("blenderbot", PRE | LEARNED, {}),
+        ("blenderbot", PRE | LEARNED | {"own_positions": True, "output_bias": True}, {}),
+        ("bart", LEARNED | {"embedding_norm": True, "activation": "gelu"}, {}),
+    ],
+)
+def test_a_translator_has_the_same_logits_there_again_there_and_here(
+    tmp_path, layout, model, tokenizer
+):
+    predictor = translator(tmp_path / "run", tokenizer=tokenizer, **model)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    batch = a_batch(predictor)
+    wanted = logits_here(predictor.model, *batch)
+    theirs = opened(tmp_path / "out")
+    assert theirs.config.model_type == layout
+    theirs.save_pretrained(tmp_path / "again")
+    back = load_checkpoint(tmp_path / "out")
+    assert not back.absent
+    assert not back.unused
+    for found in (
+        logits_there(theirs, *batch),
+        logits_there(opened(tmp_path / "again"), *batch),
+        logits_here(back.model, *batch),
+        logits_here(load_checkpoint(tmp_path / "again").model, *batch),
+    ):
+        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("model", "beam_size"),
+    [({}, 1), ({}, 4), (PRE, 3), (PRE | LEARNED, 2)],
+    ids=["marian, greedy", "marian", "pegasus", "blenderbot"],
+)
+def test_generate_writes_what_our_search_writes(tmp_path, model, beam_size):
+    predictor = translator(tmp_path / "run", **model)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    theirs = opened(tmp_path / "out")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    sources = [source for source, _ in PAIRS[:3]]
+    found = predictor.translate(sources, beam_size=beam_size, length_penalty=0.0)
+    for source, (best, *_) in zip(sources, found, strict=True):
+        batch = tokenizer([source], return_tensors="pt")
+        most = int(batch["input_ids"].shape[1] * predictor.decoding.max_ratio) + 10
+        (ids,) = theirs.generate(
+            **batch, num_beams=beam_size, length_penalty=0.0, max_new_tokens=most
+        ).tolist()
+        assert ids[0] == 2
+        assert tuple(ids[1:-1] if ids[-1] == 3 else ids[1:]) == best.tokens
+        assert tokenizer.decode(ids, skip_special_tokens=True) == best.text
+
+
+@pytest.mark.parity
+def test_each_side_has_its_tokenizer_where_they_are_two(tmp_path):
+    predictor = translator(tmp_path / "run", tokenizer={"shared": False})
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    load = transformers.AutoTokenizer.from_pretrained
+    source, target = load(tmp_path / "out"), load(tmp_path / "out", subfolder="target")
+    ours = predictor.tokenizer
+    for one, other in PAIRS:
+        assert source(one)["input_ids"] == [*ours.source.encode(one), 3]
+        assert target(other)["input_ids"] == [*ours.target.encode(other), 3]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        {"type": "characters"},
+        {"type": "bpe", "may_shrink": True, "vocab_size": 400},
+        {"type": "bpe", "may_shrink": True, "character_coverage": 0.98, "vocab_size": 320},
+        {"type": "unigram", "may_shrink": True, "vocab_size": 360},
+        {"type": "unigram", "may_shrink": True, "character_coverage": 0.98, "vocab_size": 320},
+    ],
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_its_tokenizer_gives_the_same_ids_and_texts(tmp_path, tokenizer, ends):
+    predictor = translator(tmp_path / "run", tokenizer=tokenizer, data={"source_end": ends})
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    theirs.save_pretrained(tmp_path / "again")
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")
+    ours = predictor.tokenizer.source
+    assert len(theirs) == ours.vocab_size
+    for text in [*(text for pair in PAIRS for text in pair), *ODD]:
+        ids = ours.encode(text)
+        wanted = [*ids, 3] if ends else ids
+        assert theirs(text)["input_ids"] == again(text)["input_ids"] == wanted
+        if 1 not in ids:
+            assert theirs.decode(wanted, skip_special_tokens=True) == ours.decode(ids)
+
+
+def test_a_run_whose_words_no_tokenizer_cuts_says_so(tmp_path):
+    translator(tmp_path / "run", tokenizer={"type": "words"})
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {"README.md", "config.json", "generation_config.json", "model.safetensors"}
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "There is no tokenizer beside it" in card
+    assert "the model reads them as `… 3`" in card
+
+
+def test_the_card_is_what_the_hub_reads_and_holds_a_script_that_runs(tmp_path, capsys):
+    predictor = translator(tmp_path / "run")
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    head = card.split("---\n")[1]
+    assert "library_name: transformers\n" in head
+    assert "pipeline_tag: translation\n" in head
+    assert "language: [zh, en]\n" in head
+    assert f"{sum(p.numel() for p in predictor.model.parameters()):,} parameters" in card
+    script = card.split("```python\n")[1].split("```")[0]
+    for name, value in {"THIS FOLDER": str(tmp_path / "out"), "A text.": PAIRS[0][0]}.items():
+        assert name in script
+        script = script.replace(name, value)
+    exec(script, {})
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"positions": "rotary"}, "model.positions is 'rotary', and"),
+        ({"positions": "alibi"}, "model.positions is 'alibi', and"),
+        ({"positions": "relative"}, "model.positions is 'relative', and"),
+        ({"positions": "t5"}, "model.positions is 't5', and"),
+        ({"positions": "none"}, "model.positions is 'none', and"),
+        ({"norm_kind": "rms"}, "model.norm_kind is 'rms', and .* layer norms"),
+        ({"norm_kind": "batch"}, "model.norm_kind is 'batch', and"),
+        ({"norm_eps": 1e-6}, "model.norm_eps is 1e-06, and"),
+        ({"num_key_heads": 1}, "model.num_key_heads is 1, and"),
+        ({"activation": "swiglu"}, "model.activation is 'swiglu', and"),
+        ({"score": "additive"}, "model.score is 'additive', and"),
+        ({"window": 3}, "model.window is 3, and"),
+        ({"source_begin": True}, "model.source_begin is true, and"),
+        ({"values": "embeddings"}, "model.values is 'embeddings', and"),
+        ({"copy": True}, "model.copy is true, and"),
+        ({"embedding_norm": True}, "model.embedding_norm is true, which none of"),
+        (LEARNED, "model.embedding_norm is false, which none of .* learned positions"),
+        (PRE | {"tie_embeddings": "target"}, "model.tie_embeddings is 'target', and"),
+        (PRE | {"tokenizer": {"shared": False}}, "tokenizer.shared is false, and"),
+    ],
+)
+def test_what_no_layout_holds_is_refused_by_the_option(tmp_path, settings, reason):
+    translator(tmp_path / "run", **settings)
+    with pytest.raises(SettingError, match=f"got 'huggingface', but {reason}"):
+        export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_model_that_transformers_has_not_is_refused(tmp_path):
+    translator(tmp_path / "run", type="rnn_seq2seq")
+    with pytest.raises(SettingError, match=r"but model\.type is 'rnn_seq2seq' of tr"):
+        export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    translator(tmp_path / "run")
+
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("regard.export.huggingface.fill_file", full)
+    with pytest.raises(RunError, match="must fit on its disk"):
+        export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_its_settings_are_ours(tmp_path):
+    translator(tmp_path / "run", attention_dropout=0.25)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["attention_dropout"] == 0.25
+    assert config["architectures"] == ["MarianMTModel"]
+    search = json.loads((tmp_path / "out" / "generation_config.json").read_text())
+    assert search["num_beams"] == 5
+    assert search["suppress_tokens"] == [0, 1, 2]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("layout", "model"),
+    [
+        ("gpt2", {}),
+        ("gpt2", {"tie_embeddings": False, "activation": "gelu_tanh", "norm_eps": 1e-3}),
+        ("gpt2", {"positions": "sinusoidal", "activation": "relu"}),
+        ("gpt_neox", {"positions": "rotary"}),
+        ("gpt_neox", {"positions": "rotary", "tie_embeddings": False, "norm_eps": 1e-3}),
+        ("llama", LLAMA | {"num_key_heads": 2}),
+        ("llama", LLAMA | {"tie_embeddings": False, "norm_eps": 1e-3}),
+    ],
+)
+def test_a_language_model_has_the_same_logits_there_again_there_and_here(tmp_path, layout, model):
+    predictor = language_model(tmp_path / "run", **model)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    ids = torch.randint(4, predictor.task.tokenizer.vocab_size, (3, 11))
+    theirs = opened(tmp_path / "out", "AutoModelForCausalLM")
+    assert theirs.config.model_type == layout
+    theirs.save_pretrained(tmp_path / "again")
+    with torch.no_grad():
+        wanted = predictor.model.project(predictor.model(ids))
+        again = opened(tmp_path / "again", "AutoModelForCausalLM")
+        found = [each(input_ids=ids).logits for each in (theirs, again)]
+        for name in ("out", "again"):
+            back = load_checkpoint(tmp_path / name)
+            assert not back.absent
+            assert not back.unused
+            found.append(back.model.project(back.model(ids)))
+    for each in found:
+        torch.testing.assert_close(each, wanted, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("one_line", [True, False])
+def test_generate_goes_on_as_ours_does(tmp_path, one_line):
+    model = LLAMA | {"tie_embeddings": False}  # a table of its own says something else than before
+    predictor = language_model(tmp_path / "run", decoding={"one_line": one_line}, **model)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    theirs = opened(tmp_path / "out", "AutoModelForCausalLM")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    for prompt in ("I lo", "This is", "W"):
+        batch = tokenizer([prompt], return_tensors="pt")
+        assert batch["input_ids"].tolist() == [[3, *predictor.task.tokenizer.encode(prompt)]]
+        (ids,) = theirs.generate(**batch).tolist()
+        (wanted,) = Generator.of(predictor).continuations(prompt)
+        text = tokenizer.decode(ids[1:]).replace("</s>", "\n")
+        assert text.removesuffix("\n") == (prompt + wanted).removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"positions": "alibi"}, "model.positions is 'alibi', and"),
+        ({"norm": "post"}, "model.norm is 'post', and"),
+        ({"window": 3}, "model.window is 3, and"),
+        ({"norm_kind": "rms"}, "model.norm_kind is 'rms', and"),
+        ({"activation": "swiglu"}, "model.activation is 'swiglu', and .* learned positions"),
+        ({"num_key_heads": 2}, "model.num_key_heads is 2, and"),
+        (LLAMA | {"norm_kind": "layer"}, "model.activation is 'swiglu', and .* unless norm_kind"),
+        (LLAMA | {"activation": "gelu"}, "model.norm_kind is 'rms', and"),
+        (LLAMA | {"window": 3}, "model.window is 3, and"),
+        ({"type": "recurrent"}, "model.type is 'recurrent' of language_modelling, which"),
+    ],
+)
+def test_a_language_model_that_no_layout_holds_is_refused_by_the_option(tmp_path, settings, reason):
+    language_model(tmp_path / "run", **settings)
+    with pytest.raises(SettingError, match=f"got 'huggingface', but {reason}"):
+        export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
