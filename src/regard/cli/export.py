@@ -5,7 +5,7 @@ from pathlib import Path
 from regard.cli.output import note
 
 
-def export(run: Path, out: Path, /, *, to: str = "bundle") -> None:
+def export(run: Path, out: Path, /, *, to: str = "bundle", precision: str | None = None) -> None:
     """Write a finished run in a form to hand on.
 
     Example: `regard export regard-demo demo.regard`, then `regard predict demo.regard FILE`
@@ -13,6 +13,7 @@ def export(run: Path, out: Path, /, *, to: str = "bundle") -> None:
     - `bundle`: one file that every command takes in place of the run folder; weights, tokenizer
       and recipe, without code and without pickle
     - `huggingface`: a folder that `from_pretrained` of transformers opens, with its tokenizer
+    - `ctranslate2`: a folder that CTranslate2 translates with, or goes on with texts
 
     With it goes a README: what it is, its data, its figures, and how to use it.
 
@@ -20,8 +21,9 @@ def export(run: Path, out: Path, /, *, to: str = "bundle") -> None:
         run: The run folder.
         out: The file or folder to write; nothing may be there.
         to: The form.
+        precision: Of `ctranslate2`: `int8` or `float16`, to write its weights smaller.
     """
     from regard.export import export_run
 
-    export_run(run, to, out)
+    export_run(run, to, out, precision=precision)
     note(f"wrote {out}")

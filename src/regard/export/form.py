@@ -14,10 +14,14 @@ class ExportForm(ABC):
     Attributes:
         purpose: What it is good for, in a line.
         usage: How what was written is used, in Markdown.
+        precisions: What the weights can be written in; empty where it is what they are in.
+        precision: What they are written in.
     """
 
     purpose: ClassVar[str]
     usage: ClassVar[str]
+    precisions: ClassVar[tuple[str, ...]] = ()
+    precision: str = "float32"
 
     @abstractmethod
     def refuse(self, predictor: Predictor) -> str | None:

@@ -3,10 +3,12 @@
 A new form is one class in a file beside this one, and its name in ``FORMS``.
 """
 
+from copy import copy
 from pathlib import Path
 
 from regard.choices import choose
 from regard.errors import SettingError
+from regard.export.ctranslate2_form import CTranslate2
 from regard.export.form import ExportForm
 from regard.export.huggingface import HuggingFace
 from regard.export.readme import readme_of
@@ -35,23 +37,33 @@ class Bundle(ExportForm):
         run.pack(out, readme=readme)
 
 
-FORMS: dict[str, ExportForm] = {"bundle": Bundle(), "huggingface": HuggingFace()}
+FORMS: dict[str, ExportForm] = {
+    "bundle": Bundle(),
+    "ctranslate2": CTranslate2(),
+    "huggingface": HuggingFace(),
+}
 
 
-def export_run(path: str | Path, form: str, out: str | Path) -> None:
+def export_run(
+    path: str | Path, form: str, out: str | Path, *, precision: str | None = None
+) -> None:
     """Write a finished run in another form.
 
     Args:
         path: The run folder, or a bundle.
         form: One of ``FORMS``.
         out: Where to write it; nothing may be there.
+        precision: What its weights are written in, such as ``int8``; None is as they are.
 
     Raises:
         RunError: There is no run, it has not finished, or the disk refuses.
-        SettingError: There is no such form, it cannot hold this run, or something is at ``out``.
+        SettingError: There is no such form or precision of it, it cannot hold this run, or
+            something is at ``out``.
     """
     path, out = Path(path), Path(out)
     chosen = choose("form", form, FORMS)
+    if precision is not None:
+        chosen = _in_precision(chosen, form, precision)
     with explain_path(out):
         is_there, has_folder = out.exists() or out.is_symlink(), out.parent.is_dir()
     if is_there:
@@ -68,3 +80,16 @@ def export_run(path: str | Path, form: str, out: str | Path) -> None:
         )
     readme = readme_of(run, predictor, usage=chosen.usage)
     chosen.write(run, predictor, out, readme=readme)
+
+
+def _in_precision(form: ExportForm, name: str, precision: str) -> ExportForm:
+    """The form, with its weights in another precision."""
+    if not form.precisions:
+        raise SettingError(
+            f"precision must be left out for {name}, whose weights are as the run's; "
+            f"got {precision!r}."
+        )
+    choose("precision", precision, dict.fromkeys(form.precisions))
+    changed = copy(form)
+    changed.precision = precision
+    return changed

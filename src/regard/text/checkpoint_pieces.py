@@ -64,6 +64,12 @@ class CheckpointPieces:
         """How many ids there are."""
         return len(self.theirs)
 
+    @property
+    def names(self) -> list[str]:
+        """What the checkpoint calls each id; by its number where it has no piece there."""
+        theirs = self.theirs[len(RESERVED) :]
+        return [*RESERVED, *(self._cut.id_to_token(their) or f"<{their}>" for their in theirs)]
+
     def encode(self, text: str) -> list[int]:
         """The ids of ``normalize(text)``, without begin and end."""
         found = self._cut.encode(normalize(text), add_special_tokens=False)

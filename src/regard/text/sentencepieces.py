@@ -123,6 +123,12 @@ class SentencePieceTokenizer:
         """Whether a seed changes what ``encode_all`` gives."""
         return self._noise > 0
 
+    @property
+    def names(self) -> list[str]:
+        """What sentencepiece calls each id."""
+        names: list[str] = self._processor.id_to_piece(list(range(self.vocab_size)))
+        return names
+
     def encode(self, text: str) -> list[int]:
         """The ids of ``normalize(text)``, without begin and end; the same text, the same ids."""
         return self.encode_all([text])[0]

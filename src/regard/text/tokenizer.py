@@ -52,6 +52,10 @@ class Tokenizer(Protocol):
     def is_sampling(self) -> bool:
         """Whether a seed changes what ``encode_all`` gives."""
 
+    @property
+    def names(self) -> list[str]:
+        """What each id is called in a vocabulary of others: the four reserved ones, the pieces."""
+
     def encode(self, text: str) -> list[int]:
         """The ids of ``normalize(text)``, without begin and end."""
 

@@ -82,6 +82,11 @@ class ListTokenizer:
         """How many ids there are, reserved ones included."""
         return len(self._surfaces)
 
+    @property
+    def names(self) -> list[str]:
+        """What each id is called: the piece, with the space before it."""
+        return [*RESERVED, *self._surfaces[len(RESERVED) :]]
+
     def encode(self, text: str) -> list[int]:
         """The ids of ``normalize(text)``, without begin and end."""
         return [i for i, _ in self._encode(text)]

@@ -1,0 +1,293 @@
+"""A Transformer's weights as CTranslate2 lays them out.
+
+Its ``specs``, https://opennmt.net/CTranslate2, name every weight and option of a model; what is not
+among them it has no place for.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from types import ModuleType
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+from jaxtyping import Float32
+from torch import Tensor, nn
+
+from regard.attention.scores import Dot
+from regard.errors import SettingError
+from regard.layers import MultiHeadAttention, RelativePositions, TokenEmbedding
+from regard.layers.block import BlockStack, TransformerBlock
+from regard.layers.feedforward import GATED
+from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
+from regard.text import BOS_ID, EOS_ID, UNK_ID
+from regard.text.pieces import RESERVED
+
+if TYPE_CHECKING:
+    from ctranslate2.specs import LayerSpec, ModelSpec
+
+# Options of which every value is held, since sizes and weights say it.
+_HELD = {
+    *("model_dim", "num_heads", "num_key_heads", "ffn_dim", "max_length", "norm", "norm_eps"),
+    *("num_layers", "num_encoder_layers", "num_decoder_layers"),
+    *("dropout", "attention_dropout", "head_dropout"),
+    *("tie_embeddings", "scale_embeddings", "embedding_norm", "own_positions", "output_bias"),
+}
+_ACTIVATIONS = {
+    "relu": "RELU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELUTanh",
+    "silu": "SWISH",
+    "swiglu": "SWISH",
+}
+# Options of which some values are held; of all others it is the one that they have by default.
+_PARTLY_HELD: dict[str, tuple[str, ...]] = {
+    "norm_kind": ("layer", "rms"),
+    "activation": tuple(_ACTIVATIONS),
+    "score": ("scaled_dot", "dot"),
+    "positions": ("sinusoidal", "learned", "rotary", "relative", "t5", "none"),
+}
+_DECODERS_POSITIONS = ("sinusoidal", "learned", "rotary", "alibi")
+# Its longest source, unless it is told another: places that are told apart by nothing.
+_PLACES = 1024
+
+
+def unheld(config: TransformerConfig | DecoderConfig) -> str | None:
+    """The first option that CTranslate2 has no place for, as a recipe spells it; None if all have.
+
+    Example:
+        >>> unheld(TransformerConfig(copy=True))
+        'model.copy = true'
+    """
+    held: dict[str, tuple[object, ...]] = {**_PARTLY_HELD}
+    if isinstance(config, DecoderConfig):
+        held["positions"] = _DECODERS_POSITIONS
+    elif config.positions == "relative":  # its vectors of distances are scaled as the score is
+        held["score"] = ("scaled_dot",)
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.name not in _HELD and value not in held.get(field.name, (field.default,)):
+            return f"model.{field.name} = {_written(value)}"
+    return None
+
+
+def vocabularies(*tables: Sequence[str]) -> list[list[str]]:
+    """Vocabularies in which the reserved ids have the same names, which no other id has.
+
+    Args:
+        tables: What each id is called, the reserved ones first.
+
+    Example:
+        >>> vocabularies(["<pad>", "<unk>", "<s>", "</s>", "s", "<s>"])
+        [['<pad>', '<unk>', '<<s>>', '</s>', 's', '<s>']]
+    """
+    taken = {name for table in tables for name in table[len(RESERVED) :]}
+    reserved = [_free(name, taken) for name in RESERVED]
+    return [[*reserved, *table[len(RESERVED) :]] for table in tables]
+
+
+def translator_spec(
+    model: Transformer, source: Sequence[str], target: Sequence[str], *, source_end: bool
+) -> "ModelSpec":
+    """An encoder-decoder that CTranslate2 can hold, to be validated and saved.
+
+    Args:
+        model: The weights, which are copied.
+        source: What each source id is called.
+        target: What each target id is called.
+        source_end: Whether the model reads an end after each source.
+
+    Raises:
+        SettingError: ctranslate2 is not installed.
+    """
+    specs, config = _specs(), model.config
+    options = _options(model.encoder, config)
+    encoder = specs.TransformerEncoderSpec(len(model.encoder), config.num_heads, **options)
+    decoder = specs.TransformerDecoderSpec(len(model.decoder), config.num_heads, **options)
+    _fill_embedding(encoder, model.source_embedding, model.positions)
+    _fill_layers(encoder, model.encoder, model.encoder_norm)
+    _fill_embedding(decoder, model.target_embedding, model.target_positions or model.positions)
+    _fill_layers(decoder, model.decoder, model.decoder_norm)
+    _fill_linear(decoder.projection, model.output.weight, model.output_bias)
+    if config.embedding_norm:
+        _fill_norm(encoder.layernorm_embedding, model.source_norm)
+        _fill_norm(decoder.layernorm_embedding, model.target_norm)
+    if config.positions == "t5":
+        _fill_distances(encoder, model.encoder_bias)
+        _fill_distances(decoder, model.decoder_bias)
+    spec = specs.TransformerSpec(encoder, decoder)
+    source, target = vocabularies(source, target)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.decoder_start_token = target[BOS_ID]
+    spec.config.add_source_eos = source_end
+    return _named(spec, target, model.encoder)
+
+
+def language_model_spec(model: Decoder, names: Sequence[str]) -> "ModelSpec":
+    """A decoder-only model that CTranslate2 can hold, to be validated and saved.
+
+    Args:
+        model: The weights, which are copied.
+        names: What each id is called.
+
+    Raises:
+        SettingError: ctranslate2 is not installed.
+    """
+    specs, config = _specs(), model.config
+    options = _options(model.layers, config)
+    decoder = specs.TransformerDecoderSpec(
+        len(model.layers),
+        config.num_heads,
+        with_encoder_attention=False,
+        alibi=config.positions == "alibi",
+        **options,
+    )
+    _fill_embedding(decoder, model.embedding, model.positions)
+    _fill_layers(decoder, model.layers, model.norm)
+    _fill_linear(decoder.projection, model.output.weight, None)
+    spec = specs.TransformerDecoderModelSpec(decoder)
+    (vocabulary,) = vocabularies(names)
+    spec.register_vocabulary(vocabulary)
+    return _named(spec, vocabulary, model.layers)
+
+
+class _Options(TypedDict):
+    """What CTranslate2 calls the options of an encoder or a decoder."""
+
+    pre_norm: bool
+    activation: int
+    layernorm_embedding: bool
+    relative_position: bool
+    relative_attention_bias: bool
+    ffn_glu: bool
+    rms_norm: bool
+    num_heads_kv: int
+    rotary_dim: int | None
+
+
+def _options(blocks: BlockStack, config: TransformerConfig | DecoderConfig) -> _Options:
+    attend = next(iter(blocks)).attend
+    return {
+        "pre_norm": config.norm == "pre",
+        "activation": getattr(_specs().Activation, _ACTIVATIONS[config.activation]),
+        "layernorm_embedding": getattr(config, "embedding_norm", False),
+        "relative_position": config.positions == "relative",
+        "relative_attention_bias": config.positions == "t5",
+        "ffn_glu": config.activation in GATED,
+        "rms_norm": config.norm_kind == "rms",
+        "num_heads_kv": attend.num_key_heads,
+        "rotary_dim": None if attend.rotary is None else 0,  # which is all there are
+    }
+
+
+def _fill_embedding(
+    spec: "LayerSpec",
+    table: TokenEmbedding,
+    positions: SinusoidalPositions | LearnedPositions | None,
+) -> None:
+    """What an encoder or a decoder begins with."""
+    embeddings = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
+    embeddings.weight = _array(table.weight)
+    spec.scale_embeddings = table.scale != 1
+    if hasattr(spec, "position_encodings"):
+        spec.position_encodings.encodings = (
+            np.zeros((_PLACES, table.weight.shape[1]), np.float32)
+            if positions is None
+            else _array(positions.table)
+        )
+
+
+def _fill_layers(spec: "LayerSpec", blocks: BlockStack, norm: nn.Module) -> None:
+    """All layers, and the norm that ends them if there is one."""
+    for layer, block in zip(spec.layer, blocks, strict=True):
+        _fill_block(layer, block)
+    if not isinstance(norm, nn.Identity):
+        _fill_norm(spec.layer_norm, norm)
+
+
+def _fill_block(spec: "LayerSpec", block: TransformerBlock) -> None:
+    _fill_attention(spec.self_attention, block.attend)
+    _fill_norm(spec.self_attention.layer_norm, block.attend_residual.norm)
+    if block.distances is not None:
+        assert block.distances.value_table is not None
+        spec.self_attention.relative_position_keys = _array(block.distances.key_table)
+        spec.self_attention.relative_position_values = _array(block.distances.value_table)
+    if block.look is not None and block.look_residual is not None:
+        _fill_attention(spec.attention, block.look)
+        _fill_norm(spec.attention.layer_norm, block.look_residual.norm)
+    inner, outer, feed = block.feed.inner, block.feed.outer, spec.ffn
+    if hasattr(feed, "linear_0_noact"):  # the gate, which has the activation, and what it lets by
+        (gate, value), (gate_bias, value_bias) = inner.weight.chunk(2), inner.bias.chunk(2)
+        _fill_linear(feed.linear_0, gate, gate_bias)
+        _fill_linear(feed.linear_0_noact, value, value_bias)
+    else:
+        _fill_linear(feed.linear_0, inner.weight, inner.bias)
+    _fill_linear(feed.linear_1, outer.weight, outer.bias)
+    _fill_norm(feed.layer_norm, block.feed_residual.norm)
+
+
+def _fill_attention(spec: "LayerSpec", attention: MultiHeadAttention) -> None:
+    joint = attention.query_key_value
+    made = (attention.query, attention.key_value) if joint is None else (joint,)
+    for into, linear in zip(spec.linear, (*made, attention.output), strict=True):
+        assert isinstance(linear, nn.Linear)
+        _fill_linear(into, linear.weight, linear.bias)
+    if isinstance(attention.score, Dot):
+        spec.queries_scale = 1.0
+
+
+def _fill_distances(spec: "LayerSpec", positions: RelativePositions) -> None:
+    """T5's table, which its layers share."""
+    for layer in spec.layer:
+        layer.self_attention.relative_attention_bias = _array(positions.table)
+        layer.self_attention.relative_attention_max_distance = np.int32(positions.max_distance)
+
+
+def _fill_linear(spec: "LayerSpec", weight: Tensor, bias: Tensor | None) -> None:
+    spec.weight = _array(weight)
+    if bias is not None:
+        spec.bias = _array(bias)
+
+
+def _fill_norm(spec: "LayerSpec", norm: nn.Module) -> None:
+    assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+    spec.gamma = _array(norm.weight)
+    if isinstance(norm, nn.LayerNorm):
+        spec.beta = _array(norm.bias)
+
+
+def _named(spec: "ModelSpec", names: Sequence[str], blocks: BlockStack) -> "ModelSpec":
+    """The spec with what its settings call the reserved ids, and add to a variance."""
+    config = spec.config
+    config.unk_token, config.bos_token, config.eos_token = (
+        names[each] for each in (UNK_ID, BOS_ID, EOS_ID)
+    )
+    config.layer_norm_epsilon = next(iter(blocks)).attend_residual.norm.eps
+    return spec
+
+
+def _array(weight: Tensor) -> Float32[np.ndarray, "..."]:
+    """A copy: what is quantised is changed in place."""
+    return weight.detach().cpu().float().numpy().copy()
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    return _free(f"<{name}>", taken) if name in taken else name
+
+
+def _written(value: object) -> str:
+    """A value as a recipe spells it."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _specs() -> ModuleType:
+    try:
+        from ctranslate2 import specs
+    except ImportError as error:
+        raise SettingError(
+            "ctranslate2 must be installed to export to it; got none. "
+            "Install it: pip install 'regard[export]'."
+        ) from error
+    found: ModuleType = specs
+    return found

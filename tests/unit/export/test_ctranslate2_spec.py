@@ -1,0 +1,241 @@
+"""Weights as CTranslate2 lays them out give the same log-probabilities and the same answers."""
+
+import ctranslate2
+import pytest
+import torch
+from torch import nn
+
+from regard.decoding import beam, greedy
+from regard.export.ctranslate2_spec import (
+    language_model_spec,
+    translator_spec,
+    unheld,
+    vocabularies,
+)
+from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
+from regard.text import BOS_ID, EOS_ID
+from regard.text.pieces import RESERVED
+
+SOURCE, TARGET, LONGEST = 19, 23, 20
+SIZES = {"model_dim": 24, "num_heads": 4, "ffn_dim": 40, "dropout": 0.0}
+DEPTHS = {"num_encoder_layers": 2, "num_decoder_layers": 3}
+TRANSLATORS = {
+    "the paper's": {},
+    "pre-norm": {"norm": "pre", "tie_embeddings": "target"},
+    "three tables": {"tie_embeddings": "none", "output_bias": True},
+    "as BART is": {
+        "positions": "learned",
+        "own_positions": True,
+        "embedding_norm": True,
+        "scale_embeddings": False,
+        "activation": "gelu",
+        "max_length": LONGEST + 1,
+    },
+    "as later ones are": {
+        "norm": "pre",
+        "norm_kind": "rms",
+        "activation": "swiglu",
+        "num_key_heads": 2,
+        "positions": "rotary",
+        "norm_eps": 1e-3,
+    },
+    "one head of keys": {"num_key_heads": 1, "activation": "silu"},
+    "dot": {"score": "dot", "activation": "gelu_tanh", "norm_eps": 1e-2},
+    "Shaw's distances": {"positions": "relative"},
+    "T5's distances": {"positions": "t5", "norm": "pre"},
+    "T5's distances of dot": {"positions": "t5", "score": "dot"},
+    "no positions": {"positions": "none"},
+}
+DECODERS = {
+    "as GPT-2 is": {"activation": "gelu_tanh"},
+    "post-norm": {"norm": "post", "positions": "sinusoidal", "tie_embeddings": False},
+    "as Llama is": {
+        "positions": "rotary",
+        "norm_kind": "rms",
+        "activation": "swiglu",
+        "num_key_heads": 2,
+    },
+    "alibi": {"positions": "alibi", "activation": "relu"},
+    "alibi of three heads": {"positions": "alibi", "num_heads": 3, "num_key_heads": 1},
+}
+
+
+def names(size: int) -> list[str]:
+    return [*RESERVED, *(f"w{each}" for each in range(len(RESERVED), size))]
+
+
+def shaken(model: nn.Module) -> nn.Module:
+    """With no weight at zero or one, and predictions that are neither even nor sure."""
+    with torch.no_grad():
+        for each in model.parameters():
+            each.add_(0.3 * torch.randn_like(each) / each.shape[-1] ** 0.5)
+        model.output.weight *= 2
+        model.output.weight[EOS_ID] *= 2
+    return model.eval()
+
+
+def saved(spec, folder):
+    spec.validate()
+    spec.optimize()
+    folder.mkdir()
+    spec.save(str(folder))
+    return str(folder)
+
+
+def made_translator(tmp_path, options):
+    is_shared = options.get("tie_embeddings", "all") == "all"
+    source = TARGET if is_shared else SOURCE
+    model = Transformer(
+        TransformerConfig(**SIZES, **DEPTHS, **options),
+        source_vocab=source,
+        target_vocab=TARGET,
+        shared_vocab=is_shared,
+    )
+    spec = translator_spec(shaken(model), names(source), names(TARGET), source_end=False)
+    folder = saved(spec, tmp_path / "model")
+    return model, ctranslate2.Translator(folder, compute_type="float32", intra_threads=1)
+
+
+def random_ids(counts: list[int], size: int) -> list[list[int]]:
+    return [torch.randint(len(RESERVED), size, (count,)).tolist() for count in counts]
+
+
+def padded(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    tensors = [torch.tensor(row) for row in rows]
+    ids = nn.utils.rnn.pad_sequence(tensors, batch_first=True)
+    return ids, torch.tensor([len(row) for row in rows])
+
+
+def called(rows: list[list[int]]) -> list[list[str]]:
+    return [[names(TARGET)[each] for each in row] for row in rows]
+
+
+@pytest.mark.parametrize("options", TRANSLATORS.values(), ids=TRANSLATORS)
+def test_a_translator_gives_the_same_log_probabilities(tmp_path, options):
+    model, translator = made_translator(tmp_path, options)
+    sources, targets = random_ids([7, 1, 13, 5], SOURCE), random_ids([11, 3, 2, 17], TARGET)
+    found = translator.score_batch(called(sources), called(targets))
+    assert torch.tensor(found[0].log_probs).std() > 0.3  # neither even nor sure
+    for source, target, theirs in zip(sources, targets, found, strict=True):
+        begun = torch.tensor([[BOS_ID, *target]])
+        states, _ = model(torch.tensor([source]), torch.tensor([len(source)]), begun)
+        log_probs = model.project(states)[0].log_softmax(-1)
+        ours = log_probs[range(len(target) + 1), [*target, EOS_ID]]
+        assert ours.tolist() == pytest.approx(theirs.log_probs, abs=2e-5)
+
+
+@pytest.mark.parametrize("name", ["the paper's", "as BART is", "as later ones are", "dot"])
+@torch.no_grad()
+def test_a_translator_gives_the_same_answers(tmp_path, name):
+    model, translator = made_translator(tmp_path, TRANSLATORS[name])
+    sources = random_ids([7, 1, 13, 5, 2], SOURCE)
+    search = {
+        "batch_size": len(sources),
+        "bos_id": BOS_ID,
+        "eos_id": EOS_ID,
+        "max_lengths": LONGEST,
+        "length_penalty": 0,
+    }
+    asked = {
+        "min_decoding_length": 0,
+        "max_decoding_length": LONGEST,
+        "length_penalty": 1e-9,  # it stops earlier with zero
+        "return_scores": True,
+    }
+    first = greedy(model.step, model.start(*padded(sources)), **search)
+    best = beam(model.step, model.start(*padded(sources)), beam_size=5, **search)
+    for width, answers in ((1, first), (5, [each[0] for each in best])):
+        found = translator.translate_batch(called(sources), beam_size=width, **asked)
+        # Only here an answer that has ended comes before a likelier one that has been cut.
+        alike = [
+            (ours, theirs)
+            for ours, theirs in zip(answers, found, strict=True)
+            if ours.finished == (len(theirs.hypotheses[0]) < LONGEST)
+        ]
+        assert len(alike) > 2
+        for ours, theirs in alike:
+            assert called([list(ours.tokens)]) == theirs.hypotheses
+            assert ours.score == pytest.approx(theirs.scores[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("options", DECODERS.values(), ids=DECODERS)
+@torch.no_grad()
+def test_a_language_model_goes_on_alike(tmp_path, options):
+    model = shaken(
+        Decoder(DecoderConfig(**{**SIZES, "num_layers": 2, **options}), vocab_size=TARGET)
+    )
+    folder = saved(language_model_spec(model, names(TARGET)), tmp_path / "model")
+    generator = ctranslate2.Generator(folder, compute_type="float32", intra_threads=1)
+    texts = random_ids([17, 2, 9], TARGET)
+    for text, theirs in zip(texts, generator.score_batch(called(texts)), strict=True):
+        log_probs = model.project(model(torch.tensor([text[:-1]])))[0].log_softmax(-1)
+        ours = log_probs[range(len(text) - 1), text[1:]]
+        assert ours.tolist() == pytest.approx(theirs.log_probs, abs=2e-5)
+    found = generator.generate_batch(
+        called(texts), sampling_topk=1, max_length=LONGEST, include_prompt_in_result=False
+    )
+    answers = greedy(
+        model.step,
+        model.start(*padded(texts)),
+        batch_size=len(texts),
+        bos_id=BOS_ID,
+        eos_id=EOS_ID,
+        max_lengths=LONGEST,
+    )
+    for ours, theirs in zip(answers, found, strict=True):
+        assert called([list(ours.tokens)]) == theirs.sequences
+
+
+def test_what_is_written_in_int8_leaves_the_model_as_it_is(tmp_path):
+    model = shaken(
+        Transformer(TransformerConfig(**SIZES), source_vocab=TARGET, target_vocab=TARGET)
+    )
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+    spec = translator_spec(model, names(TARGET), names(TARGET), source_end=False)
+    spec.validate()
+    spec.optimize(quantization="int8")
+    for name, each in model.state_dict().items():
+        assert each.equal(before[name])
+
+
+def test_a_model_reads_the_end_of_sources_where_training_did(tmp_path):
+    model = shaken(
+        Transformer(TransformerConfig(**SIZES), source_vocab=TARGET, target_vocab=TARGET)
+    )
+    source, target = random_ids([5, 3], TARGET)
+    found = []
+    for source_end, given in ((True, source), (False, [*source, EOS_ID])):
+        spec = translator_spec(model, names(TARGET), names(TARGET), source_end=source_end)
+        folder = saved(spec, tmp_path / f"{source_end}")
+        translator = ctranslate2.Translator(folder, intra_threads=1)
+        found.append(translator.score_batch(called([given]), called([target]))[0].log_probs)
+    assert found[0] == pytest.approx(found[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"norm_kind": "batch"}, "model.norm_kind = 'batch'"),
+        ({"positions": "alibi"}, "model.positions = 'alibi'"),
+        ({"positions": "relative", "score": "dot"}, "model.score = 'dot'"),
+        ({"score": "additive"}, "model.score = 'additive'"),
+        ({"window": 3}, "model.window = 3"),
+        ({"source_begin": True}, "model.source_begin = true"),
+        ({"values": "embeddings"}, "model.values = 'embeddings'"),
+        ({"copy": True}, "model.copy = true"),
+    ],
+)
+def test_what_a_translator_has_beyond_is_named(options, named):
+    assert unheld(TransformerConfig(**options)) == named
+    assert unheld(TransformerConfig()) is None
+
+
+def test_a_language_model_has_a_place_for_all_but_a_window():
+    assert unheld(DecoderConfig(window=3)) == "model.window = 3"
+    assert unheld(DecoderConfig(positions="alibi")) is None
+
+
+def test_no_piece_has_the_name_of_a_reserved_id():
+    source, target = vocabularies([*RESERVED, "a", "</s>"], [*RESERVED, "<</s>>", "</s>"])
+    assert source == ["<pad>", "<unk>", "<s>", "<<</s>>>", "a", "</s>"]
+    assert target == ["<pad>", "<unk>", "<s>", "<<</s>>>", "<</s>>", "</s>"]
