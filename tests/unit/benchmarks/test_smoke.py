@@ -34,6 +34,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "classical_chinese": ("--work", "WORK"),
     "classification": ("--work", "WORK"),
     "comparison": (),
+    "decoding_speed": (*ONE, *ALONE),
     "documents": ("--work", "WORK"),
     "gpu_attention": (*ONE,),
     "inspection": (*ONE, *ALONE),
