@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.attention.masks.grid import Stretch
 from regard.attention.scores.base import check_tensor
 from regard.checks import check_at_least
 from regard.errors import ShapeError
@@ -61,7 +62,11 @@ class PositionBias(ABC):
 
     @final
     def steps(
-        self, rows: range, keys: range, sizes: tuple[int, int], device: torch.device
+        self,
+        rows: range | Stretch,
+        keys: range | Stretch,
+        sizes: tuple[int, int],
+        device: torch.device,
     ) -> Int[Tensor, "n m"]:
         """How far ``keys`` are after the places of queries ``rows``, of (N, M) in all."""
         first = sizes[1] - sizes[0] if self.first is None else self.first

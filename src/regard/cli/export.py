@@ -14,6 +14,9 @@ def export(run: Path, out: Path, /, *, to: str = "bundle", precision: str | None
       and recipe, without code and without pickle
     - `huggingface`: a folder that `from_pretrained` of transformers opens, with its tokenizer
     - `ctranslate2`: a folder that CTranslate2 translates with, or goes on with texts
+    - `onnx`: a folder with ONNX graphs: of what answers in one pass, and of translators and
+      language models that are Transformers (the source, and a step with its caches)
+    - `torch`: a folder with a program of torch.export (.pt2) of what answers in one pass
 
     With it goes a README: what it is, its data, its figures, and how to use it.
 

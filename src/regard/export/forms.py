@@ -11,7 +11,9 @@ from regard.errors import SettingError
 from regard.export.ctranslate2_form import CTranslate2
 from regard.export.form import ExportForm
 from regard.export.huggingface import HuggingFace
+from regard.export.onnx_graphs import OnnxGraphs
 from regard.export.readme import readme_of
+from regard.export.torch_program import TorchProgram
 from regard.inference import Predictor
 from regard.runs import SUFFIX, Run
 from regard.runs.files import explain_path
@@ -41,6 +43,8 @@ FORMS: dict[str, ExportForm] = {
     "bundle": Bundle(),
     "ctranslate2": CTranslate2(),
     "huggingface": HuggingFace(),
+    "onnx": OnnxGraphs(),
+    "torch": TorchProgram(),
 }
 
 

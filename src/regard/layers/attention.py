@@ -326,7 +326,7 @@ class AttentionPooling(nn.Module):
             states: What is gathered from.
             mask: Which states count, such as ``lengths(n)``; broadcasts to (B, Q, M).
         """
-        queries = self.queries.to(states.dtype).expand(len(states), -1, -1)
+        queries = self.queries.to(states.dtype).expand(states.shape[0], -1, -1)
         keys = self.key(states).to(states.dtype)
         return _contexts(self, queries, keys, states, ScaledDot(), mask).flatten(1)
 

@@ -135,7 +135,7 @@ class Structured(nn.Module):
 
     def _asked(self, states: Tensor) -> tuple[Float[Tensor, "B R 1 h"], Float[Tensor, "B 1 M h"]]:
         """The queries, a head each, and the keys that all of them look at."""
-        queries = self.queries.to(states.dtype)[:, None].expand(len(states), -1, -1, -1)
+        queries = self.queries.to(states.dtype)[:, None].expand(states.shape[0], -1, -1, -1)
         keys = self.key(states).tanh().to(states.dtype)
         return queries, keys[:, None]
 

@@ -73,10 +73,10 @@ class SinusoidalPositions(nn.Module):
                 below 0, before a row begins, are taken for 0.
         """
         N = states.shape[-2]
-        last = N + (first if isinstance(first, int) else int(first.max()))
-        is_known = last <= self.table.shape[0]
+        # An exported program is for all lengths, of which none is known.
+        is_known = not torch.compiler.is_exporting() and _end(first, N) <= self.table.shape[0]
         if isinstance(first, int) and is_known:
-            return states + self.table[first:last].to(states.dtype)
+            return states + self.table[first : first + N].to(states.dtype)
         places = _places(first, N, states.device)
         if is_known:
             rows = self.table[places]
@@ -116,17 +116,18 @@ class LearnedPositions(nn.Module):
         Raises:
             ShapeError: A position lies beyond ``max_length``.
         """
-        if isinstance(first, int):
+        if not isinstance(first, Tensor):
             check_at_least("first", first, 0)
         N = states.shape[-2]
-        last = N + (first if isinstance(first, int) else int(first.max()))
-        if last > self.table.shape[0]:
+        # What a program is given cannot be looked at while it is exported, but for sizes.
+        is_open = isinstance(first, Tensor) and torch.compiler.is_exporting()
+        if not is_open and (last := _end(first, N)) > self.table.shape[0]:
             raise ShapeError(
                 f"positions must be at most max_length={self.table.shape[0]}; got {last}. "
                 "Sinusoidal positions have no such limit."
             )
-        if isinstance(first, int):
-            return states + self.table[first:last].to(states.dtype)
+        if not isinstance(first, Tensor):
+            return states + self.table[first : first + N].to(states.dtype)
         return states + self.table[_places(first, N, states.device)].to(states.dtype)
 
 
@@ -146,10 +147,15 @@ def turned_positions(name: str, head_dim: int) -> "RotaryPositions | None":
     return RotaryPositions(head_dim) if name == "rotary" else None
 
 
+def _end(first: int | Tensor, count: int) -> int:
+    """The place after the last of ``count`` states from ``first`` on, of whatever row."""
+    return count + (int(first.max()) if isinstance(first, Tensor) else first)
+
+
 def _places(first: int | Tensor, count: int, device: torch.device) -> Tensor:
     """The places of ``count`` states from ``first`` on: (N,), or (R, N) where rows differ."""
     ahead = torch.arange(count, device=device)
-    return ahead + first if isinstance(first, int) else (first[:, None] + ahead).clamp(min=0)
+    return (first[:, None] + ahead).clamp(min=0) if isinstance(first, Tensor) else ahead + first
 
 
 # A head's components as a table of pairs, and the axis along which the two of a pair lie.
@@ -242,7 +248,8 @@ class RotaryPositions(nn.Module):
         self, first: int, last: int, device: torch.device, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
         """Sines and cosines of the angles, one of each for a pair."""
-        if last <= len(self.table) and dtype == torch.float32:
+        is_known = not torch.compiler.is_exporting() and last <= len(self.table)
+        if is_known and dtype == torch.float32:
             rows = self.table[first:last].view(dtype)
         else:
             places = torch.arange(first, last, device=device)

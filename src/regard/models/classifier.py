@@ -86,7 +86,7 @@ class Classifier(nn.Module):
         if not return_penalty:
             return logits
         if not (self.training and self.config.penalty):
-            return logits, states.new_zeros(len(states))
+            return logits, states.new_zeros(states.shape[0])
         return logits, self.config.penalty * self.pooling.penalty(states, lengths)
 
 

@@ -111,19 +111,21 @@ class Decoder(LanguageModel[DecoderState]):
         past = self.layers.empty_caches(len(prompt))
         padding = None if cut.is_even else cut.padding
         state = DecoderState(past=past, padding=padding, pending=cut.last)
-        return self._read(cut.aligned, state)[1] if cut.aligned.shape[1] else state
+        return self.read(cut.aligned, state)[1] if cut.aligned.shape[1] else state
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState
     ) -> tuple[Float[Tensor, "B V"], DecoderState]:
         """Log-probabilities of the token after ``token``, and the state that includes it."""
         token = token if state.pending is None else state.pending
-        states, state = self._read(token[:, None], state)
+        states, state = self.read(token[:, None], state)
         logits = self.project(states[:, 0])
         state = DecoderState(past=state.past, padding=state.padding)
         return torch.log_softmax(logits.float(), dim=-1), state
 
-    def _read(self, ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+    def read(
+        self, ids: Int[Tensor, "B N"], state: DecoderState
+    ) -> tuple[Float[Tensor, "B N C"], DecoderState]:
         """The states of more tokens, and the state with their keys and values."""
         padding, seen = state.padding, state.past[0].length
         states = self._embed(ids, first=seen if padding is None else seen - padding)

@@ -71,7 +71,7 @@ class Tagger(nn.Module):
         """
         states = self.reader(ids, lengths, **reading)
         if places is not None:
-            states = states[torch.arange(len(states), device=states.device)[:, None], places]
+            states = states[torch.arange(states.shape[0], device=states.device)[:, None], places]
         scores: Tensor = self.output(self.dropout(states))
         return scores
 

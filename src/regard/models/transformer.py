@@ -174,7 +174,7 @@ class Transformer(Seq2Seq[TransformerState]):
         packing = self._packing(source_lengths, source.shape[1])
         memory, values = self._encode(source, source_lengths, packing)
         return TransformerState(
-            past=self.decoder.empty_caches(len(source)),
+            past=self.decoder.empty_caches(source.shape[0]),
             memory=tuple(self.decoder.project_memory(memory, values, packing=packing)),
             source_lengths=source_lengths,
             copying=(self._copy_keys(memory, packing), source) if self.config.copy else None,

@@ -13,16 +13,6 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "runs_33c24e5"
 FINISHED = sorted(path.stem for path in FIXTURES.glob("*.zip"))
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Small runs of every task."""
-    folder = tmp_path_factory.mktemp("runs")
-    for name in FINISHED:
-        with zipfile.ZipFile(FIXTURES / f"{name}.zip") as packed:
-            packed.extractall(folder / name)
-    return folder
-
-
 @pytest.mark.parametrize("name", FINISHED)
 def test_a_bundle_of_every_task_has_its_weights_and_says_what_it_is(runs, tmp_path, name):
     run, out = runs / name / "run", tmp_path / "a.regard"

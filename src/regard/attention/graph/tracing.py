@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from regard.attention.biases import PositionBias
 from regard.attention.engine.request import Request, make_request
 from regard.attention.graph.encoding import encode, is_built_in
+from regard.attention.graph.formula import attend_by_formula, is_written_out
 from regard.attention.graph.operators import attend_operator
 from regard.attention.masks.base import Mask
 from regard.attention.masks.window import causal
@@ -74,11 +75,16 @@ def attend_in_graph(
     """``attend`` where ``refuse_graph`` gives None.
 
     Where torch's own kernel serves whatever the sizes, the graph gets that, which every compiler
-    and exporter knows; else the operator, which plans when it runs.
+    and exporter knows; else the operator, which plans when it runs. Inside ``written_out`` it gets
+    the formula.
     """
     if return_lse and not isinstance(weighting, Softmax):
         came = type(weighting).__name__
         raise SettingError(f"return_lse must go with Softmax(); got {came}().")
+    if is_written_out() and not (return_lse or dropout):
+        return attend_by_formula(
+            query, key, value, score=score, mask=mask, bias=bias, weighting=weighting
+        )
     # What is wrong with shapes is said now: from them follow those of the operator's answer.
     request = make_request(
         query, key, value, score=score, mask=None, bias=None, weighting=weighting

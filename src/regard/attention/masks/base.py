@@ -203,6 +203,9 @@ class _Both(Mask):
             return as_tensor(other if one is Cover.ALL else one, grid)
         return one & other
 
+    def formula(self, grid: Grid) -> Tensor:
+        return self.one.formula(grid) & self.other.formula(grid)
+
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         B, H, N, M = map(max, self.one.extent(grid), self.other.extent(grid))
         return (B, H, N, M)
@@ -241,6 +244,9 @@ class _Opposite(Mask):
 
     def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
         return ~self.mask.pairs(grid, rows, keys)
+
+    def formula(self, grid: Grid) -> Tensor:
+        return ~self.mask.formula(grid)
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         return self.mask.extent(grid)

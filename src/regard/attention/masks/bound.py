@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.masks.grid import Band, Cover, Form, Grid, Tile, as_tensor
+from regard.errors import SettingError
 
 _HIDDEN_BLOCK, _HIDDEN_ROWS = 2**20, 256
 # The fewest keys whose being hidden is asked for by themselves.
@@ -50,6 +51,17 @@ class Rule(ABC):
     def form(self, grid: Grid) -> Form | None:
         """A shape that all visible pairs lie in and that backends know, or None as unless said."""
         return None
+
+    def formula(self, grid: Grid) -> Bool[Tensor, "..."]:
+        """All pairs at once by operations of torch, where a compiler leaves the sizes open.
+
+        Raises:
+            SettingError: Unless said, there is none.
+        """
+        raise SettingError(
+            "mask must be made of lengths(), prefix(), causal() and window() to be written out; "
+            f"got {type(self).__name__}."
+        )
 
     @final
     def tile(self, grid: Grid, rows: range, keys: range) -> Tile:

@@ -65,6 +65,13 @@ class Band:
         )
 
 
+class Stretch(NamedTuple):
+    """A range whose ends a compiler may leave open, where ``range`` would ask for numbers."""
+
+    start: int
+    stop: int
+
+
 class Segment(NamedTuple):
     """Neighbouring queries of one batch row, and the neighbouring keys they may see."""
 

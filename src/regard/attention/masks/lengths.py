@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention.masks.base import Mask, as_numbers, check_device, check_whole, written
-from regard.attention.masks.grid import Cover, Grid
+from regard.attention.masks.grid import Cover, Grid, Stretch
 from regard.errors import ShapeError
 
 
@@ -105,10 +105,13 @@ class _Lengths(Mask):
             return Cover.NONE
         return None
 
-    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
+    def pairs(self, grid: Grid, rows: range | Stretch, keys: range | Stretch) -> Tensor:
         n = self.n[:, rows.start : rows.stop] if self.n.dim() == 2 else self.n.reshape(-1, 1)
         places = torch.arange(keys.start, keys.stop, device=self.n.device)
         return places < n[:, None, :, None]
+
+    def formula(self, grid: Grid) -> Tensor:
+        return self.pairs(grid, Stretch(0, grid.queries), Stretch(0, grid.keys))
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         N = self.n.shape[1] if self.n.dim() == 2 else 1

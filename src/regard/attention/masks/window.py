@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.masks.base import Mask
-from regard.attention.masks.grid import Band, Cover, Form, Grid
+from regard.attention.masks.grid import Band, Cover, Form, Grid, Stretch
 from regard.checks import check_at_least
 from regard.errors import SettingError
 
@@ -90,16 +90,21 @@ class _Window(Mask):
             return Cover.NONE
         return None
 
-    def pairs(self, grid: Grid, rows: range, keys: range) -> Tensor:
-        least, most, _ = astuple(self.band(grid))
+    def pairs(self, grid: Grid, rows: range | Stretch, keys: range | Stretch) -> Tensor:
+        band = self.band(grid)
+        least, most = band.least, band.most
         query = torch.arange(rows.start, rows.stop, device=grid.device)[:, None]
         key = torch.arange(keys.start, keys.stop, device=grid.device)
-        seen = torch.ones(len(rows), len(keys), dtype=torch.bool, device=grid.device)
+        sizes = (rows.stop - rows.start, keys.stop - keys.start)
+        seen = torch.ones(sizes, dtype=torch.bool, device=grid.device)
         if least is not None:
             seen &= key >= query + least
         if most is not None:
             seen &= key <= query + most
         return seen
+
+    def formula(self, grid: Grid) -> Tensor:
+        return self.pairs(grid, Stretch(0, grid.queries), Stretch(0, grid.keys))
 
     def extent(self, grid: Grid) -> tuple[int, int, int, int]:
         return (1, 1, grid.queries, grid.keys)

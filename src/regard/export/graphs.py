@@ -1,0 +1,320 @@
+"""What a run computes as functions of tensors: what goes in, what comes out, which sizes are open.
+
+They are traced with the formula of attention in them, so that they need nothing of regard.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from regard.attention.cache import KeyValueCache
+from regard.attention.graph.formula import written_out
+from regard.inference import Predictor
+from regard.models import (
+    BagReader,
+    Classifier,
+    ConvReader,
+    Decoder,
+    Encoder,
+    LanguageModel,
+    MaskedLanguageModel,
+    MultipleChoice,
+    SpanFinder,
+    Tagger,
+    Transformer,
+)
+from regard.models.decoder import DecoderState
+from regard.models.transformer import TransformerState
+from regard.tasks import TASKS
+from regard.tasks.text_pairs import FEATURES, pair_model
+
+# Sizes to trace with: all different, so that no axis is taken for another.
+_SIZES = {"batch": 2, "length": 3, "past": 4, "words": 5, "source": 6, "choices": 7}
+_HEADS = (Classifier, MaskedLanguageModel, MultipleChoice, SpanFinder, Tagger)
+_READERS = (BagReader, ConvReader, Encoder)
+_MEANINGS = {
+    "ids": "token ids; rows are padded with 0 on the right",
+    "lengths": "how many of a row's ids are real, at least one",
+    "segments": "0 up to the end of the first text of a row, 1 after it",
+    "features": "what is said of each token besides: whether it stands in the other text, …",
+    "places": "which id of a row is the first of each word",
+    "aspects": "the number of the aspect, 0 for none",
+    "source": "token ids of the source, padded with 0 on the right",
+    "source_lengths": "how many of a row's source ids are real",
+    "token": "the last token that was written; at first 2",
+    "padding": "how many ids of a row's past and its ids are padding, on the left; 0 without",
+    "log_probs": "log-probabilities of the next token",
+    "logits": "logits",
+    "start": "logits of the answer's first token, −∞ in padding",
+    "end": "logits of the answer's last token, −∞ in padding",
+}
+
+
+class Axes(NamedTuple):
+    """What a tensor of a graph is like.
+
+    Attributes:
+        shape: The name of each axis that is open, the size of each that is not.
+        dtype: What it holds.
+    """
+
+    shape: tuple[str | int, ...]
+    dtype: torch.dtype = torch.float32
+
+    def example(self) -> Shaped[Tensor, "..."]:
+        """A tensor of ones like it."""
+        sizes = [_SIZES[axis] if isinstance(axis, str) else axis for axis in self.shape]
+        return torch.ones(sizes, dtype=self.dtype)
+
+    @property
+    def open(self) -> dict[int, str]:
+        """The names of the open axes, by their places."""
+        return {place: axis for place, axis in enumerate(self.shape) if isinstance(axis, str)}
+
+    def __str__(self) -> str:
+        return f"{str(self.dtype).removeprefix('torch.')} {' × '.join(map(str, self.shape))}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """A model, or a part of it, as a function of tensors.
+
+    Attributes:
+        name: What it is called among those of a run.
+        model: Takes the inputs one after the other, and gives the outputs as a tuple.
+        inputs: What goes in, by name.
+        outputs: What comes out, by name.
+    """
+
+    name: str
+    model: nn.Module
+    inputs: Mapping[str, Axes]
+    outputs: Mapping[str, Axes]
+
+    def traced(self) -> ExportedProgram:
+        """A program of torch's own operations, for all open sizes."""
+        examples = tuple(axes.example() for axes in self.inputs.values())
+        sizes = tuple(dict.fromkeys(axes.open, Dim.DYNAMIC) for axes in self.inputs.values())
+        with torch.no_grad(), written_out():
+            program = torch.export.export(self.model.eval(), examples, dynamic_shapes=(sizes,))
+        for node in program.graph.nodes:
+            node.meta.pop("stack_trace", None)  # paths of this machine
+        return program
+
+    def told(self) -> str:
+        """Inputs and outputs in Markdown."""
+        parts = [f"`{self.name}`"]
+        for title, tensors in (("takes", self.inputs), ("gives", self.outputs)):
+            parts += [f"\n{title}\n"]
+            parts += [_told(name, axes) for name, axes in tensors.items()]
+        return "\n".join(parts)
+
+
+def refuse_head(predictor: Predictor) -> str | None:
+    """Why a run's answers are not those of one graph, by the option of its recipe; None if so."""
+    recipe, model = predictor.recipe, predictor.model
+    if predictor.writes or isinstance(model, LanguageModel):
+        return f"task = {recipe.task!r} writes its answers token by token"
+    if not isinstance(model, _HEADS):
+        return f"model.type = {recipe.model_type!r} is none of bag, convolutional, transformer"
+    if (reader := _reader_of(model)) is not None and not isinstance(reader, _READERS):
+        return f"model.type = {recipe.model_type!r} reads a text token by token"
+    if getattr(recipe.model, "parts", "none") != "none":
+        return f"model.parts = {recipe.model.parts!r} reads each different word once"
+    if isinstance(model, Tagger) and model.crf is not None:
+        return "head.crf = true searches for the best tags token by token"
+    return None
+
+
+def head_graph(predictor: Predictor) -> Graph:
+    """The graph of a run that ``refuse_head`` does not refuse: ids in, logits out."""
+    model = predictor.model
+    row = ("batch", "choices") if isinstance(model, MultipleChoice) else ("batch",)
+    whole = torch.int64
+    inputs = {"ids": Axes((*row, "length"), whole), "lengths": Axes(row, whole)}
+    inputs |= {name: Axes((*row, *axes.shape), axes.dtype) for name, axes in _reading(predictor)}
+    if isinstance(model, Tagger) and predictor.task.tokenizer is not None:
+        inputs["places"] = Axes(("batch", "words"), whole)
+    if isinstance(model, Classifier) and model.pooling.name == "aspect":
+        inputs["aspects"] = Axes(("batch",), whole)
+    return Graph(
+        name="model",
+        model=_Head(model, list(inputs)),
+        inputs=inputs,
+        outputs=_outputs(model, inputs),
+    )
+
+
+def refuse_steps(predictor: Predictor) -> str | None:
+    """Why a run's answers cannot be written step by step by graphs; None if they can."""
+    if isinstance(predictor.model, Transformer | Decoder):
+        return None
+    return f"model.type = {predictor.recipe.model_type!r} is none of transformer, decoder"
+
+
+def step_graphs(predictor: Predictor) -> list[Graph]:
+    """The graphs of a run that ``refuse_steps`` does not refuse: what is read, and a step."""
+    model = predictor.model
+    if isinstance(model, Decoder):
+        return [_decoder_graph(model)]
+    assert isinstance(model, Transformer)
+    return _transformer_graphs(model)
+
+
+def _reader_of(model: nn.Module) -> nn.Module | None:
+    head = model.score if isinstance(model, MultipleChoice) else model
+    return cast("nn.Module | None", getattr(head, "reader", None))
+
+
+def _reading(predictor: Predictor) -> Iterator[tuple[str, Axes]]:
+    """What the reader takes besides ids and lengths, of each row."""
+    recipe = predictor.recipe
+    is_beside = TASKS[recipe.task].beside
+    if is_beside and pair_model(recipe).reads_features:
+        yield "features", Axes(("length", len(FEATURES)))
+    asks = is_beside or getattr(recipe.data, "next_sentence", False)
+    if asks and getattr(recipe.model, "num_segments", 0) > 1:
+        yield "segments", Axes(("length",), torch.int64)
+
+
+def _outputs(model: nn.Module, inputs: Mapping[str, Axes]) -> dict[str, Axes]:
+    if isinstance(model, SpanFinder):
+        return {"start": Axes(("batch", "length")), "end": Axes(("batch", "length"))}
+    if isinstance(model, MultipleChoice):
+        return {"logits": Axes(("batch", "choices"))}
+    if isinstance(model, MaskedLanguageModel):
+        return {"logits": Axes(("batch", "length", len(model.bias)))}
+    count = cast(nn.Linear, model.output).out_features
+    if isinstance(model, Tagger):
+        return {"logits": Axes(("batch", "words" if "places" in inputs else "length", count))}
+    return {"logits": Axes(("batch", count))}
+
+
+class _Head(nn.Module):
+    def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        found = self.model(**dict(zip(self.names, given, strict=True)))
+        if isinstance(self.model, MaskedLanguageModel):
+            found = self.model.project(found)
+        return found if isinstance(found, tuple) else (found,)
+
+
+def _transformer_graphs(model: Transformer) -> list[Graph]:
+    block = next(iter(model.decoder))
+    assert block.look is not None
+    layers, whole = len(model.decoder), torch.int64
+    lengths = {"source_lengths": Axes(("batch",), whole)}
+    memory = _caches("memory", layers, block.look.empty_cache(1), "source")
+    if model.config.copy:
+        memory["copying"] = Axes(("batch", "source", model.config.model_dim))
+    source = {"source": Axes(("batch", "source"), whole)}
+    past = _caches("past", layers, block.attend.empty_cache(1), "past")
+    said = {"log_probs": Axes(("batch", len(model.output.weight)))}
+    return [
+        Graph(name="encoder", model=_Start(model), inputs=source | lengths, outputs=memory),
+        Graph(
+            name="decoder_step",
+            model=_Step(model),
+            inputs={"token": Axes(("batch",), whole)}
+            | lengths
+            | past
+            | memory
+            | (source if model.config.copy else {}),
+            outputs=said | _caches("present", layers, block.attend.empty_cache(1), "past + 1"),
+        ),
+    ]
+
+
+def _decoder_graph(model: Decoder) -> Graph:
+    cache, layers = next(iter(model.layers)).attend.empty_cache(1), len(model.layers)
+    inputs = {
+        "ids": Axes(("batch", "length"), torch.int64),
+        "padding": Axes(("batch",), torch.int64),
+    }
+    return Graph(
+        name="decoder_step",
+        model=_Read(model),
+        inputs=inputs | _caches("past", layers, cache, "past"),
+        outputs={"log_probs": Axes(("batch", len(model.output.weight)))}
+        | _caches("present", layers, cache, "past + length"),
+    )
+
+
+class _Start(nn.Module):
+    """What is kept of a source."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        state = self.model.start(*given)
+        copying = () if state.copying is None else state.copying[:1]
+        return (*_flat(state.memory), *copying)
+
+
+class _Step(nn.Module):
+    """One token further."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        token, lengths, *kept = given
+        size = 2 * len(self.model.decoder)
+        past, memory, copying = kept[:size], kept[size : 2 * size], kept[2 * size :]
+        state = TransformerState(
+            past=_joined(past),
+            memory=_joined(memory),
+            source_lengths=lengths,
+            copying=(copying[0], copying[1]) if copying else None,
+        )
+        log_probs, after = self.model.step(token, state)
+        return (log_probs, *_flat(after.past))
+
+
+class _Read(nn.Module):
+    """Some tokens further."""
+
+    def __init__(self, model: Decoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        ids, padding, *past = given
+        states, after = self.model.read(ids, DecoderState(_joined(past), padding))
+        logits = self.model.project(states[:, -1])
+        return (torch.log_softmax(logits.float(), dim=-1), *_flat(after.past))
+
+
+def _caches(name: str, layers: int, like: KeyValueCache, axis: str) -> dict[str, Axes]:
+    """The keys and values of each layer, by name."""
+    parts = {"key": like.key, "value": like.value}
+    return {
+        f"{name}.{layer}.{part}": Axes(("batch", each.shape[1], axis, each.shape[3]))
+        for layer in range(layers)
+        for part, each in parts.items()
+    }
+
+
+def _flat(caches: Iterable[KeyValueCache]) -> Iterator[Tensor]:
+    for cache in caches:
+        yield from (cache.key, cache.value)
+
+
+def _joined(tensors: Sequence[Tensor]) -> tuple[KeyValueCache, ...]:
+    return tuple(map(KeyValueCache, tensors[::2], tensors[1::2]))
+
+
+def _told(name: str, axes: Axes) -> str:
+    meaning = _MEANINGS.get(name)
+    return f"- `{name}`: {axes}" + (f": {meaning}" if meaning else "")

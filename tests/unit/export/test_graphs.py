@@ -1,0 +1,425 @@
+"""Runs as graphs, in both forms: the same numbers, whatever the sizes, without regard."""
+
+import errno
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+from regard.attention import Sparsemax, attend, causal, documents, lengths, window
+from regard.attention.graph.formula import written_out
+from regard.errors import RunError, SettingError
+from regard.export import export_run
+from regard.export.graphs import Graph, head_graph, refuse_head, step_graphs
+from regard.export.onnx_graphs import serialised
+from regard.inference import Predictor
+from regard.models import (
+    Classifier,
+    ClassifierConfig,
+    Decoder,
+    DecoderConfig,
+    Encoder,
+    EncoderConfig,
+    MaskedLanguageModel,
+    Tagger,
+    TaggerConfig,
+    Transformer,
+    TransformerConfig,
+)
+from regard.tasks import recipe_from_table
+from regard.text import read_lines
+from regard.training import train
+from regard.training.progress import ConsoleReporter
+
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+TEXTS = Path(__file__).parents[2] / "fixtures" / "runs_33c24e5" / "texts"
+# No file may tell where it was made.
+HERE = str(Path(__file__).parents[3]).encode()
+HEADS = {
+    "classification-transformer": "moods.tsv",
+    "classification-convolutional": "moods.tsv",
+    "classification-bag": "moods.tsv",
+    "masked-language-model": "ask-masked.txt",
+    "multiple-choice": "choices.jsonl",
+    "pair-matching-cross": "ask-pairs.jsonl",
+    "question-answering-transformer": "ask-questions.jsonl",
+    "tagging-transformer": "ask-words.txt",
+}
+REFUSED = {
+    "classification-recurrent": r"model\.type = 'recurrent' reads a text token by token",
+    "pair-matching-esim": r"model\.type = 'esim' is none of bag, convolutional, transformer",
+    "question-answering-match": r"model\.type = 'match' reads a text token by token",
+    "regression": r"model\.type = 'kernel_regression' is none of",
+    "sentence-selection": r"model\.type = 'memory_network' is none of",
+    "tagging": r"model\.type = 'recurrent' reads a text token by token",
+}
+WRITERS = {
+    "generation": r"model\.type = 'rnn_seq2seq' is none of transformer, decoder",
+    "language-model-recurrent": r"model\.type = 'recurrent' is none of transformer, decoder",
+    "translation-conv": r"model\.type = 'conv_seq2seq' is none of transformer, decoder",
+    "translation-rnn": r"model\.type = 'rnn_seq2seq' is none of transformer, decoder",
+}
+# Loads programs and runs them on tensors, where nothing of regard can be imported.
+ALONE = """
+import sys
+sys.modules["regard"] = None
+import torch
+given, found = torch.load("given.pt"), {}
+for name, calls in given.items():
+    model = torch.export.load(f"{name}/model.pt2").module()
+    found[name] = [model(*tensors) for tensors in calls]
+torch.save(found, "found.pt")
+assert not any(name.startswith("regard.") for name in sys.modules)
+"""
+
+
+def calls_of(predictor, texts):
+    """What the model is given and gives while lines are answered, at once and one by one."""
+    lines = list(read_lines(TEXTS / texts))[:5]
+    examples = [predictor.task.asked(line, Path(texts).suffix) for line in lines]
+    given, found = [], []
+
+    def note(model, ordered, named, out):
+        tensors = {name: each for name, each in named.items() if isinstance(each, torch.Tensor)}
+        given.append({"ids": ordered[0], "lengths": ordered[1], **tensors})
+        if isinstance(model, MaskedLanguageModel):
+            out = model.project(out)
+        if isinstance(out, torch.Tensor):
+            out = (out,)
+        found.append(out[:1] if named.get("return_penalty") else out)
+
+    with torch.no_grad(), predictor.model.register_forward_hook(note, with_kwargs=True):
+        for some in (examples, examples[:1]):
+            predictor.answers(some)
+    return given, found
+
+
+@pytest.mark.slow
+def test_programs_of_torch_give_the_tasks_own_logits_without_regard(runs, tmp_path):
+    given, found = {}, {}
+    for name, texts in HEADS.items():
+        run = runs / name / "run"
+        predictor = Predictor.load(run)
+        calls, found[name] = calls_of(predictor, texts)
+        order = list(head_graph(predictor).inputs)
+        assert set(order) == set(calls[0])
+        given[name] = [tuple(call[each] for each in order) for call in calls]
+        export_run(run, "torch", tmp_path / name)
+        assert HERE not in (tmp_path / name / "model.pt2").read_bytes()
+    torch.save(given, tmp_path / "given.pt")
+    subprocess.run([sys.executable, "-c", ALONE], check=True, cwd=tmp_path)
+    theirs = torch.load(tmp_path / "found.pt")
+    for name, ours in found.items():
+        torch.testing.assert_close(theirs[name], ours, atol=1e-5, rtol=1e-5, msg=name)
+
+
+@pytest.mark.slow
+def test_an_onnx_graph_gives_the_tasks_own_logits(runs, tmp_path):
+    name = "question-answering-transformer"
+    run = runs / name / "run"
+    given, found = calls_of(Predictor.load(run), HEADS[name])
+    export_run(run, "onnx", tmp_path / "out")
+    session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx")
+    assert {each.name for each in session.get_inputs()} == set(given[0])
+    for each, ours in zip(given, found, strict=True):
+        theirs = session.run(None, {name: tensor.numpy() for name, tensor in each.items()})
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(other, one, atol=1e-4)
+    assert {"batch", "length"} <= {axis for each in session.get_inputs() for axis in each.shape}
+    assert HERE not in (tmp_path / "out" / "model.onnx").read_bytes()
+
+
+@pytest.fixture
+def untraced(monkeypatch):
+    """Files without what is in them."""
+    monkeypatch.setattr("regard.export.onnx_graphs.serialised", lambda graph: b"")
+    monkeypatch.setattr("torch.export.save", lambda program, file: None)
+    monkeypatch.setattr(Graph, "traced", lambda graph: None)
+
+
+@pytest.mark.usefixtures("untraced")
+def test_both_say_what_they_are_and_bring_the_tokenizer(runs, tmp_path):
+    run = runs / "tagging-transformer" / "run"
+    for form, model in (("onnx", "model.onnx"), ("torch", "model.pt2")):
+        out = tmp_path / form
+        export_run(run, form, out)
+        assert {path.name for path in out.iterdir()} == {"README.md", "tokenizer", model}
+        kept = {path.name for path in (run / "tokenizer").iterdir()} - {"checksums.json"}
+        assert {path.name for path in (out / "tokenizer").iterdir()} == kept
+        page = (out / "README.md").read_text()
+        assert page.startswith("# A run of regard: tagging\n")
+        assert "- `ids`: int64 batch × length: token ids" in page
+
+
+@pytest.mark.parametrize(("name", "reason"), [*REFUSED.items(), *WRITERS.items()])
+def test_what_no_graph_holds_is_refused_by_its_option(runs, tmp_path, name, reason):
+    form = "onnx" if name in WRITERS else "torch"
+    with pytest.raises(SettingError, match=f"got '{form}', but {reason}"):
+        export_run(runs / name / "run", form, tmp_path / "out")
+    if name in WRITERS:
+        with pytest.raises(SettingError, match=r"but task = '\w+' writes its answers token by tok"):
+            export_run(runs / name / "run", "torch", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("option", "reason"), [("crf", "head.crf = true"), ("parts", "model.par")])
+def test_options_of_heads_and_readers_are_refused(option, reason):
+    config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=8)
+    if option == "parts":
+        config = replace(config, parts="bag")
+    reader = Encoder(config, vocab_size=9, parts_vocab=7)
+    model = Tagger(TaggerConfig(crf=option == "crf"), reader, num_tags=3)
+    recipe = SimpleNamespace(task="tagging", model=config, model_type="transformer")
+    predictor = SimpleNamespace(recipe=recipe, model=model, writes=False)
+    assert refuse_head(predictor).startswith(reason)
+
+
+@pytest.mark.usefixtures("untraced")
+@pytest.mark.parametrize("form", ["onnx", "torch"])
+def test_nothing_is_left_where_the_disk_is_full(runs, tmp_path, monkeypatch, form):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("regard.export.folder.fill_file", full)
+    with pytest.raises(RunError, match="must fit on its disk"):
+        export_run(runs / "tagging-transformer" / "run", form, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_package_that_is_missing_is_named(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.export.onnx_graphs._NEEDED", ("no_such_package",))
+    message = r"got 'onnx' without no_such_package\. Install it: pip install 'regard\[export\]'"
+    with pytest.raises(SettingError, match=message):
+        export_run(runs / "tagging-transformer" / "run", "onnx", tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_that_one_file_cannot_hold_are_refused(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.export.onnx_graphs._MOST_BYTES", 100)
+    with pytest.raises(SettingError, match=r"weights of [\d,]+ bytes are more than one \.onnx"):
+        export_run(runs / "tagging-transformer" / "run", "onnx", tmp_path / "out")
+
+
+# Lengths of the rows of batches.
+SIZES = ([5, 3, 1], [1], [4] * 13)
+TRANSLATORS = {
+    "sinusoidal": {"copy": True, "tie_embeddings": "none"},
+    "learned": {"positions": "learned", "own_positions": True, "embedding_norm": True},
+    "rotary": {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "activation": "swiglu"},
+    "alibi": {"positions": "alibi", "num_key_heads": 1, "values": "embeddings"},
+    "relative": {"positions": "relative", "source_begin": True, "window": 2, "output_bias": True},
+    "t5": {"positions": "t5", "score": "additive", "norm_kind": "batch"},
+}
+LANGUAGE_MODELS = {
+    "rotary": {"positions": "rotary", "num_key_heads": 1},
+    "alibi": {"positions": "alibi", "window": 3},
+    "sinusoidal": {"positions": "sinusoidal"},
+}
+
+
+def by_torch(graph, folder):
+    """What runs a graph's program on named tensors."""
+    program = graph.traced().module()
+
+    def run(given):
+        found = program(*(given[name] for name in graph.inputs))
+        return dict(zip(graph.outputs, found, strict=True))
+
+    return run
+
+
+def by_onnxruntime(graph, folder):
+    """What runs a graph's file on named tensors."""
+    (folder / "graph.onnx").write_bytes(serialised(graph))
+    session = onnxruntime.InferenceSession(folder / "graph.onnx")
+    names = [each.name for each in session.get_outputs()]
+    assert names == list(graph.outputs)
+    assert [each.name for each in session.get_inputs()] == list(graph.inputs)
+
+    def run(given):
+        found = session.run(None, {name: given[name].numpy() for name in graph.inputs})
+        return {name: torch.from_numpy(each) for name, each in zip(names, found, strict=True)}
+
+    return run
+
+
+def nothing_yet(graph, batch):
+    """The caches before the first token."""
+    shapes = {name: axes.shape for name, axes in graph.inputs.items() if "past" in name}
+    return {name: torch.zeros(batch, s[1], 0, s[3]) for name, s in shapes.items()}
+
+
+def check_translator(options, run_by, folder):
+    """Steps by graphs beside the model's own."""
+    config = TransformerConfig(
+        model_dim=8,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=2,
+        ffn_dim=8,
+        **options,
+    )
+    model = Transformer(config, source_vocab=11, target_vocab=11, shared_vocab=True).eval()
+    graphs = step_graphs_of(model)
+    encode, step = (run_by(graph, folder) for graph in graphs)
+    for sizes in SIZES:
+        source, real = torch.randint(3, 11, (len(sizes), max(sizes))), torch.tensor(sizes)
+        read = {"source": source, "source_lengths": real}
+        read |= encode(read)
+        state, past = model.start(source, real), nothing_yet(graphs[1], len(source))
+        for _ in range(4):
+            token = torch.randint(2, 11, (len(source),))
+            ours, state = model.step(token, state)
+            found = step({"token": token} | read | past)
+            torch.testing.assert_close(found.pop("log_probs"), ours, atol=1e-4, rtol=0)
+            past = {name.replace("present", "past"): each for name, each in found.items()}
+
+
+def check_language_model(options, run_by, folder):
+    """Steps by a graph beside the model's own, the prompt read at once."""
+    config = DecoderConfig(model_dim=8, num_heads=2, num_layers=2, ffn_dim=8, **options)
+    model = Decoder(config, vocab_size=11).eval()
+    (graph,) = step_graphs_of(model)
+    read = run_by(graph, folder)
+    for sizes in SIZES:
+        width, real = max(sizes), torch.tensor(sizes)
+        prompts = torch.randint(3, 11, (len(sizes), width))
+        padding = width - real
+        state, past = model.start(prompts, real), nothing_yet(graph, len(prompts))
+        # Ours is padded on the right, and reads its last token with the first step.
+        turned = (torch.arange(width) - padding[:, None]) % width
+        token = prompts.gather(1, turned)
+        for _ in range(4):
+            ours, state = model.step(token[:, -1], state)
+            found = read({"ids": token, "padding": padding} | past)
+            torch.testing.assert_close(found.pop("log_probs"), ours, atol=1e-4, rtol=0)
+            past = {name.replace("present", "past"): each for name, each in found.items()}
+            token = torch.randint(2, 11, (len(prompts), 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", TRANSLATORS)
+def test_steps_of_a_translator_are_ours(case):
+    with torch.no_grad():
+        check_translator(TRANSLATORS[case], by_torch, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", LANGUAGE_MODELS)
+def test_steps_of_a_language_model_are_ours(case):
+    with torch.no_grad():
+        check_language_model(LANGUAGE_MODELS[case], by_torch, None)
+
+
+@pytest.mark.slow
+@torch.no_grad()
+def test_they_are_as_onnx_graphs(tmp_path):
+    check_translator({}, by_onnxruntime, tmp_path)
+    check_language_model({}, by_onnxruntime, tmp_path)
+
+
+def step_graphs_of(model):
+    return step_graphs(SimpleNamespace(model=model))
+
+
+def test_programs_end_where_learned_positions_do():
+    config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=8, max_length=6)
+    reader = Encoder(config, vocab_size=9).eval()
+    model = Classifier(ClassifierConfig(), reader, num_classes=3).eval()
+    recipe = SimpleNamespace(task="classification", model=config, data=None)
+    program = head_graph(SimpleNamespace(recipe=recipe, model=model)).traced().module()
+    longest = torch.ones(1, 6, dtype=torch.long), torch.tensor([6])
+    torch.testing.assert_close(program(*longest)[0], model(*longest))
+    with pytest.raises((RuntimeError, AssertionError)):
+        program(torch.ones(1, 7, dtype=torch.long), torch.tensor([7]))
+
+
+class Looking(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, states):
+        return attend(states, states, **self.options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mask": documents([0, 0, 1])}, r"mask must be made of lengths\(\), .* got _Documents"),
+        ({"weighting": Sparsemax()}, r"weighting must be Softmax\(\) to be written out; got Spa"),
+    ],
+)
+def test_what_has_no_formula_is_refused(options, message):
+    with written_out(), pytest.raises(SettingError, match=message):
+        torch.export.export(Looking(**options), (torch.randn(2, 3, 4),))
+
+
+@pytest.mark.parametrize(
+    "mask", [causal() & lengths([2, 0]), ~window(1, 0), lengths([1, 3]) | causal(first=1)]
+)
+def test_the_formula_sees_what_attend_sees(mask):
+    layer, states = Looking(mask=mask), torch.randn(2, 3, 4)
+    with written_out():
+        program = torch.export.export(layer, (states,))
+    assert not any("regard" in str(node.target) for node in program.graph.nodes)
+    torch.testing.assert_close(program.module()(states), layer(states))
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.pt2"])
+def test_a_foreign_file_is_no_run(tmp_path, name):
+    file = tmp_path / name
+    if name == "model.onnx":
+        file.write_bytes(b"\x08\x08pytorch")
+    else:
+        torch.save({}, file)
+    with pytest.raises(RunError, match=f"{name} must be a"):
+        Predictor.load(file)
+
+
+@pytest.mark.slow
+def test_the_script_of_the_page_decodes_as_we_do(tmp_path):
+    """Without torch and regard, on a run that is trained for a second."""
+    table = {
+        "task": "translation",
+        "data": {"train": str(TEXTS / "pairs.tsv"), "source_language": "zh"},
+        "tokenizer": {"type": "bpe", "vocab_size": 340, "shared": True},
+        "model": {
+            "type": "transformer",
+            "model_dim": 16,
+            "num_heads": 2,
+            "ffn_dim": 16,
+            "num_encoder_layers": 1,
+            "num_decoder_layers": 1,
+        },
+        "training": {"updates": 60, "learning_rate": 0.02, "warmup": 5, "validation_pairs": 0},
+    }
+    run, out = tmp_path / "run", tmp_path / "out"
+    train(recipe_from_table(table), run, reporter=ConsoleReporter(quiet=True))
+    export_run(run, "onnx", out)
+    page = (Path(__file__).parents[3] / "docs" / "exporting.md").read_text("utf-8")
+    codes = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+    script = next(code for code in codes if "onnxruntime" in code)
+    assert len(script.splitlines()) < 40
+    texts = [line.split("\t")[0] for line in (TEXTS / "pairs.tsv").read_text("utf-8").splitlines()]
+    texts = [*texts[:7], "Anna", "你好 😀"]
+    alone = 'import sys; sys.modules["torch"] = sys.modules["regard"] = None\n'
+    done = subprocess.run(
+        [sys.executable, "-c", alone + script, out],
+        input="\n".join(texts),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    ours = Predictor.load(run).translate(texts, beam_size=1)
+    assert done.stdout.splitlines() == [found[0].text for found in ours]
+    assert len(set(done.stdout.splitlines())) > 3
