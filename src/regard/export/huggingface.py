@@ -1,20 +1,41 @@
 """A run as a folder that ``from_pretrained`` of transformers opens."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from torch import nn
+
 from regard.config import JsonValue
 from regard.export.form import ExportForm
-from regard.export.huggingface_models import Held, shape_of
+from regard.export.huggingface_decoders import LanguageModels
+from regard.export.huggingface_encoders import Encoders
+from regard.export.huggingface_shapes import Held, Shape
+from regard.export.huggingface_translators import Translators
 from regard.export.tokenizer_json import tokenizer_config, tokenizer_json
 from regard.inference import Predictor
 from regard.interop.checkpoints import save_checkpoint
+from regard.models import (
+    Classifier,
+    Decoder,
+    Encoder,
+    MaskedLanguageModel,
+    Tagger,
+    Transformer,
+)
 from regard.runs import Run
 from regard.runs.bundle import README
 from regard.runs.files import fill_file, new_folder
 from regard.text import BOS_ID
+
+_SHAPES: Mapping[type[nn.Module], Shape] = {
+    Classifier: Encoders(),
+    Decoder: LanguageModels(),
+    MaskedLanguageModel: Encoders(),
+    Tagger: Encoders(),
+    Transformer: Translators(),
+}
 
 
 class HuggingFace(ExportForm):
@@ -25,15 +46,21 @@ class HuggingFace(ExportForm):
 
     def refuse(self, predictor: Predictor) -> str | None:
         """Why no layout of transformers holds the model, by the option of its recipe."""
-        shape = shape_of(predictor.model)
+        kind, task = predictor.recipe.model_type, predictor.recipe.task
+        reader = getattr(predictor.model, "reader", None)
+        if isinstance(reader, Encoder) and reader.features is not None:
+            return (
+                f"model.type is {kind!r} of {task}, which is told what both texts share, and "
+                "encoders of transformers read ids alone"
+            )
+        shape = _shape_of(predictor)
         if shape is None:
-            kind = predictor.recipe.model_type
-            return f"model.type is {kind!r} of {predictor.recipe.task}, which transformers has not"
+            return f"model.type is {kind!r} of {task}, which transformers has not"
         return shape.refuse(predictor)
 
     def write(self, run: Run, predictor: Predictor, out: Path, *, readme: str) -> None:
         """Write the folder."""
-        shape = shape_of(predictor.model)
+        shape = _shape_of(predictor)
         assert shape is not None
         held = shape.hold(predictor)
         with new_folder(out) as folder:
@@ -42,6 +69,14 @@ class HuggingFace(ExportForm):
                 path = folder / name
                 path.parent.mkdir(exist_ok=True)
                 fill_file(path, text.encode())
+
+
+def _shape_of(predictor: Predictor) -> Shape | None:
+    """What kind of model it is; None if transformers has none of its kind."""
+    model = predictor.model
+    if isinstance(model, Classifier | Tagger) and not isinstance(model.reader, Encoder):
+        return None
+    return _SHAPES.get(type(model))
 
 
 def _texts(held: Held, run: Run, readme: str) -> Iterator[tuple[str, str]]:
@@ -57,7 +92,6 @@ def _texts(held: Held, run: Run, readme: str) -> Iterator[tuple[str, str]]:
         settings = tokenizer_config(
             begin=held.before[0] if held.before else BOS_ID,
             longest=held.longest,
-            mask=held.mask,
             tells_segments=held.tells_segments,
         )
         yield str(Path(place) / "tokenizer.json"), text

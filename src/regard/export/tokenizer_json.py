@@ -24,12 +24,12 @@ _SPELLED = r"(?<=<)(?=(?:0x[0-9A-F]{2}|/?s|pad|unk)>)"
 
 
 def tokenizer_json(
-    tokenizer: Tokenizer, *, before: Ids, after: Ids, mask: str | None = None
+    tokenizer: object, *, before: Ids, after: Ids, mask: str | None = None
 ) -> str | None:
     """What ``tokenizer.json`` says of a tokenizer; None where the library has none like it.
 
     Args:
-        tokenizer: Ours.
+        tokenizer: Ours, of any kind, or what a task has in its place.
         before: The reserved ids before a text.
         after: Those after it, and after one beside it.
         mask: What masks a word, where the model has an id for it, after the tokenizer's.
@@ -39,6 +39,7 @@ def tokenizer_json(
         return None
     added = [_added(number, name) for number, name in enumerate(RESERVED)]
     if mask is not None:  # unlike the others it is read where a text says it
+        assert isinstance(tokenizer, Tokenizer)
         added.append({**_added(tokenizer.vocab_size, mask), "special": False})
     table: Table = {
         "version": "1.0",
@@ -51,15 +52,12 @@ def tokenizer_json(
     return _text(table)
 
 
-def tokenizer_config(
-    *, begin: int, longest: int, mask: str | None = None, tells_segments: bool = False
-) -> str:
+def tokenizer_config(*, begin: int, longest: int, tells_segments: bool = False) -> str:
     """What ``tokenizer_config.json`` says beside it.
 
     Args:
         begin: The reserved id that begins a text.
         longest: Most tokens of a text that the model reads, what begins and ends it among them.
-        mask: What masks a word.
         tells_segments: Whether the model is told which of two texts a token is of.
     """
     pad, unk, _, end = RESERVED
@@ -73,15 +71,13 @@ def tokenizer_config(
         "model_input_names": ["input_ids", *["token_type_ids"] * tells_segments, "attention_mask"],
         "padding_side": "right",
         "clean_up_tokenization_spaces": False,
-        # What a text says is text, even where it says "</s>".
+        # What a text says is text, even where it says "</s>"; a mask, too, if it were named here.
         "split_special_tokens": True,
     }
-    if mask is not None:
-        table["mask_token"] = mask
     return _text(table)
 
 
-def _model(tokenizer: Tokenizer) -> Table | None:
+def _model(tokenizer: object) -> Table | None:
     """How text is normed, cut, looked up and put together again."""
     if isinstance(tokenizer, ListTokenizer) and tokenizer.kind == "characters":
         names = [*RESERVED, *tokenizer.surfaces[len(RESERVED) :]]

@@ -55,32 +55,51 @@ class Tie:
         }
 
 
-def bert(num_layers: int, *, prefix: str, offset: int, is_roberta: bool) -> Iterator[Tie]:
-    """BERT's names, and RoBERTa's, which differ in the head."""
-    inner = f"{prefix}embeddings."
-    yield Tie("encoder.embedding.weight", (f"{inner}word_embeddings.weight",))
-    yield Tie("encoder.positions.table", (f"{inner}position_embeddings.weight",), offset=offset)
-    yield Tie("encoder.segments", (f"{inner}token_type_embeddings.weight",))
-    yield from _both("encoder.embedding_norm", f"{inner}LayerNorm")
+def bert(num_layers: int, *, ours: str, theirs: str, offset: int) -> Iterator[Tie]:
+    """BERT's names of an encoder, and RoBERTa's.
+
+    Args:
+        num_layers: How many layers it has.
+        ours: What our names of it begin with.
+        theirs: What theirs begin with.
+        offset: How many rows stand before the first of the positions.
+    """
+    table = f"{theirs}embeddings."
+    yield Tie(f"{ours}embedding.weight", (f"{table}word_embeddings.weight",))
+    yield Tie(f"{ours}positions.table", (f"{table}position_embeddings.weight",), offset=offset)
+    yield Tie(f"{ours}segments", (f"{table}token_type_embeddings.weight",))
+    yield from _both(f"{ours}embedding_norm", f"{table}LayerNorm")
     for layer in range(num_layers):
-        ours, theirs = f"encoder.layers.{layer}.", f"{prefix}encoder.layer.{layer}."
-        own = [f"{theirs}attention.self.{name}" for name in ("query", "key", "value")]
-        yield from _both(f"{ours}attend.query_key_value", *own)
-        yield from _both(f"{ours}attend.output", f"{theirs}attention.output.dense")
-        yield from _both(f"{ours}attend_residual.norm", f"{theirs}attention.output.LayerNorm")
-        yield from _both(f"{ours}feed.inner", f"{theirs}intermediate.dense")
-        yield from _both(f"{ours}feed.outer", f"{theirs}output.dense")
-        yield from _both(f"{ours}feed_residual.norm", f"{theirs}output.LayerNorm")
-    if is_roberta:
-        yield from _both("transform", "lm_head.dense")
-        yield from _both("norm", "lm_head.layer_norm")
-        yield Tie("bias", ("lm_head.bias",))
-        return
+        inner, outer = f"{ours}layers.{layer}.", f"{theirs}encoder.layer.{layer}."
+        own = [f"{outer}attention.self.{name}" for name in ("query", "key", "value")]
+        yield from _both(f"{inner}attend.query_key_value", *own)
+        yield from _both(f"{inner}attend.output", f"{outer}attention.output.dense")
+        yield from _both(f"{inner}attend_residual.norm", f"{outer}attention.output.LayerNorm")
+        yield from _both(f"{inner}feed.inner", f"{outer}intermediate.dense")
+        yield from _both(f"{inner}feed.outer", f"{outer}output.dense")
+        yield from _both(f"{inner}feed_residual.norm", f"{outer}output.LayerNorm")
+
+
+def bert_words(prefix: str) -> Iterator[Tie]:
+    """BERT's names of what guesses words, and whether a sentence follows another."""
     yield from _both("transform", "cls.predictions.transform.dense")
     yield from _both("norm", "cls.predictions.transform.LayerNorm")
     yield Tie("bias", ("cls.predictions.bias",))
     yield from _both("pooler", f"{prefix}pooler.dense")
     yield from _both("next_sentence", "cls.seq_relationship")
+
+
+def roberta_words() -> Iterator[Tie]:
+    """RoBERTa's names of what guesses words."""
+    yield from _both("transform", "lm_head.dense")
+    yield from _both("norm", "lm_head.layer_norm")
+    yield Tie("bias", ("lm_head.bias",))
+
+
+def bert_heads(prefix: str) -> Iterator[Tie]:
+    """BERT's names of what gives a label to a text, or to each token."""
+    yield from _both("pooler", f"{prefix}pooler.dense")
+    yield from _both("output", "classifier")
 
 
 def gpt2(num_layers: int, *, prefix: str) -> Iterator[Tie]:

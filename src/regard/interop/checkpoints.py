@@ -17,13 +17,16 @@ from torch import Tensor, nn
 from regard.choices import choose
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.interop.checkpoint_layouts import LAYOUTS
+from regard.interop.checkpoint_decoders import DECODERS
+from regard.interop.checkpoint_encoders import ENCODERS
 from regard.interop.checkpoint_names import check_shape
+from regard.interop.checkpoint_seq2seq import SEQ2SEQ
 from regard.interop.checkpoint_settings import CONFIG, Layout, Table
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 
+LAYOUTS = {**ENCODERS, **DECODERS, **SEQ2SEQ}
 LayoutName = Literal[
     "bart",
     "bert",
@@ -60,8 +63,9 @@ class PretrainedModel:
 def load_checkpoint(folder: str | Path) -> PretrainedModel:
     """The model in a folder of Hugging Face's, as one of ours, with the same logits.
 
-    BERT and RoBERTa become a ``MaskedLanguageModel``; GPT-2, GPT-NeoX and Llama a ``Decoder``;
-    BART, Blenderbot, Marian and Pegasus a ``Transformer``. Weights become float32.
+    BERT and RoBERTa become a ``MaskedLanguageModel``, or with BERT's head for labels of texts or
+    of tokens a ``Classifier`` or ``Tagger``; GPT-2, GPT-NeoX and Llama a ``Decoder``; BART,
+    Blenderbot, Marian and Pegasus a ``Transformer``. Weights become float32.
 
     Raises:
         DataError: A file is missing or damaged, or its tensors are not of the config's sizes; or
@@ -92,8 +96,9 @@ def save_checkpoint(
     """Write a model of ours as Hugging Face's ``from_pretrained`` reads it.
 
     Args:
-        model: A ``MaskedLanguageModel`` for bert and roberta; a ``Decoder`` for gpt2, gpt_neox and
-            llama; a ``Transformer`` for bart, blenderbot, marian and pegasus.
+        model: A ``MaskedLanguageModel`` for bert and roberta; for bert also a ``Tagger`` or
+            ``Classifier`` with an ``Encoder``; a ``Decoder`` for gpt2, gpt_neox and llama; a
+            ``Transformer`` for bart, blenderbot, marian and pegasus.
         folder: Where to; made if it is not there.
         layout: Whose names and options.
         settings: More of ``config.json``, such as ``eos_token_id``; sizes stay the model's.
@@ -111,9 +116,9 @@ def save_checkpoint(
     table = {
         **(settings or {}),
         "tie_word_embeddings": True,
+        "architectures": [made.architecture],
         **sizes,
         "model_type": layout,
-        "architectures": [made.architecture],
     }
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from regard.config import as_table
 from regard.errors import DataError, SettingError
+from regard.interop.checkpoint_encoders import encoder_of
 from regard.interop.checkpoint_settings import CONFIG
 from regard.interop.checkpoints import WEIGHTS, PretrainedModel, load_checkpoint
-from regard.models import Decoder, Encoder, MaskedLanguageModel
+from regard.models import Decoder, Encoder
 from regard.tasks.recipe import RecipeTable
 from regard.text.checkpoint_pieces import borrow_pieces, mask_of
 
@@ -87,8 +88,4 @@ def checkpoint_pooler(path: Path) -> dict[str, Tensor]:
 def _reader(checkpoint: PretrainedModel) -> Encoder | Decoder:
     """The part that reads text."""
     model: nn.Module = checkpoint.model
-    if isinstance(model, MaskedLanguageModel):
-        assert isinstance(model.encoder, Encoder)
-        return model.encoder
-    assert isinstance(model, Decoder)
-    return model
+    return model if isinstance(model, Decoder) else encoder_of(model)

@@ -13,9 +13,12 @@ from regard.inference.generator import Generator
 from regard.interop import load_checkpoint
 from regard.runs import Run
 from regard.tasks import recipe_from_table
+from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
 from regard.tasks.registry import TASKS
 from regard.text import Pair
+from regard.text.questions import Answer, Question
+from regard.text.tagged import TaggedWords
 
 transformers = pytest.importorskip("transformers")
 
@@ -44,6 +47,14 @@ DECODER = {
     "num_layers": 2,
     "ffn_dim": 10,
     "max_length": 30,
+}
+ENCODER = {
+    "type": "transformer",
+    "model_dim": 24,
+    "num_heads": 4,
+    "num_layers": 2,
+    "ffn_dim": 10,
+    "max_length": 60,
 }
 LLAMA = {"positions": "rotary", "norm_kind": "rms", "activation": "swiglu"}
 PRE = {"norm": "pre"}
@@ -96,6 +107,44 @@ def language_model(path: Path, *, decoding: dict | None = None, **model):
     return write_run(path, table, [Passage(tuple(target for _, target in PAIRS), "text.txt:1")])
 
 
+def masked_model(path: Path, *, data: dict | None = None, tokenizer: dict | None = None, **model):
+    table = {
+        "task": "masked_language_modelling",
+        "data": {"train": "text.txt", "context": 30, **(data or {})},
+        "tokenizer": {"type": "bpe", "may_shrink": True, **(tokenizer or {})},
+        "model": {**ENCODER, **model},
+    }
+    return write_run(path, table, [Passage(tuple(target for _, target in PAIRS), "text.txt:1")])
+
+
+def tagger(path: Path, *, tokenizer: dict | None = None, head: dict | None = None, **model):
+    table = {
+        "task": "tagging",
+        "data": {"train": "tags.tsv", "max_length": 50},
+        "model": {**ENCODER, **model},
+        "head": head or {},
+        **({} if tokenizer is None else {"tokenizer": tokenizer}),
+    }
+    sentences = [target.split() for _, target in PAIRS]
+    tags = [tuple("upper" if word[0].isupper() else "lower" for word in each) for each in sentences]
+    pairs = zip(sentences, tags, strict=True)
+    return write_run(path, table, [TaggedWords(tuple(words), tag, "t:1") for words, tag in pairs])
+
+
+def classifier(path: Path, *, tokenizer: dict | None = None, head: dict | None = None, **model):
+    table = {
+        "task": "classification",
+        "data": {"train": "texts.tsv", "max_length": 50},
+        "tokenizer": {"type": "characters", **(tokenizer or {})},
+        "model": {**ENCODER, **model},
+        "head": {"pooling": "first", "pooler": True, **(head or {})},
+    }
+    texts = [
+        LabelledText(text, f"{place % 3}", None, "t:1") for place, (_, text) in enumerate(PAIRS)
+    ]
+    return write_run(path, table, texts)
+
+
 def opened(folder, kind="AutoModelForSeq2SeqLM"):
     model, told = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True)
     assert not any(told[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
@@ -111,6 +160,13 @@ def logits_there(model, source, lengths, target):
     mask = (torch.arange(source.shape[1]) < lengths[:, None]).long()
     with torch.no_grad():
         return model(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
+
+
+def run_script(folder, text):
+    """What the card says to do, with a text."""
+    script = (folder / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    assert "THIS FOLDER" in script
+    exec(script.replace("THIS FOLDER", str(folder)).replace("A text.", text), {})
 
 
 def a_batch(predictor):
@@ -247,11 +303,7 @@ def test_the_card_is_what_the_hub_reads_and_holds_a_script_that_runs(tmp_path, c
     assert "pipeline_tag: translation\n" in head
     assert "language: [zh, en]\n" in head
     assert f"{sum(p.numel() for p in predictor.model.parameters()):,} parameters" in card
-    script = card.split("```python\n")[1].split("```")[0]
-    for name, value in {"THIS FOLDER": str(tmp_path / "out"), "A text.": PAIRS[0][0]}.items():
-        assert name in script
-        script = script.replace(name, value)
-    exec(script, {})
+    run_script(tmp_path / "out", PAIRS[0][0])
     assert capsys.readouterr().out.strip()
 
 
@@ -385,3 +437,154 @@ def test_a_language_model_that_no_layout_holds_is_refused_by_the_option(tmp_path
     with pytest.raises(SettingError, match=f"got 'huggingface', but {reason}"):
         export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("tokenizer", "model", "asks"),
+    [
+        ({}, {}, True),
+        ({"type": "characters"}, {"num_segments": 0, "norm_eps": 1e-3}, False),
+        ({"type": "unigram"}, {"num_segments": 1}, False),
+    ],
+)
+def test_a_masked_language_model_guesses_alike(tmp_path, tokenizer, model, asks):
+    data = {"next_sentence": asks}
+    predictor = masked_model(tmp_path / "run", data=data, tokenizer=tokenizer, **model)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    kind = transformers.AutoModelForPreTraining
+    theirs, told = kind.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(told.values())
+    theirs.eval().save_pretrained(tmp_path / "again")
+    again = kind.from_pretrained(tmp_path / "again").eval()
+    back = load_checkpoint(tmp_path / "again").model
+    cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert ("token_type_ids" in cut("a")) == asks
+    task, ours = predictor.task, predictor.model
+    for text in ("I love [MASK].", "This is [MASK] [MASK]! </s>", "[MASK]"):
+        (encoded,) = task.encode([task.request(text, "here")])
+        batch, asked = task.collate([encoded]), cut(text, return_tensors="pt")
+        assert asked["input_ids"].tolist() == batch.ids.tolist()
+        with torch.no_grad():
+            states = ours(batch.ids, batch.lengths)
+            found = [each(**asked) for each in (theirs, again)]
+            words = [each.prediction_logits for each in found]
+            words.append(back.project(back(batch.ids, batch.lengths)))
+            for each in words:
+                torch.testing.assert_close(each, ours.project(states), atol=1e-4, rtol=0)
+            for each in found:
+                follows = each.seq_relationship_logits
+                torch.testing.assert_close(follows, ours.follows(states), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("tokenizer", "model"),
+    [
+        ({"type": "bpe", "may_shrink": True}, {}),
+        ({"type": "characters", "begin": True}, {"positions": "sinusoidal", "num_segments": 0}),
+        (None, {"num_segments": 0}),
+    ],
+)
+def test_a_tagger_tags_alike(tmp_path, tokenizer, model):
+    predictor = tagger(tmp_path / "run", tokenizer=tokenizer, **model)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    theirs = opened(tmp_path / "out", "AutoModelForTokenClassification")
+    theirs.save_pretrained(tmp_path / "again")
+    again = opened(tmp_path / "again", "AutoModelForTokenClassification")
+    assert theirs.config.id2label == dict(enumerate(predictor.task.tags))
+    backs = [load_checkpoint(tmp_path / name) for name in ("out", "again")]
+    for _, text in PAIRS:
+        batch = predictor.task.collate(predictor.task.encode([predictor.task.request(text, "")]))
+        ids, lengths = (
+            (batch.words, batch.lengths)
+            if batch.pieces is None
+            else (batch.pieces.ids, batch.pieces.lengths)
+        )
+        if tokenizer is not None:
+            cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+            assert cut(text)["input_ids"] == ids[0].tolist()
+        with torch.no_grad():
+            wanted = predictor.model(ids, lengths)
+            found = [each(input_ids=ids).logits for each in (theirs, again)]
+            for back in backs:
+                assert not back.absent
+                assert not back.unused
+                found.append(back.model(ids, lengths))
+        for each in found:
+            torch.testing.assert_close(each, wanted, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("tokenizer", "model"),
+    [
+        ({"begin": True}, {}),
+        ({}, {"positions": "sinusoidal"}),
+        ({"begin": True}, {"num_segments": 0}),
+    ],
+)
+def test_a_classifier_classifies_alike(tmp_path, tokenizer, model):
+    predictor = classifier(tmp_path / "run", tokenizer=tokenizer, **model)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    theirs = opened(tmp_path / "out", "AutoModelForSequenceClassification")
+    theirs.save_pretrained(tmp_path / "again")
+    again = opened(tmp_path / "again", "AutoModelForSequenceClassification")
+    cut = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    batch = cut([text for _, text in PAIRS], padding=True, return_tensors="pt")
+    found = predictor.predict([text for _, text in PAIRS])
+    back = load_checkpoint(tmp_path / "again")
+    assert not back.absent
+    assert not back.unused
+    with torch.no_grad():
+        for logits in (
+            theirs(**batch).logits,
+            again(**batch).logits,
+            back.model(batch["input_ids"], batch["attention_mask"].sum(1)),
+        ):
+            for row, answer in zip(logits.softmax(-1).tolist(), found, strict=True):
+                named = {theirs.config.id2label[place]: share for place, share in enumerate(row)}
+                assert named == pytest.approx(answer.probabilities, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "reason"),
+    [
+        (masked_model, {"positions": "rotary"}, "model.positions is 'rotary', and"),
+        (masked_model, {"positions": "sinusoidal"}, "model.positions is 'sinusoidal', and"),
+        (masked_model, {"norm": "pre"}, "model.norm is 'pre', and"),
+        (masked_model, {"norm_kind": "rms"}, "model.norm_kind is 'rms', and"),
+        (masked_model, {"activation": "relu"}, "model.activation is 'relu', and"),
+        (tagger, {"head": {"crf": True}}, "head.crf is true, and"),
+        (tagger, {"parts": "bag"}, "model.parts is 'bag', and"),
+        (classifier, {"head": {"pooling": "mean"}}, "head.pooling is 'mean', and"),
+        (classifier, {"head": {"pooler": False}}, "head.pooler is false, and"),
+    ],
+)
+def test_an_encoder_that_bert_does_not_hold_is_refused(tmp_path, make, settings, reason):
+    make(tmp_path / "run", **settings)
+    with pytest.raises(SettingError, match=f"got 'huggingface', but {reason}"):
+        export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_reader_that_is_told_more_than_ids_is_refused(tmp_path):
+    table = {
+        "task": "question_answering",
+        "data": {"train": "questions.jsonl", "max_length": 30, "stride": 9, "max_question": 20},
+        "tokenizer": {"type": "characters"},
+        "model": ENCODER,
+    }
+    asked = [Question("Who?", "He is here.", (Answer("He", 0),))]
+    write_run(tmp_path / "run", table, asked)
+    with pytest.raises(SettingError, match="which is told what both texts share, and encoders"):
+        export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+
+
+@pytest.mark.parametrize("make", [language_model, masked_model, tagger, classifier])
+def test_every_card_holds_a_script_that_runs(tmp_path, capsys, make):
+    bpe = {"type": "bpe", "may_shrink": True}
+    make(tmp_path / "run", **({} if make is language_model else {"tokenizer": bpe}))
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    run_script(tmp_path / "out", "This is it.")
+    assert capsys.readouterr().out.strip()

@@ -1,0 +1,206 @@
+"""The layouts of encoders, BERT and RoBERTa, with the heads that stand on them."""
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import nn
+
+from regard.config import JsonValue
+from regard.errors import SettingError
+from regard.interop.checkpoint_names import Tie, bert, bert_heads, bert_words, roberta_words
+from regard.interop.checkpoint_settings import Layout, Settings, Table, expect, size_of
+from regard.layers.positions import SinusoidalPositions, sinusoidal
+from regard.models import (
+    Classifier,
+    ClassifierConfig,
+    Encoder,
+    EncoderConfig,
+    MaskedLanguageModel,
+    Tagger,
+    TaggerConfig,
+)
+
+_BERT = Settings(
+    config=EncoderConfig,
+    sizes={
+        "hidden_size": "model_dim",
+        "num_attention_heads": "num_heads",
+        "num_hidden_layers": "num_layers",
+        "intermediate_size": "ffn_dim",
+        "max_position_embeddings": "max_length",
+        "type_vocab_size": "num_segments",
+    },
+    shares={
+        "hidden_dropout_prob": ("dropout", 0.1),
+        "attention_probs_dropout_prob": ("attention_dropout", 0.1),
+        "layer_norm_eps": ("norm_eps", 1e-12),
+    },
+    only={
+        "position_embedding_type": "absolute",
+        "is_decoder": False,
+        "hidden_act": "gelu",
+        "tie_word_embeddings": True,
+    },
+    settled={
+        "norm": "post",
+        "norm_kind": "layer",
+        "activation": "gelu",
+        "positions": "learned",
+        "parts": "none",
+    },
+)
+_CLASSIFIER, _TAGGER = "BertForSequenceClassification", "BertForTokenClassification"
+
+
+def encoder_of(model: nn.Module) -> Encoder:
+    """What reads in a model that is an encoder with a head.
+
+    Raises:
+        SettingError: It is another.
+    """
+    if isinstance(model, Tagger | Classifier):
+        return expect(model.reader, Encoder)
+    return expect(model, MaskedLanguageModel).encoder
+
+
+@torch.no_grad()
+def as_learned(model: nn.Module, *, max_length: int) -> nn.Module:
+    """The same model with what BERT has: a table of positions, and one of segments.
+
+    Args:
+        model: An encoder with a head, with learned positions or sinusoids.
+        max_length: How many sinusoids are written down.
+    """
+    encoder = encoder_of(model)
+    config, table = encoder.config, encoder.embedding
+    has_waves = isinstance(encoder.positions, SinusoidalPositions)
+    if config.num_segments and not has_waves:
+        return model
+    reader = Encoder(
+        replace(
+            config,
+            positions="learned",
+            max_length=max_length if has_waves else config.max_length,
+            num_segments=config.num_segments or 1,
+        ),
+        vocab_size=len(table.weight),
+        pad_id=table.pad_id or 0,
+    )
+    weights = encoder.state_dict()
+    weights.setdefault("segments", torch.zeros(1, config.model_dim))
+    if has_waves:
+        weights["embedding.weight"] = table.weight * table.scale
+        weights["positions.table"] = sinusoidal(torch.arange(max_length), config.model_dim)
+    reader.load_state_dict(weights)
+    twin = copy(model)
+    name = "encoder" if isinstance(model, MaskedLanguageModel) else "reader"
+    twin._modules = {**model._modules, name: reader}
+    return twin.eval()
+
+
+def _build(table: Table) -> nn.Module:
+    pad_id = size_of(table, "pad_token_id")
+    first = pad_id + 1 if table["model_type"] == "roberta" else 0
+    most = size_of(table, "max_position_embeddings") - first
+    config = _BERT.read({**table, "max_position_embeddings": most})
+    vocab = size_of(table, "vocab_size")
+    named = table.get("architectures")
+    architecture = named[0] if isinstance(named, list) and named else None
+    if architecture == _TAGGER:
+        reader = Encoder(config, vocab_size=vocab, pad_id=pad_id)
+        return Tagger(TaggerConfig(), reader, num_tags=_labels(table))
+    if architecture == _CLASSIFIER:
+        reader = Encoder(config, vocab_size=vocab, pad_id=pad_id)
+        head = ClassifierConfig(pooling="first", pooler=True)
+        return Classifier(head, reader, num_classes=_labels(table))
+    return MaskedLanguageModel(config, vocab_size=vocab, pad_id=pad_id)
+
+
+def _labels(table: Table) -> int:
+    """How many labels there are; two where a config is silent, as in transformers."""
+    names = table.get("id2label")
+    return len(names) if isinstance(names, Mapping) else 2
+
+
+def _describe(model: nn.Module, *, is_roberta: bool) -> dict[str, JsonValue]:
+    encoder = _held(model, is_roberta=is_roberta)
+    config, pad_id = encoder.config, _padding(encoder)
+    table: dict[str, JsonValue] = {
+        **_BERT.write(config),
+        "vocab_size": len(encoder.embedding.weight),
+        "hidden_act": "gelu",
+        "max_position_embeddings": config.max_length + (pad_id + 1 if is_roberta else 0),
+        "pad_token_id": pad_id,
+    }
+    if isinstance(model, Tagger):
+        return {**table, "architectures": [_TAGGER], "classifier_dropout": model.config.dropout}
+    if isinstance(model, Classifier):
+        return {**table, "architectures": [_CLASSIFIER], "classifier_dropout": model.config.dropout}
+    return table
+
+
+def _held(model: nn.Module, *, is_roberta: bool) -> Encoder:
+    """What reads, of a model whose head the layout has.
+
+    Raises:
+        SettingError: It is another, or its head is.
+    """
+    if is_roberta:
+        return expect(model, MaskedLanguageModel).encoder
+    if isinstance(model, Tagger) and model.crf is not None:
+        raise SettingError("head.crf must be off in this layout; got true. It has no place for it.")
+    if isinstance(model, Classifier):
+        head = model.config
+        if (head.pooling, head.pooler) != ("first", True):
+            raise SettingError(
+                "head.pooling must be 'first' and head.pooler true in this layout; "
+                f"got {head.pooling!r} and {head.pooler}. It has no place for what differs."
+            )
+    return encoder_of(model)
+
+
+def _ties(model: nn.Module, *, is_roberta: bool) -> Iterator[Tie]:
+    encoder = _held(model, is_roberta=is_roberta)
+    prefix = "roberta." if is_roberta else "bert."
+    is_headed = isinstance(model, Tagger | Classifier)
+    yield from bert(
+        encoder.config.num_layers,
+        ours="reader." if is_headed else "encoder.",
+        theirs=prefix,
+        offset=_padding(encoder) + 1 if is_roberta else 0,
+    )
+    if is_headed:
+        yield from bert_heads(prefix)
+    else:
+        yield from roberta_words() if is_roberta else bert_words(prefix)
+
+
+def _padding(encoder: Encoder) -> int:
+    pad_id = encoder.embedding.pad_id
+    assert pad_id is not None
+    return pad_id
+
+
+ENCODERS: dict[str, Layout] = {
+    "bert": Layout(
+        build=_build,
+        describe=partial(_describe, is_roberta=False),
+        ties=partial(_ties, is_roberta=False),
+        prefix="bert.",
+        optional=("transform", "norm", "bias", "pooler", "next_sentence"),
+        copies=("position_ids", "decoder.weight", "decoder.bias"),
+        architecture="BertForPreTraining",
+    ),
+    "roberta": Layout(
+        build=_build,
+        describe=partial(_describe, is_roberta=True),
+        ties=partial(_ties, is_roberta=True),
+        prefix="roberta.",
+        optional=("transform", "norm", "bias"),
+        copies=("position_ids", "decoder.weight", "decoder.bias"),
+        architecture="RobertaForMaskedLM",
+    ),
+}
