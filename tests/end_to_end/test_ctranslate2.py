@@ -121,3 +121,20 @@ def test_ctranslate2_gives_the_scores_that_we_give(translator, exported, sources
         ]
         assert ours.score == pytest.approx(max(scores), abs=1e-4)
         assert [names[each] for each in ours.tokens] == theirs.hypotheses[scores.index(max(scores))]
+
+
+def test_the_command_writes_smaller_weights_and_refuses_what_it_cannot_hold(
+    regard, translator, exported, run, tmp_path
+):
+    out = tmp_path / "int8"
+    done = regard("export", translator, out, "--to", "ctranslate2", "--precision", "int8")
+    assert (done.code, done.out, done.err) == (0, "", f"wrote {out}\n")
+    assert ctranslate2.Translator(str(out), intra_threads=1).compute_type == "int8_float32"
+    small, large = ((each / "model.bin").stat().st_size for each in (out, exported))
+    assert small < large / 2
+    other = tmp_path / "other"
+    said = regard.refused("export", run, other, "--to", "ctranslate2")
+    assert "and it is 'rnn_seq2seq' of translation. A bundle can hold it: --to bundle." in said
+    said = regard.refused("export", run, other, "--to", "bundle", "--precision", "int8")
+    assert "precision must be left out for bundle" in said
+    assert not other.exists()

@@ -284,6 +284,8 @@ def test_a_borrowed_tokenizer_is_theirs_on_our_reserved_ids(home, name, tmp_path
     text = "the cat ran on 中国 very fast."
     ids = ours.encode(text)
     assert [ours.theirs[i] for i in ids] == theirs(text, add_special_tokens=False)["input_ids"]
+    called = theirs.convert_ids_to_tokens(ours.theirs)
+    assert ours.names == ["<pad>", "<unk>", "<s>", "</s>", *called[4:]]
     assert ours.theirs[EOS_ID] == (theirs.eos_token_id if name != "bert" else theirs.sep_token_id)
     if name != "gpt2":
         wanted = (theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id)

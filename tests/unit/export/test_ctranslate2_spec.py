@@ -13,7 +13,7 @@ from regard.export.ctranslate2_spec import (
     vocabularies,
 )
 from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
-from regard.text import BOS_ID, EOS_ID
+from regard.text import BOS_ID, EOS_ID, PAD_ID
 from regard.text.pieces import RESERVED
 
 SOURCE, TARGET, LONGEST = 19, 23, 20
@@ -171,19 +171,24 @@ def test_a_language_model_goes_on_alike(tmp_path, options):
         log_probs = model.project(model(torch.tensor([text[:-1]])))[0].log_softmax(-1)
         ours = log_probs[range(len(text) - 1), text[1:]]
         assert ours.tolist() == pytest.approx(theirs.log_probs, abs=2e-5)
-    found = generator.generate_batch(
-        called(texts), sampling_topk=1, max_length=LONGEST, include_prompt_in_result=False
-    )
-    answers = greedy(
-        model.step,
-        model.start(*padded(texts)),
-        batch_size=len(texts),
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
-        max_lengths=LONGEST,
-    )
-    for ours, theirs in zip(answers, found, strict=True):
-        assert called([list(ours.tokens)]) == theirs.sequences
+    for end in (EOS_ID, PAD_ID):
+        found = generator.generate_batch(
+            called(texts),
+            sampling_topk=1,
+            max_length=LONGEST,
+            include_prompt_in_result=False,
+            end_token=names(TARGET)[end],
+        )
+        answers = greedy(
+            model.step,
+            model.start(*padded(texts)),
+            batch_size=len(texts),
+            bos_id=BOS_ID,
+            eos_id=end,
+            max_lengths=LONGEST,
+        )
+        for ours, theirs in zip(answers, found, strict=True):
+            assert called([list(ours.tokens)]) == theirs.sequences
 
 
 def test_what_is_written_in_int8_leaves_the_model_as_it_is(tmp_path):

@@ -21,6 +21,14 @@ def test_every_type_keeps_the_protocol(tokenizer):
     assert all(4 <= i < tokenizer.vocab_size for line in LINES for i in tokenizer.encode(line))
 
 
+def test_every_id_has_a_name_that_says_how_it_reads(tokenizer):
+    names = tokenizer.names
+    assert names[:4] == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert len(set(names)) == tokenizer.vocab_size
+    ids = tokenizer.encode("the lower")
+    assert "".join(names[i] for i in ids).replace("\u2581", " ").strip() == "the lower"
+
+
 def test_saved_and_loaded_it_does_the_same(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "new" / "folder")
     loaded = load_tokenizer(tmp_path / "new" / "folder")
