@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
+from regard.cli.bench import bench
 from regard.cli.compare import compare
 from regard.cli.data import data
 from regard.cli.demo import demo
@@ -47,7 +48,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for _command in (demo, train, predict, evaluate, look, serve, export, settings):
+for _command in (demo, train, predict, evaluate, bench, look, serve, export, settings):
     app.command(_command)
 app.command(data)
 app.command(compare)

@@ -31,6 +31,7 @@ from regard.models import (
 from regard.models.decoder import DecoderState
 from regard.models.transformer import TransformerState
 from regard.tasks import TASKS
+from regard.tasks.tagging import Tagging
 from regard.tasks.text_pairs import FEATURES, pair_model
 
 # Sizes to trace with: all different, so that no axis is taken for another.
@@ -124,8 +125,8 @@ def refuse_head(predictor: Predictor) -> str | None:
         return f"model.type = {recipe.model_type!r} is none of bag, convolutional, transformer"
     if (reader := _reader_of(model)) is not None and not isinstance(reader, _READERS):
         return f"model.type = {recipe.model_type!r} reads a text token by token"
-    if getattr(recipe.model, "parts", "none") != "none":
-        return f"model.parts = {recipe.model.parts!r} reads each different word once"
+    if (parts := getattr(recipe.model, "parts", "none")) != "none":
+        return f"model.parts = {parts!r} reads each different word once"
     if isinstance(model, Tagger) and model.crf is not None:
         return "head.crf = true searches for the best tags token by token"
     return None
@@ -138,7 +139,7 @@ def head_graph(predictor: Predictor) -> Graph:
     whole = torch.int64
     inputs = {"ids": Axes((*row, "length"), whole), "lengths": Axes(row, whole)}
     inputs |= {name: Axes((*row, *axes.shape), axes.dtype) for name, axes in _reading(predictor)}
-    if isinstance(model, Tagger) and predictor.task.tokenizer is not None:
+    if isinstance(predictor.task, Tagging) and predictor.task.tokenizer is not None:
         inputs["places"] = Axes(("batch", "words"), whole)
     if isinstance(model, Classifier) and model.pooling.name == "aspect":
         inputs["aspects"] = Axes(("batch",), whole)
