@@ -305,3 +305,10 @@ def test_a_command_that_is_none(regard) -> None:
     assert "Did you mean 'demo'?" in regard.refused("train", "dmo")
     assert "must be a recipe or files of sentence pairs" in regard.refused("train")
     assert "files must name sentence pairs" in regard.refused("data", "check")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.pt2"])
+def test_a_graph_is_no_run(regard, writes: Writes, name: str) -> None:
+    content = b"\x08\x08pytorch" if name == "model.onnx" else b"PK\x03\x04"
+    message = regard.refused("predict", writes(name, content), stdin="我\n".encode())
+    assert f"{name} must be a run folder; got a file" in message

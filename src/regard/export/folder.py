@@ -6,6 +6,8 @@ from pathlib import Path
 from regard.export.graphs import Graph
 from regard.inference import Predictor
 from regard.runs.files import fill_file, new_folder
+from regard.tasks import Recipe
+from regard.text import TokenizerConfig
 
 
 def write_folder(
@@ -21,7 +23,7 @@ def write_folder(
         readme: What comes before that, in Markdown.
     """
     told = "\n\n".join(graph.told() for graph in graphs)
-    page = f"{readme}\n## Inputs and outputs\n\n{told}\n\n{_IDS}"
+    page = f"{readme}\n## Inputs and outputs\n\n{told}\n\n{_ids_of(predictor.recipe)}"
     with new_folder(out) as folder:
         for name, content in files.items():
             fill_file(folder / name, content)
@@ -29,4 +31,29 @@ def write_folder(
         predictor.task.save(folder / "tokenizer")
 
 
-_IDS = "Of the ids, 0 is padding, 1 an unknown token, 2 the begin and 3 the end of a text.\n"
+# How a row of ids is laid out, by task; {begin} and {end} as the recipe has them.
+_ROWS = {
+    "classification": "{begin}text 3",
+    "generation": "document{end}",
+    "language_modelling": "3 prompt",
+    "masked_language_modelling": "2 text 3",
+    "multiple_choice": "2 question 3 choice 3",
+    "pair_matching": "2 first-text 3 second-text 3",
+    "question_answering": "2 question 3 passage 3",
+    "translation": "source{end}",
+}
+
+
+def _ids_of(recipe: Recipe) -> str:
+    """What ids stand for, and in which order they come."""
+    if recipe.task == "image_classification":
+        return ""
+    said = "Of the ids, 0 is padding, 1 an unknown token, 2 the begin and 3 the end of a text."
+    row = _ROWS.get(recipe.task)
+    if recipe.task == "tagging":
+        row = "the words" if recipe.tokenizer is None else "{begin}pieces-of-the-words 3"
+    if row is None:
+        return f"{said}\n"
+    begins = recipe.tokenizer is not None and recipe.settings(TokenizerConfig).begins
+    end = " 3" if getattr(recipe.data, "source_end", True) else ""
+    return f"{said} A row is: `{row.format(begin='2 ' * begins, end=end)}`.\n"

@@ -27,10 +27,12 @@ from regard.models import (
     SpanFinder,
     Tagger,
     Transformer,
+    VisionTransformer,
 )
 from regard.models.decoder import DecoderState
 from regard.models.transformer import TransformerState
 from regard.tasks import TASKS
+from regard.tasks.image_classification import ImageClassification
 from regard.tasks.tagging import Tagging
 from regard.tasks.text_pairs import FEATURES, pair_model
 
@@ -45,6 +47,7 @@ _MEANINGS = {
     "features": "what is said of each token besides: whether it stands in the other text, …",
     "places": "which id of a row is the first of each word",
     "aspects": "the number of the aspect, 0 for none",
+    "pictures": "channels, rows and columns of each, in the numbers of the data",
     "source": "token ids of the source, padded with 0 on the right",
     "source_lengths": "how many of a row's source ids are real",
     "token": "the last token that was written; at first 2",
@@ -121,6 +124,8 @@ def refuse_head(predictor: Predictor) -> str | None:
     recipe, model = predictor.recipe, predictor.model
     if predictor.writes or isinstance(model, LanguageModel):
         return f"task = {recipe.task!r} writes its answers token by token"
+    if isinstance(model, VisionTransformer):
+        return None
     if not isinstance(model, _HEADS):
         return f"model.type = {recipe.model_type!r} is none of bag, convolutional, transformer"
     if (reader := _reader_of(model)) is not None and not isinstance(reader, _READERS):
@@ -133,8 +138,10 @@ def refuse_head(predictor: Predictor) -> str | None:
 
 
 def head_graph(predictor: Predictor) -> Graph:
-    """The graph of a run that ``refuse_head`` does not refuse: ids in, logits out."""
+    """The graph of a run that ``refuse_head`` does not refuse: ids, or pictures, in, logits out."""
     model = predictor.model
+    if isinstance(model, VisionTransformer):
+        return _picture_graph(model, cast(ImageClassification, predictor.task))
     row = ("batch", "choices") if isinstance(model, MultipleChoice) else ("batch",)
     whole = torch.int64
     inputs = {"ids": Axes((*row, "length"), whole), "lengths": Axes(row, whole)}
@@ -194,6 +201,29 @@ def _outputs(model: nn.Module, inputs: Mapping[str, Axes]) -> dict[str, Axes]:
     if isinstance(model, Tagger):
         return {"logits": Axes(("batch", "words" if "places" in inputs else "length", count))}
     return {"logits": Axes(("batch", count))}
+
+
+def _picture_graph(model: VisionTransformer, task: ImageClassification) -> Graph:
+    rows, columns = (side * model.patches.patch for side in model.patches.grid)
+    shape = ("batch", model.patches.weight.shape[1], rows, columns)
+    return Graph(
+        name="model",
+        model=_Picture(model, task.mean, task.deviation),
+        inputs={"pictures": Axes(shape)},
+        outputs=_outputs(model, {}),
+    )
+
+
+class _Picture(nn.Module):
+    """Pictures as they come, which the task scales."""
+
+    def __init__(self, model: VisionTransformer, mean: float, deviation: float) -> None:
+        super().__init__()
+        self.model, self.mean, self.deviation = model, mean, deviation
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        (pictures,) = given
+        return (self.model((pictures - self.mean) / self.deviation),)
 
 
 class _Head(nn.Module):

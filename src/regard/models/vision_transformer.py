@@ -77,7 +77,7 @@ class VisionTransformer(nn.Module):
         """
         states = self.patches(pictures)
         if self.first is not None:
-            first = self.first.expand(len(states), 1, -1)
+            first = self.first.expand(states.shape[0], 1, -1)
             states = torch.cat([first, states], dim=1)  # (B, 1 + N, C)
         states = self.dropout(self.positions(states))
         states = self.norm(self.layers(states)[0])

@@ -33,6 +33,8 @@ from regard.models import (
     TaggerConfig,
     Transformer,
     TransformerConfig,
+    VisionTransformer,
+    VisionTransformerConfig,
 )
 from regard.tasks import recipe_from_table
 from regard.text import read_lines
@@ -325,6 +327,39 @@ def test_steps_of_a_language_model_are_ours(case):
 def test_they_are_as_onnx_graphs(tmp_path):
     check_translator({}, by_onnxruntime, tmp_path)
     check_language_model({}, by_onnxruntime, tmp_path)
+
+
+def test_pictures_are_scaled_by_the_graph():
+    config = VisionTransformerConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=8)
+    model = VisionTransformer(config, size=(4, 6), channels=3, num_classes=5).eval()
+    task = SimpleNamespace(mean=7.0, deviation=2.5)
+    recipe = SimpleNamespace(model=config)
+    predictor = SimpleNamespace(model=model, task=task, recipe=recipe, writes=False)
+    assert refuse_head(predictor) is None
+    graph = head_graph(predictor)
+    assert str(graph.inputs["pictures"]) == "float32 batch × 3 × 4 × 6"
+    run = by_torch(graph, None)
+    for batch in (1, 11):
+        pictures = 16 * torch.rand(batch, 3, 4, 6)
+        ours = model((pictures - 7) / 2.5)
+        torch.testing.assert_close(run({"pictures": pictures})["logits"], ours, atol=1e-5, rtol=0)
+
+
+LAYOUTS = {
+    "classification-bag": "`text 3`",
+    "language-model": "`3 prompt`",
+    "pair-matching-cross": "`2 first-text 3 second-text 3`",
+    "tagging-transformer": "`the words`",
+    "translation-bpe": "`source`",
+    "translation-transformer": "`source 3`",
+}
+
+
+@pytest.mark.usefixtures("untraced")
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_card_says_how_rows_are_laid_out(runs, tmp_path, name):
+    export_run(runs / name / "run", "onnx", tmp_path / "out")
+    assert f"A row is: {LAYOUTS[name]}." in (tmp_path / "out" / "README.md").read_text()
 
 
 def step_graphs_of(model):
