@@ -13,7 +13,7 @@ from regard.export.huggingface_decoders import LanguageModels
 from regard.export.huggingface_encoders import Encoders
 from regard.export.huggingface_shapes import Held, Shape
 from regard.export.huggingface_translators import Translators
-from regard.export.tokenizer_json import tokenizer_config, tokenizer_json
+from regard.export.tokenizer_json import has_ties, tokenizer_config, tokenizer_json
 from regard.inference import Predictor
 from regard.interop.checkpoints import save_checkpoint
 from regard.models import (
@@ -99,6 +99,12 @@ def _texts(held: Held, run: Run, readme: str) -> Iterator[tuple[str, str]]:
     yield README, _card(held, run, readme, has_tokenizer=whole)
 
 
+_TIES = (
+    "Of two ways to cut a text that are equally probable, such as `aaa` `aa` and `aa` `aaa`, its "
+    "tokenizer may take the other than regard's; both take what rounding makes the better one."
+)
+
+
 def _card(held: Held, run: Run, readme: str, *, has_tokenizer: bool) -> str:
     """The page, with what the hub of Hugging Face reads before it and a script behind it."""
     facts = [
@@ -109,7 +115,8 @@ def _card(held: Held, run: Run, readme: str, *, has_tokenizer: bool) -> str:
     ]
     front = "\n".join(["---", *facts, "---"])
     parts = [front, readme.rstrip(), _script(held) if has_tokenizer else _without_tokenizer(held)]
-    return "\n\n".join([*parts, *held.notes]) + "\n"
+    ties = [_TIES] if has_tokenizer and any(map(has_ties, held.tokenizers.values())) else []
+    return "\n\n".join([*parts, *held.notes, *ties]) + "\n"
 
 
 def _languages(run: Run) -> Iterator[tuple[str, list[str]]]:

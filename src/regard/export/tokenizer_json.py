@@ -17,10 +17,11 @@ from regard.text.words import ListTokenizer
 Table = dict[str, JsonValue]
 Ids = tuple[int, ...]
 
-# Below every score that a model learns: no text is cut into what stands for a byte or for nothing.
+# Below every sum of scores: a text that spells what stands for a byte, or for nothing, is not cut
+# into that.
 _NEVER = -1e6
-# Where a text spells such a piece, it is cut there as well.
-_SPELLED = r"(?<=<)(?=(?:0x[0-9A-F]{2}|/?s|pad|unk)>)"
+# What those are spelled with.
+_SPELLED = "".join(sorted({*"0123456789ABCDEFx", *"".join(RESERVED)}))
 
 
 def tokenizer_json(
@@ -50,6 +51,11 @@ def tokenizer_json(
         "post_processor": _framed(before, after),
     }
     return _text(table)
+
+
+def has_ties(tokenizer: object) -> bool:
+    """Whether texts may be cut in two ways that are as good, of which the library takes any."""
+    return isinstance(tokenizer, SentencePieceTokenizer) and tokenizer.kind == "unigram"
 
 
 def tokenizer_config(*, begin: int, longest: int, tells_segments: bool = False) -> str:
@@ -116,8 +122,11 @@ def _subwords(tokenizer: SentencePieceTokenizer, names: list[str]) -> Table:
             **shared,
         }
     else:
-        cuts.append(_split(_SPELLED, "Isolated"))
         scores = tokenizer.scores
+        # No piece holds a character that is none itself, so a text may be cut beside it: else what
+        # is spelled with one would have a better score than its characters.
+        if unknown := "".join(char for char in _SPELLED if char not in scores):
+            cuts.append(_split(f"[{unknown}]", "Isolated"))
         scored: list[JsonValue] = [[name, scores.get(name, _NEVER)] for name in names]
         model = {"type": "Unigram", "unk_id": UNK_ID, "vocab": scored, **shared}
     return {

@@ -1,6 +1,8 @@
 """Runs as folders of transformers: the same ids, logits and outputs there, and back here."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,18 @@ PAIRS = [
     ("这本书很有意思。", "This book is very interesting."),
     ("3个人在那里。", "3 people are over there."),
 ]
-ODD = ["", " ", " I\u00a0love\t\u3000it ", "a ▁ b▁", "<s> it </s>", "<0x0A>", "🙂 人", "naïve"]
+ODD = [
+    "",
+    " ",
+    " I\u00a0love\t\u3000it ",
+    "a ▁ b▁",
+    "<s> it </s>",
+    "1</s>2<0x1Axs>",
+    "<0x0A>",
+    "<pad><unk><0x0",
+    "🙂 人",
+    "naïve",
+]
 SMALL = {
     "type": "transformer",
     "model_dim": 20,
@@ -162,11 +175,11 @@ def logits_there(model, source, lengths, target):
         return model(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
 
 
-def run_script(folder, text):
+def script_of(folder, text):
     """What the card says to do, with a text."""
     script = (folder / "README.md").read_text().split("```python\n")[1].split("```")[0]
     assert "THIS FOLDER" in script
-    exec(script.replace("THIS FOLDER", str(folder)).replace("A text.", text), {})
+    return script.replace("THIS FOLDER", str(folder)).replace("A text.", text)
 
 
 def a_batch(predictor):
@@ -284,6 +297,13 @@ def test_its_tokenizer_gives_the_same_ids_and_texts(tmp_path, tokenizer, ends):
             assert theirs.decode(wanted, skip_special_tokens=True) == ours.decode(ids)
 
 
+def test_of_a_unigram_tokenizer_the_card_says_what_ties_are(tmp_path):
+    tokenizer = {"type": "unigram", "may_shrink": True}
+    translator(tmp_path / "run", tokenizer=tokenizer)
+    export_run(tmp_path / "run", "huggingface", tmp_path / "out")
+    assert "cut a text that are equally probable" in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_a_run_whose_words_no_tokenizer_cuts_says_so(tmp_path):
     translator(tmp_path / "run", tokenizer={"type": "words"})
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
@@ -294,7 +314,7 @@ def test_a_run_whose_words_no_tokenizer_cuts_says_so(tmp_path):
     assert "the model reads them as `… 3`" in card
 
 
-def test_the_card_is_what_the_hub_reads_and_holds_a_script_that_runs(tmp_path, capsys):
+def test_the_card_is_what_the_hub_reads_and_its_script_runs_without_us(tmp_path):
     predictor = translator(tmp_path / "run")
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
@@ -303,8 +323,10 @@ def test_the_card_is_what_the_hub_reads_and_holds_a_script_that_runs(tmp_path, c
     assert "pipeline_tag: translation\n" in head
     assert "language: [zh, en]\n" in head
     assert f"{sum(p.numel() for p in predictor.model.parameters()):,} parameters" in card
-    run_script(tmp_path / "out", PAIRS[0][0])
-    assert capsys.readouterr().out.strip()
+    script = script_of(tmp_path / "out", PAIRS[0][0])
+    script += "import sys; assert 'regard' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout.strip()
 
 
 @pytest.mark.parametrize(
@@ -586,5 +608,5 @@ def test_every_card_holds_a_script_that_runs(tmp_path, capsys, make):
     bpe = {"type": "bpe", "may_shrink": True}
     make(tmp_path / "run", **({} if make is language_model else {"tokenizer": bpe}))
     export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-    run_script(tmp_path / "out", "This is it.")
+    exec(script_of(tmp_path / "out", "This is it."), {})
     assert capsys.readouterr().out.strip()
