@@ -259,7 +259,7 @@ def _transformer_graphs(model: Transformer) -> list[Graph]:
             | past
             | memory
             | (source if model.config.copy else {}),
-            outputs=said | _caches("present", layers, block.attend.empty_cache(1), "past + 1"),
+            outputs=said | _caches("present", layers, block.attend.empty_cache(1), "past+1"),
         ),
     ]
 
@@ -275,7 +275,7 @@ def _decoder_graph(model: Decoder) -> Graph:
         model=_Read(model),
         inputs=inputs | _caches("past", layers, cache, "past"),
         outputs={"log_probs": Axes(("batch", len(model.output.weight)))}
-        | _caches("present", layers, cache, "past + length"),
+        | _caches("present", layers, cache, "past+length"),
     )
 
 

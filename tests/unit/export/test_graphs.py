@@ -446,7 +446,7 @@ def test_the_script_of_the_page_decodes_as_we_do(tmp_path):
     script = next(code for code in codes if "onnxruntime" in code)
     assert len(script.splitlines()) < 40
     texts = [line.split("\t")[0] for line in (TEXTS / "pairs.tsv").read_text("utf-8").splitlines()]
-    texts = [*texts[:7], "Anna", "你好 😀"]
+    texts = [*texts[:7], "Anna", "Äpfel und Birnen", "«Tom»  sings", "你好 😀"]
     alone = 'import sys; sys.modules["torch"] = sys.modules["regard"] = None\n'
     done = subprocess.run(
         [sys.executable, "-c", alone + script, out],
