@@ -12,10 +12,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from torch import nn
 
-from regard.attention import Sparsemax, attend, causal, documents, lengths, window
-from regard.attention.graph.formula import written_out
 from regard.errors import RunError, SettingError
 from regard.export import export_run
 from regard.export.graphs import Graph, head_graph, refuse_head, step_graphs
@@ -376,38 +373,6 @@ def test_programs_end_where_learned_positions_do():
     torch.testing.assert_close(program(*longest)[0], model(*longest))
     with pytest.raises((RuntimeError, AssertionError)):
         program(torch.ones(1, 7, dtype=torch.long), torch.tensor([7]))
-
-
-class Looking(nn.Module):
-    def __init__(self, **options):
-        super().__init__()
-        self.options = options
-
-    def forward(self, states):
-        return attend(states, states, **self.options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mask": documents([0, 0, 1])}, r"mask must be made of lengths\(\), .* got _Documents"),
-        ({"weighting": Sparsemax()}, r"weighting must be Softmax\(\) to be written out; got Spa"),
-    ],
-)
-def test_what_has_no_formula_is_refused(options, message):
-    with written_out(), pytest.raises(SettingError, match=message):
-        torch.export.export(Looking(**options), (torch.randn(2, 3, 4),))
-
-
-@pytest.mark.parametrize(
-    "mask", [causal() & lengths([2, 0]), ~window(1, 0), lengths([1, 3]) | causal(first=1)]
-)
-def test_the_formula_sees_what_attend_sees(mask):
-    layer, states = Looking(mask=mask), torch.randn(2, 3, 4)
-    with written_out():
-        program = torch.export.export(layer, (states,))
-    assert not any("regard" in str(node.target) for node in program.graph.nodes)
-    torch.testing.assert_close(program.module()(states), layer(states))
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "model.pt2"])

@@ -57,9 +57,8 @@ def attend_by_formula(
         SettingError: The weighting is another, or the mask cannot be written out.
     """
     if not isinstance(weighting, Softmax) or weighting.sink is not None:
-        raise SettingError(
-            f"weighting must be Softmax() to be written out; got {type(weighting).__name__}."
-        )
+        came = "a sink" if isinstance(weighting, Softmax) else type(weighting).__name__
+        raise SettingError(f"weighting must be Softmax() to be written out; got {came}.")
     request = make_request(
         query, key, value, score=score, mask=None, bias=bias, weighting=weighting
     )

@@ -1,0 +1,118 @@
+"""``attend`` written out in a program: the same numbers as the engine's, for all sizes."""
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+from regard.attention import (
+    Additive,
+    Cosine,
+    Laplace,
+    ScaledDot,
+    Softmax,
+    Sparsemax,
+    alibi,
+    attend,
+    causal,
+    documents,
+    lengths,
+    relative,
+    shaw,
+    window,
+)
+from regard.attention.graph.formula import written_out
+from regard.errors import SettingError
+
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+H, D = 6, 4
+
+
+class Layer(nn.Module):
+    """Attention by options that may use a learned tensor and the lengths of the keys."""
+
+    def __init__(self, options):
+        super().__init__()
+        self.options = options
+        self.w = nn.Parameter(torch.randn(5, D))
+
+    def forward(self, query, key, n):
+        return attend(query, key, **self.options(self.w, n))
+
+
+def inputs(batch, queries, keys, groups):
+    n = torch.randint(0, keys + 1, (batch,))
+    return torch.randn(batch, H, queries, D), torch.randn(batch, groups, keys, D), n
+
+
+CASES = {
+    "plain": (H, lambda w, n: {}),
+    "groups": (2, lambda w, n: {"mask": causal()}),
+    "lengths": (H, lambda w, n: {"mask": lengths(n)}),
+    "not those": (H, lambda w, n: {"mask": ~lengths(n) & ~window(2, 1)}),
+    "either": (H, lambda w, n: {"mask": lengths(n) | causal(first=0)}),
+    "softcap": (H, lambda w, n: {"score": ScaledDot(softcap=2.0), "mask": lengths(n)}),
+    "additive": (3, lambda w, n: {"score": Additive(w[0]), "mask": lengths(n)}),
+    "cosine": (H, lambda w, n: {"score": Cosine(0.5)}),
+    "laplace": (H, lambda w, n: {"score": Laplace(1.5)}),
+    "alibi": (3, lambda w, n: {"bias": alibi(), "mask": causal()}),
+    "shaw": (H, lambda w, n: {"bias": shaw(w, w), "mask": lengths(n)}),
+    "relative": (H, lambda w, n: {"bias": relative(w[:4, :1], max_distance=3)}),
+    "given bias": (H, lambda w, n: {"bias": w[:1, :1] * n[:, None, None, None]}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_program_serves_all_sizes_without_an_operator_of_ours(case):
+    groups, options = CASES[case]
+    layer = Layer(options)
+    sizes = ({0: Dim.DYNAMIC, 2: Dim.DYNAMIC}, {0: Dim.DYNAMIC, 2: Dim.DYNAMIC}, {0: Dim.DYNAMIC})
+    with written_out():
+        exported = torch.export.export(layer, inputs(2, 5, 7, groups), dynamic_shapes=sizes)
+    assert not any("regard" in str(node.target) for node in exported.graph.nodes)
+    program = exported.module()
+    for size in [(2, 5, 7), (3, 11, 11), (1, 1, 1), (1, 2, 90)]:
+        given = inputs(*size, groups)
+        torch.testing.assert_close(program(*given), layer(*given), atol=1e-5, rtol=1e-5)
+
+
+def test_outside_of_the_block_the_operator_is_back():
+    with written_out():
+        pass
+    layer = Layer(CASES["lengths"][1])
+    program = torch.export.export(layer, inputs(2, 5, 7, H))
+    assert any("regard.attend" in str(node.target) for node in program.graph.nodes)
+
+
+def test_half_precision_is_added_up_in_float32():
+    query, key, n = inputs(2, 5, 7, H)
+    halves, layer = (query.half(), key.half(), n), Layer(lambda w, n: {"mask": lengths(n)})
+    with written_out():
+        program = torch.export.export(layer, halves).module()
+    out = program(*halves)
+    assert out.dtype == torch.float16
+    torch.testing.assert_close(out, layer(*halves), atol=2e-3, rtol=2e-3)
+
+
+REFUSED = {
+    "documents": (
+        lambda w, n: {"mask": documents([0, 0, 1, 1, 2, 2, 2])},
+        r"mask must be made of lengths\(\), prefix\(\), .* to be written out; got _Documents",
+    ),
+    "sparsemax": (
+        lambda w, n: {"weighting": Sparsemax()},
+        r"weighting must be Softmax\(\) to be written out; got Sparsemax",
+    ),
+    "sink": (
+        lambda w, n: {"weighting": Softmax(0.5)},
+        r"weighting must be Softmax\(\) to be written out; got a sink\.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_has_no_formula_is_refused(case):
+    options, message = REFUSED[case]
+    with written_out(), pytest.raises(SettingError, match=message):
+        torch.export.export(Layer(options), inputs(2, 7, 7, H))
