@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from regard.config import JsonValue
 from regard.text import UNK_ID, Tokenizer
+from regard.text.checkpoint_pieces import CheckpointPieces
 from regard.text.normalization import OPENS_WITH_WORD, WHITE_SPACE
 from regard.text.pieces import RESERVED
 from regard.text.sentencepieces import SentencePieceTokenizer
@@ -17,6 +18,7 @@ from regard.text.words import ListTokenizer
 Table = dict[str, JsonValue]
 Ids = tuple[int, ...]
 
+_MARKER = "\u2581"  # how sentencepiece writes a space
 # Below every sum of scores: a text that spells what stands for a byte, or for nothing, is not cut
 # into that.
 _NEVER = -1e6
@@ -38,15 +40,18 @@ def tokenizer_json(
     model = _model(tokenizer)
     if model is None:
         return None
-    added = [_added(number, name) for number, name in enumerate(RESERVED)]
-    if mask is not None:  # unlike the others it is read where a text says it
+    if mask is not None:  # unlike others that are added, it is read where a text says it
         assert isinstance(tokenizer, Tokenizer)
-        added.append({**_added(tokenizer.vocab_size, mask), "special": False})
+        if mask in tokenizer.names:
+            return None
+        read = {**_added(tokenizer.vocab_size, mask), "special": False}
+        added = model["added_tokens"]
+        assert isinstance(added, list)
+        model["added_tokens"] = [*added, read]
     table: Table = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": added,
         **model,
         "post_processor": _framed(before, after),
     }
@@ -85,24 +90,63 @@ def tokenizer_config(*, begin: int, longest: int, tells_segments: bool = False) 
 
 def _model(tokenizer: object) -> Table | None:
     """How text is normed, cut, looked up and put together again."""
-    if isinstance(tokenizer, ListTokenizer) and tokenizer.kind == "characters":
-        names = [*RESERVED, *tokenizer.surfaces[len(RESERVED) :]]
-        return {
-            "normalizer": {"type": "Sequence", "normalizers": _normed()},
-            "pre_tokenizer": _split(r"[\s\S]", "Isolated"),
-            "model": {
-                "type": "WordLevel",
-                "vocab": _numbered(names),
-                "unk_token": RESERVED[UNK_ID],
-            },
-            "decoder": {"type": "Fuse"},
-        }
+    if not isinstance(tokenizer, Tokenizer):
+        return None
+    is_marked = isinstance(tokenizer, SentencePieceTokenizer)
+    names = [name.replace(_MARKER, " ") if is_marked else name for name in tokenizer.names]
+    if len(set(names)) < len(names):  # a piece that reads like what stands for something else
+        return None
+    if isinstance(tokenizer, CheckpointPieces):
+        return _borrowed(tokenizer)
     if isinstance(tokenizer, SentencePieceTokenizer):
-        names = _names(tokenizer)
-        if len(set(names)) < len(names):  # a piece that reads like one that stands for a byte
-            return None
-        return _subwords(tokenizer, names)
+        return {"added_tokens": _reserved(), **_subwords(tokenizer, names)}
+    if isinstance(tokenizer, ListTokenizer) and tokenizer.kind == "characters":
+        return {"added_tokens": _reserved(), **_characters(names)}
     return None
+
+
+def _characters(names: list[str]) -> Table:
+    """Every character by itself."""
+    return {
+        "normalizer": {"type": "Sequence", "normalizers": _normed()},
+        "pre_tokenizer": _split(r"[\s\S]", "Isolated"),
+        "model": {
+            "type": "WordLevel",
+            "vocab": _numbered(names),
+            "unk_token": RESERVED[UNK_ID],
+        },
+        "decoder": {"type": "Fuse"},
+    }
+
+
+def _borrowed(tokenizer: CheckpointPieces) -> Table | None:
+    """What the checkpoint brought, with our ids, and our names of the reserved tokens."""
+    table = json.loads(tokenizer.written)
+    model, ours, names = table["model"], tokenizer.ours, tokenizer.names
+    if model["type"] not in ("BPE", "WordLevel", "WordPiece"):
+        return None
+    added = {ours[each["id"]]: each for each in table["added_tokens"]}
+    known = {*range(len(RESERVED)), *added, *(ours[their] for their in model["vocab"].values())}
+    model["vocab"] = {name: number for number, name in enumerate(names) if number in known}
+    if model.get("unk_token") is not None:
+        model["unk_token"] = RESERVED[UNK_ID]
+    rest = [
+        {**each, "id": number, "content": names[number]}
+        for number, each in sorted(added.items())
+        if number >= len(RESERVED)
+    ]
+    normed = [*_normed(), *([table["normalizer"]] if table.get("normalizer") else [])]
+    return {
+        "added_tokens": [*_reserved(), *rest],
+        "normalizer": {"type": "Sequence", "normalizers": normed},
+        "pre_tokenizer": table.get("pre_tokenizer"),
+        "model": model,
+        "decoder": table.get("decoder"),
+    }
+
+
+def _reserved() -> list[JsonValue]:
+    return [_added(number, name) for number, name in enumerate(RESERVED)]
 
 
 def _subwords(tokenizer: SentencePieceTokenizer, names: list[str]) -> Table:
@@ -142,15 +186,6 @@ def _subwords(tokenizer: SentencePieceTokenizer, names: list[str]) -> Table:
             ],
         },
     }
-
-
-def _names(tokenizer: SentencePieceTokenizer) -> list[str]:
-    """What each id is called: its piece as it reads, or the byte it stands for."""
-    names = list(tokenizer.surfaces)
-    names[: len(RESERVED)] = RESERVED
-    for number, value in tokenizer.byte_values.items():
-        names[number] = f"<0x{value:02X}>"
-    return names
 
 
 def _merges(tokenizer: SentencePieceTokenizer) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ checkpoint's table of embeddings puts its rows into the same order: ``Checkpoint
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -63,6 +63,16 @@ class CheckpointPieces:
     def vocab_size(self) -> int:
         """How many ids there are."""
         return len(self.theirs)
+
+    @property
+    def written(self) -> str:
+        """What ``tokenizer.json`` of the checkpoint holds."""
+        return self._written
+
+    @property
+    def ours(self) -> Mapping[int, int]:
+        """Our id of each of the checkpoint's."""
+        return self._ours
 
     @property
     def names(self) -> list[str]:

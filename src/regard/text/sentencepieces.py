@@ -8,7 +8,7 @@ corpus had none and so the sign is not in the vocabulary.
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -96,16 +96,6 @@ class SentencePieceTokenizer:
     def kind(self) -> Kind:
         """Which algorithm made it."""
         return self._kind
-
-    @property
-    def surfaces(self) -> Sequence[str]:
-        """What every id reads as; a byte reads as nothing."""
-        return self._surfaces
-
-    @property
-    def byte_values(self) -> Mapping[int, int]:
-        """The byte that an id stands for, where it stands for one."""
-        return self._byte_values
 
     @property
     def scores(self) -> dict[str, float]:

@@ -73,11 +73,6 @@ class ListTokenizer:
         return self._kind
 
     @property
-    def surfaces(self) -> Sequence[str]:
-        """What every id reads as."""
-        return self._surfaces
-
-    @property
     def vocab_size(self) -> int:
         """How many ids there are, reserved ones included."""
         return len(self._surfaces)

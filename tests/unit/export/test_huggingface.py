@@ -10,6 +10,7 @@ import torch
 
 from regard.errors import RunError, SettingError
 from regard.export import export_run
+from regard.export.tokenizer_json import tokenizer_config, tokenizer_json
 from regard.inference import Predictor
 from regard.inference.generator import Generator
 from regard.interop import load_checkpoint
@@ -19,9 +20,11 @@ from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
 from regard.tasks.registry import TASKS
 from regard.text import Pair
+from regard.text.checkpoint_pieces import borrow_pieces
 from regard.text.questions import Answer, Question
 from regard.text.tagged import TaggedWords
 
+tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
 PAIRS = [
@@ -295,6 +298,35 @@ def test_its_tokenizer_gives_the_same_ids_and_texts(tmp_path, tokenizer, ends):
         assert theirs(text)["input_ids"] == again(text)["input_ids"] == wanted
         if 1 not in ids:
             assert theirs.decode(wanted, skip_special_tokens=True) == ours.decode(ids)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2"])
+def test_a_tokenizer_that_a_checkpoint_brought_goes_on_with_our_ids(tmp_path, kind):
+    lines = [text for pair in PAIRS for text in pair]
+    if kind == "bert":
+        made = tokenizers.BertWordPieceTokenizer()
+        made.train_from_iterator(lines, vocab_size=200, show_progress=False)
+        names = {"cls_token": "[CLS]", "sep_token": "[SEP]"}
+    else:
+        signs = ["<|endoftext|>"] if kind == "gpt2" else ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+        made = tokenizers.ByteLevelBPETokenizer()
+        made.train_from_iterator(lines, 300, special_tokens=signs, show_progress=False)
+        names = {"eos_token": signs[0]} if kind == "gpt2" else {}
+    made.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(names))
+    ours = borrow_pieces(tmp_path)
+    out = tmp_path / "out"
+    out.mkdir()
+    text = tokenizer_json(ours, before=(2,), after=(3,))
+    (out / "tokenizer.json").write_text(text)
+    (out / "tokenizer_config.json").write_text(tokenizer_config(begin=2, longest=50))
+    theirs = transformers.AutoTokenizer.from_pretrained(out)
+    assert theirs.pad_token_id == 0
+    for line in [*lines, *ODD, "[MASK] <mask> <|endoftext|> [SEP]"]:
+        ids = ours.encode(line)
+        assert theirs(line)["input_ids"] == [2, *ids, 3]
+        assert theirs.decode(ids, skip_special_tokens=True) == ours.decode(ids)
 
 
 def test_of_a_unigram_tokenizer_the_card_says_what_ties_are(tmp_path):
