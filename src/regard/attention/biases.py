@@ -162,7 +162,7 @@ class _Alibi(PositionBias):
         if tensors:
             (slopes,) = tensors
         else:
-            slopes = query.new_tensor(_slopes(query.shape[1]))
+            slopes = query.new_tensor(alibi_slopes(query.shape[1]))
         return -slopes[:, None, None] * steps.abs().to(slopes.dtype)
 
 
@@ -284,7 +284,7 @@ class _Shaw(PositionBias):
         return (steps.clamp(-most, most) + most).expand(*like.shape[:-1], steps.shape[-1])
 
 
-def _slopes(heads: int) -> list[float]:
+def alibi_slopes(heads: int) -> list[float]:
     """The paper's slopes; https://arxiv.org/abs/2108.12409, section 3, and its code for other H."""
     power = 1 << (heads.bit_length() - 1)
     slopes = [2 ** (-8 * (h + 1) / power) for h in range(power)]

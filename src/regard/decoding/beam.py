@@ -10,7 +10,7 @@ from regard.checks import check_at_least
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
 from regard.decoding.ranking import Beams, Likeliest, RankedBeams, Ranking
 from regard.decoding.rules import Rule, Rulebook
-from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
+from regard.decoding.step import Allowed, Limits, RankingStep, StateT, Step, bind_limits
 from regard.errors import SettingError
 
 
@@ -116,11 +116,18 @@ def beam(
     beams = Beams.start(len(limits), limits.device)
     token = torch.full((len(limits),), bos_id, device=limits.device)
     for length in range(1, int(limits.max()) + 1):
-        log_probs, state = step(token, state)
-        if length == 1:
-            ranking.check_rules(rulebook, log_probs)
-        log_probs = rulebook.keep(log_probs, length, beams.tokens.flatten(0, 1), beams.sentences)
-        ranked = ranking.rank(beams, log_probs, beam_size=width, eos_id=eos_id, limits=limits)
+        if isinstance(step, RankingStep) and type(ranking) is Likeliest and not rulebook.rules:
+            # The likeliest tokens of each beginning are enough, as they are in ``Likeliest``.
+            values, added, state = step.best(token, state, width + 1, rulebook.hidden(length))
+            ranked = ranking.rank_best(beams, values, added, beam_size=width, eos_id=eos_id)
+        else:
+            log_probs, state = step(token, state)
+            if length == 1:
+                ranking.check_rules(rulebook, log_probs)
+            log_probs = rulebook.keep(
+                log_probs, length, beams.tokens.flatten(0, 1), beams.sentences
+            )
+            ranked = ranking.rank(beams, log_probs, beam_size=width, eos_id=eos_id, limits=limits)
         gains = None if bonus is None else bonus(state).double().view(beams.log_probs.shape)
         answers.finish(beams, ranked, length, gains)
         longer = beams.extend(ranked)

@@ -1,13 +1,16 @@
 """The likeliest token at each step: the fastest search, and a beam of one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
-from regard.decoding.hypothesis import Hypothesis, LengthPenalty, divisors
+from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
 from regard.decoding.rules import Rule, Rulebook
-from regard.decoding.step import Allowed, Limits, StateT, Step, bind_limits
-from regard.decoding.writing import Answers, likeliest, written
+from regard.decoding.step import Allowed, Limits, RankingStep, StateT, Step, bind_limits
+from regard.decoding.writing import IDLE_SHARE, Answers, likeliest, written
 
 
 @torch.no_grad()
@@ -72,6 +75,9 @@ def greedy(
     if not batch_size:
         return []
     allowed = Allowed(eos_id, min_length, forbidden, limits.device)
+    if isinstance(step, RankingStep) and not (rules := tuple(rules)):
+        penalties = divisors(length_penalty, int(limits.max()))
+        return _ranked(step, state, bos_id, eos_id, limits, allowed, penalties)
     answers = Answers.empty(limits)
     choices = written(
         step,
@@ -85,3 +91,49 @@ def greedy(
     for length, choice in enumerate(choices, 1):
         answers.add(length, choice)
     return answers.collect(divisors(length_penalty, int(limits.max())))
+
+
+def _ranked(
+    step: RankingStep[StateT],
+    state: StateT,
+    bos_id: int,
+    eos_id: int,
+    limits: Int[Tensor, " B"],
+    allowed: Allowed,
+    penalties: Sequence[float],
+) -> list[Hypothesis]:
+    """The same of a step that knows the likeliest token: no tensor operation between its steps."""
+    most = limits.numpy()
+    tokens = np.zeros((len(most), int(most.max())), np.int64)
+    lengths, totals = np.zeros(len(most), np.int64), np.zeros(len(most))
+    finished = np.zeros(len(most), bool)
+    answers, is_open = np.arange(len(most)), np.ones(len(most), bool)
+    token = torch.full((len(most),), bos_id)
+    for place in range(tokens.shape[1]):
+        values, best, state = step.best(token, state, 1, allowed.hidden(place + 1))
+        chosen, value = best[:, 0].numpy(), values[:, 0].numpy()
+        is_open &= value != -np.inf
+        tokens[answers, place] = chosen
+        lengths[answers] += is_open
+        totals[answers] += np.where(is_open, value, 0.0)
+        ended = is_open & (chosen == eos_id)
+        finished[answers] |= ended
+        is_open &= ~ended & (most[answers] > place + 1)
+        left = np.count_nonzero(is_open)
+        if not left:
+            break
+        if left <= len(answers) * (1 - IDLE_SHARE):
+            rows = np.flatnonzero(is_open)
+            state = state.select(torch.from_numpy(rows))
+            answers, chosen, is_open = answers[rows], chosen[rows], is_open[rows]
+        token = torch.from_numpy(np.ascontiguousarray(chosen))
+    check_numbers(torch.from_numpy(totals))
+    return [
+        Hypothesis(
+            tokens=tuple(ids[: length - end]), score=total / penalties[length], log_prob=total,
+            finished=end,
+        )
+        for ids, length, total, end in zip(
+            tokens.tolist(), lengths.tolist(), totals.tolist(), finished.tolist(), strict=True
+        )
+    ]

@@ -1,6 +1,6 @@
 """What a search drives: one function of the last token and a state, the same for every model."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -29,6 +29,37 @@ StateT = TypeVar("StateT", bound=State)
 
 # (last token, state) -> (log-probabilities of the next token, state after it).
 Step = Callable[[Int[Tensor, " B"], StateT], tuple[Float[Tensor, "B V"], StateT]]
+
+@runtime_checkable
+class RankingStep(Protocol[StateT]):
+    """A step that knows the likeliest tokens without a number for each of all.
+
+    A search that takes the likeliest as they are asks for those alone.
+    """
+
+    def __call__(
+        self, token: Int[Tensor, " B"], state: StateT
+    ) -> tuple[Float[Tensor, "B V"], StateT]:
+        """Log-probabilities of all tokens, and the state after ``token``."""
+        ...
+
+    def best(
+        self, token: Int[Tensor, " B"], state: StateT, count: int, hidden: Sequence[int]
+    ) -> tuple[Float[Tensor, "B J"], Int[Tensor, "B J"], StateT]:
+        """The likeliest tokens, the state after ``token`` with them.
+
+        Args:
+            token: The last token of each row.
+            state: The state before it.
+            count: How many are wanted, J; −inf stands where there are no more.
+            hidden: Tokens that are none of them, though they have a part in what is likely.
+
+        Returns:
+            Their log-probabilities, likeliest first, of equal ones the lowest ids; their ids; and
+            the state.
+        """
+        ...
+
 
 Limits = int | Int[Tensor, " B"]
 
@@ -88,10 +119,17 @@ class Allowed:
                 "An answer could never end."
             )
         self._min_length = min_length
-        self._always = torch.tensor(always, dtype=torch.long, device=device)
-        self._early = torch.tensor([*always, eos_id], dtype=torch.long, device=device)
+        self._always, self._early = always, [*always, eos_id]
+        self._device = device
+
+    def hidden(self, length: int) -> list[int]:
+        """The tokens that may not be the ``length``-th."""
+        return self._early if length <= self._min_length else self._always
 
     def keep(self, log_probs: Float[Tensor, "B V"], length: int) -> Float[Tensor, "B V"]:
         """The log-probabilities of the ``length``-th token, −inf where it may not be chosen."""
-        hidden = self._early if length <= self._min_length else self._always
-        return log_probs.index_fill(1, hidden, -torch.inf) if len(hidden) else log_probs
+        hidden = self.hidden(length)
+        if not hidden:
+            return log_probs
+        places = torch.tensor(hidden, dtype=torch.long, device=self._device)
+        return log_probs.index_fill(1, places, -torch.inf)

@@ -13,7 +13,7 @@ from regard.decoding.step import StateT, Step
 
 # Rows of finished answers are dropped once they are this share of the batch: copying the state
 # of the others costs about as much as a few steps over the rows that are dropped.
-_IDLE_SHARE = 1 / 6
+IDLE_SHARE = 1 / 6
 
 # (log-probabilities, which answer each row writes, place of the token) -> its log-probability,
 # and the token.
@@ -96,7 +96,7 @@ def written(
             return
         if rulebook.rules:
             before = torch.cat([before, token[:, None]], dim=1)
-        if left <= len(answers) * (1 - _IDLE_SHARE):
+        if left <= len(answers) * (1 - IDLE_SHARE):
             rows = open_rows.nonzero().squeeze(1)
             state = state.select(rows)
             answers, token, open_rows = answers[rows], token[rows], open_rows[rows]

@@ -25,6 +25,7 @@ from regard.inference.look import (
 from regard.inference.once import Once
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.models import Seq2Seq
+from regard.models.prepared import is_warm, prepared
 from regard.runs.run import Run
 from regard.tasks import (
     TASKS,
@@ -45,6 +46,8 @@ AnswerT = TypeVar("AnswerT", bound=Answer, covariant=True, default=Answer)
 
 # Tokens of a batch that is answered in one pass, padding included.
 _BATCH_TOKENS = 8192
+# Tokens to read, times the width of the search, from which a model is prepared for a search.
+_WORTH_PREPARING = 1024
 
 
 class Predictor(Generic[AnswerT]):
@@ -286,11 +289,14 @@ class Predictor(Generic[AnswerT]):
         found = [Translations.of_nothing(part.text) for part in encoded]
         filled = [place for place, part in enumerate(encoded) if len(part.source)]
         sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
+        # Loading what is compiled takes as long as answering a few lines without it.
+        is_worth_it = is_warm() or sum(sizes) >= _WORTH_PREPARING
+        model = prepared(self.seq2seq) if is_worth_it else self.seq2seq
         for group in batched(sizes, self.decoding.batch_tokens):
             places = [filled[index] for index in group]
             batch = task.collate([encoded[place] for place in places])
             for place, answer in zip(
-                places, task.predict(self.seq2seq, batch, search), strict=True
+                places, task.predict(model, batch, search), strict=True
             ):
                 found[place] = answer
             if progress is not None:

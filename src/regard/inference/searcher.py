@@ -329,13 +329,13 @@ class SequenceSearch:
         state = model.start(source, lengths)
         weights: list[Float[Tensor, "T S"] | None] = [None] * len(source)
         if not self.attention:
-            found = answers(model.step, state)
+            found = answers(model.steps, state)
         else:
             trail = Trail(model.step, layers=self.layers)
             followed = trail.start(state, len(source))
             # Rows that hold the same tokens cannot be told apart: what they say is followed anew.
             is_followed = not self.searcher.has_copies
-            found = answers(trail.step, followed) if is_followed else answers(model.step, state)
+            found = answers(trail.step, followed) if is_followed else answers(model.steps, state)
             best = [each[0].hypothesis.tokens for each in found]
             if not is_followed:
                 followed = trail.start(model.start(source, lengths), len(source))

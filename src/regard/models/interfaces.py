@@ -1,6 +1,7 @@
 """What every model of a kind offers to tasks and searches, whatever its architecture."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic
 
 from jaxtyping import Float, Int
@@ -58,6 +59,11 @@ class Seq2Seq(nn.Module, ABC, Generic[StateT]):
     def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
         """Log-probabilities of the next token, and the state after ``token``."""
 
+    @property
+    def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
+        """What a search drives: :meth:`step`, unless something serves searches better."""
+        return self.step
+
 
 class LanguageModel(nn.Module, ABC, Generic[StateT]):
     """What a language model offers to training and to every search.
@@ -92,6 +98,11 @@ class LanguageModel(nn.Module, ABC, Generic[StateT]):
     @abstractmethod
     def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
         """Log-probabilities of the next token, and the state after ``token``."""
+
+    @property
+    def steps(self) -> Callable[[Tensor, StateT], tuple[Tensor, StateT]]:
+        """What a search drives: :meth:`step`, unless something serves searches better."""
+        return self.step
 
 
 class Reader(nn.Module, ABC):

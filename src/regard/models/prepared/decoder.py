@@ -1,0 +1,356 @@
+"""A stack of decoder layers as a search drives it: much work in few calls.
+
+Where all weights are small and in float32, a step is one compiled loop for each block of rows, the
+matrix products and the choice of the best tokens in it. Else a step is matrix products by torch,
+and compiled loops between them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int
+from torch import Tensor, nn
+
+from regard.attention import at, lengths
+from regard.attention.biases import alibi_slopes
+from regard.attention.engine import blas
+from regard.attention.engine.kernels import why_not
+from regard.attention.engine.workers import share_out
+from regard.attention.observing import announce, current_observer
+from regard.attention.scores import Dot, ScaledDot
+from regard.attention.weighting import Softmax
+from regard.layers import MultiHeadAttention, TokenEmbedding
+from regard.layers.block import TransformerBlock
+from regard.layers.feedforward import ACTIVATIONS
+from regard.layers.heads import cut
+from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.layers.residual import Residual
+from regard.models.prepared.state import PreparedState
+
+if TYPE_CHECKING:
+    from regard.models.prepared import kernels
+
+# Weights up to so many bytes stay in the cache of a core while it goes through them for its rows.
+_MOST_BYTES = 2**25
+# Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
+_MOST_ROWS, _FEWEST_ROWS = 64, 8
+# Below this many operations a loop is not shared out.
+_FEWEST_OPERATIONS = 2**18
+
+_NORMS = (nn.LayerNorm, nn.RMSNorm)
+
+
+def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
+    """What stands against preparing layers like these, or None."""
+    block = blocks[0]
+    scores = [type(each.score) for each in _attentions(block)]
+    reasons = {
+        "torch brings another BLAS than Intel's": blas.address_of_products() is None,
+        "its positions are relative": block.distances is not None,
+        "its positions are rotary": block.attend.rotary is not None,
+        "its score is no dot product": not {Dot, ScaledDot}.issuperset(scores),
+        "its norm is that of a batch": not isinstance(_residuals(block)[0].norm, _NORMS),
+        "it is not in float32 on a CPU": any(
+            p.device.type != "cpu" or p.dtype != torch.float32 for p in block.parameters()
+        ),
+    }
+    return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
+
+
+class PreparedStack:
+    """Decoder layers, their embedding and their output, ready for many steps.
+
+    Args:
+        blocks: The layers.
+        embedding: Of tokens.
+        positions: What is added to embeddings, if anything is.
+        embedding_norm: Of the sum, if there is one.
+        norm: What ends the stack.
+        output: The last layer.
+        output_bias: Its bias.
+        window: Places before itself that a token sees; None is all.
+        alibi_heads: How many heads have ALiBi's slopes; None is none.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[TransformerBlock],
+        *,
+        embedding: TokenEmbedding,
+        positions: SinusoidalPositions | LearnedPositions | None,
+        embedding_norm: nn.Module | None,
+        norm: nn.Module,
+        output: nn.Module,
+        output_bias: Tensor | None,
+        window: int | None,
+        alibi_heads: int | None,
+    ) -> None:
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.models.prepared import kernels
+
+        self._kernels = kernels
+        self._blocks, self._embedding, self._positions = list(blocks), embedding, positions
+        self._embedding_norm = nn.Identity() if embedding_norm is None else embedding_norm
+        # What is added to embeddings at each place; more of it is worked out as it is needed.
+        self._places = np.zeros((0, blocks[0].attend.query_dim), np.float32)
+        self._output, self._output_bias, self._window = output, output_bias, window
+        attend, residual = blocks[0].attend, blocks[0].attend_residual
+        self._shape = (attend.num_heads, attend.num_key_heads, attend.head_dim)
+        self.width = 2 * attend.num_key_heads * attend.head_dim
+        first = residual.norm
+        assert isinstance(first, _NORMS)
+        self._options = options = kernels.Options(
+            *self._shape,
+            np.float32(attend.head_dim**-0.5 if isinstance(attend.score, ScaledDot) else 1.0),
+            np.array([] if alibi_heads is None else alibi_slopes(alibi_heads), np.float32),
+            np.float32(torch.finfo(torch.float32).eps if first.eps is None else first.eps),
+            isinstance(first, nn.RMSNorm),
+            residual.order == "pre",
+            _place_of(blocks[0].feed.activation, kernels.ACTIVATIONS),
+        )
+        # In the order in which they are met; of pre-norm, the last one ends the stack.
+        met = [each.norm for block in self._blocks for each in _residuals(block)]
+        self._norms = [_numbers_of(each) for each in [*met, *([norm] if options.is_pre else [])]]
+        self._weights = self._all_weights()
+
+    @property
+    def layers(self) -> int:
+        """How many layers there are."""
+        return len(self._blocks)
+
+    def __call__(
+        self, token: Int[Tensor, " R"], state: PreparedState
+    ) -> tuple[Float[Tensor, "R V"], PreparedState]:
+        """Log-probabilities of the next token, and the state after ``token``."""
+        logits, state = self._logits(token, state.with_room())
+        return torch.log_softmax(logits, dim=-1), state
+
+    def best(
+        self, token: Int[Tensor, " R"], state: PreparedState, count: int, hidden: Sequence[int]
+    ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], PreparedState]:
+        """The ``count`` likeliest next tokens of each row, likeliest first.
+
+        Args:
+            token: The last of each row.
+            state: The state before it.
+            count: How many are wanted.
+            hidden: Tokens that are none of them.
+
+        Returns:
+            Their log-probabilities, which tokens they are, and the state after ``token``.
+        """
+        state = state.with_room()
+        never = np.array(hidden, np.int64)
+        values = np.empty((len(token), count), np.float32)
+        tokens = np.empty((len(token), count), np.int64)
+        if self._weights is None or current_observer() is not None:
+            logits, state = self._logits(token, state)
+            found = logits.numpy()
+
+            def choose(first: int, stop: int) -> None:
+                self._kernels.best_tokens(first, stop, found, never, values, tokens)
+
+            _by_rows(len(token), 4 * logits.shape[1], choose)
+        else:
+            token = token if state.pending is None else state.pending
+            last, weights, past = token.numpy(), self._weights, self._past(state)
+            places = self._places_of(state)
+
+            def go(first: int, stop: int) -> None:
+                self._kernels.whole_step(
+                    first,
+                    stop,
+                    last,
+                    places,
+                    weights,
+                    past,
+                    state.length,
+                    self._options,
+                    never,
+                    values,
+                    tokens,
+                )
+
+            _in_blocks(len(token), go)
+            state = state.after()
+        return torch.from_numpy(values), torch.from_numpy(tokens), state
+
+    def _embedded(self, token: Tensor, state: PreparedState) -> Tensor:
+        embedded = self._embedding(token if state.pending is None else state.pending)
+        states = embedded + torch.from_numpy(self._places_of(state))
+        normed: Tensor = self._embedding_norm(states)
+        return normed
+
+    def _places_of(self, state: PreparedState) -> Float32[np.ndarray, "R C"]:
+        """What is added to the embedding of each row's token, or of all."""
+        if self._positions is None:
+            return self._places[:0].sum(axis=0, keepdims=True)
+        known = len(self._places)
+        if state.length >= known:
+            nothing = torch.zeros(1, max(1, known, 64), self._places.shape[1])
+            if isinstance(self._positions, LearnedPositions):
+                nothing = nothing[:, : max(1, len(self._positions.table) - known)]
+            more = self._positions(nothing, first=known)[0].detach().numpy()
+            self._places = np.concatenate([self._places, more])
+        if state.starts.any():
+            return self._places[state.length - state.starts]
+        return self._places[state.length : state.length + 1]
+
+    def _past(self, state: PreparedState) -> "kernels.Past":
+        starts = state.starts
+        if self._window is not None:
+            starts = np.maximum(starts, np.int32(state.length - self._window))
+        return self._kernels.Past(
+            state.store.kept,
+            state.ancestors,
+            starts,
+            state.memory,
+            state.lengths,
+            state.sentences,
+        )
+
+    def _logits(self, token: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
+        """The logits after a step, layer by layer."""
+        kernels, options, now = self._kernels, self._options, state.length
+        states, past = self._embedded(token, state), self._past(state)
+        normed = torch.empty_like(states) if options.is_pre else states
+        rows, x, y = len(token), states.numpy(), normed.numpy()
+        room = max(now + 1, state.memory.shape[2])
+        norms = iter(self._norms)
+        if options.is_pre:
+            kernels.norm(0, rows, x, *next(norms), options, y)
+
+        def add(change: Tensor) -> None:
+            kernels.add_norm(0, rows, x, change.numpy(), *next(norms), options, y)
+
+        def looked(look: Callable[..., None], query: Tensor, store: np.ndarray, seen: int) -> Tensor:
+            asked, mixed = query.numpy(), torch.empty(rows, options.heads * options.head_dim)
+            out = mixed.numpy()
+
+            def go(first: int, stop: int) -> None:
+                scores = np.empty((options.heads, room), np.float32)
+                look(first, stop, asked, store, past, now, options, scores, out)
+
+            _by_rows(rows, 4 * seen * mixed.shape[1], go)
+            return mixed
+
+        for layer, block in enumerate(self._blocks):
+            projected = block.attend.query_key_value(normed)
+            store = state.store.kept[layer]
+            add(block.attend.output(looked(kernels.look_back, projected, store, now + 1)))
+            if block.look is not None:
+                query, memory = block.look.query(normed), state.memory[layer]
+                self._announce(layer, block.look, query, state)
+                mixed = looked(kernels.look_at_memory, query, memory, memory.shape[1])
+                add(block.look.output(mixed))
+            add(block.feed(normed))
+        logits: Tensor = self._output.logits(normed, self._output_bias)
+        return logits, state.after()
+
+    def _announce(
+        self, layer: int, look: MultiHeadAttention, query: Tensor, state: PreparedState
+    ) -> None:
+        """Show whoever observes what is looked at in the source, as ``attend`` would."""
+        if current_observer() is None:
+            return
+        memory = torch.from_numpy(state.memory[layer][state.sentences])
+        key, _ = cut(memory, ((look.num_key_heads, look.head_dim),) * 2)
+        seen = lengths(torch.from_numpy(state.lengths[state.sentences]))
+        (asked,) = cut(query[:, None], ((look.num_heads, look.head_dim),))
+        with at("cross", layer):
+            announce(asked, key, look.score, seen, None, Softmax())
+
+    def _all_weights(self) -> "kernels.Weights | None":
+        """All weights in a few arrays, if they are small enough for one loop."""
+        if self._options.activation < 0 or not isinstance(self._output, TokenEmbedding):
+            return None
+        table = self._output.weight.detach()
+        size = sum(p.nbytes for block in self._blocks for p in block.parameters()) + table.nbytes
+        if size > _MOST_BYTES:
+            return None
+        looks = [block.look for block in self._blocks if block.look is not None]
+        linears = (
+            [block.attend.query_key_value for block in self._blocks],
+            [block.attend.output for block in self._blocks],
+            [look.query for look in looks],
+            [look.output for look in looks],
+            [block.feed.inner for block in self._blocks],
+            [block.feed.outer for block in self._blocks],
+        )
+        if not all(isinstance(each, nn.Linear) for group in linears for each in group):
+            return None
+        stacked = [
+            array
+            for group in linears
+            for array in (
+                _stacked([each.weight for each in group], 3),
+                _stacked([each.bias for each in group], 2),
+            )
+        ]
+        bias = self._output_bias
+        return self._kernels.Weights(
+            *stacked,
+            np.stack([weight for weight, _ in self._norms]),
+            np.stack([bias for _, bias in self._norms]),
+            table.numpy(),
+            np.zeros(0, np.float32) if bias is None else bias.detach().numpy(),
+            self._embedding.weight.detach().numpy(),
+            np.float32(self._embedding.scale),
+            *_numbers_of(self._embedding_norm),
+        )
+
+
+def _place_of(activation: Callable[[Tensor], Tensor], names: Sequence[str]) -> int:
+    """Which of the names is the activation's; −1 for none."""
+    known = [ACTIVATIONS[name] for name in names]
+    return known.index(activation) if activation in known else -1
+
+
+def _attentions(block: TransformerBlock) -> list[MultiHeadAttention]:
+    return [block.attend] if block.look is None else [block.attend, block.look]
+
+
+def _residuals(block: TransformerBlock) -> list[Residual]:
+    all_three = (block.attend_residual, block.look_residual, block.feed_residual)
+    return [each for each in all_three if each is not None]
+
+
+def _numbers_of(norm: nn.Module) -> tuple[np.ndarray, np.ndarray]:
+    """The weight and the bias of a norm; without entries it has none."""
+    if isinstance(norm, nn.Identity):
+        return (np.zeros(0, np.float32),) * 2
+    assert isinstance(norm, _NORMS)
+    bias = getattr(norm, "bias", None)
+    weight = norm.weight.detach().numpy()
+    return weight, weight[:0] if bias is None else bias.detach().numpy()
+
+
+def _stacked(parts: Sequence[Tensor | None], axes: int) -> np.ndarray:
+    """The parts one on the other; no entries where there are none."""
+    known = [part.detach() for part in parts if part is not None]
+    return torch.stack(known).numpy() if known else np.zeros((0,) * axes, np.float32)
+
+
+def _by_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> None:
+    """Share rows out among threads, if there is enough to do; ``operations`` of each row."""
+    threads = min(rows, torch.get_num_threads())
+    if threads == 1 or rows * operations < _FEWEST_OPERATIONS:
+        work(0, rows)
+        return
+    each = -(-rows // threads)
+    share_out(threads, lambda task: work(min(rows, task * each), min(rows, (task + 1) * each)))
+
+
+def _in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
+    """Share rows out in blocks, each of which goes through all weights by itself."""
+    threads = torch.get_num_threads()
+    each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // threads)))
+    if rows <= each:
+        with blas.alone():
+            work(0, rows)
+        return
+    share_out(
+        -(-rows // each), lambda task: work(task * each, min(rows, (task + 1) * each))
+    )

@@ -1,0 +1,472 @@
+"""What a decoding step does between matrix products, in compiled loops over rows.
+
+A row is one beginning that a search goes on with. Rows are told apart from slots: in the store of
+keys and values, place t of a row's past is in the slot that its ancestor of that step had, so that
+a search may reorder its beginnings without moving what they have seen.
+
+Each loop does rows ``first`` to ``stop``; what it writes for a row does not depend on the others.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int32, Int64
+
+from regard.attention.engine.kernels.compiling import compiled, inlined
+from regard.attention.engine.kernels.elementary import exp, largest
+from regard.attention.engine.kernels.products import score_all
+
+f32, i32 = np.float32, np.int32
+
+# Neighbouring tokens of which the best is known before the best of all are looked for.
+_GROUP = 32
+
+
+@inlined
+def _dot(one, other):  # type: ignore[no-untyped-def]
+    total = f32(0)
+    for d in range(one.size):
+        total += one[d] * other[d]
+    return total
+
+
+@inlined
+def _add_scaled(out, share, value):  # type: ignore[no-untyped-def]
+    for d in range(out.size):
+        out[d] += share * value[d]
+
+
+@inlined
+def _look(query, store, places, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
+    """One row's heads over ``count`` keys and values, side by side in rows ``places`` of ``store``.
+
+    ``slopes`` are ALiBi's, one a head; an array without entries stands for none.
+    """
+    H, G, D = options.heads, options.key_heads, options.head_dim
+    per = H // G
+    for m in range(count):
+        keys = store[places[m]]
+        for h in range(H):
+            key = keys[(h // per) * D : (h // per + 1) * D]
+            scores[h, m] = _dot(query[h * D : (h + 1) * D], key) * options.scale
+    for h in range(H):
+        row = scores[h, :count]
+        if slopes.size:
+            for m in range(count):
+                row[m] -= slopes[h] * f32(count - 1 - m)
+        top = largest(row)
+        total = f32(0)
+        for m in range(count):
+            row[m] = exp(row[m] - top)
+            total += row[m]
+        share = f32(1) / total
+        for m in range(count):
+            row[m] *= share
+    out[:] = f32(0)
+    for m in range(count):
+        values = store[places[m]][G * D :]
+        for h in range(H):
+            value = values[(h // per) * D : (h // per + 1) * D]
+            _add_scaled(out[h * D : (h + 1) * D], scores[h, m], value)
+
+
+class Weights(NamedTuple):
+    """The weights of all layers, one on the other; those of no memory have no entries.
+
+    Attributes:
+        own: Queries, keys and values of self-attention side by side, and so on below.
+        own_bias: Of those, and so on.
+        norms: In the order in which they are met; those of norms without biases have no entries.
+        table: Of the output.
+        embedding: Of tokens, multiplied by its scale; it may be the same.
+        embedding_norm: Of the sum of embedding and position; without entries there is none.
+    """
+
+    own: Float32[np.ndarray, "L W C"]
+    own_bias: Float32[np.ndarray, "L W"]
+    own_out: Float32[np.ndarray, "L C C"]
+    own_out_bias: Float32[np.ndarray, "L C"]
+    ask: Float32[np.ndarray, "L C C"]
+    ask_bias: Float32[np.ndarray, "L C"]
+    ask_out: Float32[np.ndarray, "L C C"]
+    ask_out_bias: Float32[np.ndarray, "L C"]
+    inner: Float32[np.ndarray, "L F C"]
+    inner_bias: Float32[np.ndarray, "L F"]
+    outer: Float32[np.ndarray, "L C F"]
+    outer_bias: Float32[np.ndarray, "L C"]
+    norms: Float32[np.ndarray, "K C"]
+    norm_biases: Float32[np.ndarray, "K C"]
+    table: Float32[np.ndarray, "V C"]
+    table_bias: Float32[np.ndarray, " V"]
+    embedding: Float32[np.ndarray, "V C"]
+    embedding_scale: np.float32
+    embedding_norm: Float32[np.ndarray, " C"]
+    embedding_norm_bias: Float32[np.ndarray, " C"]
+
+
+class Options(NamedTuple):
+    """What all layers of a decoder have in common.
+
+    Attributes:
+        heads: Heads of queries, H.
+        key_heads: Heads of keys and values, G.
+        head_dim: Width of a head, D.
+        scale: What scores are multiplied by.
+        slopes: ALiBi's, one a head; none where there are no entries.
+        eps: What norms add to a variance.
+        is_rms: Whether norms leave the mean in.
+        is_pre: Whether a norm comes before its sublayer, and one after all.
+        activation: Its place in ``ACTIVATIONS``.
+    """
+
+    heads: int
+    key_heads: int
+    head_dim: int
+    scale: np.float32
+    slopes: Float32[np.ndarray, " H"]
+    eps: np.float32
+    is_rms: bool
+    is_pre: bool
+    activation: int
+
+
+class Past(NamedTuple):
+    """What rows have seen.
+
+    Attributes:
+        store: Keys and values of slots, by layer and place.
+        ancestors: The slot of each row at each place.
+        starts: The first place that each row sees.
+        memory: Keys and values of the sources, by layer; without entries there are none.
+        lengths: How many places of each source are real.
+        sentences: The source of each row.
+    """
+
+    store: Float32[np.ndarray, "L T S W"]
+    ancestors: Int32[np.ndarray, "T R"]
+    starts: Int32[np.ndarray, " R"]
+    memory: Float32[np.ndarray, "L B M W"]
+    lengths: Int64[np.ndarray, " B"]
+    sentences: Int64[np.ndarray, " R"]
+
+
+# In the order of ``Options.activation``.
+ACTIVATIONS = ("relu", "silu", "gelu_tanh", "gelu")
+
+
+@inlined
+def _look_back(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+    """See ``look_back``; ``projected`` and ``out`` begin with row ``first``."""
+    width, slots = store.shape[2], store.shape[1]
+    asked = options.heads * options.head_dim
+    flat = store.reshape(store.shape[0] * slots, width)
+    places = np.empty(now + 1, np.int64)
+    for r in range(first, stop):
+        store[now, r] = projected[r - first, asked:]
+        begin = min(past.starts[r], now)
+        for t in range(begin, now):
+            places[t - begin] = t * slots + past.ancestors[t, r]
+        places[now - begin] = now * slots + r
+        _look(
+            projected[r - first],
+            flat,
+            places,
+            now - begin + 1,
+            options,
+            options.slopes,
+            scores,
+            out[r - first],
+        )
+
+
+@inlined
+def _look_at_memory(first, stop, query, memory, past, options, scores, out):  # type: ignore[no-untyped-def]
+    """See ``look_at_memory``; ``query`` and ``out`` begin with row ``first``."""
+    M, width = memory.shape[1], memory.shape[2]
+    flat = memory.reshape(memory.shape[0] * M, width)
+    places = np.empty(M, np.int64)
+    for r in range(first, stop):
+        sentence = past.sentences[r]
+        count = past.lengths[sentence]
+        for m in range(count):
+            places[m] = sentence * M + m
+        _look(
+            query[r - first],
+            flat,
+            places,
+            count,
+            options,
+            options.slopes[:0],
+            scores,
+            out[r - first],
+        )
+
+
+@inlined
+def _norm(row, weight, bias, eps, is_rms, out):  # type: ignore[no-untyped-def]
+    """The norm of one row; ``bias`` has no entries where the norm has none."""
+    width = row.size
+    mean = f32(0)
+    if not is_rms:
+        for c in range(width):
+            mean += row[c]
+        mean /= f32(width)
+    square = f32(0)
+    for c in range(width):
+        x = row[c] - mean
+        square += x * x
+    scale = f32(1) / np.sqrt(square / f32(width) + eps)
+    if bias.size:
+        for c in range(width):
+            out[c] = (row[c] - mean) * scale * weight[c] + bias[c]
+    else:
+        for c in range(width):
+            out[c] = (row[c] - mean) * scale * weight[c]
+
+
+@inlined
+def _norm_rows(states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    for r in range(states.shape[0]):
+        _norm(states[r], weight, bias, options.eps, options.is_rms, normed[r])
+
+
+@inlined
+def _add_norm(states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    """Add the change to the states, and norm them: post-norm in their own place."""
+    for r in range(states.shape[0]):
+        for c in range(states.shape[1]):
+            states[r, c] += change[r, c]
+        target = normed[r] if options.is_pre else states[r]
+        _norm(states[r], weight, bias, options.eps, options.is_rms, target)
+
+
+@inlined
+def _best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
+    """See ``best_tokens``, of one row."""
+    V, K, groups = row.size, values.size, tops.size
+    top = f32(-np.inf)
+    for g in range(groups):
+        tops[g] = largest(row[g * _GROUP : min(V, (g + 1) * _GROUP)])
+        top = max(top, tops[g])
+    total = f32(0)
+    for v in range(V):
+        total += exp(row[v] - top)
+    normaliser = top + np.log(total)
+    for j in range(hidden.size):
+        row[hidden[j]] = f32(-np.inf)
+    for k in range(K):
+        values[k] = f32(-np.inf)
+        tokens[k] = 0
+    worst = f32(-np.inf)
+    for g in range(groups):
+        if tops[g] > worst:
+            for v in range(g * _GROUP, min(V, (g + 1) * _GROUP)):
+                x = row[v]
+                if x > worst:
+                    k = K - 1
+                    while k > 0 and values[k - 1] < x:
+                        values[k] = values[k - 1]
+                        tokens[k] = tokens[k - 1]
+                        k -= 1
+                    values[k] = x
+                    tokens[k] = v
+                    worst = values[K - 1]
+    for k in range(K):
+        values[k] -= normaliser
+
+
+@compiled
+def look_back(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+    """Keep each row's key and value at place ``now``, and look at its past and itself.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        projected: Queries, keys and values side by side, (R, W).
+        store: One layer's, (T, S, W').
+        past: Of which the stores are not read.
+        now: The place of this step.
+        options: Of the decoder.
+        scores: Room to work in, (H, T).
+        out: What is gathered, (R, H D).
+    """
+    part = projected[first:stop]
+    _look_back(first, stop, part, store, past, now, options, scores, out[first:stop])
+
+
+@compiled
+def look_at_memory(first, stop, query, memory, past, now, options, scores, out):  # type: ignore[no-untyped-def]
+    """Look at the memory of each row's sentence, one layer's (B, M, W')."""
+    _look_at_memory(first, stop, query[first:stop], memory, past, options, scores, out[first:stop])
+
+
+@compiled
+def add_norm(first, stop, states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    """Add the change to the states; their norm goes to ``normed``, or to their own place (post)."""
+    _add_norm(
+        states[first:stop], change[first:stop], weight, bias, options, normed[first:stop]
+    )
+
+
+@compiled
+def norm(first, stop, states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    """The norm of each row."""
+    _norm_rows(states[first:stop], weight, bias, options, normed[first:stop])
+
+
+@compiled
+def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no-untyped-def]
+    """The log-probabilities of the likeliest tokens of each row, and which they are.
+
+    Of equal ones the lowest ids come first.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        logits: (R, V); those of hidden tokens are overwritten.
+        hidden: Tokens that are none to choose, though they count in the sum of all.
+        values: The log-probabilities, (R, K); −inf where there are no more tokens.
+        tokens: Their ids.
+    """
+    tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
+    for r in range(first, stop):
+        _best_of(logits[r], hidden, tops, values[r], tokens[r])
+
+
+@inlined
+def _linear(states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """``states @ weightᵀ + bias``; a bias without entries is none."""
+    score_all(f32(1), states, weight, out)
+    if bias.size:
+        for r in range(out.shape[0]):
+            for c in range(out.shape[1]):
+                out[r, c] += bias[c]
+
+
+@inlined
+def _activate(inner, kind):  # type: ignore[no-untyped-def]
+    for r in range(inner.shape[0]):
+        if kind == 0:
+            for c in range(inner.shape[1]):
+                inner[r, c] = max(inner[r, c], f32(0))
+        elif kind == 1:
+            for c in range(inner.shape[1]):
+                inner[r, c] = _silu(inner[r, c])
+        elif kind == 2:
+            for c in range(inner.shape[1]):
+                x = inner[r, c]
+                inner[r, c] = _silu_of(x, f32(1.5957691216) * (x + f32(0.044715) * x * x * x))
+        else:
+            for c in range(inner.shape[1]):
+                inner[r, c] = _gelu(inner[r, c])
+
+
+@inlined
+def _gelu(x):  # type: ignore[no-untyped-def]
+    """``x · Φ(x)``, erf to 1.5e-7: Abramowitz & Stegun, 7.1.26."""
+    z = abs(x) * f32(0.70710678)
+    t = f32(1) / (f32(1) + f32(0.3275911) * z)
+    p = f32(1.061405429) * t - f32(1.453152027)
+    p = p * t + f32(1.421413741)
+    p = p * t - f32(0.284496736)
+    p = p * t + f32(0.254829592)
+    tail = f32(0.5) * p * t * exp(-z * z)
+    return x * (f32(1) - tail) if x >= f32(0) else x * tail
+
+
+@inlined
+def _silu(x):  # type: ignore[no-untyped-def]
+    return _silu_of(x, x)
+
+
+@inlined
+def _silu_of(x, y):  # type: ignore[no-untyped-def]
+    """``x · sigmoid(y)``."""
+    small = exp(-abs(y))
+    share = f32(1) / (f32(1) + small)
+    return x * (share if y >= f32(0) else small * share)
+
+
+@compiled
+def whole_step(first, stop, token, places, weights, past, now, options, hidden, values, tokens):  # type: ignore[no-untyped-def]
+    """A step of all layers and the likeliest tokens after it, for a block of rows.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        token: The last of each row, (R,).
+        places: What is added to its embedding, (R, C), or the same for all, (1, C).
+        weights: Of all layers and the output.
+        past: What the rows have seen; the store gets this step's place.
+        now: The place of this step.
+        options: Of the decoder.
+        hidden: See ``best_tokens``, as the others.
+        values: See there.
+        tokens: See there.
+    """
+    rows, C = stop - first, weights.embedding.shape[1]
+    x = np.empty((rows, C), np.float32)
+    for r in range(rows):
+        row, table = x[r], weights.embedding[token[first + r]]
+        place = places[first + r] if places.shape[0] > 1 else places[0]
+        for c in range(C):
+            row[c] = table[c] * weights.embedding_scale + place[c]
+    if weights.embedding_norm.size:
+        _norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
+    scores = np.empty((options.heads, max(now + 1, past.memory.shape[2])), np.float32)
+    normed = np.empty((rows, C), np.float32) if options.is_pre else x
+    projected = np.empty((rows, weights.own.shape[1]), np.float32)
+    asked = np.empty((rows, options.heads * options.head_dim), np.float32)
+    mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
+    change = np.empty((rows, C), np.float32)
+    inner = np.empty((rows, weights.inner.shape[1]), np.float32)
+    has_memory = weights.ask.shape[0] > 0
+    met = 0
+    if options.is_pre:
+        _norm_rows(x, weights.norms[0], weights.norm_biases[0], options, normed)
+        met = 1
+    for layer in range(weights.own.shape[0]):
+        _linear(normed, weights.own[layer], weights.own_bias[layer], projected)
+        _look_back(first, stop, projected, past.store[layer], past, now, options, scores, mixed)
+        _linear(mixed, weights.own_out[layer], weights.own_out_bias[layer], change)
+        if has_memory:
+            _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
+            met += 1
+            _linear(normed, weights.ask[layer], weights.ask_bias[layer], asked)
+            _look_at_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
+            _linear(mixed, weights.ask_out[layer], weights.ask_out_bias[layer], change)
+        _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
+        _linear(normed, weights.inner[layer], weights.inner_bias[layer], inner)
+        _activate(inner, options.activation)
+        _linear(inner, weights.outer[layer], weights.outer_bias[layer], change)
+        _add_norm(x, change, weights.norms[met + 1], weights.norm_biases[met + 1], options, normed)
+        met += 2
+    logits = np.empty((rows, weights.table.shape[0]), np.float32)
+    _linear(normed, weights.table, weights.table_bias, logits)
+    tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
+    for r in range(rows):
+        _best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])
+
+
+@compiled
+def to_unit_rows(first, stop, states, out, sizes):  # type: ignore[no-untyped-def]
+    """Each row over its largest absolute value, so that rounding does not depend on other rows."""
+    width = states.shape[1]
+    for r in range(first, stop):
+        size = f32(0)
+        for c in range(width):
+            size = max(size, abs(states[r, c]))
+        sizes[r] = size
+        share = f32(1) / size if size > f32(0) else f32(0)
+        for c in range(width):
+            out[r, c] = states[r, c] * share
+
+
+@compiled
+def from_unit_rows(first, stop, products, sizes, bias):  # type: ignore[no-untyped-def]
+    """Multiply each row by its size again, and add the bias."""
+    width = products.shape[1]
+    for r in range(first, stop):
+        size = sizes[r]
+        for c in range(width):
+            products[r, c] = products[r, c] * size + bias[c]

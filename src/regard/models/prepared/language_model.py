@@ -1,0 +1,89 @@
+"""A language model that is ready to write on."""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.models.decoder import Decoder
+from regard.models.interfaces import LanguageModel
+from regard.models.prepared.decoder import PreparedStack, why_not_prepared
+from regard.models.prepared.state import PreparedState, begin
+
+
+class PreparedDecoder(LanguageModel[PreparedState]):
+    """A language model whose steps cost little; it gives the same answers.
+
+    Its weights may be copies: prepare it again when the model has learned more.
+
+    Args:
+        model: In evaluation mode.
+    """
+
+    def __init__(self, model: Decoder) -> None:
+        super().__init__()
+        self.model = model
+        self.max_length, self.output_dim = model.max_length, model.output_dim
+        self._stack = PreparedStack(
+            model.layers,
+            embedding=model.embedding,
+            positions=model.positions,
+            embedding_norm=None,
+            norm=model.norm,
+            output=model.output,
+            output_bias=None,
+            window=model.config.window,
+            alibi_heads=model.config.num_heads if model.config.positions == "alibi" else None,
+        )
+
+    @staticmethod
+    def refuse(model: Decoder) -> str | None:
+        """Why a model cannot be prepared, or None if it can."""
+        return why_not_prepared(list(model.layers))
+
+    def forward(
+        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B N C"]:
+        """See the model."""
+        states: Tensor = self.model(ids, lengths)
+        return states
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """See the model."""
+        return self.model.project(states)
+
+    def start(
+        self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
+    ) -> PreparedState:
+        """The state before a continuation of each prompt, whose last token comes first."""
+        read = self.model.start(prompt, prompt_lengths)
+        rows, layers, width = len(prompt), self._stack.layers, self._stack.width
+        seen = read.past[0].length
+        state = begin(rows, layers, width, memory=np.zeros((0, 0, 0, width), np.float32))
+        state = replace(state, length=seen, pending=read.pending)
+        if read.padding is not None:
+            state = replace(state, starts=read.padding.numpy().astype(np.int32))
+        if seen:
+            store = state.store.with_room(seen, rows)
+            ancestors = np.zeros((store.kept.shape[1], rows), np.int32)
+            ancestors[:seen] = np.arange(rows)
+            for kept, cache in zip(store.kept, read.past, strict=True):
+                for column, part in ((0, cache.key), (width // 2, cache.value)):
+                    kept[:seen, :rows, column : column + width // 2] = (
+                        part.permute(2, 0, 1, 3).flatten(2).numpy()
+                    )
+            store.filled = seen
+            state = replace(state, store=store, ancestors=ancestors)
+        return state
+
+    def step(
+        self, token: Int[Tensor, " B"], state: PreparedState
+    ) -> tuple[Float[Tensor, "B V"], PreparedState]:
+        """See the model."""
+        return self._stack(token, state)
+
+    @property
+    def steps(self) -> PreparedStack:
+        """What a search drives."""
+        return self._stack

@@ -1,0 +1,122 @@
+"""What a prepared decoder carries from one token to the next: rows that point into one store."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int, Int32, Int64
+from torch import Tensor
+
+# Places of a new store; it doubles as answers grow.
+_PLACES = 32
+
+
+class Store:
+    """Keys and values of every layer, place and slot; a step writes one place of all layers.
+
+    A place is written once. Who goes on from an earlier state gets a store of its own.
+
+    Attributes:
+        kept: Keys and values side by side, (L, T, S, W).
+        filled: Places that are written.
+    """
+
+    def __init__(self, layers: int, slots: int, width: int, *, places: int = _PLACES) -> None:
+        self.kept: Float32[np.ndarray, "L T S W"] = np.empty(
+            (layers, places, slots, width), np.float32
+        )
+        self.filled = 0
+
+    def with_room(self, length: int, rows: int) -> "Store":
+        """A store whose place ``length`` can be written for so many rows: this one if it can."""
+        layers, places, slots, width = self.kept.shape
+        if length == self.filled and length < places and rows <= slots:
+            return self
+        while length >= places:
+            places *= 2
+        made = Store(layers, max(rows, slots), width, places=places)
+        written = min(length, self.filled)
+        made.kept[:, :written, :slots] = self.kept[:, :written]
+        made.filled = length
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedState:
+    """What decoding carries from one token to the next.
+
+    Attributes:
+        store: Keys and values of the places so far.
+        ancestors: The slot that each row had at each place.
+        starts: The first place that each row sees: padding stands before it.
+        length: Places so far.
+        sentences: The source of each row.
+        memory: Keys and values of the sources, by layer; without entries there are none.
+        lengths: How many places of each source are real.
+        pending: The last tokens of prompts, not read yet; they take the place of the next step's.
+    """
+
+    store: Store
+    ancestors: Int32[np.ndarray, "T R"]
+    starts: Int32[np.ndarray, " R"]
+    length: int
+    sentences: Int64[np.ndarray, " R"]
+    memory: Float32[np.ndarray, "L B M W"]
+    lengths: Int64[np.ndarray, " B"]
+    pending: Int[Tensor, " R"] | None = None
+
+    def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
+        """The state of these rows, in this order: what they have seen stays where it is."""
+        kept = rows.numpy()
+        return replace(
+            self,
+            ancestors=self.ancestors.take(kept, axis=1),
+            starts=self.starts[kept],
+            sentences=self.sentences[kept],
+            pending=None if self.pending is None else self.pending[rows],
+        )
+
+    def with_room(self) -> "PreparedState":
+        """The same state, whose next place can be written."""
+        rows, now = len(self.sentences), self.length
+        store = self.store.with_room(now, rows)
+        if store is self.store and now < len(self.ancestors):
+            return self
+        ancestors = np.zeros((store.kept.shape[1], rows), np.int32)
+        ancestors[:now] = self.ancestors[:now]
+        return replace(self, store=store, ancestors=ancestors)
+
+    def after(self) -> "PreparedState":
+        """The state whose place ``length`` is written."""
+        self.ancestors[self.length] = np.arange(len(self.sentences))
+        self.store.filled = self.length + 1
+        return replace(self, length=self.length + 1, pending=None)
+
+
+def begin(
+    rows: int,
+    layers: int,
+    width: int,
+    *,
+    memory: Float32[np.ndarray, "L B M W"],
+    lengths: Int[Tensor, " B"] | None = None,
+) -> PreparedState:
+    """The state of so many rows that have seen nothing yet, a row for each source.
+
+    Args:
+        rows: How many.
+        layers: Of the decoder.
+        width: Of a key and a value side by side, all heads together.
+        memory: What stands in the sources.
+        lengths: How many places of each source are real.
+    """
+    store = Store(layers, rows, width)
+    return PreparedState(
+        store=store,
+        ancestors=np.zeros((store.kept.shape[1], rows), np.int32),
+        starts=np.zeros(rows, np.int32),
+        length=0,
+        sentences=np.arange(rows),
+        memory=memory,
+        lengths=np.zeros(0, np.int64) if lengths is None else lengths.to(torch.int64).numpy(),
+    )

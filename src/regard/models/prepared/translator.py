@@ -1,0 +1,80 @@
+"""A Transformer that is ready to write many translations."""
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.models.interfaces import Seq2Seq
+from regard.models.prepared.decoder import PreparedStack, why_not_prepared
+from regard.models.prepared.state import PreparedState, begin
+from regard.models.transformer import Transformer
+
+
+class PreparedTransformer(Seq2Seq[PreparedState]):
+    """A Transformer whose decoder steps cost little; it gives the same answers.
+
+    Its weights may be copies: prepare it again when the model has learned more.
+
+    Args:
+        model: In evaluation mode.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model = model
+        self.max_length, self.begins_source = model.max_length, model.begins_source
+        self._stack = PreparedStack(
+            model.decoder,
+            embedding=model.target_embedding,
+            positions=model.target_positions or model.positions,
+            embedding_norm=model.target_norm,
+            norm=model.decoder_norm,
+            output=model.output,
+            output_bias=model.output_bias,
+            window=model.config.window,
+            alibi_heads=model.config.num_heads if model.config.positions == "alibi" else None,
+        )
+
+    @staticmethod
+    def refuse(model: Transformer) -> str | None:
+        """Why a model cannot be prepared, or None if it can."""
+        if model.config.copy:
+            return "it copies words"
+        if model.config.positions == "t5":
+            return "its positions are relative"
+        return why_not_prepared(list(model.decoder))
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, " B"],
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, " B"] | None = None,
+    ) -> tuple[Float[Tensor, "B T C"], None]:
+        """See the model."""
+        return self.model(source, source_lengths, target, target_lengths)
+
+    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
+        """See the model."""
+        return self.model.project(states)
+
+    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:
+        """The state before the first token: the source read, and projected for every layer."""
+        read = self.model.start(source, source_lengths).memory
+        width, (B, _, M, _) = self._stack.width, read[0].key.shape
+        memory = np.empty((len(read), B, M, width), np.float32)
+        for kept, cache in zip(memory, read, strict=True):
+            kept[..., : width // 2] = cache.key.transpose(1, 2).flatten(2).numpy()
+            kept[..., width // 2 :] = cache.value.transpose(1, 2).flatten(2).numpy()
+        return begin(B, len(read), width, memory=memory, lengths=source_lengths)
+
+    def step(
+        self, token: Int[Tensor, " B"], state: PreparedState
+    ) -> tuple[Float[Tensor, "B V"], PreparedState]:
+        """See the model."""
+        return self._stack(token, state)
+
+    @property
+    def steps(self) -> PreparedStack:
+        """What a search drives."""
+        return self._stack
