@@ -90,8 +90,10 @@ SIDES = {OURS: ("float32",), PEER: ("float32", "int8")}
 
 def prepare(model: Any, precision: str) -> Any:
     """Our model as answers are made with it, its weights in a precision of ``SIDES``."""
+    from regard.models.prepared import prepared
+
     assert precision == "float32"
-    return model
+    return prepared(model)
 
 
 def _built(work: Work) -> Any:
@@ -157,9 +159,9 @@ def _ours(work: Work, precision: str, threads: int) -> Callable[[int, int], int]
         with torch.inference_mode():
             state = model.start(source, torch.full((count,), SOURCE))
             if width == 1:
-                greedy(model.step, state, **forced)
+                greedy(model.steps, state, **forced)
             else:
-                beam(model.step, state, beam_size=width, **forced)
+                beam(model.steps, state, beam_size=width, **forced)
         return count * OUTPUT
 
     return translate

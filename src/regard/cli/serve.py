@@ -99,4 +99,5 @@ def _load(runs: Sequence[Path]) -> "dict[str, Predictor]":
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
         predictors[name] = Predictor.load(run)
+        predictors[name].warm_up()
     return predictors

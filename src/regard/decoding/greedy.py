@@ -75,7 +75,8 @@ def greedy(
     if not batch_size:
         return []
     allowed = Allowed(eos_id, min_length, forbidden, limits.device)
-    if isinstance(step, RankingStep) and not (rules := tuple(rules)):
+    rules = tuple(rules)
+    if isinstance(step, RankingStep) and not rules:
         penalties = divisors(length_penalty, int(limits.max()))
         return _ranked(step, state, bos_id, eos_id, limits, allowed, penalties)
     answers = Answers.empty(limits)
@@ -130,7 +131,9 @@ def _ranked(
     check_numbers(torch.from_numpy(totals))
     return [
         Hypothesis(
-            tokens=tuple(ids[: length - end]), score=total / penalties[length], log_prob=total,
+            tokens=tuple(ids[: length - end]),
+            score=total / penalties[length],
+            log_prob=total,
             finished=end,
         )
         for ids, length, total, end in zip(

@@ -30,6 +30,7 @@ StateT = TypeVar("StateT", bound=State)
 # (last token, state) -> (log-probabilities of the next token, state after it).
 Step = Callable[[Int[Tensor, " B"], StateT], tuple[Float[Tensor, "B V"], StateT]]
 
+
 @runtime_checkable
 class RankingStep(Protocol[StateT]):
     """A step that knows the likeliest tokens without a number for each of all.

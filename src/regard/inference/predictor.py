@@ -25,7 +25,7 @@ from regard.inference.look import (
 from regard.inference.once import Once
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.models import Seq2Seq
-from regard.models.prepared import is_warm, prepared
+from regard.models.prepared import prepared
 from regard.runs.run import Run
 from regard.tasks import (
     TASKS,
@@ -61,6 +61,16 @@ class Predictor(Generic[AnswerT]):
     def __init__(self, model: nn.Module, task: Task[ExampleT, EncodedT, BatchT, AnswerT]) -> None:
         self.model = model
         self.task: AnyTask = task
+        self._is_warm = False
+
+    def warm_up(self) -> None:
+        """Load what makes many answers fast before the first, and use it for few as well.
+
+        It takes about as long as answering a few lines without it.
+        """
+        self._is_warm = True
+        if self.writes and isinstance(self.model, Seq2Seq):
+            prepared(self.model)
 
     @classmethod
     def load(cls, path: str | Path) -> "Predictor":
@@ -289,15 +299,12 @@ class Predictor(Generic[AnswerT]):
         found = [Translations.of_nothing(part.text) for part in encoded]
         filled = [place for place, part in enumerate(encoded) if len(part.source)]
         sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
-        # Loading what is compiled takes as long as answering a few lines without it.
-        is_worth_it = is_warm() or sum(sizes) >= _WORTH_PREPARING
+        is_worth_it = self._is_warm or sum(sizes) >= _WORTH_PREPARING
         model = prepared(self.seq2seq) if is_worth_it else self.seq2seq
         for group in batched(sizes, self.decoding.batch_tokens):
             places = [filled[index] for index in group]
             batch = task.collate([encoded[place] for place in places])
-            for place, answer in zip(
-                places, task.predict(model, batch, search), strict=True
-            ):
+            for place, answer in zip(places, task.predict(model, batch, search), strict=True):
                 found[place] = answer
             if progress is not None:
                 progress(len(places))

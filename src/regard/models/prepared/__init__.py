@@ -4,7 +4,6 @@
 int8, ``state`` is carried from token to token.
 """
 
-import sys
 from typing import TypeVar, cast
 
 from torch import nn
@@ -20,7 +19,6 @@ __all__ = [
     "Int8Linear",
     "PreparedDecoder",
     "PreparedTransformer",
-    "is_warm",
     "prepared",
     "why_no_int8",
 ]
@@ -41,8 +39,3 @@ def prepared(model: ModelT) -> ModelT:
     elif isinstance(model, Decoder) and PreparedDecoder.refuse(model) is None:
         made = PreparedDecoder(model).eval()
     return cast(ModelT, made)
-
-
-def is_warm() -> bool:
-    """Whether the compiled loops are loaded, which takes about as long as answering a few lines."""
-    return f"{__name__}.kernels" in sys.modules

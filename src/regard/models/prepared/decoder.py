@@ -120,6 +120,7 @@ class PreparedStack:
         """How many layers there are."""
         return len(self._blocks)
 
+    @torch.no_grad()
     def __call__(
         self, token: Int[Tensor, " R"], state: PreparedState
     ) -> tuple[Float[Tensor, "R V"], PreparedState]:
@@ -127,6 +128,7 @@ class PreparedStack:
         logits, state = self._logits(token, state.with_room())
         return torch.log_softmax(logits, dim=-1), state
 
+    @torch.no_grad()
     def best(
         self, token: Int[Tensor, " R"], state: PreparedState, count: int, hidden: Sequence[int]
     ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], PreparedState]:
@@ -225,7 +227,9 @@ class PreparedStack:
         def add(change: Tensor) -> None:
             kernels.add_norm(0, rows, x, change.numpy(), *next(norms), options, y)
 
-        def looked(look: Callable[..., None], query: Tensor, store: np.ndarray, seen: int) -> Tensor:
+        def looked(
+            look: Callable[..., None], query: Tensor, store: np.ndarray, seen: int
+        ) -> Tensor:
             asked, mixed = query.numpy(), torch.empty(rows, options.heads * options.head_dim)
             out = mixed.numpy()
 
@@ -351,6 +355,4 @@ def _in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
         with blas.alone():
             work(0, rows)
         return
-    share_out(
-        -(-rows // each), lambda task: work(task * each, min(rows, (task + 1) * each))
-    )
+    share_out(-(-rows // each), lambda task: work(task * each, min(rows, (task + 1) * each)))

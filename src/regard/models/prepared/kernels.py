@@ -303,9 +303,7 @@ def look_at_memory(first, stop, query, memory, past, now, options, scores, out):
 @compiled
 def add_norm(first, stop, states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
     """Add the change to the states; their norm goes to ``normed``, or to their own place (post)."""
-    _add_norm(
-        states[first:stop], change[first:stop], weight, bias, options, normed[first:stop]
-    )
+    _add_norm(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
 
 
 @compiled

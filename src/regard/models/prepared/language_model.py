@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -26,7 +27,7 @@ class PreparedDecoder(LanguageModel[PreparedState]):
         self.model = model
         self.max_length, self.output_dim = model.max_length, model.output_dim
         self._stack = PreparedStack(
-            model.layers,
+            list(model.layers),
             embedding=model.embedding,
             positions=model.positions,
             embedding_norm=None,
@@ -53,9 +54,8 @@ class PreparedDecoder(LanguageModel[PreparedState]):
         """See the model."""
         return self.model.project(states)
 
-    def start(
-        self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
-    ) -> PreparedState:
+    @torch.no_grad()
+    def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> PreparedState:
         """The state before a continuation of each prompt, whose last token comes first."""
         read = self.model.start(prompt, prompt_lengths)
         rows, layers, width = len(prompt), self._stack.layers, self._stack.width

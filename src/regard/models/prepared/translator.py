@@ -1,6 +1,7 @@
 """A Transformer that is ready to write many translations."""
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -24,7 +25,7 @@ class PreparedTransformer(Seq2Seq[PreparedState]):
         self.model = model
         self.max_length, self.begins_source = model.max_length, model.begins_source
         self._stack = PreparedStack(
-            model.decoder,
+            list(model.decoder),
             embedding=model.target_embedding,
             positions=model.target_positions or model.positions,
             embedding_norm=model.target_norm,
@@ -58,6 +59,7 @@ class PreparedTransformer(Seq2Seq[PreparedState]):
         """See the model."""
         return self.model.project(states)
 
+    @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:
         """The state before the first token: the source read, and projected for every layer."""
         read = self.model.start(source, source_lengths).memory
