@@ -6,7 +6,7 @@ and compiled loops between them.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -59,6 +59,15 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
     return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
 
 
+@runtime_checkable
+class Output(Protocol):
+    """A last layer."""
+
+    def logits(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
+        """How well each state matches each token."""
+        ...
+
+
 class PreparedStack:
     """Decoder layers, their embedding and their output, ready for many steps.
 
@@ -82,7 +91,7 @@ class PreparedStack:
         positions: SinusoidalPositions | LearnedPositions | None,
         embedding_norm: nn.Module | None,
         norm: nn.Module,
-        output: nn.Module,
+        output: Output,
         output_bias: Tensor | None,
         window: int | None,
         alibi_heads: int | None,
@@ -113,6 +122,7 @@ class PreparedStack:
         # In the order in which they are met; of pre-norm, the last one ends the stack.
         met = [each.norm for block in self._blocks for each in _residuals(block)]
         self._norms = [_numbers_of(each) for each in [*met, *([norm] if options.is_pre else [])]]
+        self._layers = [_layer_of(block) for block in self._blocks]
         self._weights = self._all_weights()
 
     @property
@@ -185,10 +195,10 @@ class PreparedStack:
         normed: Tensor = self._embedding_norm(states)
         return normed
 
-    def _places_of(self, state: PreparedState) -> Float32[np.ndarray, "R C"]:
+    def _places_of(self, state: PreparedState) -> Float32[np.ndarray, "r C"]:
         """What is added to the embedding of each row's token, or of all."""
         if self._positions is None:
-            return self._places[:0].sum(axis=0, keepdims=True)
+            return np.zeros((1, self._places.shape[1]), np.float32)
         known = len(self._places)
         if state.length >= known:
             nothing = torch.zeros(1, max(1, known, 64), self._places.shape[1])
@@ -197,8 +207,10 @@ class PreparedStack:
             more = self._positions(nothing, first=known)[0].detach().numpy()
             self._places = np.concatenate([self._places, more])
         if state.starts.any():
-            return self._places[state.length - state.starts]
-        return self._places[state.length : state.length + 1]
+            rows: np.ndarray = self._places[state.length - state.starts]
+            return rows
+        one: np.ndarray = self._places[state.length : state.length + 1]
+        return one
 
     def _past(self, state: PreparedState) -> "kernels.Past":
         starts = state.starts
@@ -240,18 +252,16 @@ class PreparedStack:
             _by_rows(rows, 4 * seen * mixed.shape[1], go)
             return mixed
 
-        for layer, block in enumerate(self._blocks):
-            projected = block.attend.query_key_value(normed)
-            store = state.store.kept[layer]
-            add(block.attend.output(looked(kernels.look_back, projected, store, now + 1)))
-            if block.look is not None:
-                query, memory = block.look.query(normed), state.memory[layer]
-                self._announce(layer, block.look, query, state)
+        for place, layer in enumerate(self._layers):
+            kept = state.store.kept[place]
+            add(layer.own_out(looked(kernels.look_back, layer.own(normed), kept, now + 1)))
+            if layer.look is not None:
+                query, memory = layer.ask(normed), state.memory[place]
+                self._announce(place, layer.look, query, state)
                 mixed = looked(kernels.look_at_memory, query, memory, memory.shape[1])
-                add(block.look.output(mixed))
-            add(block.feed(normed))
-        logits: Tensor = self._output.logits(normed, self._output_bias)
-        return logits, state.after()
+                add(layer.ask_out(mixed))
+            add(layer.feed(normed))
+        return self._output.logits(normed, self._output_bias), state.after()
 
     def _announce(
         self, layer: int, look: MultiHeadAttention, query: Tensor, state: PreparedState
@@ -274,36 +284,74 @@ class PreparedStack:
         size = sum(p.nbytes for block in self._blocks for p in block.parameters()) + table.nbytes
         if size > _MOST_BYTES:
             return None
-        looks = [block.look for block in self._blocks if block.look is not None]
-        linears = (
-            [block.attend.query_key_value for block in self._blocks],
-            [block.attend.output for block in self._blocks],
-            [look.query for look in looks],
-            [look.output for look in looks],
-            [block.feed.inner for block in self._blocks],
-            [block.feed.outer for block in self._blocks],
-        )
-        if not all(isinstance(each, nn.Linear) for group in linears for each in group):
-            return None
+        linears: list[list[nn.Linear]] = []
+        for several in zip(*map(_linears_of, self._blocks), strict=True):
+            known = [each for each in several if isinstance(each, nn.Linear)]
+            if any(each is not None for each in several) and len(known) < len(several):
+                return None
+            linears.append(known)
         stacked = [
-            array
-            for group in linears
-            for array in (
+            (
                 _stacked([each.weight for each in group], 3),
                 _stacked([each.bias for each in group], 2),
             )
+            for group in linears
         ]
         bias = self._output_bias
+        (own, own_bias), (own_out, own_out_bias), *others = stacked
+        (ask, ask_bias), (ask_out, ask_out_bias), (inner, inner_bias), (outer, outer_bias) = others
+        embedding_norm, embedding_norm_bias = _numbers_of(self._embedding_norm)
         return self._kernels.Weights(
-            *stacked,
-            np.stack([weight for weight, _ in self._norms]),
-            np.stack([bias for _, bias in self._norms]),
-            table.numpy(),
-            np.zeros(0, np.float32) if bias is None else bias.detach().numpy(),
-            self._embedding.weight.detach().numpy(),
-            np.float32(self._embedding.scale),
-            *_numbers_of(self._embedding_norm),
+            own=own,
+            own_bias=own_bias,
+            own_out=own_out,
+            own_out_bias=own_out_bias,
+            ask=ask,
+            ask_bias=ask_bias,
+            ask_out=ask_out,
+            ask_out_bias=ask_out_bias,
+            inner=inner,
+            inner_bias=inner_bias,
+            outer=outer,
+            outer_bias=outer_bias,
+            norms=np.stack([weight for weight, _ in self._norms]),
+            norm_biases=np.stack([bias for _, bias in self._norms]),
+            table=table.numpy(),
+            table_bias=np.zeros(0, np.float32) if bias is None else bias.detach().numpy(),
+            embedding=self._embedding.weight.detach().numpy(),
+            embedding_scale=np.float32(self._embedding.scale),
+            embedding_norm=embedding_norm,
+            embedding_norm_bias=embedding_norm_bias,
         )
+
+
+class _Layer(NamedTuple):
+    """What multiplies in a layer; ``look`` says how memory is looked at, if there is one."""
+
+    own: nn.Module
+    own_out: nn.Module
+    ask: nn.Module
+    ask_out: nn.Module
+    feed: nn.Module
+    look: MultiHeadAttention | None
+
+
+def _linears_of(block: TransformerBlock) -> tuple[nn.Module | None, ...]:
+    """The linear maps of a layer, in the order of ``kernels.Weights``."""
+    look = block.look
+    return (
+        block.attend.query_key_value,
+        block.attend.output,
+        None if look is None else look.query,
+        None if look is None else look.output,
+        block.feed.inner,
+        block.feed.outer,
+    )
+
+
+def _layer_of(block: TransformerBlock) -> _Layer:
+    own, own_out, ask, ask_out, *_ = (each or nn.Identity() for each in _linears_of(block))
+    return _Layer(own, own_out, ask, ask_out, block.feed, block.look)
 
 
 def _place_of(activation: Callable[[Tensor], Tensor], names: Sequence[str]) -> int:

@@ -241,6 +241,18 @@ def _add_norm(states, change, weight, bias, options, normed):  # type: ignore[no
 
 
 @inlined
+def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
+    """Put a value that belongs among the best where it belongs: after those equal to it."""
+    k = values.size - 1
+    while k > 0 and values[k - 1] < value:
+        values[k] = values[k - 1]
+        tokens[k] = tokens[k - 1]
+        k -= 1
+    values[k] = value
+    tokens[k] = token
+
+
+@inlined
 def _best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
     """See ``best_tokens``, of one row."""
     V, K, groups = row.size, values.size, tops.size
@@ -263,13 +275,7 @@ def _best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
             for v in range(g * _GROUP, min(V, (g + 1) * _GROUP)):
                 x = row[v]
                 if x > worst:
-                    k = K - 1
-                    while k > 0 and values[k - 1] < x:
-                        values[k] = values[k - 1]
-                        tokens[k] = tokens[k - 1]
-                        k -= 1
-                    values[k] = x
-                    tokens[k] = v
+                    _insert(values, tokens, x, v)
                     worst = values[K - 1]
     for k in range(K):
         values[k] -= normaliser

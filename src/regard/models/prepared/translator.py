@@ -53,7 +53,7 @@ class PreparedTransformer(Seq2Seq[PreparedState]):
         target_lengths: Int[Tensor, " B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], None]:
         """See the model."""
-        return self.model(source, source_lengths, target, target_lengths)
+        return self.model.forward(source, source_lengths, target, target_lengths)
 
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
         """See the model."""
