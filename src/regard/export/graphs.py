@@ -44,7 +44,7 @@ _MEANINGS = {
     "ids": "token ids; rows are padded with 0 on the right",
     "lengths": "how many of a row's ids are real, at least one",
     "segments": "0 up to the end of the first text of a row, 1 after it",
-    "features": "what is said of each token besides: whether it stands in the other text, …",
+    "features": f"what of each token stands in the other text, 0 to 1: {', '.join(FEATURES)}",
     "places": "which id of a row is the first of each word",
     "aspects": "the number of the aspect, 0 for none",
     "pictures": "channels, rows and columns of each, in the numbers of the data",
