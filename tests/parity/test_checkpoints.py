@@ -48,7 +48,18 @@ FAMILIES = {
     "marian": lambda: hf.MarianMTModel(
         hf.MarianConfig(**BART, **MARIAN, decoder_vocab_size=V, activation_function="swish")
     ),
+    "pegasus": lambda: hf.PegasusForConditionalGeneration(
+        hf.PegasusConfig(**BART | {"eos_token_id": 1}, scale_embedding=True)
+    ),
+    "blenderbot": lambda: hf.BlenderbotForConditionalGeneration(hf.BlenderbotConfig(**BART)),
+    "gpt_neox": lambda: hf.GPTNeoXForCausalLM(
+        hf.GPTNeoXConfig(**BERT, use_parallel_residual=False, rotary_pct=1.0)
+    ),
+    "llama": lambda: hf.LlamaForCausalLM(
+        hf.LlamaConfig(**BERT, num_key_value_heads=1, attention_bias=True, mlp_bias=True)
+    ),
 }
+SEQ2SEQ = ("bart", "blenderbot", "marian", "pegasus")
 every_family = pytest.mark.parametrize("family", sorted(FAMILIES))
 
 
@@ -57,7 +68,7 @@ def theirs(family):
     model = FAMILIES[family]()
     # Norms and biases begin as ones and zeros, with which half of the mistakes cannot be seen.
     for name, parameter in model.named_parameters():
-        if "embed_positions" not in name or family != "marian":
+        if "embed_positions" not in name or family not in ("marian", "pegasus"):
             parameter.data += 0.2 * torch.randn_like(parameter)
     if "final_logits_bias" in dict(model.named_buffers()):
         model.final_logits_bias.normal_()
@@ -77,7 +88,7 @@ def logits_of_theirs(model, family):
     mask = (torch.arange(N) < lengths[:, None]).long()
     ids = ids.masked_fill(mask == 0, model.config.pad_token_id or 0)
     with torch.no_grad():
-        if family in ("bart", "marian"):
+        if family in SEQ2SEQ:
             return [model(input_ids=ids, attention_mask=mask, decoder_input_ids=target).logits]
         if family == "bert":
             segments = (torch.arange(N) > 3).long().expand(B, N)
@@ -92,7 +103,7 @@ def logits_of_theirs(model, family):
 def logits_of_ours(model, family):
     ids, lengths, target = batch(family)
     with torch.no_grad():
-        if family in ("bart", "marian"):
+        if family in SEQ2SEQ:
             return [model.project(model(ids, lengths, target)[0])]
         more = {}
         if family == "bert":

@@ -236,7 +236,7 @@ DECODERS: dict[str, Layout] = {
         describe=partial(_describe, _NEOX, _more_neox),
         ties=_neox_ties,
         prefix="gpt_neox.",
-        copies=("lm_head.weight", "attention.bias", "attention.masked_bias", "inv_freq"),
+        copies=("embed_out.weight", "attention.bias", "attention.masked_bias", "inv_freq"),
         architecture="GPTNeoXForCausalLM",
     ),
     "llama": Layout(

@@ -127,7 +127,7 @@ def gpt2(num_layers: int, *, prefix: str) -> Iterator[Tie]:
 def gpt_neox(num_layers: int, *, heads: int, head_dim: int) -> Iterator[Tie]:
     """GPT-NeoX's names; queries, keys and values of a head stand together, turned by halves."""
     yield Tie("embedding.weight", ("gpt_neox.embed_in.weight",))
-    yield Tie("output.weight", ("lm_head.weight",))
+    yield Tie("output.weight", ("embed_out.weight",))
     query, key, value = _heads_by_halves(heads, heads, head_dim).view(3, heads, head_dim)
     order = torch.stack([query, key, value], dim=1).flatten()
     pairs = {
