@@ -199,15 +199,15 @@ class PreparedStack:
         """What is added to the embedding of each row's token, or of all."""
         if self._positions is None:
             return np.zeros((1, self._places.shape[1]), np.float32)
-        known = len(self._places)
-        if state.length >= known:
+        places = state.length - state.starts
+        while (known := len(self._places)) <= places.max(initial=0):
             nothing = torch.zeros(1, max(1, known, 64), self._places.shape[1])
             if isinstance(self._positions, LearnedPositions):
                 nothing = nothing[:, : max(1, len(self._positions.table) - known)]
             more = self._positions(nothing, first=known)[0].detach().numpy()
             self._places = np.concatenate([self._places, more])
         if state.starts.any():
-            rows: np.ndarray = self._places[state.length - state.starts]
+            rows: np.ndarray = self._places[places]
             return rows
         one: np.ndarray = self._places[state.length : state.length + 1]
         return one

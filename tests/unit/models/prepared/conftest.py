@@ -1,0 +1,91 @@
+"""Small models with random weights, and their steps beside those of what is made of them."""
+
+import itertools
+import random
+
+import torch
+from torch import nn
+
+from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
+
+VOCAB = 37  # one group of 32 and a part of another
+
+
+def translator(**options):
+    """In evaluation mode; norms and biases are no longer those of a new model."""
+    sizes = {"model_dim": 24, "num_heads": 4, "ffn_dim": 29}
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 2}
+    config = TransformerConfig(**{**sizes, **layers, "max_length": 200, **options})
+    return shaken(Transformer(config, source_vocab=VOCAB, target_vocab=VOCAB, shared_vocab=True))
+
+
+def language_model(**options):
+    """The same."""
+    sizes = {"model_dim": 24, "num_heads": 4, "num_layers": 2, "ffn_dim": 29, "max_length": 200}
+    return shaken(Decoder(DecoderConfig(**{**sizes, **options}), vocab_size=VOCAB))
+
+
+def shaken(model: nn.Module):
+    """The model with every weight a little elsewhere."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return model.eval()
+
+
+def pairwise(options):
+    """Settings in which any two values of two options meet at least once."""
+    names, draw = sorted(options), random.Random(0)
+    left = {
+        ((one, a), (other, b))
+        for one, other in itertools.combinations(names, 2)
+        for a in options[one]
+        for b in options[other]
+    }
+    chosen = []
+    while left:
+        (one, a), (other, b) = draw.choice(sorted(left, key=str))
+        drawn = [
+            {name: draw.choice(options[name]) for name in names} | {one: a, other: b}
+            for _ in range(30)
+        ]
+        best = max(drawn, key=lambda each: len(left & met_in(each)))
+        left -= met_in(best)
+        chosen.append(best)
+    return chosen
+
+
+def met_in(settings):
+    """The pairs of values of one choice of settings."""
+    return set(itertools.combinations(sorted(settings.items()), 2))
+
+
+def check_best(log_probs, values, tokens, hidden):
+    """Whether these are likeliest tokens of log-probabilities, up to their rounding."""
+    for row in tokens.tolist():
+        assert len(set(row)) == len(row)
+        assert not set(row) & set(hidden)
+    shown = log_probs.clone()
+    shown[:, hidden] = -torch.inf
+    torch.testing.assert_close(values, shown.topk(values.shape[1]).values, atol=3e-5, rtol=0)
+    torch.testing.assert_close(values, shown.gather(1, tokens), atol=3e-5, rtol=0)
+
+
+def check_steps(plain, made, state, made_state, *, rows, count, hidden=(0, 1)):
+    """Drive a model and what is made of it side by side, with rows doubled, dropped and reordered.
+
+    Both ways of a step, all log-probabilities and the best, go from states of their own.
+    """
+    best_state, token = made_state, torch.full((rows,), 2)
+    for _ in range(count):
+        expected, state = plain.step(token, state)
+        found, made_state = made.step(token, made_state)
+        torch.testing.assert_close(found, expected, atol=3e-5, rtol=0)
+        values, tokens, best_state = made.steps.best(token, best_state, 3, list(hidden))
+        check_best(expected, values, tokens, list(hidden))
+        kept = torch.randint(0, rows, (int(torch.randint(2, 9, ())),))
+        token = tokens[kept, torch.randint(0, 3, (len(kept),))]
+        state, made_state, best_state = (
+            each.select(kept) for each in (state, made_state, best_state)
+        )
+        rows = len(kept)

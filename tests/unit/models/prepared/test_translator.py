@@ -1,0 +1,156 @@
+"""A prepared Transformer gives what the Transformer gives."""
+
+import pytest
+import torch
+
+from regard.models.prepared import PreparedTransformer, decoder, kernels, prepared
+
+from .conftest import VOCAB, check_steps, pairwise, shaken, translator
+
+OPTIONS = {
+    "norm": ["pre", "post"],
+    "norm_kind": ["layer", "rms"],
+    "activation": ["relu", "gelu", "gelu_tanh", "silu", "swiglu"],
+    "num_key_heads": [None, 1, 2],
+    "positions": ["sinusoidal", "learned", "alibi", "none"],
+    "window": [None, 3],
+    "score": ["scaled_dot", "dot"],
+    "output_bias": [False, True],
+    "embedding_norm": [False, True],
+    "tie_embeddings": ["all", "none"],
+    "values": ["states", "embeddings"],
+    "norm_eps": [None, 0.03],
+    "own_positions": [False, True],
+    "scale_embeddings": [True, False],
+}
+LENGTHS = torch.tensor([7, 3, 5, 1, 7])
+
+
+def source():
+    return torch.randint(4, VOCAB, (5, 7)), LENGTHS
+
+
+@pytest.mark.parametrize("options", pairwise(OPTIONS), ids=lambda each: str(each["activation"]))
+def test_steps_are_the_models(options, monkeypatch):
+    model = translator(**options)
+    given = source()
+    made = PreparedTransformer(model)
+    with torch.no_grad():
+        check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=9)
+    monkeypatch.setattr(decoder, "_MOST_BYTES", 0)  # layer by layer
+    made = PreparedTransformer(model)
+    with torch.no_grad():
+        check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=4)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_stores_and_positions_grow_with_answers(positions):
+    model = translator(positions=positions, num_encoder_layers=1, num_decoder_layers=1)
+    made, given = PreparedTransformer(model), source()
+    with torch.no_grad():
+        check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=67)
+
+
+def test_learned_positions_are_used_to_the_last():
+    model = translator(positions="learned", max_length=5)
+    made, given = PreparedTransformer(model), (torch.randint(4, VOCAB, (5, 4)), LENGTHS.clamp(1, 4))
+    with torch.no_grad():
+        check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_one_loop"),
+    [({}, True), ({"activation": "gelu"}, True), ({"activation": "swiglu"}, False)],
+)
+def test_the_best_of_a_small_model_come_from_one_loop(options, is_one_loop, monkeypatch):
+    calls = []
+    whole_step, best_tokens = kernels.whole_step, kernels.best_tokens
+    monkeypatch.setattr(kernels, "whole_step", lambda *all: calls.append("one") or whole_step(*all))
+    monkeypatch.setattr(
+        kernels, "best_tokens", lambda *all: calls.append("many") or best_tokens(*all)
+    )
+    made = PreparedTransformer(translator(**options))
+    made.steps.best(torch.full((5,), 2), made.start(*source()), 3, [])
+    assert calls == ["one" if is_one_loop else "many"]
+
+
+@pytest.mark.parametrize("rows", [1, 8, 9, 64, 65, 150])
+def test_all_rows_are_reached_in_blocks(rows):
+    model = translator()
+    made = PreparedTransformer(model)
+    given = torch.randint(4, VOCAB, (rows, 3)), torch.randint(1, 4, (rows,))
+    token = torch.randint(4, VOCAB, (rows,))
+    with torch.no_grad():
+        expected, _ = model.step(token, model.start(*given))
+    values, tokens, _ = made.steps.best(token, made.start(*given), 2, [])
+    torch.testing.assert_close(values, expected.topk(2).values, atol=3e-5, rtol=0)
+    torch.testing.assert_close(values, expected.gather(1, tokens), atol=3e-5, rtol=0)
+
+
+def test_more_tokens_than_there_are_end_in_nothing():
+    made = PreparedTransformer(translator())
+    values, tokens, _ = made.steps.best(
+        torch.full((5,), 2), made.start(*source()), VOCAB + 2, [0, 7]
+    )
+    assert values[:, VOCAB - 2 :].eq(-torch.inf).all()
+    assert sorted(tokens[0, : VOCAB - 2].tolist()) == [t for t in range(VOCAB) if t not in (0, 7)]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"copy": True}, "it copies words"),
+        ({"positions": "t5"}, "its positions are relative"),
+        ({"positions": "relative"}, "its positions are relative"),
+        ({"positions": "rotary"}, "its positions are rotary"),
+        ({"score": "additive"}, "its score is no dot product"),
+        ({"norm_kind": "batch"}, "its norm is that of a batch"),
+    ],
+)
+def test_what_cannot_be_prepared_stays_as_it_is(options, reason):
+    model = translator(**options)
+    assert PreparedTransformer.refuse(model) == reason
+    assert prepared(model) is model
+
+
+def test_only_float32_is_prepared():
+    model = translator()
+    assert isinstance(prepared(model), PreparedTransformer)
+    assert PreparedTransformer.refuse(model.double()) == "it is not in float32 on a CPU"
+    assert prepared(model) is model
+
+
+def test_nothing_is_prepared_where_loops_cannot_be_compiled(monkeypatch):
+    monkeypatch.setattr(decoder, "why_not", lambda: "numba is not here")
+    model = translator()
+    assert PreparedTransformer.refuse(model) == "numba is not here"
+    assert prepared(model) is model
+
+
+def test_nothing_is_prepared_beside_another_blas(monkeypatch):
+    monkeypatch.setattr(decoder.blas, "address_of_products", lambda: None)
+    assert "another BLAS" in PreparedTransformer.refuse(translator())
+
+
+def test_what_stands_around_the_steps_is_the_models():
+    model = translator(positions="learned")
+    made = PreparedTransformer(model)
+    given = (*source(), torch.randint(4, VOCAB, (5, 3)))
+    states, _ = made(*given)
+    torch.testing.assert_close(states, model(*given)[0], atol=0, rtol=0)
+    torch.testing.assert_close(made.project(states), model.project(states), atol=0, rtol=0)
+    assert (made.max_length, made.begins_source) == (model.max_length, model.begins_source)
+    assert not prepared(model).training
+
+
+def test_what_is_prepared_again_has_learned_more():
+    model = translator()
+    given, token = source(), torch.full((5,), 2)
+    before, _ = prepared(model).step(token, prepared(model).start(*given))
+    shaken(model)
+    made = prepared(model)
+    after, _ = made.step(token, made.start(*given))
+    with torch.no_grad():
+        expected, _ = model.step(token, model.start(*given))
+    torch.testing.assert_close(after, expected, atol=3e-5, rtol=0)
+    assert (after - before).abs().max() > 0.01
