@@ -8,6 +8,9 @@ from regard.models.prepared import PreparedDecoder, prepared
 
 from .conftest import VOCAB, check_steps, language_model, pairwise
 
+# Hundreds of steps, whose shapes checks would take longer than the steps.
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
 OPTIONS = {
     "norm": ["pre", "post"],
     "norm_kind": ["layer", "rms"],

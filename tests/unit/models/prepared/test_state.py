@@ -9,6 +9,9 @@ from regard.models.prepared.state import Store, begin
 
 from .conftest import VOCAB, language_model, translator
 
+# Hundreds of steps, whose shapes checks would take longer than the steps.
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
 
 def best(made, token, state):
     """The best tokens with their log-probabilities as one tensor, and the state after them."""

@@ -7,6 +7,9 @@ from regard.models.prepared import PreparedTransformer, decoder, kernels, prepar
 
 from .conftest import VOCAB, check_steps, pairwise, shaken, translator
 
+# Hundreds of steps, whose shapes checks would take longer than the steps.
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
 OPTIONS = {
     "norm": ["pre", "post"],
     "norm_kind": ["layer", "rms"],
