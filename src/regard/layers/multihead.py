@@ -1,6 +1,6 @@
 """Multi-head attention of Vaswani et al. (2017), section 3.2.2."""
 
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import sqrt
 
 from jaxtyping import Bool, Float
@@ -264,7 +264,8 @@ class MultiHeadAttention(nn.Module):
 
     def empty_cache(self, batch: int) -> KeyValueCache:
         """A cache of no positions yet, for ``batch`` rows."""
-        nothing = self.output.weight.new_empty(batch, self.num_key_heads, 0, self.head_dim)
+        like = next(chain(self.output.parameters(), self.output.buffers()))
+        nothing = like.new_empty(batch, self.num_key_heads, 0, self.head_dim)
         return KeyValueCache(nothing, nothing.new_empty(*nothing.shape[:3], self.value_head_dim))
 
     @property

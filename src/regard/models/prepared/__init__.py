@@ -1,7 +1,7 @@
 """Models ready for use: what was learned laid out for answers, and not for learning.
 
-``decoder`` runs a stack of decoder layers, ``kernels`` is compiled, ``products`` multiplies in
-int8, ``state`` is carried from token to token.
+``decoder`` runs a stack of decoder layers, ``kernels`` is compiled, ``precision`` says in
+what numbers weights are, ``products`` multiplies in int8, ``state`` is carried from token to token.
 """
 
 from typing import TypeVar, cast
@@ -10,15 +10,19 @@ from torch import nn
 
 from regard.models.decoder import Decoder
 from regard.models.prepared.language_model import PreparedDecoder
+from regard.models.prepared.precision import PRECISIONS, Precision, in_precision
 from regard.models.prepared.products import Int8Embedding, Int8Linear, why_no_int8
 from regard.models.prepared.translator import PreparedTransformer
 from regard.models.transformer import Transformer
 
 __all__ = [
+    "PRECISIONS",
     "Int8Embedding",
     "Int8Linear",
+    "Precision",
     "PreparedDecoder",
     "PreparedTransformer",
+    "in_precision",
     "prepared",
     "why_no_int8",
 ]

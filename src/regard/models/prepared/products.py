@@ -85,7 +85,8 @@ class Int8Linear(nn.Module):
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
-        self.bias = linear.bias
+        self.bias: Tensor
+        self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
         self.packed = _packed(linear.weight.detach())
 
     @torch.no_grad()
