@@ -17,7 +17,6 @@ from regard.attention import at, lengths
 from regard.attention.biases import alibi_slopes
 from regard.attention.engine import blas
 from regard.attention.engine.kernels import why_not
-from regard.attention.engine.workers import share_out
 from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Dot, ScaledDot
 from regard.attention.weighting import Softmax
@@ -27,6 +26,7 @@ from regard.layers.feedforward import ACTIVATIONS
 from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Residual
+from regard.models.prepared.sharing import by_rows, in_blocks
 from regard.models.prepared.state import PreparedState
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
 # Weights up to so many bytes stay in the cache of a core while it goes through them for its rows.
 _MOST_BYTES = 2**25
-# Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
-_MOST_ROWS, _FEWEST_ROWS = 64, 8
-# Below this many operations a loop is not shared out.
-_FEWEST_OPERATIONS = 2**18
 
 _NORMS = (nn.LayerNorm, nn.RMSNorm)
 
@@ -164,7 +160,7 @@ class PreparedStack:
             def choose(first: int, stop: int) -> None:
                 self._kernels.best_tokens(first, stop, found, never, values, tokens)
 
-            _by_rows(len(token), 4 * logits.shape[1], choose)
+            by_rows(len(token), 4 * logits.shape[1], choose)
         else:
             token = token if state.pending is None else state.pending
             last, weights, past = token.numpy(), self._weights, self._past(state)
@@ -185,7 +181,7 @@ class PreparedStack:
                     tokens,
                 )
 
-            _in_blocks(len(token), go)
+            in_blocks(len(token), go)
             state = state.after()
         return torch.from_numpy(values), torch.from_numpy(tokens), state
 
@@ -249,7 +245,7 @@ class PreparedStack:
                 scores = np.empty((options.heads, room), np.float32)
                 look(first, stop, asked, store, past, now, options, scores, out)
 
-            _by_rows(rows, 4 * seen * mixed.shape[1], go)
+            by_rows(rows, 4 * seen * mixed.shape[1], go)
             return mixed
 
         for place, layer in enumerate(self._layers):
@@ -383,24 +379,3 @@ def _stacked(parts: Sequence[Tensor | None], axes: int) -> np.ndarray:
     """The parts one on the other; no entries where there are none."""
     known = [part.detach() for part in parts if part is not None]
     return torch.stack(known).numpy() if known else np.zeros((0,) * axes, np.float32)
-
-
-def _by_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> None:
-    """Share rows out among threads, if there is enough to do; ``operations`` of each row."""
-    threads = min(rows, torch.get_num_threads())
-    if threads == 1 or rows * operations < _FEWEST_OPERATIONS:
-        work(0, rows)
-        return
-    each = -(-rows // threads)
-    share_out(threads, lambda task: work(min(rows, task * each), min(rows, (task + 1) * each)))
-
-
-def _in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
-    """Share rows out in blocks, each of which goes through all weights by itself."""
-    threads = torch.get_num_threads()
-    each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // threads)))
-    if rows <= each:
-        with blas.alone():
-            work(0, rows)
-        return
-    share_out(-(-rows // each), lambda task: work(task * each, min(rows, (task + 1) * each)))

@@ -450,27 +450,3 @@ def whole_step(first, stop, token, places, weights, past, now, options, hidden, 
     tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
     for r in range(rows):
         _best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])
-
-
-@compiled
-def to_unit_rows(first, stop, states, out, sizes):  # type: ignore[no-untyped-def]
-    """Each row over its largest absolute value, so that rounding does not depend on other rows."""
-    width = states.shape[1]
-    for r in range(first, stop):
-        size = f32(0)
-        for c in range(width):
-            size = max(size, abs(states[r, c]))
-        sizes[r] = size
-        share = f32(1) / size if size > f32(0) else f32(0)
-        for c in range(width):
-            out[r, c] = states[r, c] * share
-
-
-@compiled
-def from_unit_rows(first, stop, products, sizes, bias):  # type: ignore[no-untyped-def]
-    """Multiply each row by its size again, and add the bias."""
-    width = products.shape[1]
-    for r in range(first, stop):
-        size = sizes[r]
-        for c in range(width):
-            products[r, c] = products[r, c] * size + bias[c]

@@ -9,10 +9,14 @@ processors without VNNI add them up in.
 import warnings
 from functools import cache
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from regard.attention.engine.kernels import why_not
+from regard.models.prepared.sharing import by_rows
 
 # Values from −1 to 1 as 0 to 127, with 0 in the middle.
 _SCALE, _ZERO = 2 / 127, 64
@@ -63,10 +67,24 @@ def _product(
     states: Float[Tensor, "*batch I"], packed: torch.ScriptObject, bias: Float[Tensor, " O"] | None
 ) -> Float[Tensor, "*batch O"]:
     """``states @ weightᵀ + bias``."""
-    sizes = torch.linalg.vector_norm(states, torch.inf, dim=-1, keepdim=True)
-    shares = sizes.clamp_min(torch.finfo(torch.float32).tiny)
-    products = _multiply((states / shares).contiguous(), packed).mul_(sizes)
-    return products if bias is None else products.add_(bias)
+    if why_not() is not None:
+        sizes = states.abs().amax(dim=-1, keepdim=True)
+        shares = sizes.clamp_min(torch.finfo(torch.float32).tiny)
+        products = _multiply((states / shares).contiguous(), packed).mul_(sizes)
+        return products if bias is None else products.add_(bias)
+    from regard.models.prepared import rows
+
+    flat = states.reshape(-1, states.shape[-1]).contiguous()
+    unit, given = torch.empty_like(flat), flat.numpy()
+    sizes, out = np.empty(len(flat), np.float32), unit.numpy()
+    by_rows(len(flat), flat.shape[1], lambda *part: rows.to_unit_rows(*part, given, out, sizes))
+    products = _multiply(unit, packed)
+    added = np.zeros(0, np.float32) if bias is None else bias.numpy()
+    found = products.numpy()
+    by_rows(
+        len(flat), found.shape[1], lambda *part: rows.from_unit_rows(*part, found, sizes, added)
+    )
+    return products.view(*states.shape[:-1], -1)
 
 
 class Int8Linear(nn.Module):

@@ -92,3 +92,12 @@ def largest(numbers):  # type: ignore[no-untyped-def]
     for m in range(numbers.size):
         top = max(top, _order(_bits(numbers[m])))
     return _float_of(_order(top))
+
+
+@in_order
+def largest_absolute(numbers):  # type: ignore[no-untyped-def]
+    """The largest absolute value of some numbers, 0 of none; a NaN is larger than all."""
+    top = i32(0)
+    for m in range(numbers.size):
+        top = max(top, _bits(numbers[m]) & i32(0x7FFFFFFF))
+    return _float_of(top)

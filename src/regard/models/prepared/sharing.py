@@ -1,0 +1,34 @@
+"""Rows of compiled loops shared out among threads."""
+
+from collections.abc import Callable
+
+import torch
+
+from regard.attention.engine import blas
+from regard.attention.engine.workers import share_out
+
+# Rows that one compiled loop takes, and the fewest for which a thread more is worth its start.
+_MOST_ROWS, _FEWEST_ROWS = 64, 8
+# Below this many operations a loop is not shared out.
+_FEWEST_OPERATIONS = 2**18
+
+
+def by_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> None:
+    """Share rows out among threads, if there is enough to do; ``operations`` of each row."""
+    threads = min(rows, torch.get_num_threads())
+    if threads == 1 or rows * operations < _FEWEST_OPERATIONS:
+        work(0, rows)
+        return
+    each = -(-rows // threads)
+    share_out(threads, lambda task: work(min(rows, task * each), min(rows, (task + 1) * each)))
+
+
+def in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
+    """Share rows out in blocks, each of which goes through all weights by itself."""
+    threads = torch.get_num_threads()
+    each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // threads)))
+    if rows <= each:
+        with blas.alone():
+            work(0, rows)
+        return
+    share_out(-(-rows // each), lambda task: work(task * each, min(rows, (task + 1) * each)))
