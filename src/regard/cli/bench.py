@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from regard.checks import check_at_least
-from regard.choices import choose
 from regard.cli.output import note, progress_bar, refuse, say
+from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
     from regard.inference.speed import Speed
 
-_PRECISIONS = ("float32",)
 # Wide enough where nobody's terminal says otherwise.
 _WIDTH = 120
 _STOPPED = 130
@@ -27,7 +26,7 @@ def bench(
     /,
     *,
     beam_sizes: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = (),
-    precisions: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = ("float32",),
+    precisions: Annotated[tuple[Precision, ...], Parameter(consume_multiple=True)] = ("float32",),
     most: int = 200,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
@@ -46,7 +45,7 @@ def bench(
         file: Texts, as `regard predict` reads them; by default the run's own test or validation
             data, if it is still there.
         beam_sizes: Hypotheses kept at each step; by default 1 and the recipe's.
-        precisions: What weights are in: float32.
+        precisions: What weights are kept in: float32, int8 or bfloat16.
         most: How many texts to answer at most.
         as_json: Print one JSON object instead.
     """
@@ -56,8 +55,6 @@ def bench(
     check_at_least("--most", most, 1)
     for size in beam_sizes:
         check_at_least("--beam-sizes", size, 1, cure="Use 1 for greedy search.")
-    for precision in precisions:
-        choose("--precisions", precision, dict.fromkeys(_PRECISIONS))
     predictor = Predictor.load(run)
     own = beam_sizes_of(predictor)
     if own == [None]:
@@ -74,7 +71,7 @@ def bench(
             "measuring", lambda: steps(texts, len(sizes) * len(precisions)), beside_results=False
         ) as advance:
             for speed in speeds(
-                lambda precision: predictor,
+                lambda precision: Predictor.load(run, precision=precision),
                 texts,
                 precisions=precisions,
                 beam_sizes=sizes,

@@ -11,6 +11,7 @@ from regard.cli.decoding_options import DecodingOptions
 from regard.cli.oddities import Oddities
 from regard.cli.output import say
 from regard.errors import DataError
+from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
     from regard.text import Line
@@ -31,6 +32,7 @@ def continue_lines(
     n_best: int | None,
     output_format: str,
     on_bad_line: str,
+    precision: Precision,
 ) -> None:
     """Each line of a file or of stdin and what follows it, written as it comes if one is asked for.
 
@@ -41,11 +43,12 @@ def continue_lines(
         n_best: Continuations of each.
         output_format: ``text``, the prompt and its continuation; or ``jsonl``.
         on_bad_line: Whether a line that cannot be read stops, or is left without a continuation.
+        precision: What weights are kept in.
     """
     from regard.inference.filtering import asked, groups_of
     from regard.inference.generator import Generator
 
-    continuer = Generator.load(run)
+    continuer = Generator.load(run, precision=precision)
     changes = options.given() | ({} if n_best is None else {"n_best": n_best})
     decoding = continuer.decoding.changed(**changes)
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None

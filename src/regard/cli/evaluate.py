@@ -2,9 +2,10 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -14,6 +15,7 @@ from regard.choices import choose
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, progress_bar, refuse, say
 from regard.errors import DataError, SettingError
+from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
     from regard.config import JsonValue
@@ -39,6 +41,7 @@ def evaluate(
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     plot: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
+    precision: Precision = "auto",
 ) -> None:
     """Measure how good a run's outputs are.
 
@@ -62,23 +65,26 @@ def evaluate(
         decoding: How outputs are searched for.
         plot: Of labels: draw what was taken for what into this .svg, .png or .pdf file.
         as_json: Print one JSON object instead.
+        precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
+            large models, and rounds; `auto` rounds nothing.
     """
     from regard.inference import Predictor
     from regard.inference.ensemble import Ensemble
 
-    predictor = Predictor.load(run)
+    load = partial(Predictor.load, precision=precision)
+    predictor = load(run)
     if predictor.writes:
         if also:
             raise SettingError(f"--also must go with a run of a classifier; got {run}.")
         if plot is not None:
             raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
         asked = _asked_pairs(predictor, split, source, target, references)
-        _evaluate_written(predictor, run, asked, compare, decoding, as_json=as_json)
+        _evaluate_written(predictor, run, asked, compare, decoding, as_json=as_json, load=load)
         return
     given: dict[str, object] = {"--target": target, "--references": references}
     given |= {"--compare": compare, **decoding.flags()}
     refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
-    every = Ensemble([predictor, *map(Predictor.load, also)]) if also else predictor
+    every = Ensemble([predictor, *map(load, also)]) if also else predictor
     _evaluate_answers(every, run, split, source, plot, as_json=as_json)
 
 
@@ -116,11 +122,12 @@ def _evaluate_written(
     decoding: DecodingOptions,
     *,
     as_json: bool,
+    load: "Callable[[Path], Predictor]",
 ) -> None:
     """Figures of texts that are written, and whether another run's are better."""
-    from regard.inference import Predictor, evaluation
+    from regard.inference import evaluation
 
-    other = None if compare is None else Predictor.load(compare)
+    other = None if compare is None else load(compare)
     data = predictor.sequence_task.data
     outputs, seconds = _translate(predictor, asked.pairs, decoding)
     right = [pair.references for pair in asked.pairs]

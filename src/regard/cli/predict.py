@@ -12,6 +12,7 @@ from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.oddities import Oddities
 from regard.cli.output import progress_bar, refuse, say
 from regard.errors import SettingError
+from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
@@ -31,6 +32,7 @@ def predict(
     layers: str | None = None,
     output_format: Literal["text", "jsonl"] = "text",
     on_bad_line: Literal["error", "skip"] = "error",
+    precision: Precision = "auto",
 ) -> None:
     """Answer lines of text: a line in, a line out.
 
@@ -58,6 +60,8 @@ def predict(
         layers: Whose attention that is, counted from 0: 3 or 0,2-3. By default that of all layers.
         output_format: Lines of text, or a JSON object a line with scores.
         on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
+        precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
+            large models, and rounds; `auto` rounds nothing.
     """
     from regard.inference import Predictor
     from regard.inference.numbers import numbers_of
@@ -75,9 +79,10 @@ def predict(
             n_best=n_best,
             output_format=output_format,
             on_bad_line=on_bad_line,
+            precision=precision,
         )
         return
-    predictor = Predictor.load(run)
+    predictor = Predictor.load(run, precision=precision)
     if not predictor.writes:
         given: dict[str, object] = {"--attention": attention}
         given |= {"--score": score and not is_language_model}

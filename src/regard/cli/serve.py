@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from regard.cli.output import note
 from regard.errors import SettingError
+from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
     from regard.inference import Predictor
@@ -26,6 +27,7 @@ def serve(
     queue: int = 2000,
     timeout: float = 30.0,
     max_length: int = 10_000,
+    precision: Precision = "auto",
 ) -> None:
     """Serve runs over HTTP, with a page to look inside them.
 
@@ -46,6 +48,8 @@ def serve(
         queue: Sentences that may wait; beyond that, requests are refused with 503.
         timeout: Seconds after which a request is given up with 504.
         max_length: Characters of one text.
+        precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
+            large models, and rounds; `auto` rounds nothing.
     """
     _check_installed()
     from regard.server import Limits
@@ -61,7 +65,7 @@ def serve(
     )
     if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
         raise SettingError("token must be printable ASCII; got something else. Make it of letters.")
-    predictors = _load(runs)
+    predictors = _load(runs, precision)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.INFO)
     if loopback_hosts(host) is None and token is None:
         note(f"warning: whoever reaches {host} can ask this server. Set a --token.")
@@ -85,7 +89,7 @@ def _check_installed() -> None:
         )
 
 
-def _load(runs: Sequence[Path]) -> "dict[str, Predictor]":
+def _load(runs: Sequence[Path], precision: Precision) -> "dict[str, Predictor]":
     """The models by the names of their folders."""
     from regard.inference import Predictor
 
@@ -98,6 +102,6 @@ def _load(runs: Sequence[Path]) -> "dict[str, Predictor]":
             raise SettingError(
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
-        predictors[name] = Predictor.load(run)
+        predictors[name] = Predictor.load(run, precision=precision)
         predictors[name].warm_up()
     return predictors

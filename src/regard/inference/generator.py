@@ -5,18 +5,23 @@ from pathlib import Path
 
 import torch
 
-from regard.decoding.step import State
+from regard.decoding.step import State, Step
 from regard.errors import RunError, SettingError
 from regard.inference.predictor import Predictor
 from regard.inference.searcher import Searcher
+from regard.layers.choices import Precision
 from regard.models import LanguageModel
+from regard.models.prepared import prepared
 from regard.tasks import DecodingConfig, Recipe
 from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.language_modelling.settings import TextData
 from regard.text import EOS_ID, PAD_ID, Tokenizer, normalize
 
-# (search, the model's state, most tokens, a text that seeds them, the token that ends) -> tokens.
-_Write = Callable[[Searcher, State, int, str, int], Iterable[int]]
+# (search, the model's steps, its state, most tokens, a text that seeds them, the token that ends)
+# -> tokens.
+_Write = Callable[[Searcher, Step[State], State, int, str, int], Iterable[int]]
+# Tokens to write from which a model is prepared for it.
+_WORTH_PREPARING = 64
 
 
 class Generator:
@@ -44,13 +49,13 @@ class Generator:
         return self.recipe.settings(DecodingConfig)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Generator":
-        """The model in a run folder.
+    def load(cls, path: str | Path, *, precision: Precision = "auto") -> "Generator":
+        """The model in a run folder, in a precision of ``Predictor.load``.
 
         Raises:
             RunError: There is none, it is damaged, or it is no language model.
         """
-        return cls.of(Predictor.load(path), str(path))
+        return cls.of(Predictor.load(path, precision=precision), str(path))
 
     @classmethod
     def of(cls, predictor: Predictor, name: str = "run") -> "Generator":
@@ -120,22 +125,24 @@ class Generator:
                 shown = text
 
     def _found(
-        self, search: Searcher, state: State, limit: int, seed: str, end: int
+        self, search: Searcher, steps: Step[State], state: State, limit: int, seed: str, end: int
     ) -> Iterable[int]:
         limits = torch.tensor([limit])
-        answers = search.answers(self.model.step, state, limits=limits, seeds=[seed], end=end)
+        answers = search.answers(steps, state, limits=limits, seeds=[seed], end=end)
         return answers[0][0].hypothesis.tokens
 
     def _chosen(
-        self, search: Searcher, state: State, limit: int, seed: str, end: int
+        self, search: Searcher, steps: Step[State], state: State, limit: int, seed: str, end: int
     ) -> Iterable[int]:
-        return search.tokens(self.model.step, state, limit=limit, seed=seed, end=end)
+        return search.tokens(steps, state, limit=limit, seed=seed, end=end)
 
     def _tokens(
         self, prompt: str, decoding: DecodingConfig, seed: str, write: _Write
     ) -> Iterator[int]:
         """The tokens after a prompt, window after window."""
         self.model.eval()
+        is_worth_it = decoding.max_tokens >= _WORTH_PREPARING
+        model = prepared(self.model) if is_worth_it else self.model
         read = [EOS_ID, *self.tokenizer.encode(normalize(prompt))]
         end = EOS_ID if decoding.one_line else PAD_ID
         left, window = decoding.max_tokens, 0
@@ -151,10 +158,12 @@ class Generator:
             if window:
                 part = part.changed(prefix="", require=())
             with torch.no_grad():
-                state = self.model.start(torch.tensor([read]), torch.tensor([len(read)]))
+                state = model.start(torch.tensor([read]), torch.tensor([len(read)]))
             search = Searcher(part, self.tokenizer)
             before = len(read)
-            for token in write(search, state, room, f"{prompt}\0{seed}\0{window}", end):
+            for token in write(
+                search, model.steps, state, room, f"{prompt}\0{seed}\0{window}", end
+            ):
                 read.append(token)
                 yield token
                 if len(read) - before == room:

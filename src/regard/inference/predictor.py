@@ -24,8 +24,9 @@ from regard.inference.look import (
 )
 from regard.inference.once import Once
 from regard.inference.searcher import Searcher, SequenceSearch
+from regard.layers.choices import Precision
 from regard.models import Seq2Seq
-from regard.models.prepared import prepared
+from regard.models.prepared import in_precision, prepared
 from regard.runs.run import Run
 from regard.tasks import (
     TASKS,
@@ -69,22 +70,28 @@ class Predictor(Generic[AnswerT]):
         It takes about as long as answering a few lines without it.
         """
         self._is_warm = True
-        if self.writes and isinstance(self.model, Seq2Seq):
-            prepared(self.model)
+        if isinstance(self.task, SequenceTask):
+            self.translate(["."])
 
     @classmethod
-    def load(cls, path: str | Path) -> "Predictor":
+    def load(cls, path: str | Path, *, precision: Precision = "auto") -> "Predictor":
         """The model in a run folder.
+
+        Args:
+            path: The folder, or a bundle.
+            precision: What its weights are kept in: ``int8`` is smaller and, of large models,
+                faster, and rounds; see :func:`regard.models.prepared.in_precision`.
 
         Raises:
             RunError: There is none, it is damaged, or a newer version of regard made it.
+            SettingError: The processor or the model cannot do this precision.
         """
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
         task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
         model = task.build_model()
         run.fill(model)
-        return cls(model, task)
+        return cls(in_precision(model, precision), task)
 
     @property
     def recipe(self) -> Recipe:

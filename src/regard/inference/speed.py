@@ -15,6 +15,7 @@ from regard.errors import DataError
 from regard.inference.filtering import asked, groups_of
 from regard.inference.generator import Generator
 from regard.inference.predictor import Predictor
+from regard.layers.choices import Precision
 from regard.tasks import DecodingConfig, OnePassTask
 from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.language_modelling.running_text import Passage
@@ -109,10 +110,10 @@ def beam_sizes_of(predictor: Predictor) -> list[int | None]:
 
 
 def speeds(
-    load: Callable[[str], Predictor],
+    load: Callable[[Precision], Predictor],
     examples: Sequence[object],
     *,
-    precisions: Sequence[str],
+    precisions: Sequence[Precision],
     beam_sizes: Sequence[int | None],
     progress: Callable[[int], None],
 ) -> Iterator[Speed]:
@@ -127,6 +128,7 @@ def speeds(
     """
     for precision in precisions:
         predictor = load(precision)
+        predictor.warm_up()
         for beam_size in beam_sizes:
             answer = _answering(predictor, beam_size)
             yield _measured(answer, examples, precision, beam_size, progress)

@@ -10,16 +10,14 @@ from torch import nn
 
 from regard.models.decoder import Decoder
 from regard.models.prepared.language_model import PreparedDecoder
-from regard.models.prepared.precision import PRECISIONS, Precision, in_precision
+from regard.models.prepared.precision import in_precision
 from regard.models.prepared.products import Int8Embedding, Int8Linear, why_no_int8
 from regard.models.prepared.translator import PreparedTransformer
 from regard.models.transformer import Transformer
 
 __all__ = [
-    "PRECISIONS",
     "Int8Embedding",
     "Int8Linear",
-    "Precision",
     "PreparedDecoder",
     "PreparedTransformer",
     "in_precision",

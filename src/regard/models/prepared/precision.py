@@ -1,6 +1,6 @@
 """In what numbers a model's weights are kept while it is used."""
 
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -9,13 +9,11 @@ from regard.choices import check_choice
 from regard.errors import SettingError
 from regard.layers import TokenEmbedding
 from regard.layers.block import TransformerBlock
+from regard.layers.choices import Precision
 from regard.layers.precision import multiplies_bfloat16
 from regard.models.decoder import Decoder
 from regard.models.prepared.products import Int8Embedding, Int8Linear, why_no_int8
 from regard.models.transformer import Transformer
-
-Precision = Literal["auto", "float32", "int8", "bfloat16"]
-PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 

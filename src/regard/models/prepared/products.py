@@ -68,9 +68,9 @@ def _product(
 ) -> Float[Tensor, "*batch O"]:
     """``states @ weightᵀ + bias``."""
     if why_not() is not None:
-        sizes = states.abs().amax(dim=-1, keepdim=True)
-        shares = sizes.clamp_min(torch.finfo(torch.float32).tiny)
-        products = _multiply((states / shares).contiguous(), packed).mul_(sizes)
+        largest = states.abs().amax(dim=-1, keepdim=True)
+        shares = largest.clamp_min(torch.finfo(torch.float32).tiny)
+        products = _multiply((states / shares).contiguous(), packed).mul_(largest)
         return products if bias is None else products.add_(bias)
     from regard.models.prepared import rows
 
