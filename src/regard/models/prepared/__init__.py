@@ -1,19 +1,15 @@
 """Models ready for use: what was learned laid out for answers, and not for learning.
 
-``decoder`` runs a stack of decoder layers, ``kernels`` is compiled, ``precision`` says in
-what numbers weights are, ``products`` multiplies in int8, ``state`` is carried from token to token.
+``preparing`` makes one, ``decoder`` runs a stack of decoder layers, ``kernels`` is compiled,
+``precision`` says in what numbers weights are, ``products`` multiplies in int8, ``state`` is
+carried from token to token.
 """
 
-from typing import TypeVar, cast
-
-from torch import nn
-
-from regard.models.decoder import Decoder
 from regard.models.prepared.language_model import PreparedDecoder
 from regard.models.prepared.precision import in_precision
+from regard.models.prepared.preparing import prepared
 from regard.models.prepared.products import Int8Embedding, Int8Linear, why_no_int8
 from regard.models.prepared.translator import PreparedTransformer
-from regard.models.transformer import Transformer
 
 __all__ = [
     "Int8Embedding",
@@ -24,20 +20,3 @@ __all__ = [
     "prepared",
     "why_no_int8",
 ]
-
-ModelT = TypeVar("ModelT", bound=nn.Module)
-
-
-def prepared(model: ModelT) -> ModelT:
-    """The model with steps that cost little, or itself where it cannot be prepared.
-
-    Args:
-        model: A sequence model in evaluation mode. What is made of it may hold copies of its
-            weights: prepare it again when it has learned more.
-    """
-    made: nn.Module = model
-    if isinstance(model, Transformer) and PreparedTransformer.refuse(model) is None:
-        made = PreparedTransformer(model).eval()
-    elif isinstance(model, Decoder) and PreparedDecoder.refuse(model) is None:
-        made = PreparedDecoder(model).eval()
-    return cast(ModelT, made)

@@ -1,0 +1,27 @@
+"""A model made ready, whichever it is."""
+
+from typing import TypeVar, cast
+
+from torch import nn
+
+from regard.models.decoder import Decoder
+from regard.models.prepared.language_model import PreparedDecoder
+from regard.models.prepared.translator import PreparedTransformer
+from regard.models.transformer import Transformer
+
+ModelT = TypeVar("ModelT", bound=nn.Module)
+
+
+def prepared(model: ModelT) -> ModelT:
+    """The model with steps that cost little, or itself where it cannot be prepared.
+
+    Args:
+        model: A sequence model in evaluation mode. What is made of it may hold copies of its
+            weights: prepare it again when it has learned more.
+    """
+    made: nn.Module = model
+    if isinstance(model, Transformer) and PreparedTransformer.refuse(model) is None:
+        made = PreparedTransformer(model).eval()
+    elif isinstance(model, Decoder) and PreparedDecoder.refuse(model) is None:
+        made = PreparedDecoder(model).eval()
+    return cast(ModelT, made)
