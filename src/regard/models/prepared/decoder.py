@@ -26,6 +26,7 @@ from regard.layers.feedforward import ACTIVATIONS
 from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Residual
+from regard.models.prepared.products import Int8Embedding
 from regard.models.prepared.sharing import by_rows, in_blocks
 from regard.models.prepared.state import PreparedState
 
@@ -83,7 +84,7 @@ class PreparedStack:
         self,
         blocks: Sequence[TransformerBlock],
         *,
-        embedding: TokenEmbedding,
+        embedding: TokenEmbedding | Int8Embedding,
         positions: SinusoidalPositions | LearnedPositions | None,
         embedding_norm: nn.Module | None,
         norm: nn.Module,
@@ -275,6 +276,8 @@ class PreparedStack:
     def _all_weights(self) -> "kernels.Weights | None":
         """All weights in a few arrays, if they are small enough for one loop."""
         if self._options.activation < 0 or not isinstance(self._output, TokenEmbedding):
+            return None
+        if not isinstance(self._embedding, TokenEmbedding):
             return None
         table = self._output.weight.detach()
         size = sum(p.nbytes for block in self._blocks for p in block.parameters()) + table.nbytes
