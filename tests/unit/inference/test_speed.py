@@ -3,6 +3,7 @@
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,7 +84,11 @@ def test_tokens_are_those_that_are_written(tmp_path, monkeypatch):
 
 
 def test_each_precision_is_loaded_and_measured(monkeypatch):
-    asked = []
+    asked, warmed = [], []
+
+    def opened(precision):
+        asked.append(precision)
+        return SimpleNamespace(warm_up=lambda: warmed.append(precision))
 
     def answer(examples, progress):
         time.sleep(0.001 * len(examples))
@@ -94,7 +99,7 @@ def test_each_precision_is_loaded_and_measured(monkeypatch):
     texts = ["a"] * (MOST_ALONE + 7)
     found = list(
         speeds(
-            asked.append,
+            opened,
             texts,
             precisions=["float32", "int8"],
             beam_sizes=[None],
@@ -102,6 +107,7 @@ def test_each_precision_is_loaded_and_measured(monkeypatch):
         )
     )
     assert asked == [each.precision for each in found] == ["float32", "int8"]
+    assert warmed == asked
     assert all(each.tokens == 3 * len(texts) for each in found)
     assert all(each.seconds >= 0.001 * len(texts) and each.p50 >= 1 for each in found)
     assert steps(texts, 2) == 2 * (len(texts) + MOST_ALONE)

@@ -108,5 +108,5 @@ def test_what_cannot_be_rounded_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_a_precision_that_is_none_is_named() -> None:
-    with pytest.raises(SettingError, match="precision must be one of .*; got 'int4'"):
+    with pytest.raises(SettingError, match=r"precision must be one of .*; got 'int4'"):
         in_precision(translator(), "int4")  # type: ignore[arg-type]
