@@ -1,0 +1,136 @@
+"""Searches find the same with a step that knows the likeliest tokens as with all numbers."""
+
+import random
+
+import pytest
+import torch
+
+from regard.decoding import Average, Diverse, RepetitionPenalty, beam, greedy
+from regard.decoding.step import RankingStep
+from regard.errors import RunError
+
+from .conftest import BOS, EOS, random_tables, start, step
+
+PENALTIES = [0.0, 0.6, Average()]
+
+
+class Ranked:
+    """The model of ``conftest`` as a step that can be asked for the likeliest tokens alone.
+
+    Attributes:
+        asked: What it was asked for: None for all numbers, else how many.
+    """
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, token, state):
+        self.asked.append(None)
+        return step(token, state)
+
+    def best(self, token, state, count, hidden):
+        self.asked.append(count)
+        log_probs, state = step(token, state)
+        shown = log_probs.clone()
+        shown[:, list(hidden)] = -torch.inf
+        values, tokens = shown.sort(dim=1, descending=True, stable=True)
+        values = torch.nn.functional.pad(values, (0, count), value=-torch.inf)[:, :count]
+        tokens = torch.nn.functional.pad(tokens, (0, count))[:, :count]
+        return values, tokens.where(values != -torch.inf, 0), state
+
+
+def tables_of(draw):
+    """Random models; some never end, some end at once, some get stuck, some are full of ties."""
+    kind = draw.choice(["any", "tied", "sparse", "long"])
+    tables = random_tables(draw.randint(1, 9), draw.randint(5, 9), draw.randrange(10**6))
+    if kind == "tied":
+        tables = tables.round()
+    elif kind == "sparse":
+        tables = tables.where(tables > -draw.choice([1.5, 2.5]), -torch.inf)
+    elif kind == "long":
+        tables[..., EOS] -= 4
+    return tables
+
+
+def settings_of(draw, batch_size):
+    limits = torch.tensor([draw.randint(1, 9) for _ in range(batch_size)])
+    return {
+        "batch_size": batch_size,
+        "bos_id": BOS,
+        "eos_id": EOS,
+        "max_lengths": draw.choice([limits, draw.randint(1, 9)]),
+        "length_penalty": draw.choice(PENALTIES),
+        "min_length": draw.choice([0, 0, 2, 4, 12]),
+        "forbidden": draw.sample(range(1, 5), draw.randint(0, 3)),
+    }
+
+
+def test_a_function_is_no_ranking_step():
+    assert isinstance(Ranked(), RankingStep)
+    assert not isinstance(step, RankingStep)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_greedy_finds_the_same(seed):
+    draw = random.Random(seed)
+    tables = tables_of(draw)
+    settings, ranked = settings_of(draw, len(tables)), Ranked()
+    assert greedy(ranked, start(tables), **settings) == greedy(step, start(tables), **settings)
+    assert set(ranked.asked) == {1}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_beam_finds_the_same(seed):
+    draw = random.Random(seed)
+    tables = tables_of(draw)
+    settings, ranked = settings_of(draw, len(tables)), Ranked()
+    width = draw.randint(1, 7)
+    settings |= {"beam_size": width, "n_best": draw.randint(1, width)}
+    assert beam(ranked, start(tables), **settings) == beam(step, start(tables), **settings)
+    assert set(ranked.asked) == {width + 1}
+
+
+@pytest.mark.parametrize("search", [greedy, beam])
+def test_rules_are_asked_for_all_numbers(search):
+    tables, ranked, rules = random_tables(5), Ranked(), [RepetitionPenalty(3.0)]
+    settings = {"batch_size": 5, "bos_id": BOS, "eos_id": EOS, "max_lengths": 6, "rules": rules}
+    assert search(ranked, start(tables), **settings) == search(step, start(tables), **settings)
+    assert set(ranked.asked) == {None}
+
+
+def test_other_rankings_are_asked_for_all_numbers():
+    tables, ranked = random_tables(5), Ranked()
+    settings = {"batch_size": 5, "bos_id": BOS, "eos_id": EOS, "max_lengths": 6}
+    settings |= {"beam_size": 4, "ranking": Diverse(2, 0.5)}
+    assert beam(ranked, start(tables), **settings) == beam(step, start(tables), **settings)
+    assert set(ranked.asked) == {None}
+
+
+@pytest.mark.parametrize("search", [greedy, beam])
+def test_nan_is_an_error(search):
+    tables = random_tables(3)
+    tables[1] = torch.nan
+    with pytest.raises(RunError, match="NaN"):
+        search(Ranked(), start(tables), batch_size=3, bos_id=BOS, eos_id=EOS, max_lengths=4)
+
+
+def test_finished_answers_leave_the_batch():
+    rows = []
+
+    class Watched(Ranked):
+        def best(self, token, state, count, hidden):
+            rows.append(len(token))
+            return super().best(token, state, count, hidden)
+
+    tables = random_tables(40, sharpness=1.0)
+    greedy(Watched(), start(tables), batch_size=40, bos_id=BOS, eos_id=EOS, max_lengths=30)
+    assert rows[0] == 40
+    assert rows[-1] < 8
+    assert rows == sorted(rows, reverse=True)
+
+
+def test_a_search_of_nothing_finds_nothing():
+    tables = random_tables(1)[:0]
+    assert (
+        greedy(Ranked(), start(tables), batch_size=0, bos_id=BOS, eos_id=EOS, max_lengths=4) == []
+    )

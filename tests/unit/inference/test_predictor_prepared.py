@@ -1,0 +1,164 @@
+"""A predictor prepares its model for a search where that is worth it."""
+
+import pytest
+import torch
+
+from regard.inference import Predictor
+from regard.models import Transformer
+from regard.models.prepared import PreparedTransformer, kernels
+from regard.tasks import recipe_from_table
+from regard.tasks.translation import TranslationTask
+from regard.text import train_pair_tokenizer
+
+pytestmark = pytest.mark.usefixtures("as_users_have_it")
+
+LETTERS = "abcdefghijklmnopqrst ."
+MODEL = {
+    "type": "transformer",
+    "model_dim": 12,
+    "num_heads": 3,
+    "ffn_dim": 17,
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 2,
+}
+# 8 tokens to read with the end of the sentence, and a beam of 4: 32 of the 1,024 from which it is
+# worth it.
+SENTENCES = ["".join(LETTERS[(7 * i + j * j) % 20] for j in range(7)) for i in range(32)]
+
+
+def predictor(**decoding):
+    recipe = recipe_from_table(
+        {
+            "data": {"max_length": 20},
+            "tokenizer": {"type": "characters"},
+            "model": MODEL,
+            "decoding": {"beam_size": 4, "max_ratio": 0.5} | decoding,
+        }
+    )
+    tokenizer = train_pair_tokenizer([LETTERS], [LETTERS], recipe.tokenizer)
+    task = TranslationTask(recipe, tokenizer)
+    torch.manual_seed(5)
+    made = Predictor(task.build_model(), task)
+    for parameter in made.model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return made
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Which steps were run: the compiled one, the model's own."""
+    calls = set()
+    whole_step, step = kernels.whole_step, Transformer.step
+    monkeypatch.setattr(kernels, "whole_step", lambda *all: calls.add("loop") or whole_step(*all))
+    monkeypatch.setattr(Transformer, "step", lambda *all: calls.add("model") or step(*all))
+    return calls
+
+
+def check_same(found, right):
+    for answers, others in zip(found, right, strict=True):
+        for one, other in zip(answers, others, strict=True):
+            assert (one.text, one.tokens) == (other.text, other.tokens)
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def plainly(made, texts, **settings):
+    """Each answer by itself, for which nothing is prepared."""
+    return [made.translate([text], **settings)[0] for text in texts]
+
+
+def test_many_texts_are_translated_by_compiled_steps(ran):
+    made = predictor()
+    found = made.translate(SENTENCES)
+    assert ran == {"loop"}
+    ran.clear()
+    check_same(found, plainly(made, SENTENCES))
+    assert ran == {"model"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "settings", "way"),
+    [
+        (32, {}, "loop"),
+        (31, {}, "model"),
+        (32, {"beam_size": 3}, "model"),
+        (1, {}, "model"),
+    ],
+)
+def test_the_work_decides(texts, settings, way, ran):
+    predictor().translate(SENTENCES[:texts], **settings)
+    assert ran == {way}
+
+
+def test_what_is_warm_answers_one_text_by_compiled_steps(ran):
+    made = predictor()
+    right = plainly(made, SENTENCES[:3])
+    made.warm_up()
+    ran.clear()
+    check_same(plainly(made, SENTENCES[:3]), right)
+    assert ran == {"loop"}
+
+
+def test_warming_up_answers_nothing_and_leaves_the_model(ran):
+    made = predictor()
+    model = made.model
+    made.warm_up()
+    assert made.model is model
+    assert isinstance(model, Transformer)
+    assert not ran
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_what_is_learned_between_two_answers_counts(is_warm):
+    made = predictor()
+    if is_warm:
+        made.warm_up()
+    before = made.translate(SENTENCES)
+    made.model.train()
+    target = torch.randint(4, 20, (3, 5))
+    states, _ = made.model(target, torch.full((3,), 5), target)
+    made.model.project(states).logsumexp(-1).sum().backward()
+    with torch.no_grad():
+        for parameter in made.model.parameters():
+            parameter.sub_(0.05 * parameter.grad)
+    after = made.translate(SENTENCES)
+    assert [each[0].tokens for each in after] != [each[0].tokens for each in before]
+    made._is_warm = False
+    check_same(after, plainly(made, SENTENCES))
+
+
+def test_a_prepared_model_that_cannot_be_is_the_model(ran, monkeypatch):
+    monkeypatch.setattr(PreparedTransformer, "refuse", staticmethod(lambda model: "so it is"))
+    made = predictor()
+    made.warm_up()
+    made.translate(SENTENCES)
+    assert ran == {"model"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"beam_size": 1}, {}, {"n_best": 3}, {"coverage_penalty": 0.3}, {"no_repeat_ngram": 2}],
+    ids=str,
+)
+def test_every_search_finds_the_same_when_warm(settings):
+    right = plainly(predictor(**settings), SENTENCES[:9])
+    made = predictor(**settings)
+    made.warm_up()
+    check_same(made.translate(SENTENCES[:9]), right)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"beam_size": 1}, {}, {"n_best": 3, "groups": 2}], ids=str
+)
+@pytest.mark.parametrize("layers", [None, [1]])
+def test_what_was_looked_at_is_the_same_when_warm(settings, layers):
+    right = plainly(predictor(**settings), SENTENCES[:9], attention=True, layers=layers)
+    made = predictor(**settings)
+    made.warm_up()
+    found = made.translate(SENTENCES[:9], attention=True, layers=layers)
+    check_same(found, right)
+    uneven = 0.0
+    for (one, *_), (other, *_) in zip(found, right, strict=True):
+        weights, others = one.alignment.weights, other.alignment.weights
+        torch.testing.assert_close(weights, others, atol=1e-5, rtol=0)
+        uneven = max(uneven, float(weights.max() - weights.min()))
+    assert uneven > 0.2  # or the rows could be anyone's
