@@ -146,9 +146,7 @@ def test_every_search_finds_the_same_when_warm(settings):
     check_same(made.translate(SENTENCES[:9]), right)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"beam_size": 1}, {}, {"n_best": 3, "groups": 2}], ids=str
-)
+@pytest.mark.parametrize("settings", [{"beam_size": 1}, {}, {"n_best": 3, "groups": 2}], ids=str)
 @pytest.mark.parametrize("layers", [None, [1]])
 def test_what_was_looked_at_is_the_same_when_warm(settings, layers):
     right = plainly(predictor(**settings), SENTENCES[:9], attention=True, layers=layers)

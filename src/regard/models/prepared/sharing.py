@@ -24,11 +24,15 @@ def by_rows(rows: int, operations: int, work: Callable[[int, int], None]) -> Non
 
 
 def in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
-    """Share rows out in blocks, each of which goes through all weights by itself."""
-    threads = torch.get_num_threads()
-    each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // threads)))
-    if rows <= each:
+    """Share rows out in blocks, each of which goes through all weights by itself.
+
+    Blocks are even: a BLAS adds up a handful of rows in another order, and what a row gets is not
+    to depend on the number of threads.
+    """
+    each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // torch.get_num_threads())))
+    blocks = -(-rows // each)
+    if blocks <= 1:
         with blas.alone():
             work(0, rows)
         return
-    share_out(-(-rows // each), lambda task: work(task * each, min(rows, (task + 1) * each)))
+    share_out(blocks, lambda task: work(task * rows // blocks, (task + 1) * rows // blocks))

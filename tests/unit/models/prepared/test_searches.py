@@ -101,7 +101,7 @@ def test_texts_are_gone_on_with_as_by_the_model(prompt_lengths):
 
 
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("rows", [7, 20, 64, 100, 150])
+@pytest.mark.parametrize("rows", [7, 17, 65, 121])
 @pytest.mark.parametrize("search", [greedy, beam])
 def test_answers_do_not_depend_on_the_number_of_threads(rows, search):
     made = prepared(ending(translator(output_bias=True)))
@@ -127,4 +127,6 @@ def test_answers_do_not_depend_on_their_company(search):
             made.steps, state.select(torch.tensor(rows)), batch_size=len(rows), **settings
         )
         right = [whole[row] for row in rows]
-        check_same(*([[one] for one in found] if search is greedy else found for found in (part, right)))
+        check_same(
+            *([[one] for one in found] if search is greedy else found for found in (part, right))
+        )
