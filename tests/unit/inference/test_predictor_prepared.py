@@ -98,13 +98,12 @@ def test_what_is_warm_answers_one_text_by_compiled_steps(ran):
     assert ran == {"loop"}
 
 
-def test_warming_up_answers_nothing_and_leaves_the_model(ran):
+def test_warming_up_leaves_the_model():
     made = predictor()
     model = made.model
     made.warm_up()
     assert made.model is model
     assert isinstance(model, Transformer)
-    assert not ran
 
 
 @pytest.mark.parametrize("is_warm", [False, True])
