@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.checks import check_at_least
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
+from regard.decoding.ranked_beam import ranked_beam
 from regard.decoding.ranking import Beams, Likeliest, RankedBeams, Ranking
 from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, RankingStep, StateT, Step, bind_limits
@@ -112,22 +113,28 @@ def beam(
         sentences = torch.arange(batch_size, device=limits.device)
         state = state.select(sentences.repeat_interleave(groups))
     penalties = divisors(length_penalty, int(limits.max()))
+    is_plain = type(ranking) is Likeliest and not rulebook.rules and bonus is None
+    if is_plain and isinstance(step, RankingStep):
+        return ranked_beam(
+            step,
+            state,
+            bos_id=bos_id,
+            eos_id=eos_id,
+            limits=limits,
+            allowed=allowed,
+            beam_size=beam_size,
+            n_best=n_best,
+            penalties=penalties,
+        )
     answers = _Answers(min(n_best, width), penalties, limits)
     beams = Beams.start(len(limits), limits.device)
     token = torch.full((len(limits),), bos_id, device=limits.device)
     for length in range(1, int(limits.max()) + 1):
-        if isinstance(step, RankingStep) and type(ranking) is Likeliest and not rulebook.rules:
-            # The likeliest tokens of each beginning are enough, as they are in ``Likeliest``.
-            values, added, state = step.best(token, state, width + 1, rulebook.hidden(length))
-            ranked = ranking.rank_best(beams, values, added, beam_size=width, eos_id=eos_id)
-        else:
-            log_probs, state = step(token, state)
-            if length == 1:
-                ranking.check_rules(rulebook, log_probs)
-            log_probs = rulebook.keep(
-                log_probs, length, beams.tokens.flatten(0, 1), beams.sentences
-            )
-            ranked = ranking.rank(beams, log_probs, beam_size=width, eos_id=eos_id, limits=limits)
+        log_probs, state = step(token, state)
+        if length == 1:
+            ranking.check_rules(rulebook, log_probs)
+        log_probs = rulebook.keep(log_probs, length, beams.tokens.flatten(0, 1), beams.sentences)
+        ranked = ranking.rank(beams, log_probs, beam_size=width, eos_id=eos_id, limits=limits)
         gains = None if bonus is None else bonus(state).double().view(beams.log_probs.shape)
         answers.finish(beams, ranked, length, gains)
         longer = beams.extend(ranked)

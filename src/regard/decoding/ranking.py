@@ -97,22 +97,10 @@ class Likeliest(Ranking):
         limits: Int[Tensor, " B"] | None = None,
     ) -> RankedBeams:
         """The best extensions of all beginnings, by log-probability."""
+        A, width = beams.log_probs.shape
         # K tokens that do not end a beginning, and its end where that ranks among the first K, are
         # among its best K + 1.
         values, tokens = best(log_probs, min(beam_size + 1, log_probs.shape[1]))
-        return self.rank_best(beams, values, tokens, beam_size=beam_size, eos_id=eos_id)
-
-    def rank_best(
-        self,
-        beams: Beams,
-        values: Float[Tensor, "R J"],
-        tokens: Int[Tensor, "R J"],
-        *,
-        beam_size: int,
-        eos_id: int,
-    ) -> RankedBeams:
-        """The same, given the K + 1 likeliest tokens of each beginning."""
-        A, width = beams.log_probs.shape
         totals = values.double().view(A, width, -1) + beams.log_probs[:, :, None]
         return take(totals, tokens.view(totals.shape), _by_log_prob, beam_size, eos_id)
 

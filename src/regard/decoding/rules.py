@@ -185,10 +185,6 @@ class Rulebook:
             if isinstance(rule, Prefix):
                 _check_prefixes(rule.prefixes, limits.tolist(), eos_id)
 
-    def hidden(self, length: int) -> list[int]:
-        """The tokens that may not be the ``length``-th, whatever the rules say of others."""
-        return self._allowed.hidden(length)
-
     def keep(
         self,
         log_probs: Float[Tensor, "R V"],

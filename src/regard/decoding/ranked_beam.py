@@ -1,0 +1,202 @@
+"""Beam search over a step that knows the likeliest tokens: `beam` without tensor operations.
+
+Around a step of a small model, some thirty operations on tensors of a few numbers would take as
+long as the step itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int, Int64
+from torch import Tensor
+
+from regard.decoding.hypothesis import Hypothesis, check_numbers
+from regard.decoding.step import Allowed, RankingStep, StateT
+
+
+@dataclass(slots=True)
+class _Beams:
+    """The unfinished beginnings of the sentences still searched, best first."""
+
+    sentences: Int64[np.ndarray, " A"]
+    tokens: Int64[np.ndarray, "A W T"]
+    log_probs: Float64[np.ndarray, "A W"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Extended:
+    """The best extensions: all of the first K, and the K that go on; see ``RankedBeams``."""
+
+    ends: Bool[np.ndarray, "A K"]
+    origins: Int64[np.ndarray, "A K"]
+    log_probs: Float64[np.ndarray, "A K"]
+    going_origins: Int64[np.ndarray, "A K"]
+    going_tokens: Int64[np.ndarray, "A K"]
+    going_log_probs: Float64[np.ndarray, "A K"]
+
+
+def ranked_beam(
+    step: RankingStep[StateT],
+    state: StateT,
+    *,
+    bos_id: int,
+    eos_id: int,
+    limits: Int[Tensor, " B"],
+    allowed: Allowed,
+    beam_size: int,
+    n_best: int,
+    penalties: Sequence[float],
+) -> list[list[Hypothesis]]:
+    """What `beam` finds with the likeliest tokens, no rules and no bonus.
+
+    Args:
+        step: The model.
+        state: The state before the first token, one row per sentence.
+        bos_id: The token every answer starts after.
+        eos_id: The token that ends an answer.
+        limits: Most tokens of each answer, its end counted; on a CPU.
+        allowed: The tokens of each length.
+        beam_size: Beginnings kept per sentence, K.
+        n_best: Answers wanted per sentence, at most K.
+        penalties: What a log-probability is divided by, for each length.
+
+    Raises:
+        RunError: The model gave NaN.
+    """
+    found = _Found(limits.numpy(), n_best, penalties)
+    count = len(limits)
+    beams = _Beams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
+    token = torch.full((count,), bos_id)
+    for length in range(1, int(limits.max()) + 1):
+        values, tokens, state = step.best(token, state, beam_size + 1, allowed.hidden(length))
+        check_numbers(values)
+        best = _extended(beams, values.double().numpy(), tokens.numpy(), beam_size, eos_id)
+        found.finish(beams, best, length)
+        before = np.take_along_axis(beams.tokens, best.going_origins[:, :, None], axis=1)
+        longer = _Beams(
+            beams.sentences,
+            np.concatenate([before, best.going_tokens[:, :, None]], axis=2),
+            best.going_log_probs,
+        )
+        stops = found.stops(longer, length, beam_size)
+        if stops.any():
+            found.close(beams, longer, stops, length)
+            if stops.all():
+                break
+        going = np.flatnonzero(~stops)
+        rows = (best.going_origins[going] + going[:, None] * beams.log_probs.shape[1]).ravel()
+        if not np.array_equal(rows, np.arange(len(token))):
+            state = state.select(torch.from_numpy(rows))
+        beams = _Beams(longer.sentences[going], longer.tokens[going], longer.log_probs[going])
+        token = torch.from_numpy(np.ascontiguousarray(beams.tokens[:, :, -1].ravel()))
+    return found.collect()
+
+
+def _extended(
+    beams: _Beams,
+    values: Float64[np.ndarray, "R N"],
+    tokens: Int64[np.ndarray, "R N"],
+    beam_size: int,
+    eos_id: int,
+) -> _Extended:
+    """The best extensions; equal ones by the place of their beginning, then as they are given."""
+    A, width = beams.log_probs.shape
+    N = values.shape[1]
+    totals = (values.reshape(A, width, N) + beams.log_probs[:, :, None]).reshape(A, -1)
+    added = tokens.reshape(A, -1)
+    if (missing := 2 * beam_size - totals.shape[1]) > 0:
+        totals = np.pad(totals, ((0, 0), (0, missing)), constant_values=-np.inf)
+        added = np.pad(added, ((0, 0), (0, missing)))
+    places = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * beam_size]
+    chosen = np.take_along_axis(totals, places, axis=1)
+    added = np.take_along_axis(added, places, axis=1)
+    origins = np.minimum(places // N, width - 1)
+    ends = added == eos_id
+    going = np.argsort(ends, axis=1, kind="stable")[:, :beam_size]
+    return _Extended(
+        ends=(ends & (chosen != -np.inf))[:, :beam_size],
+        origins=origins[:, :beam_size],
+        log_probs=chosen[:, :beam_size],
+        going_origins=np.take_along_axis(origins, going, axis=1),
+        going_tokens=np.take_along_axis(added, going, axis=1),
+        going_log_probs=np.take_along_axis(np.where(ends, -np.inf, chosen), going, axis=1),
+    )
+
+
+class _Found:
+    """The answers met so far, of every sentence of the batch."""
+
+    def __init__(
+        self, limits: Int64[np.ndarray, " B"], n_best: int, penalties: Sequence[float]
+    ) -> None:
+        self._limits, self._penalties = limits, penalties
+        self._largest_penalty = np.maximum.accumulate(np.array(penalties))[limits]
+        # The best scores of finished answers, so that stopping is decided without a loop.
+        self._scores = np.full((len(limits), n_best), -np.inf)
+        self._counts = np.zeros(len(limits), np.int64)
+        self._met: list[list[Hypothesis]] = [[] for _ in limits]
+
+    def finish(self, beams: _Beams, best: _Extended, length: int) -> None:
+        """Take the answers that ended with this step."""
+        if not best.ends.any():
+            return
+        scores = np.where(best.ends, best.log_probs / self._penalties[length], -np.inf)
+        known = np.concatenate([self._scores[beams.sentences], scores], axis=1)
+        self._scores[beams.sentences] = -np.sort(-known, axis=1)[:, : self._scores.shape[1]]
+        self._counts[beams.sentences] += best.ends.sum(axis=1)
+        rows, places = best.ends.nonzero()
+        origins = best.origins[rows, places]
+        self._keep(beams, rows, origins, best.log_probs[rows, places], length, finished=True)
+
+    def stops(self, longer: _Beams, length: int, beam_size: int) -> Bool[np.ndarray, " A"]:
+        """Which sentences are done."""
+        sentences = longer.sentences
+        reachable = longer.log_probs.max(axis=1) / self._largest_penalty[sentences]
+        full = self._counts[sentences] >= beam_size
+        beaten = self._scores[sentences, -1] >= reachable
+        done: np.ndarray = full | beaten | (self._limits[sentences] <= length)
+        return done
+
+    def close(
+        self, beams: _Beams, longer: _Beams, stops: Bool[np.ndarray, " A"], length: int
+    ) -> None:
+        """Fill the places of the sentences that stop with what is unfinished there."""
+        counts = self._counts[beams.sentences]
+        few = stops & (counts < self._scores.shape[1])
+        # Where nothing could follow and nothing had ended, the last beginnings are the answer.
+        stuck = few & (longer.log_probs.max(axis=1) == -np.inf) & (counts == 0)
+        for these, source, choices in ((few, longer, length), (stuck, beams, length - 1)):
+            rows, places = (these[:, None] & (source.log_probs != -np.inf)).nonzero()
+            log_probs = source.log_probs[rows, places]
+            self._keep(source, rows, places, log_probs, choices, finished=False)
+
+    def collect(self) -> list[list[Hypothesis]]:
+        """The best of each sentence; equal ones in the order in which they were met."""
+        n_best = self._scores.shape[1]
+        return [
+            sorted(met, key=lambda one: (not one.finished, -one.score))[:n_best]
+            for met in self._met
+        ]
+
+    def _keep(
+        self,
+        source: _Beams,
+        rows: Int64[np.ndarray, " J"],
+        places: Int64[np.ndarray, " J"],
+        log_probs: Float64[np.ndarray, " J"],
+        length: int,
+        *,
+        finished: bool,
+    ) -> None:
+        for sentence, ids, log_prob in zip(
+            source.sentences[rows].tolist(),
+            source.tokens[rows, places].tolist(),
+            log_probs.tolist(),
+            strict=True,
+        ):
+            score = log_prob / self._penalties[length]
+            self._met[sentence].append(
+                Hypothesis(tokens=tuple(ids), score=score, log_prob=log_prob, finished=finished)
+            )
