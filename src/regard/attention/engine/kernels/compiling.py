@@ -104,7 +104,7 @@ class _Announcement(event.Listener):
     def on_start(self, event: event.Event) -> None:
         """Called before numba compiles, not when it finds what it once compiled."""
         code = event.data["dispatcher"].py_func.__module__
-        if self.is_made or not code.startswith(__package__) or not sys.stderr.isatty():
+        if self.is_made or not code.startswith("regard.") or not sys.stderr.isatty():
             return
         self.is_made = True
         kept = _writable_folder()
