@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from regard.attention import observe
+from regard.inference.look import mean_weights
 from regard.models.prepared import PreparedTransformer, decoder, kernels, prepared
 
 from .conftest import VOCAB, check_steps, pairwise, shaken, translator
@@ -75,6 +77,22 @@ def test_the_best_of_a_small_model_come_from_one_loop(options, is_one_loop, monk
     made = PreparedTransformer(translator(**options))
     made.steps.best(torch.full((5,), 2), made.start(*source()), 3, [])
     assert calls == ["one" if is_one_loop else "many"]
+
+
+def test_whoever_observes_the_best_is_shown_what_they_look_at():
+    model, given, token = translator(), source(), torch.full((5,), 2)
+    made = PreparedTransformer(model)
+    seen, right = [], []
+    with torch.no_grad():
+        state, ready = model.start(*given), made.start(*given)
+        with observe(right.append):
+            model.step(token, state)
+        with observe(seen.append):
+            made.steps.best(token, ready, 3, [])
+    right = [call for call in right if call.kind == "cross"]
+    assert [(call.kind, call.layer) for call in seen] == [("cross", 0), ("cross", 1)]
+    for one, other in zip(seen, right, strict=True):
+        torch.testing.assert_close(mean_weights(one), mean_weights(other), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("rows", [1, 8, 9, 64, 65, 150])
