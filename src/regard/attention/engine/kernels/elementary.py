@@ -99,5 +99,5 @@ def largest_absolute(numbers):  # type: ignore[no-untyped-def]
     """The largest absolute value of some numbers, 0 of none; a NaN is larger than all."""
     top = i32(0)
     for m in range(numbers.size):
-        top = max(top, _bits(numbers[m]) & i32(0x7FFFFFFF))
-    return _float_of(top)
+        top = max(top, _bits(numbers[m]) & i32(0x7FFFFFFF))  # type: ignore[call-arg]
+    return _float_of(top)  # type: ignore[call-arg]
