@@ -168,6 +168,7 @@ class _Options(TypedDict):
 
 def _options(blocks: BlockStack, config: TransformerConfig | DecoderConfig) -> _Options:
     attend = next(iter(blocks)).attend
+    assert attend is not None
     return {
         "pre_norm": config.norm == "pre",
         "activation": getattr(_specs().Activation, _ACTIVATIONS[config.activation]),
@@ -207,6 +208,7 @@ def _fill_layers(spec: "LayerSpec", blocks: BlockStack, norm: nn.Module) -> None
 
 
 def _fill_block(spec: "LayerSpec", block: TransformerBlock) -> None:
+    assert block.attend is not None
     _fill_attention(spec.self_attention, block.attend)
     _fill_norm(spec.self_attention.layer_norm, block.attend_residual.norm)
     if block.distances is not None:

@@ -15,6 +15,7 @@ from torch.export import Dim, ExportedProgram
 from regard.attention.cache import KeyValueCache
 from regard.attention.graph.formula import written_out
 from regard.inference import Predictor
+from regard.layers.block import Cache
 from regard.models import (
     BagReader,
     Classifier,
@@ -160,7 +161,10 @@ def head_graph(predictor: Predictor) -> Graph:
 
 def refuse_steps(predictor: Predictor) -> str | None:
     """Why a run's answers cannot be written step by step by graphs; None if they can."""
-    if isinstance(predictor.model, Transformer | Decoder):
+    model = predictor.model
+    if isinstance(model, Transformer) and model.config.decoder == "ssru":
+        return "model.decoder = 'ssru' keeps states that do not say how many tokens were written"
+    if isinstance(model, Transformer | Decoder):
         return None
     return f"model.type = {predictor.recipe.model_type!r} is none of transformer, decoder"
 
@@ -247,7 +251,8 @@ def _transformer_graphs(model: Transformer) -> list[Graph]:
     if model.config.copy:
         memory["copying"] = Axes(("batch", "source", model.config.model_dim))
     source = {"source": Axes(("batch", "source"), whole)}
-    past = _caches("past", layers, block.attend.empty_cache(1), "past")
+    kept = block.empty_cache(1)
+    past = _caches("past", layers, kept, "past")
     said = {"log_probs": Axes(("batch", len(model.output.weight)))}
     return [
         Graph(name="encoder", model=_Start(model), inputs=source | lengths, outputs=memory),
@@ -259,13 +264,13 @@ def _transformer_graphs(model: Transformer) -> list[Graph]:
             | past
             | memory
             | (source if model.config.copy else {}),
-            outputs=said | _caches("present", layers, block.attend.empty_cache(1), "past+1"),
+            outputs=said | _caches("present", layers, kept, "past+1"),
         ),
     ]
 
 
 def _decoder_graph(model: Decoder) -> Graph:
-    cache, layers = next(iter(model.layers)).attend.empty_cache(1), len(model.layers)
+    cache, layers = next(iter(model.layers)).empty_cache(1), len(model.layers)
     inputs = {
         "ids": Axes(("batch", "length"), torch.int64),
         "padding": Axes(("batch",), torch.int64),
@@ -327,8 +332,9 @@ class _Read(nn.Module):
         return (torch.log_softmax(logits.float(), dim=-1), *_flat(after.past))
 
 
-def _caches(name: str, layers: int, like: KeyValueCache, axis: str) -> dict[str, Axes]:
+def _caches(name: str, layers: int, like: Cache, axis: str) -> dict[str, Axes]:
     """The keys and values of each layer, by name."""
+    assert isinstance(like, KeyValueCache)
     parts = {"key": like.key, "value": like.value}
     return {
         f"{name}.{layer}.{part}": Axes(("batch", each.shape[1], axis, each.shape[3]))
@@ -337,8 +343,9 @@ def _caches(name: str, layers: int, like: KeyValueCache, axis: str) -> dict[str,
     }
 
 
-def _flat(caches: Iterable[KeyValueCache]) -> Iterator[Tensor]:
+def _flat(caches: Iterable[Cache]) -> Iterator[Tensor]:
     for cache in caches:
+        assert isinstance(cache, KeyValueCache)
         yield from (cache.key, cache.value)
 
 

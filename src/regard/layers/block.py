@@ -19,6 +19,10 @@ from regard.layers.multihead import MultiHeadAttention
 from regard.layers.packing import Packing
 from regard.layers.positions import RotaryPositions, ShawPositions
 from regard.layers.residual import NormOrder, Residual
+from regard.layers.ssru import SSRU, RecurrentCache
+
+# What a layer keeps of earlier positions.
+Cache = KeyValueCache | RecurrentCache
 
 
 class TransformerBlock(nn.Module):
@@ -26,6 +30,7 @@ class TransformerBlock(nn.Module):
 
     Self-attention and feed-forward; in between, where there is a memory, attention to it. Under a
     causal mask and without a memory it is the layer of a language model (Radford et al., 2018).
+    With a recurrence in the place of self-attention it is a layer of Kim et al. (2019).
 
     Args:
         kind: What an observer is told: "encoder" or "decoder".
@@ -47,6 +52,8 @@ class TransformerBlock(nn.Module):
             own (Shaw et al., 2018); None is to have none.
         score: Makes the score of each attention in it; the parameters of each are its own.
         has_memory: Whether it looks at a memory too.
+        is_recurrent: Whether an SSRU takes the place of self-attention; masks, biases and positions
+            are not for it, since it knows what came before and nothing else.
 
     Raises:
         SettingError: A name is unknown, or a number out of range.
@@ -72,22 +79,28 @@ class TransformerBlock(nn.Module):
         max_distance: int | None = None,
         score: Callable[[], Score] = ScaledDot,
         has_memory: bool = False,
+        is_recurrent: bool = False,
     ) -> None:
         super().__init__()
         check_choice("kind", kind, Literal["encoder", "decoder"])
         check_choice("norm_kind", norm_kind, NormKind)
         self.kind, self.layer = kind, layer
-        self.attend = MultiHeadAttention(
-            model_dim,
-            num_heads,
-            num_key_heads=num_key_heads,
-            dropout=attention_dropout,
-            score=score(),
-            rotary=rotary,
-        )
+        self.attend: MultiHeadAttention | None = None
+        self.recur: SSRU | None = None
         self.distances: ShawPositions | None = None
-        if max_distance is not None:
-            self.distances = ShawPositions(model_dim // num_heads, max_distance=max_distance)
+        if is_recurrent:
+            self.recur = SSRU(model_dim)
+        else:
+            self.attend = MultiHeadAttention(
+                model_dim,
+                num_heads,
+                num_key_heads=num_key_heads,
+                dropout=attention_dropout,
+                score=score(),
+                rotary=rotary,
+            )
+            if max_distance is not None:
+                self.distances = ShawPositions(model_dim // num_heads, max_distance=max_distance)
         self.look: MultiHeadAttention | None = None
         if has_memory:
             self.look = MultiHeadAttention(
@@ -114,29 +127,35 @@ class TransformerBlock(nn.Module):
         *,
         mask: Mask | None = None,
         bias: PositionBias | None = None,
-        cache: KeyValueCache | None = None,
+        cache: Cache | None = None,
         memory: KeyValueCache | None = None,
         memory_mask: Mask | None = None,
         packing: Packing | None = None,
-    ) -> tuple[Float[Tensor, "*positions C"], KeyValueCache | None]:
+    ) -> tuple[Float[Tensor, "*positions C"], Cache | None]:
         """The states one layer further on, and the cache that includes them, if there was one.
 
         Args:
             states: (B, N, C), or (R, C) with a packing.
             mask: Which keys a state may look at; with a cache, keys count from its beginning.
             bias: Added to the scores, such as ``alibi()``; vectors of the layer's own replace it.
-            cache: Keys and values of earlier positions.
+            cache: What it kept of earlier positions.
             memory: What :meth:`project_memory` made of it.
             memory_mask: Which of its positions a state may look at.
             packing: Where the positions of packed states stand.
         """
-        kept: KeyValueCache | None = None
+        kept: Cache | None = None
         if self.distances is not None:
             bias = self.distances()
 
         def look_around(inputs: Tensor) -> Tensor:
             nonlocal kept
             mixed: Tensor
+            if self.recur is not None:
+                assert not isinstance(cache, KeyValueCache)
+                mixed, kept = self.recur(inputs, cache=cache, packing=packing)
+                return mixed
+            assert self.attend is not None
+            assert not isinstance(cache, RecurrentCache)
             with at(self.kind, self.layer):
                 mixed, kept = self.attend(
                     inputs, mask=mask, bias=bias, cache=cache, packing=packing
@@ -161,6 +180,12 @@ class TransformerBlock(nn.Module):
         assert self.look is not None
         return self.look.project_memory(memory, values, packing=packing)
 
+    def empty_cache(self, batch: int) -> Cache:
+        """What it keeps of no positions yet, for ``batch`` rows."""
+        layer = self.attend or self.recur
+        assert layer is not None
+        return layer.empty_cache(batch)
+
 
 class BlockStack(nn.ModuleList):
     """Layers one on the other, alike but for their weights.
@@ -182,24 +207,24 @@ class BlockStack(nn.ModuleList):
         *,
         mask: Mask | None = None,
         bias: PositionBias | None = None,
-        past: Sequence[KeyValueCache] | None = None,
+        past: Sequence[Cache] | None = None,
         memory: Iterable[KeyValueCache] | None = None,
         memory_mask: Mask | None = None,
         packing: Packing | None = None,
-    ) -> tuple[Float[Tensor, "*positions C"], tuple[KeyValueCache, ...]]:
+    ) -> tuple[Float[Tensor, "*positions C"], tuple[Cache, ...]]:
         """The states all layers further on, and a cache for each layer of ``past``.
 
         Args:
             states: (B, N, C), or (R, C) with a packing.
             mask: Which keys a state may look at; with a past, keys count from its beginning.
             bias: Added to the scores of self-attention.
-            past: Keys and values of earlier positions, a cache for each layer.
+            past: What was kept of earlier positions, a cache for each layer.
             memory: Keys and values of what is looked at besides, those of a layer each.
             memory_mask: Which of its positions a state may look at.
             packing: Where the positions of packed states stand.
         """
         kept = []
-        caches: Iterable[KeyValueCache | None] = past or repeat(None)
+        caches: Iterable[Cache | None] = past or repeat(None)
         memories: Iterable[KeyValueCache | None] = memory or repeat(None)
         for block, cache, known in zip(self, caches, memories, strict=False):
             states, after = block(
@@ -215,9 +240,9 @@ class BlockStack(nn.ModuleList):
                 kept.append(after)
         return states, tuple(kept)
 
-    def empty_caches(self, batch: int) -> tuple[KeyValueCache, ...]:
+    def empty_caches(self, batch: int) -> tuple[Cache, ...]:
         """A past of no positions yet, for ``batch`` rows."""
-        return tuple(block.attend.empty_cache(batch) for block in self)
+        return tuple(block.empty_cache(batch) for block in self)
 
     def project_memory(
         self, memory: Tensor, values: Tensor | None, *, packing: Packing | None

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
             rate: The share that was dropped.
             dtype: Of an input.
             shape: Of an input, (B, N).
+            backwards: Whether a recurrence went from the last position to the first.
         """
 
         saved_tensors: tuple[Tensor, ...]
         rate: float
         dtype: torch.dtype
         shape: tuple[int, int]
+        backwards: bool
 
 else:
     FunctionContext = FunctionCtx

@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention import KeyValueCache, Mask, alibi, causal, window
+from regard.attention import Mask, alibi, causal, window
 from regard.attention import lengths as until
 from regard.attention.biases import PositionBias
 from regard.layers import Dropout, Packing, TokenEmbedding
+from regard.layers.block import Cache
 from regard.layers.norms import final_norm
 from regard.layers.positions import added_positions
 from regard.models.configs.language_models import DecoderConfig
@@ -33,7 +34,7 @@ class DecoderState(DecodingState):
         pending: The prompt's last tokens, not read yet; they take the place of the next step's.
     """
 
-    past: tuple[KeyValueCache, ...]
+    past: tuple[Cache, ...]
     padding: Int[Tensor, " B"] | None = None
     pending: Int[Tensor, " B"] | None = None
 

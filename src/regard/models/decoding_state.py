@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention import KeyValueCache, Mask, lengths
+from regard.layers.ssru import RecurrentCache
 
 T = TypeVar("T", bound="DecodingState")
 
@@ -29,7 +30,7 @@ def _rows_of(part: object, rows: Int[Tensor, " K"]) -> object:
         return tuple(_rows_of(each, rows) for each in part)
     return (
         part.select(rows)
-        if isinstance(part, DecodingState | KeyValueCache | SourceMemory)
+        if isinstance(part, DecodingState | KeyValueCache | RecurrentCache | SourceMemory)
         else part
     )
 

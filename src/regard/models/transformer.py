@@ -26,7 +26,7 @@ from regard.layers import (
     RelativePositions,
     TokenEmbedding,
 )
-from regard.layers.block import BlockStack, TransformerBlock
+from regard.layers.block import BlockStack, Cache, TransformerBlock
 from regard.layers.norms import final_norm, make_norm
 from regard.layers.pointer import check_shared
 from regard.layers.positions import added_positions, turned_positions
@@ -43,13 +43,13 @@ class TransformerState(DecodingState):
     """What decoding carries from one token to the next.
 
     Attributes:
-        past: Keys and values of the tokens so far, one cache per decoder layer.
+        past: What is kept of the tokens so far, one cache per decoder layer.
         memory: Keys and values of the source, one cache per decoder layer.
         source_lengths: Tokens of each source sentence, which bound what may be looked at.
         copying: Keys and ids of what may be copied, if anything may.
     """
 
-    past: tuple[KeyValueCache, ...]
+    past: tuple[Cache, ...]
     memory: tuple[KeyValueCache, ...]
     source_lengths: Int[Tensor, " B"]
     copying: tuple[Float[Tensor, "B S C"], Int[Tensor, "B S"]] | None = None
@@ -120,7 +120,8 @@ class Transformer(Seq2Seq[TransformerState]):
         )
         if config.positions == "t5":  # the layers of a stack share one table, as in the paper
             self.encoder_bias = RelativePositions(config.num_heads)
-            self.decoder_bias = RelativePositions(config.num_heads, is_bidirectional=False)
+            if config.decoder == "self_attention":
+                self.decoder_bias = RelativePositions(config.num_heads, is_bidirectional=False)
         if config.copy:
             check_shared("model.copy", shared_vocab)
             self.copying = CopyAttention(width)
@@ -254,6 +255,8 @@ class Transformer(Seq2Seq[TransformerState]):
 
     def _bias(self, *, is_encoder: bool) -> PositionBias | None:
         """What all layers of a stack add to the scores of self-attention."""
+        if not is_encoder and self.config.decoder == "ssru":
+            return None
         if self.config.positions == "alibi":
             return alibi()
         if self.config.positions == "t5":
@@ -302,4 +305,5 @@ def _block(config: TransformerConfig, kind: str, layer: int) -> TransformerBlock
         max_distance=MAX_DISTANCE if config.positions == "relative" else None,
         score=partial(make_score, config.score, config.num_heads, head_dim),
         has_memory=kind == "decoder",
+        is_recurrent=kind == "decoder" and config.decoder == "ssru",
     )

@@ -66,6 +66,9 @@ class TransformerConfig:
             attention paid to that very word, so the weights can be read as an alignment.
         copy: Whether words may be copied from the source, by one more head over it; needs a shared
             vocabulary.
+        decoder: What a target token knows those before it by: ``self_attention`` as in the paper,
+            or ``ssru``, the recurrence of Kim et al. (2019), whose step costs the same however much
+            is written; window and positions of self-attention are then the encoder's alone.
     """
 
     model_dim: Count = 512
@@ -95,6 +98,7 @@ class TransformerConfig:
     output_bias: bool = False
     values: Literal["states", "embeddings"] = "states"
     copy: bool = False
+    decoder: Literal["self_attention", "ssru"] = "self_attention"
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -46,7 +46,7 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
     reasons = {
         "torch brings another BLAS than Intel's": blas.address_of_products() is None,
         "its positions are relative": block.distances is not None,
-        "its positions are rotary": block.attend.rotary is not None,
+        "its positions are rotary": any(each.rotary is not None for each in _attentions(block)),
         "its score is no dot product": not {Dot, ScaledDot}.issuperset(scores),
         "its norm is that of a batch": not isinstance(_residuals(block)[0].norm, _NORMS),
         "it is not in float32 on a CPU": any(
@@ -94,17 +94,19 @@ class PreparedStack:
         alibi_heads: int | None,
     ) -> None:
         # Only here: what cannot be compiled cannot be imported.
-        from regard.models.prepared import kernels
+        from regard.models.prepared import kernels, recurrence
 
-        self._kernels = kernels
+        self._kernels, self._recurrence = kernels, recurrence
         self._blocks, self._embedding, self._positions = list(blocks), embedding, positions
         self._embedding_norm = nn.Identity() if embedding_norm is None else embedding_norm
         # What is added to embeddings at each place; more of it is worked out as it is needed.
-        self._places = np.zeros((0, blocks[0].attend.query_dim), np.float32)
+        attend, residual = _attentions(blocks[0])[0], blocks[0].attend_residual
+        self._places = np.zeros((0, attend.query_dim), np.float32)
         self._output, self._output_bias, self._window = output, output_bias, window
-        attend, residual = blocks[0].attend, blocks[0].attend_residual
         self._shape = (attend.num_heads, attend.num_key_heads, attend.head_dim)
+        is_recurrent = blocks[0].recur is not None
         self.width = 2 * attend.num_key_heads * attend.head_dim
+        self.kept = attend.query_dim if is_recurrent else self.width
         first = residual.norm
         assert isinstance(first, _NORMS)
         self._options = options = kernels.Options(
@@ -115,6 +117,7 @@ class PreparedStack:
             isinstance(first, nn.RMSNorm),
             residual.order == "pre",
             _place_of(blocks[0].feed.activation, kernels.ACTIVATIONS),
+            is_recurrent,
         )
         # In the order in which they are met; of pre-norm, the last one ends the stack.
         met = [each.norm for block in self._blocks for each in _residuals(block)]
@@ -249,9 +252,23 @@ class PreparedStack:
             by_rows(rows, 4 * seen * mixed.shape[1], go)
             return mixed
 
+        def recurred(projected: Tensor, bias: np.ndarray, store: np.ndarray) -> Tensor:
+            told, given = projected.numpy(), torch.empty_like(states)
+            out = given.numpy()
+
+            def go(first: int, stop: int) -> None:
+                recur = self._recurrence.recur
+                recur(first, stop, told, bias, store, state.ancestors, now, out)
+
+            by_rows(rows, 32 * given.shape[1], go)
+            return given
+
         for place, layer in enumerate(self._layers):
             kept = state.store.kept[place]
-            add(layer.own_out(looked(kernels.look_back, layer.own(normed), kept, now + 1)))
+            if layer.gate_bias is not None:
+                add(recurred(layer.own(normed), layer.gate_bias, kept))
+            else:
+                add(layer.own_out(looked(kernels.look_back, layer.own(normed), kept, now + 1)))
             if layer.look is not None:
                 query, memory = layer.ask(normed), state.memory[place]
                 self._announce(place, layer.look, query, state)
@@ -298,6 +315,10 @@ class PreparedStack:
         ]
         bias = self._output_bias
         (own, own_bias), (own_out, own_out_bias), *others = stacked
+        if self._options.is_recurrent:
+            own_bias = np.stack(
+                [each for layer in self._layers if (each := layer.gate_bias) is not None]
+            )
         (ask, ask_bias), (ask_out, ask_out_bias), (inner, inner_bias), (outer, outer_bias) = others
         embedding_norm, embedding_norm_bias = _numbers_of(self._embedding_norm)
         return self._kernels.Weights(
@@ -325,22 +346,26 @@ class PreparedStack:
 
 
 class _Layer(NamedTuple):
-    """What multiplies in a layer; ``look`` says how memory is looked at, if there is one."""
+    """What multiplies in a layer.
+
+    ``gate_bias`` is there where it is recurrent; ``look`` says how memory is looked at, if it is.
+    """
 
     own: nn.Module
     own_out: nn.Module
     ask: nn.Module
     ask_out: nn.Module
     feed: nn.Module
+    gate_bias: np.ndarray | None
     look: MultiHeadAttention | None
 
 
 def _linears_of(block: TransformerBlock) -> tuple[nn.Module | None, ...]:
     """The linear maps of a layer, in the order of ``kernels.Weights``."""
-    look = block.look
+    attend, look, recur = block.attend, block.look, block.recur
     return (
-        block.attend.query_key_value,
-        block.attend.output,
+        attend.query_key_value if attend is not None else recur and recur.gate_value,
+        None if attend is None else attend.output,
         None if look is None else look.query,
         None if look is None else look.output,
         block.feed.inner,
@@ -350,7 +375,8 @@ def _linears_of(block: TransformerBlock) -> tuple[nn.Module | None, ...]:
 
 def _layer_of(block: TransformerBlock) -> _Layer:
     own, own_out, ask, ask_out, *_ = (each or nn.Identity() for each in _linears_of(block))
-    return _Layer(own, own_out, ask, ask_out, block.feed, block.look)
+    gate_bias = None if block.recur is None else block.recur.gate_bias.detach().numpy()
+    return _Layer(own, own_out, ask, ask_out, block.feed, gate_bias, block.look)
 
 
 def _place_of(activation: Callable[[Tensor], Tensor], names: Sequence[str]) -> int:
@@ -360,7 +386,7 @@ def _place_of(activation: Callable[[Tensor], Tensor], names: Sequence[str]) -> i
 
 
 def _attentions(block: TransformerBlock) -> list[MultiHeadAttention]:
-    return [block.attend] if block.look is None else [block.attend, block.look]
+    return [each for each in (block.attend, block.look) if each is not None]
 
 
 def _residuals(block: TransformerBlock) -> list[Residual]:

@@ -15,6 +15,7 @@ from jaxtyping import Float32, Int32, Int64
 from regard.attention.engine.kernels.compiling import compiled, inlined
 from regard.attention.engine.kernels.elementary import exp, largest
 from regard.attention.engine.kernels.products import score_all
+from regard.models.prepared.recurrence import recur_rows
 
 f32, i32 = np.float32, np.int32
 
@@ -74,8 +75,9 @@ class Weights(NamedTuple):
     """The weights of all layers, one on the other; those of no memory have no entries.
 
     Attributes:
-        own: Queries, keys and values of self-attention side by side, and so on below.
-        own_bias: Of those, and so on.
+        own: Queries, keys and values of self-attention side by side, or gates and values of a
+            recurrence, and so on below.
+        own_bias: Of those, and so on; of a recurrence, that of its gates, (L, C).
         norms: In the order in which they are met; those of norms without biases have no entries.
         table: Of the output.
         embedding: Of tokens, multiplied by its scale; it may be the same.
@@ -117,6 +119,7 @@ class Options(NamedTuple):
         is_rms: Whether norms leave the mean in.
         is_pre: Whether a norm comes before its sublayer, and one after all.
         activation: Its place in ``ACTIVATIONS``.
+        is_recurrent: Whether a recurrence takes the place of self-attention.
     """
 
     heads: int
@@ -128,13 +131,14 @@ class Options(NamedTuple):
     is_rms: bool
     is_pre: bool
     activation: int
+    is_recurrent: bool
 
 
 class Past(NamedTuple):
     """What rows have seen.
 
     Attributes:
-        store: Keys and values of slots, by layer and place.
+        store: Keys and values of slots, by layer and place; of a recurrence, its states.
         ancestors: The slot of each row at each place.
         starts: The first place that each row sees.
         memory: Keys and values of the sources, by layer; without entries there are none.
@@ -430,9 +434,14 @@ def whole_step(first, stop, token, places, weights, past, now, options, hidden, 
         _norm_rows(x, weights.norms[0], weights.norm_biases[0], options, normed)
         met = 1
     for layer in range(weights.own.shape[0]):
-        _linear(normed, weights.own[layer], weights.own_bias[layer], projected)
-        _look_back(first, stop, projected, past.store[layer], past, now, options, scores, mixed)
-        _linear(mixed, weights.own_out[layer], weights.own_out_bias[layer], change)
+        store, bias = past.store[layer], weights.own_bias[layer]
+        if options.is_recurrent:
+            _linear(normed, weights.own[layer], bias[:0], projected)
+            recur_rows(first, stop, projected, bias, store, past.ancestors, now, change)
+        else:
+            _linear(normed, weights.own[layer], bias, projected)
+            _look_back(first, stop, projected, store, past, now, options, scores, mixed)
+            _linear(mixed, weights.own_out[layer], weights.own_out_bias[layer], change)
         if has_memory:
             _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.attention import KeyValueCache
 from regard.models.decoder import Decoder
 from regard.models.interfaces import LanguageModel
 from regard.models.prepared.decoder import PreparedStack, why_not_prepared
@@ -69,6 +70,7 @@ class PreparedDecoder(LanguageModel[PreparedState]):
             ancestors = np.zeros((store.kept.shape[1], rows), np.int32)
             ancestors[:seen] = np.arange(rows)
             for kept, cache in zip(store.kept, read.past, strict=True):
+                assert isinstance(cache, KeyValueCache)
                 for column, part in ((0, cache.key), (width // 2, cache.value)):
                     kept[:seen, :rows, column : column + width // 2] = (
                         part.permute(2, 0, 1, 3).flatten(2).numpy()

@@ -46,7 +46,7 @@ class PreparedState:
     """What decoding carries from one token to the next.
 
     Attributes:
-        store: Keys and values of the places so far.
+        store: Keys and values of the places so far, or what a recurrence kept there.
         ancestors: The slot that each row had at each place.
         starts: The first place that each row sees: padding stands before it.
         length: Places so far.
@@ -106,7 +106,8 @@ def begin(
     Args:
         rows: How many.
         layers: Of the decoder.
-        width: Of a key and a value side by side, all heads together.
+        width: Of what a layer keeps of a place: a key and a value side by side, all heads together,
+            or the state of a recurrence.
         memory: What stands in the sources.
         lengths: How many places of each source are real.
     """

@@ -68,7 +68,7 @@ class PreparedTransformer(Seq2Seq[PreparedState]):
         for kept, cache in zip(memory, read, strict=True):
             kept[..., : width // 2] = cache.key.transpose(1, 2).flatten(2).numpy()
             kept[..., width // 2 :] = cache.value.transpose(1, 2).flatten(2).numpy()
-        return begin(B, len(read), width, memory=memory, lengths=source_lengths)
+        return begin(B, len(read), self._stack.kept, memory=memory, lengths=source_lengths)
 
     def step(
         self, token: Int[Tensor, " B"], state: PreparedState

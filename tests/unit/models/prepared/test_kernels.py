@@ -27,6 +27,7 @@ def options(**changed):
         is_rms=False,
         is_pre=True,
         activation=0,
+        is_recurrent=False,
     )
     return plain._replace(**changed)
 

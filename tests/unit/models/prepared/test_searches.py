@@ -63,6 +63,7 @@ def test_greedy_and_beam_find_the_same(seed, monkeypatch):
             norm=draw.choice(["pre", "post"]),
             positions=draw.choice(["sinusoidal", "learned", "alibi"]),
             activation=draw.choice(["relu", "gelu", "swiglu"]),
+            decoder=draw.choice(["self_attention", "ssru"]),
             output_bias=True,
         ),
         by=draw.choice([0.0, 1.0, 3.0]),
