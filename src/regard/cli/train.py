@@ -1,6 +1,7 @@
 """``regard train``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from regard.choices import choose
-from regard.cli.output import note
+from regard.cli.output import note, progress_bar
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
 from regard.config import build, read_toml
 from regard.errors import Interrupted, RunError, SettingError
@@ -27,6 +28,7 @@ def train(
     minutes: float | None = None,
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     on_bad_line: Literal["error", "skip"] | None = None,
+    distill: Path | None = None,
     resume: bool = False,
 ) -> None:
     """Train a model into a run folder: a translator, a classifier, a tagger.
@@ -42,6 +44,11 @@ def train(
 
     Example: `regard train --resume --run runs/pairs --set training.learning_rate=0.0005`
 
+    With --distill it learns what another run, the teacher, writes for the sources, not their own
+    targets; without files it has the teacher's text.
+
+    Example: `regard train transformer-fast --distill runs/teacher --run runs/student`
+
     Args:
         what: A recipe, or files to train on, or both. Sentence pairs are one .tsv or .jsonl file,
             or two files of lines, source and target; each may end in .gz or .zst.
@@ -50,10 +57,11 @@ def train(
         settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
             `regard settings` lists them all.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
+        distill: The run folder of a translator to learn from.
         resume: Go on with the run in --run by the recipe that it keeps; --minutes (in all) and
             --set training.… go over it. What the model is and what it reads stays.
     """
-    asked = _settings(settings, minutes, on_bad_line)
+    asked = _settings(settings, minutes, on_bad_line, distill)
     try:
         _train(what, run, asked, minutes=minutes, resume=resume)
     except KeyboardInterrupt as stop:
@@ -86,7 +94,7 @@ def _train(
         if not what:
             from regard import training
 
-            training.resume(folder, settings=settings)
+            training.resume(folder, settings=settings, translating=_translating)
             return
     recipe = find_recipe(what, settings, minutes=minutes)
     build(TrainingConfig, recipe.training, where="training")  # refused before torch is there
@@ -94,8 +102,14 @@ def _train(
 
     folder = run or default_run(what)
     recipe = training.with_test(recipe, folder)
-    training.train(recipe, folder, may_change=resume)
+    training.train(recipe, folder, may_change=resume, translating=_translating)
     note(f"next: {_next(recipe, folder)}")
+
+
+def _translating(total: int) -> AbstractContextManager[Callable[[int], None]]:
+    """Shows how a teacher's translating goes."""
+    note(f"the teacher translates {total:,} sources; what is done is kept")
+    return progress_bar("translating", lambda: total)
 
 
 def _next(recipe: "Recipe", run: Path) -> str:
@@ -109,13 +123,17 @@ def _next(recipe: "Recipe", run: Path) -> str:
     return ", ".join(f"regard {command}" for command in commands)
 
 
-def _settings(settings: Sequence[str], minutes: float | None, on_bad_line: str | None) -> list[str]:
+def _settings(
+    settings: Sequence[str], minutes: float | None, on_bad_line: str | None, distill: Path | None
+) -> list[str]:
     """What the options of a command line set."""
     extra = list(settings)
     if minutes is not None:
         extra.append(f"training.minutes={float(minutes)}")
     if on_bad_line is not None:
         extra.append(f"data.on_bad_line={on_bad_line}")
+    if distill is not None:
+        extra.append(f"training.distill={distill.resolve()}")
     return extra
 
 

@@ -9,6 +9,7 @@
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
     run/metrics.jsonl        one line a record
+    run/distilled.jsonl      what a teacher wrote for it, see ``training.distilling``
     run/encoded.*            the text as ids, see ``training.encoded``; may be deleted
     run/tensorboard/         the same figures for TensorBoard, where that is installed
     run/lock                 held by the process that trains, as is the folder itself
@@ -69,8 +70,10 @@ _TOKENIZER = "tokenizer"
 _CHECKPOINTS = "checkpoints"
 _METRICS = "metrics.jsonl"
 _CHECKSUMS = "checksums.json"
-# What a `create` that was killed may leave, and the next one may write over.
-_BEFORE_CARD = {"lock", RECIPE_FILE}
+# What is written before a run is made: translations to learn from.
+DISTILLED_FILE = "distilled.jsonl"
+# What a `create` that was killed may leave, and the next one may write over; or what stands there.
+_BEFORE_CARD = {"lock", RECIPE_FILE, DISTILLED_FILE}
 
 
 def is_run(path: str | Path) -> bool:
@@ -140,14 +143,8 @@ class Run:
             RunError: The folder holds something, is in use, or cannot be written.
         """
         path = Path(path)
-        make_folder(path)
-        if is_run(path):
-            Lock(path).release()  # whoever has made it meanwhile may be training there
-        _check_empty(path)
-        lock = Lock(path)
+        lock = _lock_new(path)
         try:
-            _check_empty(path)
-            tidy(path)
             content = write_toml(recipe).encode()
             write_file(path / RECIPE_FILE, content)
             card = new_card(task, recipe=checksum(content), text=text)
@@ -156,6 +153,20 @@ class Run:
         except BaseException:
             lock.release()
             raise
+
+    @staticmethod
+    @contextmanager
+    def reserved(path: Path) -> Iterator[None]:
+        """Inside the block nobody else makes a run at ``path``, where ``create`` could make one.
+
+        Raises:
+            RunError: The folder holds something, is in use, or cannot be written.
+        """
+        lock = _lock_new(path)
+        try:
+            yield
+        finally:
+            lock.release()
 
     @classmethod
     def open(cls, path: str | Path) -> "Run":
@@ -285,6 +296,11 @@ class Run:
     def summary(self) -> JsonValue:
         """What ``finish`` was given; None before."""
         return self._card["summary"]
+
+    @property
+    def model_checksum(self) -> str | None:
+        """What tells the weights to use from others; None before training has finished."""
+        return self._card["model"]
 
     @property
     def has_tokenizer(self) -> bool:
@@ -541,6 +557,22 @@ def _read_recipe(path: Path, expected: str | None) -> dict[str, JsonValue]:
         ) from error
     except SettingError as error:
         raise RunError(f"{error} The run folder is damaged; restore the file.") from error
+
+
+def _lock_new(path: Path) -> Lock:
+    """The lock of a folder in which a run can be made, and which is made itself if need be."""
+    make_folder(path)
+    if is_run(path):
+        Lock(path).release()  # whoever has made it meanwhile may be training there
+    _check_empty(path)
+    lock = Lock(path)
+    try:
+        _check_empty(path)
+        tidy(path)
+    except BaseException:
+        lock.release()
+        raise
+    return lock
 
 
 def _check_empty(path: Path) -> None:

@@ -53,6 +53,8 @@ class TrainingConfig:
         pretrained: The folder of a run to begin with, or of a checkpoint of BERT, RoBERTa or GPT-2
             in Hugging Face's layout: its tokenizer, and the weights of what reads the text; a head
             starts anew. What the recipe does not say of tokenizer and model is as it was there.
+        distill: The folder of a translator's run, whose translations are learned instead of the
+            targets of the training text (Kim & Rush, 2016). A recipe that names no text has its.
     """
 
     updates: Count | None = None
@@ -81,6 +83,7 @@ class TrainingConfig:
     precision: Precision = "auto"
     seed: Natural = 1
     pretrained: str | None = None
+    distill: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

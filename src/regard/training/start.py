@@ -21,6 +21,7 @@ from regard.tasks.recipe import HELD_OUT, with_training
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
+from regard.training.distilling import Watch, learn_from, taught, unwatched
 from regard.training.encoded import RunCorpora
 from regard.training.listeners import Listeners, TensorBoardReporter, has_tensorboard
 from regard.training.pretrained import begin_with
@@ -51,6 +52,7 @@ def train(
     *,
     reporter: Reporter | None = None,
     may_change: bool = False,
+    translating: Watch = unwatched,
 ) -> Trained:
     """Train a model into a run folder, or go on with one that was interrupted.
 
@@ -61,6 +63,7 @@ def train(
         reporter: Who is told; None prints to the console.
         may_change: Whether a run that is there may go on by other settings of training: its limits,
             rate, schedule, batches and so on. The run remembers what was changed at which update.
+        translating: Shows how a teacher's translating goes, where there is one.
 
     Raises:
         DataError: The text cannot be used.
@@ -84,9 +87,11 @@ def train(
         if run is not None:
             recipe = task_class.settled(recipe, {"data": {}, **run.recipe}, ())
         recipe, pretrained = begin_with(recipe, run)
+        recipe, teacher = learn_from(recipe, run)
         changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
         parts = task_class.read_parts(recipe, bad_lines=bad_lines)
-        examples, valid = parts.train, parts.valid
+        examples = taught(parts.train, teacher, path, run, translating)
+        valid = parts.valid
         text = _fingerprint([*examples, *valid], task_class.fingerprint)
         if run is None:
             recipe = task_class.settled(recipe, None, examples)
@@ -128,19 +133,27 @@ def train(
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:
     """The recipe with a part of its training text held out to test on, where it names no test.
 
+    A text that is a teacher's is named in it afterwards.
+
     Args:
         recipe: What is to be trained.
         path: The run folder. A run that is there goes on with the text that it began with.
     """
+    run = Run.open(path) if is_run(path) else None
+    recipe, _ = learn_from(recipe, run)
     if recipe.uses_phrasebook or recipe.data.test or not recipe.files("train"):
         return recipe
-    if is_run(path) and Run.open(path).recipe["data"].get("test") != HELD_OUT:
+    if run is not None and run.recipe["data"].get("test") != HELD_OUT:
         return recipe
     return replace(recipe, data=replace(recipe.data, test=HELD_OUT))
 
 
 def resume(
-    path: str | Path, *, settings: Sequence[str] = (), reporter: Reporter | None = None
+    path: str | Path,
+    *,
+    settings: Sequence[str] = (),
+    reporter: Reporter | None = None,
+    translating: Watch = unwatched,
 ) -> Trained:
     """Go on with the training of a run folder, by the recipe that it keeps.
 
@@ -149,10 +162,12 @@ def resume(
         settings: ``training.learning_rate=0.001`` and the like, to go on by instead. What a model
             is and what it reads cannot change.
         reporter: Who is told; None prints to the console.
+        translating: Shows how a teacher's translating goes, where there is one.
     """
     table = cast(dict[str, JsonValue], kept_recipe(Run.open(path)).table())
     assign(table, settings)
-    return train(recipe_from_table(table), path, reporter=reporter, may_change=True)
+    recipe = recipe_from_table(table)
+    return train(recipe, path, reporter=reporter, may_change=True, translating=translating)
 
 
 def _facts(
@@ -162,10 +177,11 @@ def _facts(
     too_long: BadLines,
 ) -> list[str]:
     """What is about to be trained, in lines for people."""
-    task = training.task
+    task, teacher = training.task, training.task.recipe.training.get("distill")
     parameters = sum(p.numel() for p in model.parameters())
     facts = [
         f"{training.num_examples:,} {task.unit} to train on, {training.num_valid:,} to validate on",
+        *([f"their targets are what {teacher} writes"] if teacher else []),
         *task.facts(),
         *_told_size(task),
         f"{task.recipe.model_type} with {parameters:,} parameters",

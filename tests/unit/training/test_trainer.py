@@ -280,8 +280,8 @@ OPTIONS = {
     "precision": ({}, {"precision": "bfloat16"}),
     "seed": ({}, {"seed": 2}),
 }
-# Read elsewhere: tests in test_translation.py and test_pretrained.py.
-OF_THE_TASK = {"batch_tokens", "validation_pairs", "pretrained"}
+# Read elsewhere: tests in test_translation.py, test_pretrained.py and test_distilling.py.
+OF_THE_TASK = {"batch_tokens", "validation_pairs", "pretrained", "distill"}
 # What is to go on from, not what is learned: tests in test_resuming.py.
 OF_STOPPING = {"save_every_minutes"}
 
