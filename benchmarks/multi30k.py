@@ -73,7 +73,7 @@ def recipe_table(corpora: Path, updates: int, seed: int) -> dict[str, Any]:
 def measure(predictor: Predictor, corpora: Path) -> dict[str, Any]:
     results: dict[str, Any] = {}
     for test in TESTS:
-        pairs = _pairs(corpora, test)
+        pairs = read_test(corpora, test)
         references = [pair.target for pair in pairs]
         outputs = [found[0].text for found in predictor.translate([pair.source for pair in pairs])]
         results[test] = {
@@ -91,7 +91,7 @@ def measure(predictor: Predictor, corpora: Path) -> dict[str, Any]:
     return results
 
 
-def _pairs(corpora: Path, test: str) -> list[Pair]:
+def read_test(corpora: Path, test: str) -> list[Pair]:
     home = corpora / "multi30k"
     return list(read_pairs(home / f"{test}.en", home / f"{test}.de"))
 

@@ -307,7 +307,12 @@ GROUPS = (
     ),
     Group(
         title="Speed of training and translating",
-        figures=("training_speed", "joey_side_by_side: translating", "decoding_speed"),
+        figures=(
+            "training_speed",
+            "joey_side_by_side: translating",
+            "decoding_speed",
+            "fast_translators",
+        ),
         says="""
         On identical batches a small Transformer trains {joey.ours[0]} times as fast as
         in Joey NMT and {torch_modules.ours[0]} times as fast as `nn.Transformer` in a

@@ -154,7 +154,10 @@ class Teacher:
             if known[pair.source]
         ]
         if not found:
-            raise DataError(f"training.distill must name a run that writes; {self.path} does not.")
+            raise DataError(
+                f"training.distill must name a run that writes translations; {self.path} writes "
+                "nothing for any source. Train it longer."
+            )
         return found
 
     def _written(

@@ -36,6 +36,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "comparison": (),
     "decoding_speed": (*ONE, *ALONE),
     "documents": ("--work", "WORK"),
+    "fast_translators": ("--work", "WORK", *ONE),
     "gpu_attention": (*ONE,),
     "inspection": (*ONE, *ALONE),
     "joey_side_by_side": ("--work", "WORK", "--updates", "2", *ONE, *ALONE),

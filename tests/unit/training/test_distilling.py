@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from regard.errors import RunError, SettingError
+from regard.errors import DataError, RunError, SettingError
 from regard.inference import Predictor
 from regard.runs import Run
 from regard.tasks import recipe_from_table
@@ -146,6 +146,12 @@ def test_a_source_for_which_the_teacher_writes_nothing_is_left_out(home, tmp_pat
     train(recipe(home, distill="teacher"), tmp_path / "student")
     assert records(tmp_path / "student")[1]["translation"] == ""
     assert Run.open(tmp_path / "student").is_finished
+
+
+def test_a_teacher_that_writes_nothing_is_refused(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(distilling, "_translated", lambda _, texts, advance: [""] * len(texts))
+    with pytest.raises(DataError, match=r"teacher writes nothing for any source\. Train it longer"):
+        train(recipe(home, distill="teacher"), tmp_path / "student")
 
 
 @pytest.mark.parametrize(
