@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from regard.attention.engine.kernels import why_not
+from regard.attention.engine.workers import share_out
 from regard.checks import check_at_least, check_positive
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
 from regard.decoding.rules import Rule, Rulebook
@@ -15,6 +18,9 @@ from regard.decoding.writing import Answers, written
 from regard.errors import SettingError, ShapeError
 
 Seeds = int | Int[Tensor, " B"]
+
+# Numbers of a step from which loading what is compiled pays.
+_WORTH_COMPILING = 2**14
 
 
 @torch.no_grad()
@@ -148,15 +154,53 @@ class Draw:
         self, log_probs: Float[Tensor, "R V"], answers: Int[Tensor, " R"], place: int
     ) -> tuple[Float[Tensor, " R"], Int[Tensor, " R"]]:
         """The log-probability of the token drawn, and the token."""
+        seeds = self.seeds[answers // self.copies]
+        shares = uniform(seeds, answers % self.copies, place)
+        is_worth_it = log_probs.numel() >= _WORTH_COMPILING
+        draw = self._drawn_by_loops if is_worth_it and _is_for_loops(log_probs) else self._drawn
+        token = draw(log_probs, shares)
+        return log_probs.gather(1, token[:, None])[:, 0], token
+
+    def _drawn(
+        self, log_probs: Float[Tensor, "R V"], shares: Float[Tensor, " R"]
+    ) -> Int[Tensor, " R"]:
+        """The token of each row that lies at its share of what may be drawn."""
         check_numbers(log_probs)
         drawn_from = log_probs / self.temperature
         if self.top_k is not None:
             drawn_from = most_likely(drawn_from, self.top_k)
         if self.top_p < 1:
             drawn_from = nucleus(drawn_from, self.top_p)
-        seeds = self.seeds[answers // self.copies]
-        token = at_quantile(drawn_from, uniform(seeds, answers % self.copies, place))
-        return log_probs.gather(1, token[:, None])[:, 0], token
+        return at_quantile(drawn_from, shares)
+
+    def _drawn_by_loops(
+        self, log_probs: Float[Tensor, "R V"], shares: Float[Tensor, " R"]
+    ) -> Int[Tensor, " R"]:
+        """The same token, found without putting a vocabulary in order."""
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.decoding.drawing import draw_tokens
+
+        rows, vocabulary = log_probs.shape
+        most = vocabulary if self.top_k is None else min(self.top_k, vocabulary)
+        tokens = np.empty(rows, np.int64)
+        given = (
+            *(log_probs.contiguous().numpy(), np.float32(self.temperature)),
+            *(most, float(self.top_p), shares.numpy(), tokens),
+        )
+        tasks = min(rows, torch.get_num_threads())
+        share_out(
+            tasks,
+            lambda task: draw_tokens(task * rows // tasks, (task + 1) * rows // tasks, *given),
+        )
+        if (tokens < 0).any():
+            check_numbers(log_probs)
+        return torch.from_numpy(tokens)
+
+
+def _is_for_loops(log_probs: Float[Tensor, "R V"]) -> bool:
+    """Whether compiled loops can draw from these."""
+    is_plain = log_probs.device.type == "cpu" and log_probs.dtype == torch.float32
+    return is_plain and not log_probs.requires_grad and why_not() is None
 
 
 def most_likely(log_probs: Float[Tensor, "R V"], count: int) -> Float[Tensor, "R V"]:

@@ -26,6 +26,7 @@ from regard.layers.feedforward import ACTIVATIONS
 from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Residual
+from regard.models.prepared.linear import Linear, mapping
 from regard.models.prepared.products import Int8Embedding
 from regard.models.prepared.sharing import by_rows, in_blocks
 from regard.models.prepared.state import PreparedState
@@ -103,6 +104,7 @@ class PreparedStack:
         attend, residual = _attentions(blocks[0])[0], blocks[0].attend_residual
         self._places = np.zeros((0, attend.query_dim), np.float32)
         self._output, self._output_bias, self._window = output, output_bias, window
+        self._logits_of = _output_of(output, output_bias)
         self._shape = (attend.num_heads, attend.num_key_heads, attend.head_dim)
         is_recurrent = blocks[0].recur is not None
         self.width = 2 * attend.num_key_heads * attend.head_dim
@@ -274,8 +276,8 @@ class PreparedStack:
                 self._announce(place, layer.look, query, state)
                 mixed = looked(kernels.look_at_memory, query, memory, memory.shape[1])
                 add(layer.ask_out(mixed))
-            add(layer.feed(normed))
-        return self._output.logits(normed, self._output_bias), state.after()
+            add(layer.outer(layer.activation(layer.inner(normed))))
+        return self._logits_of(normed), state.after()
 
     def _announce(
         self, layer: int, look: MultiHeadAttention, query: Tensor, state: PreparedState
@@ -351,11 +353,13 @@ class _Layer(NamedTuple):
     ``gate_bias`` is there where it is recurrent; ``look`` says how memory is looked at, if it is.
     """
 
-    own: nn.Module
-    own_out: nn.Module
-    ask: nn.Module
-    ask_out: nn.Module
-    feed: nn.Module
+    own: Callable[[Tensor], Tensor]
+    own_out: Callable[[Tensor], Tensor]
+    ask: Callable[[Tensor], Tensor]
+    ask_out: Callable[[Tensor], Tensor]
+    inner: Callable[[Tensor], Tensor]
+    outer: Callable[[Tensor], Tensor]
+    activation: Callable[[Tensor], Tensor]
     gate_bias: np.ndarray | None
     look: MultiHeadAttention | None
 
@@ -374,9 +378,25 @@ def _linears_of(block: TransformerBlock) -> tuple[nn.Module | None, ...]:
 
 
 def _layer_of(block: TransformerBlock) -> _Layer:
-    own, own_out, ask, ask_out, *_ = (each or nn.Identity() for each in _linears_of(block))
-    gate_bias = None if block.recur is None else block.recur.gate_bias.detach().numpy()
-    return _Layer(own, own_out, ask, ask_out, block.feed, gate_bias, block.look)
+    own, own_out, ask, ask_out, inner, outer = map(mapping, _linears_of(block))
+    return _Layer(
+        own,
+        own_out,
+        ask,
+        ask_out,
+        inner,
+        outer,
+        activation=block.feed.activation,
+        gate_bias=None if block.recur is None else block.recur.gate_bias.detach().numpy(),
+        look=block.look,
+    )
+
+
+def _output_of(output: Output, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """What makes logits of states."""
+    if isinstance(output, TokenEmbedding):
+        return Linear(output.weight, bias)
+    return lambda states: output.logits(states, bias)
 
 
 def _place_of(activation: Callable[[Tensor], Tensor], names: Sequence[str]) -> int:

@@ -1,0 +1,151 @@
+"""Products of a few states with weights as they lie, which cost what reading the weights costs.
+
+A BLAS lays weights out anew for each product, which pays where many states share them. Here a tile
+of up to four states by some rows of weights is added up side by side, and what comes next is
+fetched meanwhile. Each number of the result is added up in the same order whatever the tile, so
+that a state's product does not depend on its neighbours.
+"""
+
+from collections.abc import Callable
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from regard.attention.engine.kernels.compiling import compiled, in_order
+
+# Numbers that are added up side by side, and bytes of one.
+_LANES, _BYTES = 8, 4
+_VECTOR, _SIZE = ir.VectorType(ir.FloatType(), _LANES), ir.IntType(64)
+
+
+def _plus(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
+    """The address so many sizes further on."""
+    return builder.add(begin, builder.mul(size, ir.Constant(_SIZE, count)))
+
+
+def _sum(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
+    """All lanes added up, one half to the other."""
+    lanes = _LANES
+    while lanes > 1:
+        lanes //= 2
+        kind = ir.VectorType(ir.IntType(32), lanes)
+        low, high = (
+            builder.shuffle_vector(
+                vector, vector, ir.Constant(kind, list(range(first, first + lanes)))
+            )
+            for first in (0, lanes)
+        )
+        vector = builder.fadd(low, high)
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+
+def _tile_of(rows: int, columns: int) -> Callable[..., None]:
+    """Dot products of so many states with so many rows of weights, a multiple of lanes wide.
+
+    What is made takes addresses and distances in bytes: states, how wide a row of them is, weights,
+    what is fetched for later, how far apart, how many lanes to go, and where the results go.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        states, width, weights, later, apart, steps, out, out_width = arguments
+        byte = ir.IntType(8).as_pointer()
+        name, module = f"llvm.fmuladd.v{_LANES}f32", builder.module
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        fused = cgutils.get_or_insert_function(module, kind, name)  # type: ignore[no-untyped-call]
+        takes = ir.FunctionType(ir.VoidType(), [byte, *[ir.IntType(32)] * 3])
+        fetch = module.declare_intrinsic("llvm.prefetch", [byte], takes)
+        read_to_keep_in_level_two = [ir.Constant(ir.IntType(32), flag) for flag in (0, 2, 1)]
+        zero = ir.Constant(_VECTOR, [0.0] * _LANES)
+
+        def kept(number: ir.Value) -> ir.Value:
+            return cgutils.alloca_once_value(builder, number)  # type: ignore[no-untyped-call]
+
+        totals = [[kept(zero) for _ in range(columns)] for _ in range(rows)]
+        with cgutils.for_range(builder, steps) as loop:
+
+            def read(begin: ir.Value, row: int) -> ir.Value:
+                place = _plus(builder, begin, row, width)
+                place = _plus(builder, place, _LANES * _BYTES, loop.index)
+                return builder.load(builder.inttoptr(place, _VECTOR.as_pointer()), align=_BYTES)
+
+            known = [read(weights, column) for column in range(columns)]
+            next_line = builder.add(later, builder.mul(loop.index, apart))
+            builder.call(fetch, [builder.inttoptr(next_line, byte), *read_to_keep_in_level_two])
+            for row in range(rows):
+                state = read(states, row)
+                for weight, total in zip(known, totals[row], strict=True):
+                    builder.store(builder.call(fused, [state, weight, builder.load(total)]), total)
+        for row in range(rows):
+            for column in range(columns):
+                place = _plus(builder, out, row, out_width)
+                place = builder.add(place, ir.Constant(_SIZE, _BYTES * column))
+                found = _sum(builder, builder.load(totals[row][column]))
+                builder.store(found, builder.inttoptr(place, ir.FloatType().as_pointer()))
+        return context.get_dummy_value()
+
+    @intrinsic
+    def tile(typing, states, width, weights, later, apart, steps, out, out_width):  # type: ignore[no-untyped-def]
+        return types.void(*[types.int64] * 8), generate
+
+    return tile
+
+
+_WIDTH = 3  # of all tiles but that of what is left over
+_ALONE, _SINGLE = _tile_of(1, 1), _tile_of(1, _WIDTH)
+_DOUBLE, _TRIPLE, _QUADRUPLE = (_tile_of(rows, _WIDTH) for rows in (2, 3, 4))
+
+
+@in_order
+def _by_tiles(first, stop, states, weight, out):  # type: ignore[no-untyped-def]
+    """Columns of ``states @ weightᵀ``, what is beyond the last whole lanes left out."""
+    rows, depth = states.shape
+    width, out_width, steps = depth * _BYTES, out.shape[1] * _BYTES, depth // _LANES
+    groups = (rows + 3) // 4
+    # Each group of states fetches its share of the next weights.
+    share = _WIDTH * width // groups
+    apart = _WIDTH * _LANES * _BYTES // groups
+    asked, given, made = states.ctypes.data, weight.ctypes.data, out.ctypes.data
+    for o in range(first, stop - _WIDTH + 1, _WIDTH):
+        weights = given + o * width
+        later = weights + (_WIDTH * width if o + 2 * _WIDTH <= stop else 0)
+        for group in range(groups):
+            r = 4 * group
+            begin, target = asked + r * width, made + r * out_width + o * _BYTES
+            rest = (width, weights, later + group * share, apart, steps, target, out_width)
+            if rows - r >= 4:
+                _QUADRUPLE(begin, *rest)
+            elif rows - r == 3:
+                _TRIPLE(begin, *rest)
+            elif rows - r == 2:
+                _DOUBLE(begin, *rest)
+            else:
+                _SINGLE(begin, *rest)
+    for o in range(stop - (stop - first) % _WIDTH, stop):
+        weights = given + o * width
+        for r in range(rows):
+            target = made + r * out_width + o * _BYTES
+            _ALONE(asked + r * width, width, weights, weights, 0, steps, target, out_width)
+
+
+@in_order
+def _add_rest(first, stop, states, weight, out):  # type: ignore[no-untyped-def]
+    """Add what is beyond the last whole lanes."""
+    depth = states.shape[1]
+    for r in range(out.shape[0]):
+        for o in range(first, stop):
+            for c in range(depth - depth % _LANES, depth):
+                out[r, o] += states[r, c] * weight[o, c]
+
+
+@compiled
+def few_rows(first, stop, states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """Columns ``first`` to ``stop`` of ``states @ weightᵀ + bias``; no entries are no bias."""
+    _by_tiles(first, stop, states, weight, out)
+    if states.shape[1] % _LANES:
+        _add_rest(first, stop, states, weight, out)
+    if bias.size:
+        for r in range(out.shape[0]):
+            for o in range(first, stop):
+                out[r, o] += bias[o]

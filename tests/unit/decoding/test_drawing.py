@@ -1,0 +1,82 @@
+"""Tokens drawn by compiled loops are those that tensor operations draw."""
+
+import itertools
+
+import pytest
+import torch
+
+from regard.decoding import sampling
+from regard.decoding.sampling import Draw, uniform
+from regard.errors import RunError
+
+R, V = 7, 613
+SETTINGS = [
+    {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    for temperature, top_k, top_p in itertools.product(
+        (1.0, 0.7, 3), (None, 1, 5, V - 1, V + 9), (1.0, 0.93, 0.4, 1e-6)
+    )
+]
+
+
+def both(draw, log_probs, place=0):
+    """What each of the two ways draws."""
+    rows = torch.arange(len(log_probs))
+    shares = uniform(draw.seeds, torch.zeros_like(rows), place)
+    return draw._drawn_by_loops(log_probs, shares).tolist(), draw._drawn(log_probs, shares).tolist()
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("spread", [0.1, 1.0, 8.0])
+def test_tokens_are_those_of_sorted_probabilities(settings, spread):
+    draw = Draw(seeds=torch.arange(R), **settings)
+    log_probs = (spread * torch.randn(R, V)).log_softmax(1)
+    log_probs[:, ::5] = -torch.inf
+    for place in range(5):
+        found, right = both(draw, log_probs, place)
+        assert found == right
+
+
+@pytest.mark.parametrize("settings", [{"top_k": 3}, {"top_p": 0.61}, {"top_k": 9, "top_p": 0.77}])
+def test_of_equal_tokens_the_same_are_drawn_from(settings):
+    draw = Draw(seeds=torch.arange(R), **settings)
+    for place in range(20):
+        log_probs = torch.randint(-4, 0, (R, 41)).float().log_softmax(1)
+        found, right = both(draw, log_probs, place)
+        assert found == right
+
+
+def test_one_possible_token_is_drawn_and_where_there_is_none_nothing_breaks():
+    log_probs = torch.full((R, V), -torch.inf)
+    log_probs[:, 11] = 0.0
+    draw = Draw(seeds=torch.arange(R), top_k=5, top_p=0.5)
+    assert both(draw, log_probs)[0] == [11] * R
+    log_probs[3, 11] = -torch.inf
+    found = both(draw, log_probs)[0]
+    assert [*found[:3], *found[4:]] == [11] * (R - 1)
+    assert 0 <= found[3] < V
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_nan_is_named(sign):
+    log_probs = torch.randn(R, V).log_softmax(1)
+    log_probs[4, 8] = torch.tensor(torch.nan).copysign(torch.tensor(float(sign)))
+    draw = Draw(seeds=torch.arange(R), top_k=5)
+    with pytest.raises(RunError, match="log_probs must be numbers; got NaN"):
+        draw._drawn_by_loops(log_probs, torch.rand(R, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("least", "ways"), [(R * 20 + 1, ["_drawn"]), (R * 20, ["_drawn_by_loops"])]
+)
+def test_large_vocabularies_are_drawn_from_by_loops(monkeypatch, least, ways):
+    asked = []
+    for name in ("_drawn", "_drawn_by_loops"):
+
+        def noted(self, log_probs, shares, name=name):
+            asked.append(name)
+            return torch.zeros(R, dtype=torch.long)
+
+        monkeypatch.setattr(Draw, name, noted)
+    monkeypatch.setattr(sampling, "_WORTH_COMPILING", least)
+    Draw(seeds=torch.arange(R))(torch.zeros(R, 20), torch.arange(R), 0)
+    assert asked == ways
