@@ -1,7 +1,8 @@
 """A stack of decoder layers as a search drives it: much work in few calls.
 
-Where all weights are small and in float32, a step is one compiled loop for each block of rows, the
-matrix products and the choice of the best tokens in it. Else a step is matrix products by torch,
+Where all weights are small, a step is one compiled loop for each block of rows, the matrix products
+and the choice of the best tokens in it; what was rounded to int8 is multiplied in float32 there,
+but for the last layer, which is large and left to torch. Else a step is matrix products by torch,
 and compiled loops between them.
 """
 
@@ -27,7 +28,7 @@ from regard.layers.heads import cut
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Residual
 from regard.models.prepared.linear import Linear, mapping
-from regard.models.prepared.products import Int8Embedding
+from regard.models.prepared.products import Int8Embedding, Int8Linear
 from regard.models.prepared.sharing import by_rows, in_blocks
 from regard.models.prepared.state import PreparedState
 
@@ -124,7 +125,7 @@ class PreparedStack:
         # In the order in which they are met; of pre-norm, the last one ends the stack.
         met = [each.norm for block in self._blocks for each in _residuals(block)]
         self._norms = [_numbers_of(each) for each in [*met, *([norm] if options.is_pre else [])]]
-        self._layers = [_layer_of(block) for block in self._blocks]
+        self._layers = _layers_of(self._blocks)
         self._weights = self._all_weights()
 
     @property
@@ -159,18 +160,15 @@ class PreparedStack:
         never = np.array(hidden, np.int64)
         values = np.empty((len(token), count), np.float32)
         tokens = np.empty((len(token), count), np.int64)
+        logits = None
         if self._weights is None or current_observer() is not None:
             logits, state = self._logits(token, state)
-            found = logits.numpy()
-
-            def choose(first: int, stop: int) -> None:
-                self._kernels.best_tokens(first, stop, found, never, values, tokens)
-
-            by_rows(len(token), 4 * logits.shape[1], choose)
         else:
             token = token if state.pending is None else state.pending
             last, weights, past = token.numpy(), self._weights, self._past(state)
             places = self._places_of(state)
+            is_whole, width = len(weights.table) > 0, weights.embedding.shape[1]
+            states = np.empty((0 if is_whole else len(token), width), np.float32)
 
             def go(first: int, stop: int) -> None:
                 self._kernels.whole_step(
@@ -182,6 +180,7 @@ class PreparedStack:
                     past,
                     state.length,
                     self._options,
+                    states,
                     never,
                     values,
                     tokens,
@@ -189,6 +188,15 @@ class PreparedStack:
 
             in_blocks(len(token), go)
             state = state.after()
+            if not is_whole:
+                logits = self._logits_of(torch.from_numpy(states))
+        if logits is not None:
+            found = logits.numpy()
+
+            def choose(first: int, stop: int) -> None:
+                self._kernels.best_tokens(first, stop, found, never, values, tokens)
+
+            by_rows(len(token), 4 * found.shape[1], choose)
         return torch.from_numpy(values), torch.from_numpy(tokens), state
 
     def _embedded(self, token: Tensor, state: PreparedState) -> Tensor:
@@ -293,27 +301,26 @@ class PreparedStack:
             announce(asked, key, look.score, seen, None, Softmax())
 
     def _all_weights(self) -> "kernels.Weights | None":
-        """All weights in a few arrays, if they are small enough for one loop."""
-        if self._options.activation < 0 or not isinstance(self._output, TokenEmbedding):
+        """All weights in a few arrays, if one loop can take them; of an int8 output it has none."""
+        output, embedding = self._output, self._embedding
+        if self._options.activation < 0 or not isinstance(output, TokenEmbedding | Int8Embedding):
             return None
-        if not isinstance(self._embedding, TokenEmbedding):
-            return None
-        table = self._output.weight.detach()
-        size = sum(p.nbytes for block in self._blocks for p in block.parameters()) + table.nbytes
-        if size > _MOST_BYTES:
-            return None
-        linears: list[list[nn.Linear]] = []
-        for several in zip(*map(_linears_of, self._blocks), strict=True):
+        maps: list[list[nn.Linear]] = []
+        for several in zip(*(layer.maps for layer in self._layers), strict=True):
             known = [each for each in several if isinstance(each, nn.Linear)]
             if any(each is not None for each in several) and len(known) < len(several):
                 return None
-            linears.append(known)
+            maps.append(known)
+        is_rounded = isinstance(output, Int8Embedding)
+        table = torch.zeros(0, 0) if is_rounded else _table_of(output)
+        if sum(each.weight.nbytes for known in maps for each in known) + table.nbytes > _MOST_BYTES:
+            return None
         stacked = [
             (
                 _stacked([each.weight for each in group], 3),
                 _stacked([each.bias for each in group], 2),
             )
-            for group in linears
+            for group in maps
         ]
         bias = self._output_bias
         (own, own_bias), (own_out, own_out_bias), *others = stacked
@@ -340,8 +347,8 @@ class PreparedStack:
             norm_biases=np.stack([bias for _, bias in self._norms]),
             table=table.numpy(),
             table_bias=np.zeros(0, np.float32) if bias is None else bias.detach().numpy(),
-            embedding=self._embedding.weight.detach().numpy(),
-            embedding_scale=np.float32(self._embedding.scale),
+            embedding=_table_of(embedding).numpy(),
+            embedding_scale=np.float32(embedding.scale),
             embedding_norm=embedding_norm,
             embedding_norm_bias=embedding_norm_bias,
         )
@@ -350,7 +357,8 @@ class PreparedStack:
 class _Layer(NamedTuple):
     """What multiplies in a layer.
 
-    ``gate_bias`` is there where it is recurrent; ``look`` says how memory is looked at, if it is.
+    ``maps`` are the same as the first six; ``gate_bias`` is there where it is recurrent; ``look``
+    says how memory is looked at, if it is.
     """
 
     own: Callable[[Tensor], Tensor]
@@ -362,23 +370,36 @@ class _Layer(NamedTuple):
     activation: Callable[[Tensor], Tensor]
     gate_bias: np.ndarray | None
     look: MultiHeadAttention | None
+    maps: Sequence[nn.Module | None]
 
 
-def _linears_of(block: TransformerBlock) -> tuple[nn.Module | None, ...]:
+def _layers_of(blocks: Sequence[TransformerBlock]) -> list[_Layer]:
+    """What multiplies: in float32 where int8 would save next to nothing, since it costs less."""
+    maps = [_maps_of(block) for block in blocks]
+    rounded = [each for several in maps for each in several if isinstance(each, Int8Linear)]
+    if sum(4 * each.in_features * each.out_features for each in rounded) <= _MOST_BYTES:
+        maps = [
+            [each.dequantised() if isinstance(each, Int8Linear) else each for each in several]
+            for several in maps
+        ]
+    return [_layer_of(*each) for each in zip(blocks, maps, strict=True)]
+
+
+def _maps_of(block: TransformerBlock) -> list[nn.Module | None]:
     """The linear maps of a layer, in the order of ``kernels.Weights``."""
     attend, look, recur = block.attend, block.look, block.recur
-    return (
+    return [
         attend.query_key_value if attend is not None else recur and recur.gate_value,
         None if attend is None else attend.output,
         None if look is None else look.query,
         None if look is None else look.output,
         block.feed.inner,
         block.feed.outer,
-    )
+    ]
 
 
-def _layer_of(block: TransformerBlock) -> _Layer:
-    own, own_out, ask, ask_out, inner, outer = map(mapping, _linears_of(block))
+def _layer_of(block: TransformerBlock, maps: Sequence[nn.Module | None]) -> _Layer:
+    own, own_out, ask, ask_out, inner, outer = map(mapping, maps)
     return _Layer(
         own,
         own_out,
@@ -389,7 +410,15 @@ def _layer_of(block: TransformerBlock) -> _Layer:
         activation=block.feed.activation,
         gate_bias=None if block.recur is None else block.recur.gate_bias.detach().numpy(),
         look=block.look,
+        maps=maps,
     )
+
+
+def _table_of(embedding: TokenEmbedding | Int8Embedding) -> Tensor:
+    """Its vectors, before they are scaled."""
+    if isinstance(embedding, Int8Embedding):
+        return embedding.dequantised()
+    return embedding.weight.detach()
 
 
 def _output_of(output: Output, bias: Tensor | None) -> Callable[[Tensor], Tensor]:

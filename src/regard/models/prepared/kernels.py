@@ -21,6 +21,8 @@ f32, i32 = np.float32, np.int32
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
 _GROUP = 32
+# A BLAS adds up the products of fewer rows in another order.
+_FEWEST_ROWS = 4
 
 
 @inlined
@@ -396,7 +398,9 @@ def _silu_of(x, y):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def whole_step(first, stop, token, places, weights, past, now, options, hidden, values, tokens):  # type: ignore[no-untyped-def]
+def whole_step(  # type: ignore[no-untyped-def]
+    first, stop, token, places, weights, past, now, options, states, hidden, values, tokens
+):
     """A step of all layers and the likeliest tokens after it, for a block of rows.
 
     Args:
@@ -404,16 +408,19 @@ def whole_step(first, stop, token, places, weights, past, now, options, hidden, 
         stop: The row after the last.
         token: The last of each row, (R,).
         places: What is added to its embedding, (R, C), or the same for all, (1, C).
-        weights: Of all layers and the output.
+        weights: Of all layers and the output; if that has no entries, the last states are given.
         past: What the rows have seen; the store gets this step's place.
         now: The place of this step.
         options: Of the decoder.
+        states: Where the last states go, (R, C), if there is no output.
         hidden: See ``best_tokens``, as the others.
         values: See there.
         tokens: See there.
     """
     rows, C = stop - first, weights.embedding.shape[1]
-    x = np.empty((rows, C), np.float32)
+    # What is rounded afterwards is to be equal to the last bit in any company: see _FEWEST_ROWS.
+    room = rows if weights.table.shape[0] else max(rows, _FEWEST_ROWS)
+    x = np.zeros((room, C), np.float32)
     for r in range(rows):
         row, table = x[r], weights.embedding[token[first + r]]
         place = places[first + r] if places.shape[0] > 1 else places[0]
@@ -422,12 +429,12 @@ def whole_step(first, stop, token, places, weights, past, now, options, hidden, 
     if weights.embedding_norm.size:
         _norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
     scores = np.empty((options.heads, max(now + 1, past.memory.shape[2])), np.float32)
-    normed = np.empty((rows, C), np.float32) if options.is_pre else x
-    projected = np.empty((rows, weights.own.shape[1]), np.float32)
-    asked = np.empty((rows, options.heads * options.head_dim), np.float32)
-    mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
-    change = np.empty((rows, C), np.float32)
-    inner = np.empty((rows, weights.inner.shape[1]), np.float32)
+    normed = np.empty((room, C), np.float32) if options.is_pre else x
+    projected = np.empty((room, weights.own.shape[1]), np.float32)
+    asked = np.empty((room, options.heads * options.head_dim), np.float32)
+    mixed = np.zeros((room, options.heads * options.head_dim), np.float32)
+    change = np.zeros((room, C), np.float32)
+    inner = np.empty((room, weights.inner.shape[1]), np.float32)
     has_memory = weights.ask.shape[0] > 0
     met = 0
     if options.is_pre:
@@ -454,6 +461,9 @@ def whole_step(first, stop, token, places, weights, past, now, options, hidden, 
         _linear(inner, weights.outer[layer], weights.outer_bias[layer], change)
         _add_norm(x, change, weights.norms[met + 1], weights.norm_biases[met + 1], options, normed)
         met += 2
+    if weights.table.shape[0] == 0:
+        states[first:stop] = normed[:rows]
+        return
     logits = np.empty((rows, weights.table.shape[0]), np.float32)
     _linear(normed, weights.table, weights.table_bias, logits)
     tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)

@@ -112,6 +112,15 @@ class Int8Linear(nn.Module):
         """The states mapped."""
         return _product(states.float(), self.packed, self.bias)
 
+    def dequantised(self) -> nn.Linear:
+        """The same map with products in float32; its weights stay as they were rounded."""
+        linear = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None)
+        weight, _ = torch.ops.quantized.linear_unpack(self.packed)
+        linear.weight.data = weight.dequantize()
+        if self.bias is not None:
+            linear.bias.data = self.bias
+        return linear.requires_grad_(False)
+
     def extra_repr(self) -> str:
         """Sizes, for ``print(model)``."""
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
@@ -142,6 +151,10 @@ class Int8Embedding(nn.Module):
         """The vectors of ``ids``."""
         rows = F.embedding(ids, self.values).float()
         return rows * (self.scales[ids] * self.scale)[..., None]
+
+    def dequantised(self) -> Float[Tensor, "V C"]:
+        """All vectors as they were rounded, in float32, before they are multiplied by ``scale``."""
+        return self.values * self.scales[:, None]
 
     @torch.no_grad()
     def logits(

@@ -6,13 +6,15 @@ import pytest
 import torch
 
 from regard.decoding import Average, beam, greedy
-from regard.models.prepared import decoder, prepared
+from regard.models.prepared import decoder, in_precision, prepared, why_no_int8
 
 from .conftest import VOCAB, language_model, translator
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 PAD, UNK, BOS, EOS = range(4)
+needs_int8 = pytest.mark.skipif(why_no_int8() is not None, reason=str(why_no_int8()))
+PRECISIONS = ["float32", pytest.param("int8", marks=needs_int8)]
 
 
 @pytest.fixture
@@ -104,8 +106,9 @@ def test_texts_are_gone_on_with_as_by_the_model(prompt_lengths):
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("rows", [7, 17, 65, 121])
 @pytest.mark.parametrize("search", [greedy, beam])
-def test_answers_do_not_depend_on_the_number_of_threads(rows, search):
-    made = prepared(ending(translator(output_bias=True)))
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_answers_do_not_depend_on_the_number_of_threads(rows, search, precision):
+    made = prepared(in_precision(ending(translator(output_bias=True)), precision))
     given = torch.randint(4, VOCAB, (rows, 6)), torch.randint(1, 7, (rows,))
     state = made.start(*given)
     settings = {"batch_size": rows, "bos_id": BOS, "eos_id": EOS, "max_lengths": 12}
@@ -117,8 +120,9 @@ def test_answers_do_not_depend_on_the_number_of_threads(rows, search):
 
 
 @pytest.mark.parametrize("search", [greedy, beam])
-def test_answers_do_not_depend_on_their_company(search):
-    made = prepared(ending(translator(output_bias=True)))
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_answers_do_not_depend_on_their_company(search, precision):
+    made = prepared(in_precision(ending(translator(output_bias=True)), precision))
     given = torch.randint(4, VOCAB, (100, 6)), torch.randint(1, 7, (100,))
     state = made.start(*given)
     settings = {"bos_id": BOS, "eos_id": EOS, "max_lengths": 12}
@@ -131,3 +135,4 @@ def test_answers_do_not_depend_on_their_company(search):
         check_same(
             *([[one] for one in found] if search is greedy else found for found in (part, right))
         )
+        assert precision == "float32" or part == right  # rounding would make more of a difference

@@ -5,7 +5,14 @@ import torch
 
 from regard.attention import observe
 from regard.inference.look import mean_weights
-from regard.models.prepared import PreparedTransformer, decoder, kernels, prepared
+from regard.models.prepared import (
+    PreparedTransformer,
+    decoder,
+    in_precision,
+    kernels,
+    prepared,
+    why_no_int8,
+)
 
 from .conftest import VOCAB, check_steps, pairwise, shaken, translator
 
@@ -30,6 +37,7 @@ OPTIONS = {
     "decoder": ["self_attention", "ssru"],
 }
 LENGTHS = torch.tensor([7, 3, 5, 1, 7])
+needs_int8 = pytest.mark.skipif(why_no_int8() is not None, reason=str(why_no_int8()))
 
 
 def source():
@@ -65,19 +73,41 @@ def test_learned_positions_are_used_to_the_last():
 
 
 @pytest.mark.parametrize(
-    ("options", "is_one_loop"),
-    [({}, True), ({"activation": "gelu"}, True), ({"activation": "swiglu"}, False)],
+    ("options", "precision", "loops"),
+    [
+        ({}, "float32", ["one"]),
+        ({"activation": "gelu"}, "float32", ["one"]),
+        ({"activation": "swiglu"}, "float32", ["many"]),
+        pytest.param({}, "int8", ["one", "many"], marks=needs_int8),  # its last layer in int8
+    ],
 )
-def test_the_best_of_a_small_model_come_from_one_loop(options, is_one_loop, monkeypatch):
+def test_the_best_of_a_small_model_come_from_one_loop(options, precision, loops, monkeypatch):
     calls = []
     whole_step, best_tokens = kernels.whole_step, kernels.best_tokens
     monkeypatch.setattr(kernels, "whole_step", lambda *all: calls.append("one") or whole_step(*all))
     monkeypatch.setattr(
         kernels, "best_tokens", lambda *all: calls.append("many") or best_tokens(*all)
     )
-    made = PreparedTransformer(translator(**options))
+    made = PreparedTransformer(in_precision(translator(**options), precision))
     made.steps.best(torch.full((5,), 2), made.start(*source()), 3, [])
-    assert calls == ["one" if is_one_loop else "many"]
+    assert calls == loops
+
+
+@needs_int8
+@pytest.mark.parametrize("rows", [1, 3, 5])
+@pytest.mark.parametrize("options", [{}, {"norm": "pre", "norm_kind": "rms"}], ids=str)
+def test_the_best_in_int8_are_those_of_its_step(options, rows):
+    model = in_precision(translator(output_bias=True, tie_embeddings="none", **options), "int8")
+    made = PreparedTransformer(model)
+    given = torch.randint(4, VOCAB, (rows, 3)), torch.randint(1, 4, (rows,))
+    token = torch.randint(4, VOCAB, (rows,))
+    state, ready = made.start(*given), made.start(*given)
+    for _ in range(4):
+        right, state = made.step(token, state)
+        values, tokens, ready = made.steps.best(token, ready, VOCAB, [])
+        # A number of a state that rounds the other way moves a logit, of about 5, so far.
+        torch.testing.assert_close(values, right.gather(1, tokens), atol=0.06, rtol=0)
+        token = tokens[:, 0]
 
 
 def test_whoever_observes_the_best_is_shown_what_they_look_at():
