@@ -312,6 +312,7 @@ GROUPS = (
             "joey_side_by_side: translating",
             "decoding_speed",
             "fast_translators",
+            "recurrent_decoding",
         ),
         says="""
         On identical batches a small Transformer trains {joey.ours[0]} times as fast as

@@ -186,6 +186,25 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         """The state before the first token: the source read, its last states carried over."""
         embedded = self.source_embedding(source)
         states, last = self.encoder(self.dropout(embedded), source_lengths)
+        return self.begin(source, source_lengths, embedded, states, last)
+
+    def begin(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, " B"],
+        embedded: Float[Tensor, "B S X"],
+        states: Float[Tensor, "B S Y"],
+        last: Float[Tensor, "B Y"],
+    ) -> RnnState:
+        """The state before the first token of a source that was read.
+
+        Args:
+            source: Its ids, padded on the right.
+            source_lengths: How many of them are real.
+            embedded: Their vectors.
+            states: What the encoder made of them.
+            last: The last states of its two directions side by side.
+        """
         carried = last[:, self.config.hidden_dim :] if self.config.beginning == "backward" else last
         layers = tuple(torch.tanh(first(carried)).to(last.dtype) for first in self.first)
         fed = None

@@ -59,6 +59,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
         *("--work", "WORK", "--only"),
         *("spans-chinese", "choices", "pairs-esim", "sentences"),
     ),
+    "recurrent_decoding": (*ONE, *ALONE),
     "server_load": (),
     "tables": ("--pages", "PAGES", "--records", "RECORDS"),
     "tagging": ("--work", "WORK", *ALONE),

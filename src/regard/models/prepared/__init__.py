@@ -1,20 +1,24 @@
 """Models ready for use: what was learned laid out for answers, and not for learning.
 
-``preparing`` makes one, ``decoder`` runs a stack of decoder layers, ``kernels`` is compiled,
-``precision`` says in what numbers weights are, ``products`` multiplies in int8, ``state`` is
-carried from token to token.
+``preparing`` makes one, ``decoder`` runs a stack of decoder layers and ``recurrent`` recurrent
+ones, ``kernels`` and ``recurrent_kernels`` are compiled, ``precision`` says in what numbers weights
+are, ``products`` multiplies in int8, ``state`` is carried from token to token.
 """
 
 from regard.models.prepared.language_model import PreparedDecoder
 from regard.models.prepared.precision import in_precision
 from regard.models.prepared.preparing import prepared
 from regard.models.prepared.products import Int8Embedding, Int8Linear, why_no_int8
+from regard.models.prepared.recurrent_language_model import PreparedRecurrentLm
+from regard.models.prepared.rnn_translator import PreparedRnnSeq2Seq
 from regard.models.prepared.translator import PreparedTransformer
 
 __all__ = [
     "Int8Embedding",
     "Int8Linear",
     "PreparedDecoder",
+    "PreparedRecurrentLm",
+    "PreparedRnnSeq2Seq",
     "PreparedTransformer",
     "in_precision",
     "prepared",

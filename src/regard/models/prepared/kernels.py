@@ -13,8 +13,9 @@ import numpy as np
 from jaxtyping import Float32, Int32, Int64
 
 from regard.attention.engine.kernels.compiling import compiled, inlined
-from regard.attention.engine.kernels.elementary import exp, largest
-from regard.attention.engine.kernels.products import score_all
+from regard.attention.engine.kernels.elementary import exp, largest, sigmoid
+from regard.attention.engine.kernels.products import linear
+from regard.attention.engine.kernels.vectors import add_scaled, dot, to_weights
 from regard.models.prepared.recurrence import recur_rows
 
 f32, i32 = np.float32, np.int32
@@ -23,20 +24,6 @@ f32, i32 = np.float32, np.int32
 _GROUP = 32
 # A BLAS adds up the products of fewer rows in another order.
 _FEWEST_ROWS = 4
-
-
-@inlined
-def _dot(one, other):  # type: ignore[no-untyped-def]
-    total = f32(0)
-    for d in range(one.size):
-        total += one[d] * other[d]
-    return total
-
-
-@inlined
-def _add_scaled(out, share, value):  # type: ignore[no-untyped-def]
-    for d in range(out.size):
-        out[d] += share * value[d]
 
 
 @inlined
@@ -51,26 +38,19 @@ def _look(query, store, places, count, options, slopes, scores, out):  # type: i
         keys = store[places[m]]
         for h in range(H):
             key = keys[(h // per) * D : (h // per + 1) * D]
-            scores[h, m] = _dot(query[h * D : (h + 1) * D], key) * options.scale
+            scores[h, m] = dot(query[h * D : (h + 1) * D], key) * options.scale
     for h in range(H):
         row = scores[h, :count]
         if slopes.size:
             for m in range(count):
                 row[m] -= slopes[h] * f32(count - 1 - m)
-        top = largest(row)
-        total = f32(0)
-        for m in range(count):
-            row[m] = exp(row[m] - top)
-            total += row[m]
-        share = f32(1) / total
-        for m in range(count):
-            row[m] *= share
+        to_weights(row)
     out[:] = f32(0)
     for m in range(count):
         values = store[places[m]][G * D :]
         for h in range(H):
             value = values[(h // per) * D : (h // per + 1) * D]
-            _add_scaled(out[h * D : (h + 1) * D], scores[h, m], value)
+            add_scaled(out[h * D : (h + 1) * D], scores[h, m], value)
 
 
 class Weights(NamedTuple):
@@ -344,16 +324,6 @@ def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no
 
 
 @inlined
-def _linear(states, weight, bias, out):  # type: ignore[no-untyped-def]
-    """``states @ weightᵀ + bias``; a bias without entries is none."""
-    score_all(f32(1), states, weight, out)
-    if bias.size:
-        for r in range(out.shape[0]):
-            for c in range(out.shape[1]):
-                out[r, c] += bias[c]
-
-
-@inlined
 def _activate(inner, kind):  # type: ignore[no-untyped-def]
     for r in range(inner.shape[0]):
         if kind == 0:
@@ -392,9 +362,7 @@ def _silu(x):  # type: ignore[no-untyped-def]
 @inlined
 def _silu_of(x, y):  # type: ignore[no-untyped-def]
     """``x · sigmoid(y)``."""
-    small = exp(-abs(y))
-    share = f32(1) / (f32(1) + small)
-    return x * (share if y >= f32(0) else small * share)
+    return x * sigmoid(y)
 
 
 @compiled
@@ -443,29 +411,29 @@ def whole_step(  # type: ignore[no-untyped-def]
     for layer in range(weights.own.shape[0]):
         store, bias = past.store[layer], weights.own_bias[layer]
         if options.is_recurrent:
-            _linear(normed, weights.own[layer], bias[:0], projected)
+            linear(normed, weights.own[layer], bias[:0], projected)
             recur_rows(first, stop, projected, bias, store, past.ancestors, now, change)
         else:
-            _linear(normed, weights.own[layer], bias, projected)
+            linear(normed, weights.own[layer], bias, projected)
             _look_back(first, stop, projected, store, past, now, options, scores, mixed)
-            _linear(mixed, weights.own_out[layer], weights.own_out_bias[layer], change)
+            linear(mixed, weights.own_out[layer], weights.own_out_bias[layer], change)
         if has_memory:
             _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1
-            _linear(normed, weights.ask[layer], weights.ask_bias[layer], asked)
+            linear(normed, weights.ask[layer], weights.ask_bias[layer], asked)
             _look_at_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
-            _linear(mixed, weights.ask_out[layer], weights.ask_out_bias[layer], change)
+            linear(mixed, weights.ask_out[layer], weights.ask_out_bias[layer], change)
         _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
-        _linear(normed, weights.inner[layer], weights.inner_bias[layer], inner)
+        linear(normed, weights.inner[layer], weights.inner_bias[layer], inner)
         _activate(inner, options.activation)
-        _linear(inner, weights.outer[layer], weights.outer_bias[layer], change)
+        linear(inner, weights.outer[layer], weights.outer_bias[layer], change)
         _add_norm(x, change, weights.norms[met + 1], weights.norm_biases[met + 1], options, normed)
         met += 2
     if weights.table.shape[0] == 0:
         states[first:stop] = normed[:rows]
         return
     logits = np.empty((rows, weights.table.shape[0]), np.float32)
-    _linear(normed, weights.table, weights.table_bias, logits)
+    linear(normed, weights.table, weights.table_bias, logits)
     tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
     for r in range(rows):
         _best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])

@@ -6,7 +6,11 @@ from torch import nn
 
 from regard.models.decoder import Decoder
 from regard.models.prepared.language_model import PreparedDecoder
+from regard.models.prepared.recurrent_language_model import PreparedRecurrentLm
+from regard.models.prepared.rnn_translator import PreparedRnnSeq2Seq
 from regard.models.prepared.translator import PreparedTransformer
+from regard.models.recurrent_lm import RecurrentLm
+from regard.models.rnn_seq2seq import RnnSeq2Seq
 from regard.models.transformer import Transformer
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
@@ -24,4 +28,8 @@ def prepared(model: ModelT) -> ModelT:
         made = PreparedTransformer(model).eval()
     elif isinstance(model, Decoder) and PreparedDecoder.refuse(model) is None:
         made = PreparedDecoder(model).eval()
+    elif isinstance(model, RnnSeq2Seq) and PreparedRnnSeq2Seq.refuse(model) is None:
+        made = PreparedRnnSeq2Seq(model).eval()
+    elif isinstance(model, RecurrentLm) and PreparedRecurrentLm.refuse(model) is None:
+        made = PreparedRecurrentLm(model).eval()
     return cast(ModelT, made)

@@ -6,7 +6,16 @@ import random
 import torch
 from torch import nn
 
-from regard.models import Decoder, DecoderConfig, Transformer, TransformerConfig
+from regard.models import (
+    Decoder,
+    DecoderConfig,
+    RecurrentLm,
+    RecurrentLmConfig,
+    RnnSeq2Seq,
+    RnnSeq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+)
 
 VOCAB = 37  # one group of 32 and a part of another
 
@@ -23,6 +32,19 @@ def language_model(**options):
     """The same."""
     sizes = {"model_dim": 24, "num_heads": 4, "num_layers": 2, "ffn_dim": 29, "max_length": 200}
     return shaken(Decoder(DecoderConfig(**{**sizes, **options}), vocab_size=VOCAB))
+
+
+def recurrent_translator(**options):
+    """The same; no two of its widths are equal."""
+    sizes = {"embed_dim": 12, "hidden_dim": 17, "attention_dim": 11, "max_length": 20}
+    config = RnnSeq2SeqConfig(**{**sizes, **options})
+    return shaken(RnnSeq2Seq(config, source_vocab=VOCAB, target_vocab=VOCAB, shared_vocab=True))
+
+
+def recurrent_language_model(**options):
+    """The same."""
+    config = RecurrentLmConfig(**{"embed_dim": 12, "hidden_dim": 17, **options})
+    return shaken(RecurrentLm(config, vocab_size=VOCAB))
 
 
 def shaken(model: nn.Module):

@@ -1,6 +1,7 @@
 """Searches with a prepared model find what they find with the model itself."""
 
 import random
+from functools import partial
 
 import pytest
 import torch
@@ -8,13 +9,23 @@ import torch
 from regard.decoding import Average, beam, greedy
 from regard.models.prepared import decoder, in_precision, prepared, why_no_int8
 
-from .conftest import VOCAB, language_model, translator
+from .conftest import (
+    VOCAB,
+    language_model,
+    recurrent_language_model,
+    recurrent_translator,
+    translator,
+)
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
 PAD, UNK, BOS, EOS = range(4)
 needs_int8 = pytest.mark.skipif(why_no_int8() is not None, reason=str(why_no_int8()))
-PRECISIONS = ["float32", pytest.param("int8", marks=needs_int8)]
+MODELS = [
+    (translator, "float32"),
+    pytest.param(translator, "int8", marks=needs_int8),
+    (recurrent_translator, "float32"),
+]
 
 
 @pytest.fixture
@@ -54,23 +65,10 @@ def settings_of(draw, rows):
     }
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_greedy_and_beam_find_the_same(seed, monkeypatch):
-    draw = random.Random(seed)
-    if seed % 3 == 2:
-        monkeypatch.setattr(decoder, "_MOST_BYTES", 0)  # layer by layer
-    model = ending(
-        translator(
-            num_decoder_layers=draw.randint(1, 2),
-            norm=draw.choice(["pre", "post"]),
-            positions=draw.choice(["sinusoidal", "learned", "alibi"]),
-            activation=draw.choice(["relu", "gelu", "swiglu"]),
-            decoder=draw.choice(["self_attention", "ssru"]),
-            output_bias=True,
-        ),
-        by=draw.choice([0.0, 1.0, 3.0]),
-    )
+def check_searches(model, draw):
+    """Greedy search and a beam with settings at random, over sentences at random."""
     made, rows = prepared(model), draw.randint(1, 11)
+    assert made is not model
     lengths = torch.tensor([draw.randint(1, 9) for _ in range(rows)])
     given = torch.randint(4, VOCAB, (rows, int(lengths.max()))), lengths
     settings, width = settings_of(draw, rows), draw.choice([1, 2, 4, 5])
@@ -86,9 +84,42 @@ def test_greedy_and_beam_find_the_same(seed, monkeypatch):
         )
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_greedy_and_beam_find_the_same(seed, monkeypatch):
+    draw = random.Random(seed)
+    if seed % 3 == 2:
+        monkeypatch.setattr(decoder, "_MOST_BYTES", 0)  # layer by layer
+    model = translator(
+        num_decoder_layers=draw.randint(1, 2),
+        norm=draw.choice(["pre", "post"]),
+        positions=draw.choice(["sinusoidal", "learned", "alibi"]),
+        activation=draw.choice(["relu", "gelu", "swiglu"]),
+        decoder=draw.choice(["self_attention", "ssru"]),
+        output_bias=True,
+    )
+    check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_greedy_and_beam_find_the_same_with_a_recurrent_model(seed):
+    draw = random.Random(seed)
+    model = recurrent_translator(
+        cell=draw.choice(["rnn", "gru", "lstm"]),
+        attention=draw.choice(["additive", "dot", "general", "location", "none"]),
+        decoder=draw.choice(["bahdanau", "luong"]),
+        num_layers=draw.randint(1, 2),
+    )
+    check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
+
+
 @pytest.mark.parametrize("prompt_lengths", [[0, 0, 0], [5, 2, 4], [30, 33, 1]], ids=str)
-def test_texts_are_gone_on_with_as_by_the_model(prompt_lengths):
-    model = language_model(positions="alibi")
+@pytest.mark.parametrize(
+    "model",
+    [partial(language_model, positions="alibi"), recurrent_language_model],
+    ids=["Transformer", "recurrent"],
+)
+def test_texts_are_gone_on_with_as_by_the_model(model, prompt_lengths):
+    model = model()
     made = prepared(model)
     given = torch.randint(4, VOCAB, (3, max(prompt_lengths))), torch.tensor(prompt_lengths)
     settings = {"batch_size": 3, "bos_id": BOS, "eos_id": EOS, "max_lengths": 20}
@@ -106,9 +137,9 @@ def test_texts_are_gone_on_with_as_by_the_model(prompt_lengths):
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("rows", [7, 17, 65, 121])
 @pytest.mark.parametrize("search", [greedy, beam])
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_answers_do_not_depend_on_the_number_of_threads(rows, search, precision):
-    made = prepared(in_precision(ending(translator(output_bias=True)), precision))
+@pytest.mark.parametrize(("model", "precision"), MODELS)
+def test_answers_do_not_depend_on_the_number_of_threads(rows, search, model, precision):
+    made = prepared(in_precision(ending(model(output_bias=True)), precision))
     given = torch.randint(4, VOCAB, (rows, 6)), torch.randint(1, 7, (rows,))
     state = made.start(*given)
     settings = {"batch_size": rows, "bos_id": BOS, "eos_id": EOS, "max_lengths": 12}
@@ -120,9 +151,9 @@ def test_answers_do_not_depend_on_the_number_of_threads(rows, search, precision)
 
 
 @pytest.mark.parametrize("search", [greedy, beam])
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_answers_do_not_depend_on_their_company(search, precision):
-    made = prepared(in_precision(ending(translator(output_bias=True)), precision))
+@pytest.mark.parametrize(("model", "precision"), MODELS)
+def test_answers_do_not_depend_on_their_company(search, model, precision):
+    made = prepared(in_precision(ending(model(output_bias=True)), precision))
     given = torch.randint(4, VOCAB, (100, 6)), torch.randint(1, 7, (100,))
     state = made.start(*given)
     settings = {"bos_id": BOS, "eos_id": EOS, "max_lengths": 12}

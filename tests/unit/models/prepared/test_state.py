@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from regard.models.prepared import PreparedDecoder, PreparedTransformer
+from regard.models.prepared import PreparedDecoder, PreparedRnnSeq2Seq, PreparedTransformer
 from regard.models.prepared.state import Store, begin
 
-from .conftest import VOCAB, language_model, translator
+from .conftest import VOCAB, language_model, recurrent_translator, translator
 
 # Hundreds of steps, whose shapes checks would take longer than the steps.
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
@@ -58,11 +58,18 @@ def test_successors_of_one_state_are_told_apart():
     assert (first[0] - first[1]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["translator", "language model", "language model with prompts"])
+@pytest.mark.parametrize(
+    "kind",
+    ["translator", "recurrent translator", "language model", "language model with prompts"],
+)
 def test_any_state_of_a_tree_of_them_can_be_gone_on_from(kind):
     if kind == "translator":
         model = translator(num_decoder_layers=1, num_key_heads=2)
         made = PreparedTransformer(model)
+        given = torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4])
+    elif kind == "recurrent translator":
+        model = recurrent_translator(cell="lstm", decoder="luong")
+        made = PreparedRnnSeq2Seq(model)
         given = torch.randint(4, VOCAB, (3, 5)), torch.tensor([5, 2, 4])
     else:
         model = language_model(num_layers=1, positions="alibi", window=4)

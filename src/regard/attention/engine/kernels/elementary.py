@@ -79,6 +79,14 @@ def tanh(x):  # type: ignore[no-untyped-def]
 
 
 @in_order
+def sigmoid(x):  # type: ignore[no-untyped-def]
+    """``1 / (1 + e^(−x))``."""
+    small = exp(-abs(x))
+    share = f32(1) / (f32(1) + small)
+    return share if x >= f32(0) else small * share
+
+
+@in_order
 def _order(bits):  # type: ignore[no-untyped-def]
     """Integers in the order of the floats whose bits are given; turns them back as well."""
     return bits ^ ((bits >> i32(31)) & i32(0x7FFFFFFF))

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from regard.attention.engine.kernels.elementary import exp, largest, tanh
+from regard.attention.engine.kernels.elementary import exp, largest, sigmoid, tanh
 
 
 @numba.njit
@@ -17,6 +17,12 @@ def exp_of_all(numbers, out):
 def tanh_of_all(numbers, out):
     for i in range(numbers.size):
         out[i] = tanh(numbers[i])
+
+
+@numba.njit
+def sigmoid_of_all(numbers, out):
+    for i in range(numbers.size):
+        out[i] = sigmoid(numbers[i])
 
 
 @numba.njit
@@ -55,6 +61,18 @@ def test_tanh_of_infinities_and_nan():
     assert abs(out[0] - 1) < 1e-6
     assert abs(out[1] + 1) < 1e-6
     assert np.isnan(out[2])
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 86.0])
+def test_sigmoid_is_right_to_a_few_units_in_the_last_place(scale):
+    numbers, out = applied(sigmoid_of_all, np.linspace(-scale, scale, 100_001))
+    assert np.abs(out * (1 + np.exp(-numbers)) - 1).max() < 3 * 2**-23
+
+
+def test_sigmoid_of_what_is_far_away_and_nan():
+    _, out = applied(sigmoid_of_all, [90.0, -90.0, np.inf, -np.inf, np.nan])
+    assert out[:4].tolist() == [1, 0, 1, 0]
+    assert np.isnan(out[4])
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 33])

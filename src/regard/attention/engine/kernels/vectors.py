@@ -1,0 +1,37 @@
+"""What compiled loops do with the numbers of one row."""
+
+import numpy as np
+
+from regard.attention.engine.kernels.compiling import inlined
+from regard.attention.engine.kernels.elementary import exp, largest
+
+f32 = np.float32
+
+
+@inlined
+def dot(one, other):  # type: ignore[no-untyped-def]
+    """``Σ_d one_d · other_d``."""
+    total = f32(0)
+    for d in range(one.size):
+        total += one[d] * other[d]
+    return total
+
+
+@inlined
+def add_scaled(out, share, value):  # type: ignore[no-untyped-def]
+    """Adds ``share · value`` to ``out``."""
+    for d in range(out.size):
+        out[d] += share * value[d]
+
+
+@inlined
+def to_weights(scores):  # type: ignore[no-untyped-def]
+    """Scores turned to their softmax."""
+    top = largest(scores)
+    total = f32(0)
+    for m in range(scores.size):
+        scores[m] = exp(scores[m] - top)
+        total += scores[m]
+    share = f32(1) / total
+    for m in range(scores.size):
+        scores[m] *= share

@@ -1,0 +1,53 @@
+"""A recurrent encoder that is ready to read many sentences."""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.layers import RecurrentEncoder
+from regard.models.prepared.recurrent import layers_of
+from regard.models.prepared.sharing import in_blocks
+
+
+class PreparedEncoder:
+    """A recurrent encoder whose pass is one compiled loop for each block of sentences.
+
+    Args:
+        encoder: In evaluation mode.
+    """
+
+    def __init__(self, encoder: RecurrentEncoder) -> None:
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.models.prepared import recurrent_kernels as kernels
+
+        recurrence = encoder.recurrence
+        self._read, self._hidden_dim = kernels.read, encoder.hidden_dim
+        self._cell = kernels.CELLS.index(recurrence.mode)
+        ways = zip(layers_of(recurrence), layers_of(recurrence, "_reverse"), strict=True)
+        # Of each layer: input, its bias, hidden, its bias, of both directions.
+        layers = [[torch.stack(pair) for pair in zip(*both, strict=True)] for both in ways]
+        first, *later = (layer[0] for layer in layers)
+        others = [torch.stack(parts) for parts in list(zip(*layers, strict=True))[1:]]
+        width = 2 * encoder.hidden_dim
+        deep = torch.stack(later) if later else first.new_zeros(0, *first.shape[:2], width)
+        self._weights = kernels.Readers(
+            *(each.detach().contiguous().numpy() for each in (first, deep, *others))
+        )
+
+    @torch.no_grad()
+    def __call__(
+        self, inputs: Float[Tensor, "B S X"], lengths: Int[Tensor, " B"]
+    ) -> tuple[Float[Tensor, "B S Y"], Float[Tensor, "B Y"]]:
+        """See ``layers.RecurrentEncoder``."""
+        (B, S, _), width = inputs.shape, 2 * self._hidden_dim
+        states, last = torch.zeros(B, S, width), torch.empty(B, width)
+        read, real = inputs.contiguous().numpy(), lengths.to(torch.int64).numpy()
+        order = np.argsort(-real, kind="stable")
+        out, ends = states.numpy(), last.numpy()
+
+        def go(first: int, stop: int) -> None:
+            self._read(first, stop, read, real, order, self._weights, self._cell, out, ends)
+
+        in_blocks(B, go)
+        return states, last

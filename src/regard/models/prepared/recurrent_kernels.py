@@ -1,0 +1,332 @@
+"""A step of a recurrent decoder, and a pass of an encoder, each in one compiled loop over rows.
+
+What a row of a decoder carries lies in one row of a table: the state of each layer, an LSTM's cell
+behind it, and the last answer where the next step reads it. A step reads rows of one table, by
+their places, and writes another: a search reorders its beginnings by reordering places.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from regard.attention.engine.kernels.compiling import compiled, inlined
+from regard.attention.engine.kernels.elementary import sigmoid, tanh
+from regard.attention.engine.kernels.products import linear
+from regard.attention.engine.kernels.vectors import add_scaled, dot, to_weights
+
+f32 = np.float32
+
+# In the order of ``Options.cell``, as torch calls them.
+CELLS = ("RNN_TANH", "RNN_RELU", "GRU", "LSTM")
+# A BLAS adds up a handful of rows in another order: sentences' ends are read in the company of
+# others that have ended, so that what they get does not depend on their number.
+_FEWEST_ROWS = 8
+
+
+class Weights(NamedTuple):
+    """The weights of all layers and of what stands around them; what there is none of is empty.
+
+    Attributes:
+        embedding: Of tokens.
+        embedding_scale: What it is multiplied by.
+        first: Of the inputs of the first layer, embedding and context (or the last answer) side by
+            side. Gates stand as in ``layers.RecurrentCell``, and so on below.
+        later: Of the inputs of each layer after it.
+        input_biases: Of each layer.
+        hidden: Of each layer's own state.
+        hidden_biases: Of those.
+        ask: Of queries; empty where they are taken as they are.
+        units: How much each hidden unit of an additive score counts; empty for dot products.
+        readout: What makes an answer of the state, the embedding (Bahdanau) and the context, side
+            by side; empty where the state is the answer.
+        readout_bias: Its bias.
+        table: Of the output; empty where that is done elsewhere.
+        table_bias: Its bias.
+    """
+
+    embedding: Float32[np.ndarray, "V X"]
+    embedding_scale: np.float32
+    first: Float32[np.ndarray, "G I"]
+    later: Float32[np.ndarray, "L-1 G h"]
+    input_biases: Float32[np.ndarray, "L G"]
+    hidden: Float32[np.ndarray, "L G h"]
+    hidden_biases: Float32[np.ndarray, "L G"]
+    ask: Float32[np.ndarray, "A h"]
+    units: Float32[np.ndarray, " A"]
+    readout: Float32[np.ndarray, "O J"]
+    readout_bias: Float32[np.ndarray, " O"]
+    table: Float32[np.ndarray, "V C"] = np.zeros((0, 0), f32)
+    table_bias: Float32[np.ndarray, " V"] = np.zeros(0, f32)
+
+
+class Options(NamedTuple):
+    """What kind of decoder it is.
+
+    Attributes:
+        cell: Its place in ``CELLS``.
+        asks_before: Whether the state before the token asks, and its context is an input (Bahdanau).
+        asks_after: Whether the state after the token asks, and the answer is an input of the next
+            step (Luong). Neither: there is nothing to ask.
+    """  # noqa: E501
+
+    cell: int
+    asks_before: bool
+    asks_after: bool
+
+
+class Memory(NamedTuple):
+    """What rows look at.
+
+    Attributes:
+        keys: Of the sources, projected for the score.
+        values: What is mixed.
+        lengths: How many places of each source are real.
+        sentences: The source of each row.
+    """
+
+    keys: Float32[np.ndarray, "B M A"]
+    values: Float32[np.ndarray, "B M E"]
+    lengths: Int64[np.ndarray, " B"]
+    sentences: Int64[np.ndarray, " R"]
+
+
+@inlined
+def _width(kind, h):  # type: ignore[no-untyped-def]
+    """Numbers that a layer's state has: an LSTM's cell is as wide as what it shows."""
+    return 2 * h if kind == 3 else h
+
+
+@inlined
+def _score(query, key, units):  # type: ignore[no-untyped-def]
+    """``units · tanh(query + key)``, or without units the dot product."""
+    if not units.size:
+        return dot(query, key)
+    total = f32(0)
+    for a in range(units.size):
+        total += units[a] * tanh(query[a] + key[a])
+    return total
+
+
+@inlined
+def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped-def]
+    """The context of each row's query; both begin with row ``first``."""
+    asked = queries
+    if weights.ask.size:
+        asked = np.empty((queries.shape[0], weights.ask.shape[0]), np.float32)
+        linear(queries, weights.ask, weights.ask[0, :0], asked)
+    scores = np.empty(memory.keys.shape[1], np.float32)
+    for r in range(queries.shape[0]):
+        sentence = memory.sentences[first + r]
+        count = memory.lengths[sentence]
+        for m in range(count):
+            scores[m] = _score(asked[r], memory.keys[sentence, m], weights.units)
+        to_weights(scores[:count])
+        contexts[r] = f32(0)
+        for m in range(count):
+            add_scaled(contexts[r], scores[m], memory.values[sentence, m])
+
+
+@inlined
+def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
+    """One row's state after a step, in its own place; ``cell`` is the LSTM's beside it."""
+    h = state.size
+    if kind == 0:
+        for i in range(h):
+            state[i] = tanh(inputs[i] + hidden[i])
+    elif kind == 1:
+        for i in range(h):
+            state[i] = max(inputs[i] + hidden[i], f32(0))
+    elif kind == 2:
+        for i in range(h):
+            reset = sigmoid(inputs[i] + hidden[i])
+            update = sigmoid(inputs[h + i] + hidden[h + i])
+            new = tanh(inputs[2 * h + i] + reset * hidden[2 * h + i])
+            state[i] = new + update * (state[i] - new)
+    else:
+        for i in range(h):
+            keep_in = sigmoid(inputs[i] + hidden[i])
+            forget = sigmoid(inputs[h + i] + hidden[h + i])
+            show = sigmoid(inputs[2 * h + i] + hidden[2 * h + i])
+            new = tanh(inputs[3 * h + i] + hidden[3 * h + i])
+            cell[i] = forget * cell[i] + keep_in * new
+            state[i] = show * tanh(cell[i])
+
+
+@inlined
+def _begin(kind, token, weights, kept, embedded, states):  # type: ignore[no-untyped-def]
+    """Each token's vector, and each layer's states row after row."""
+    L, rows, h = states.shape
+    width = _width(kind, h)
+    for r in range(rows):
+        row = weights.embedding[token[r]]
+        for x in range(row.size):
+            embedded[r, x] = row[x] * weights.embedding_scale
+        for layer in range(L):
+            states[layer, r] = kept[r, layer * width : layer * width + h]
+
+
+@inlined
+def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untyped-def]
+    """All layers' states after a step, in their own places."""
+    L, rows, h = states.shape
+    width, G = _width(kind, h), weights.hidden.shape[1]
+    of_inputs, of_hidden = np.empty((rows, G), np.float32), np.empty((rows, G), np.float32)
+    for layer in range(L):
+        if layer == 0:
+            linear(inputs, weights.first, weights.input_biases[0], of_inputs)
+        else:
+            below, weight = states[layer - 1], weights.later[layer - 1]
+            linear(below, weight, weights.input_biases[layer], of_inputs)
+        linear(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
+        for r in range(rows):
+            row = kept[r, layer * width : (layer + 1) * width]
+            _advance(kind, of_inputs[r], of_hidden[r], row[:h], row[h:])
+            states[layer, r] = row[:h]
+
+
+@inlined
+def _read(options, embedded, context, top, weights, answers):  # type: ignore[no-untyped-def]
+    """What predictions are made of: by maxout over pairs, by tanh, or by a linear map."""
+    rows, X, h, E = len(top), embedded.shape[1], top.shape[1], context.shape[1]
+    seen = np.empty((rows, weights.readout.shape[1]), np.float32)
+    for r in range(rows):
+        seen[r, :h] = top[r]
+        if options.asks_before:
+            seen[r, h : h + X] = embedded[r]
+        seen[r, seen.shape[1] - E :] = context[r]
+    if not options.asks_before:
+        linear(seen, weights.readout, weights.readout_bias, answers)
+        if options.asks_after:
+            for r in range(rows):
+                for c in range(answers.shape[1]):
+                    answers[r, c] = tanh(answers[r, c])
+        return
+    pairs = np.empty((rows, weights.readout.shape[0]), np.float32)
+    linear(seen, weights.readout, weights.readout_bias, pairs)
+    for r in range(rows):
+        for c in range(answers.shape[1]):
+            answers[r, c] = max(pairs[r, 2 * c], pairs[r, 2 * c + 1])
+
+
+@compiled
+def step(first, stop, token, before, places, weights, memory, options, after, answers, logits):  # type: ignore[no-untyped-def]
+    """A step of all layers, for a block of rows.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        token: The last of each row, (R,).
+        before: What rows carried until now, (P, W).
+        places: Which of them each row goes on from, (R,).
+        weights: Of all layers and the output.
+        memory: What the rows look at; without values they look at nothing.
+        options: Of the decoder.
+        after: What each row carries from now on, (R, W).
+        answers: What predicts the next token, (R, C).
+        logits: How well each token fits, (R, V); left alone where ``weights`` has no table.
+    """
+    rows, X = stop - first, weights.embedding.shape[1]
+    L, _, h = weights.hidden.shape
+    embedded = np.empty((rows, X), np.float32)
+    inputs = np.empty((rows, weights.first.shape[1]), np.float32)
+    states = np.empty((L, rows, h), np.float32)
+    context = np.empty((rows, memory.values.shape[2]), np.float32)
+    kept, found = after[first:stop], answers[first:stop]
+    kept[:] = before[places[first:stop]]
+    _begin(options.cell, token[first:stop], weights, kept, embedded, states)
+    inputs[:, :X] = embedded
+    if options.asks_before:
+        _look(first, states[L - 1], weights, memory, context)
+        inputs[:, X:] = context
+    elif options.asks_after:
+        inputs[:, X:] = kept[:, kept.shape[1] - (inputs.shape[1] - X) :]
+    _advance_all(options.cell, inputs, weights, kept, states)
+    if options.asks_after:
+        _look(first, states[L - 1], weights, memory, context)
+    if weights.readout.size:
+        _read(options, embedded, context, states[L - 1], weights, found)
+    else:
+        found[:] = states[L - 1]
+    if options.asks_after:
+        kept[:, kept.shape[1] - found.shape[1] :] = found
+    if weights.table.size:
+        linear(found, weights.table, weights.table_bias, logits[first:stop])
+
+
+class Readers(NamedTuple):
+    """The weights of an encoder, its two directions one on the other; see ``Weights``."""
+
+    first: Float32[np.ndarray, "2 G I"]
+    later: Float32[np.ndarray, "L-1 2 G 2h"]
+    input_biases: Float32[np.ndarray, "L 2 G"]
+    hidden: Float32[np.ndarray, "L 2 G h"]
+    hidden_biases: Float32[np.ndarray, "L 2 G"]
+
+
+@inlined
+def _begins(lengths):  # type: ignore[no-untyped-def]
+    """Where each place's rows begin if sentences, longest first, are laid out place by place."""
+    begins = np.zeros(lengths[0] + 1, np.int64)
+    count = lengths.size
+    for t in range(lengths[0]):
+        while lengths[count - 1] <= t:
+            count -= 1
+        begins[t + 1] = begins[t] + count
+    return begins
+
+
+@inlined
+def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignore[no-untyped-def]
+    """One direction of one layer: 0 forwards, 1 backwards, each row from its own last place."""
+    T, rows, h = begins.size - 1, begins[1], weight.shape[1]
+    states, cells = np.zeros((rows, h), np.float32), np.zeros((rows, h), np.float32)
+    of_hidden = np.empty((rows, weight.shape[0]), np.float32)
+    for turn in range(T):
+        t = T - 1 - turn if way else turn
+        begin, real = begins[t], begins[t + 1] - begins[t]
+        done = max(real, min(rows, _FEWEST_ROWS))
+        linear(states[:done], weight, bias, of_hidden[:done])
+        for r in range(real):
+            _advance(kind, of_inputs[begin + r], of_hidden[r], states[r], cells[r])
+            out[begin + r, way * h : (way + 1) * h] = states[r]
+
+
+@compiled
+def read(first, stop, inputs, lengths, order, weights, kind, states, last):  # type: ignore[no-untyped-def]
+    """Read a block of sentences in both directions; padding is never read.
+
+    Args:
+        first: The first row of ``order``.
+        stop: The row after the last.
+        inputs: Of all sentences, (B, S, I).
+        lengths: How many places of each sentence are real.
+        order: The sentences, longest first.
+        weights: Of all layers.
+        kind: The cell's place in ``CELLS``.
+        states: The outputs, (B, S, 2h); those of padding are left alone.
+        last: The two directions' last states side by side, (B, 2h).
+    """
+    L, _, G, h = weights.hidden.shape
+    sentences = order[first:stop]
+    begins = _begins(lengths[sentences])
+    total = begins[begins.size - 1]
+    below = np.empty((total, inputs.shape[2]), np.float32)
+    for t in range(begins.size - 1):
+        for place in range(begins[t], begins[t + 1]):
+            below[place] = inputs[sentences[place - begins[t]], t]
+    of_inputs = np.empty((total, G), np.float32)
+    for layer in range(L):
+        out = np.empty((total, 2 * h), np.float32)
+        for way in range(2):
+            weight = weights.first[way] if layer == 0 else weights.later[layer - 1, way]
+            linear(below, weight, weights.input_biases[layer, way], of_inputs)
+            hidden, bias = weights.hidden[layer, way], weights.hidden_biases[layer, way]
+            _read_along(kind, way, begins, of_inputs, hidden, bias, out)
+        below = out
+    for t in range(begins.size - 1):
+        for place in range(begins[t], begins[t + 1]):
+            states[sentences[place - begins[t]], t] = below[place]
+    for sentence in sentences:
+        last[sentence, :h] = states[sentence, lengths[sentence] - 1, :h]
+        last[sentence, h:] = states[sentence, 0, h:]
