@@ -7,7 +7,7 @@ place of the step; of the past, only the place before is read.
 import numpy as np
 
 from regard.attention.engine.kernels.compiling import compiled, inlined
-from regard.attention.engine.kernels.elementary import exp
+from regard.attention.engine.kernels.elementary import sigmoid
 
 f32 = np.float32
 
@@ -19,10 +19,7 @@ def recur_rows(first, stop, projected, bias, store, ancestors, now, out):  # typ
     for r in range(first, stop):
         told, kept, given = projected[r - first], store[now, r], out[r - first]
         for c in range(C):
-            y = told[c] + bias[c]
-            small = exp(-abs(y))
-            share = f32(1) / (f32(1) + small)
-            gate = share if y >= f32(0) else small * share
+            gate = sigmoid(told[c] + bias[c])
             kept[c] = told[C + c] - gate * told[C + c]
             told[c] = gate
         if now > 0:

@@ -13,7 +13,7 @@ from jaxtyping import Float32, Int64
 from regard.attention.engine.kernels.compiling import compiled, inlined
 from regard.attention.engine.kernels.elementary import sigmoid, tanh
 from regard.attention.engine.kernels.products import linear
-from regard.attention.engine.kernels.vectors import add_scaled, dot, to_weights
+from regard.attention.engine.kernels.vectors import add_scaled, copy, dot, to_weights
 
 f32 = np.float32
 
@@ -92,6 +92,12 @@ class Memory(NamedTuple):
 
 
 @inlined
+def _copy_all(rows, out):  # type: ignore[no-untyped-def]
+    for r in range(len(rows)):
+        copy(rows[r], out[r])
+
+
+@inlined
 def _width(kind, h):  # type: ignore[no-untyped-def]
     """Numbers that a layer's state has: an LSTM's cell is as wide as what it shows."""
     return 2 * h if kind == 3 else h
@@ -122,9 +128,11 @@ def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped
         for m in range(count):
             scores[m] = _score(asked[r], memory.keys[sentence, m], weights.units)
         to_weights(scores[:count])
-        contexts[r] = f32(0)
+        context = contexts[r]
+        for e in range(context.size):
+            context[e] = f32(0)
         for m in range(count):
-            add_scaled(contexts[r], scores[m], memory.values[sentence, m])
+            add_scaled(context, scores[m], memory.values[sentence, m])
 
 
 @inlined
@@ -154,16 +162,17 @@ def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin(kind, token, weights, kept, embedded, states):  # type: ignore[no-untyped-def]
-    """Each token's vector, and each layer's states row after row."""
+def _begin(token, before, places, weights, options, kept, embedded, states):  # type: ignore[no-untyped-def]
+    """What rows carried until now, their tokens' vectors, and each layer's states row after row."""
     L, rows, h = states.shape
-    width = _width(kind, h)
+    width = _width(options.cell, h)
     for r in range(rows):
         row = weights.embedding[token[r]]
         for x in range(row.size):
             embedded[r, x] = row[x] * weights.embedding_scale
+        copy(before[places[r]], kept[r])
         for layer in range(L):
-            states[layer, r] = kept[r, layer * width : layer * width + h]
+            copy(kept[r, layer * width : layer * width + h], states[layer, r])
 
 
 @inlined
@@ -173,40 +182,36 @@ def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untype
     width, G = _width(kind, h), weights.hidden.shape[1]
     of_inputs, of_hidden = np.empty((rows, G), np.float32), np.empty((rows, G), np.float32)
     for layer in range(L):
-        if layer == 0:
-            linear(inputs, weights.first, weights.input_biases[0], of_inputs)
-        else:
-            below, weight = states[layer - 1], weights.later[layer - 1]
-            linear(below, weight, weights.input_biases[layer], of_inputs)
+        below = inputs if layer == 0 else states[layer - 1]
+        weight = weights.first if layer == 0 else weights.later[layer - 1]
+        linear(below, weight, weights.input_biases[layer], of_inputs)
         linear(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
         for r in range(rows):
             row = kept[r, layer * width : (layer + 1) * width]
             _advance(kind, of_inputs[r], of_hidden[r], row[:h], row[h:])
-            states[layer, r] = row[:h]
+            copy(row[:h], states[layer, r])
 
 
 @inlined
 def _read(options, embedded, context, top, weights, answers):  # type: ignore[no-untyped-def]
     """What predictions are made of: by maxout over pairs, by tanh, or by a linear map."""
-    rows, X, h, E = len(top), embedded.shape[1], top.shape[1], context.shape[1]
+    rows, h, E = len(top), top.shape[1], context.shape[1]
     seen = np.empty((rows, weights.readout.shape[1]), np.float32)
+    made = np.empty((rows, weights.readout.shape[0]), np.float32)
     for r in range(rows):
-        seen[r, :h] = top[r]
+        copy(top[r], seen[r, :h])
         if options.asks_before:
-            seen[r, h : h + X] = embedded[r]
-        seen[r, seen.shape[1] - E :] = context[r]
-    if not options.asks_before:
-        linear(seen, weights.readout, weights.readout_bias, answers)
-        if options.asks_after:
-            for r in range(rows):
-                for c in range(answers.shape[1]):
-                    answers[r, c] = tanh(answers[r, c])
-        return
-    pairs = np.empty((rows, weights.readout.shape[0]), np.float32)
-    linear(seen, weights.readout, weights.readout_bias, pairs)
+            copy(embedded[r], seen[r, h : seen.shape[1] - E])
+        copy(context[r], seen[r, seen.shape[1] - E :])
+    linear(seen, weights.readout, weights.readout_bias, made)
     for r in range(rows):
         for c in range(answers.shape[1]):
-            answers[r, c] = max(pairs[r, 2 * c], pairs[r, 2 * c + 1])
+            if options.asks_before:
+                answers[r, c] = max(made[r, 2 * c], made[r, 2 * c + 1])
+            elif options.asks_after:
+                answers[r, c] = tanh(made[r, c])
+            else:
+                answers[r, c] = made[r, c]
 
 
 @compiled
@@ -233,23 +238,22 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
     states = np.empty((L, rows, h), np.float32)
     context = np.empty((rows, memory.values.shape[2]), np.float32)
     kept, found = after[first:stop], answers[first:stop]
-    kept[:] = before[places[first:stop]]
-    _begin(options.cell, token[first:stop], weights, kept, embedded, states)
-    inputs[:, :X] = embedded
+    _begin(token[first:stop], before, places[first:stop], weights, options, kept, embedded, states)
     if options.asks_before:
         _look(first, states[L - 1], weights, memory, context)
-        inputs[:, X:] = context
+        _copy_all(context, inputs[:, X:])
     elif options.asks_after:
-        inputs[:, X:] = kept[:, kept.shape[1] - (inputs.shape[1] - X) :]
+        _copy_all(kept[:, kept.shape[1] - (inputs.shape[1] - X) :], inputs[:, X:])
+    _copy_all(embedded, inputs[:, :X])
     _advance_all(options.cell, inputs, weights, kept, states)
     if options.asks_after:
         _look(first, states[L - 1], weights, memory, context)
     if weights.readout.size:
         _read(options, embedded, context, states[L - 1], weights, found)
     else:
-        found[:] = states[L - 1]
+        _copy_all(states[L - 1], found)
     if options.asks_after:
-        kept[:, kept.shape[1] - found.shape[1] :] = found
+        _copy_all(found, kept[:, kept.shape[1] - found.shape[1] :])
     if weights.table.size:
         linear(found, weights.table, weights.table_bias, logits[first:stop])
 
@@ -289,7 +293,7 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignor
         linear(states[:done], weight, bias, of_hidden[:done])
         for r in range(real):
             _advance(kind, of_inputs[begin + r], of_hidden[r], states[r], cells[r])
-            out[begin + r, way * h : (way + 1) * h] = states[r]
+            copy(states[r], out[begin + r, way * h : (way + 1) * h])
 
 
 @compiled
@@ -314,7 +318,7 @@ def read(first, stop, inputs, lengths, order, weights, kind, states, last):  # t
     below = np.empty((total, inputs.shape[2]), np.float32)
     for t in range(begins.size - 1):
         for place in range(begins[t], begins[t + 1]):
-            below[place] = inputs[sentences[place - begins[t]], t]
+            copy(inputs[sentences[place - begins[t]], t], below[place])
     of_inputs = np.empty((total, G), np.float32)
     for layer in range(L):
         out = np.empty((total, 2 * h), np.float32)
@@ -326,7 +330,7 @@ def read(first, stop, inputs, lengths, order, weights, kind, states, last):  # t
         below = out
     for t in range(begins.size - 1):
         for place in range(begins[t], begins[t + 1]):
-            states[sentences[place - begins[t]], t] = below[place]
+            copy(below[place], states[sentences[place - begins[t]], t])
     for sentence in sentences:
-        last[sentence, :h] = states[sentence, lengths[sentence] - 1, :h]
-        last[sentence, h:] = states[sentence, 0, h:]
+        copy(states[sentence, lengths[sentence] - 1, :h], last[sentence, :h])
+        copy(states[sentence, 0, h:], last[sentence, h:])

@@ -30,7 +30,7 @@ def in_blocks(rows: int, work: Callable[[int, int], None]) -> None:
     to depend on the number of threads.
     """
     each = max(_FEWEST_ROWS, min(_MOST_ROWS, -(-rows // torch.get_num_threads())))
-    blocks = -(-rows // each)
+    blocks = min(-(-rows // each), rows // _FEWEST_ROWS)
     if blocks <= 1:
         with blas.alone():
             work(0, rows)

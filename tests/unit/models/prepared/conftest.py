@@ -35,8 +35,11 @@ def language_model(**options):
 
 
 def recurrent_translator(**options):
-    """The same; no two of its widths are equal."""
-    sizes = {"embed_dim": 12, "hidden_dim": 17, "attention_dim": 11, "max_length": 20}
+    """The same; no two of its widths are equal.
+
+    None is below 12: sums of narrower products depend on how many rows come together.
+    """
+    sizes = {"embed_dim": 12, "hidden_dim": 17, "attention_dim": 13, "max_length": 20}
     config = RnnSeq2SeqConfig(**{**sizes, **options})
     return shaken(RnnSeq2Seq(config, source_vocab=VOCAB, target_vocab=VOCAB, shared_vocab=True))
 
@@ -82,18 +85,18 @@ def met_in(settings):
     return set(itertools.combinations(sorted(settings.items()), 2))
 
 
-def check_best(log_probs, values, tokens, hidden):
+def check_best(log_probs, values, tokens, hidden, *, atol=3e-5):
     """Whether these are likeliest tokens of log-probabilities, up to their rounding."""
     for row in tokens.tolist():
         assert len(set(row)) == len(row)
         assert not set(row) & set(hidden)
     shown = log_probs.clone()
     shown[:, hidden] = -torch.inf
-    torch.testing.assert_close(values, shown.topk(values.shape[1]).values, atol=3e-5, rtol=0)
-    torch.testing.assert_close(values, shown.gather(1, tokens), atol=3e-5, rtol=0)
+    torch.testing.assert_close(values, shown.topk(values.shape[1]).values, atol=atol, rtol=0)
+    torch.testing.assert_close(values, shown.gather(1, tokens), atol=atol, rtol=0)
 
 
-def check_steps(plain, made, state, made_state, *, rows, count, hidden=(0, 1)):
+def check_steps(plain, made, state, made_state, *, rows, count, hidden=(0, 1), atol=3e-5):
     """Drive a model and what is made of it side by side, with rows doubled, dropped and reordered.
 
     Both ways of a step, all log-probabilities and the best, go from states of their own.
@@ -102,9 +105,9 @@ def check_steps(plain, made, state, made_state, *, rows, count, hidden=(0, 1)):
     for _ in range(count):
         expected, state = plain.step(token, state)
         found, made_state = made.step(token, made_state)
-        torch.testing.assert_close(found, expected, atol=3e-5, rtol=0)
+        torch.testing.assert_close(found, expected, atol=atol, rtol=0)
         values, tokens, best_state = made.steps.best(token, best_state, 3, list(hidden))
-        check_best(expected, values, tokens, list(hidden))
+        check_best(expected, values, tokens, list(hidden), atol=atol)
         kept = torch.randint(0, rows, (int(torch.randint(2, 9, ())),))
         token = tokens[kept, torch.randint(0, 3, (len(kept),))]
         state, made_state, best_state = (

@@ -9,6 +9,13 @@ f32 = np.float32
 
 
 @inlined
+def copy(row, out):  # type: ignore[no-untyped-def]
+    """Writes a row to ``out``: in a third of the time that ``out[:] = row`` takes to compile."""
+    for d in range(out.size):
+        out[d] = row[d]
+
+
+@inlined
 def dot(one, other):  # type: ignore[no-untyped-def]
     """``Σ_d one_d · other_d``."""
     total = f32(0)
