@@ -1,6 +1,6 @@
 """What a search drives: one function of the last token and a state, the same for every model."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -59,6 +59,16 @@ class RankingStep(Protocol[StateT]):
             Their log-probabilities, likeliest first, of equal ones the lowest ids; their ids; and
             the state.
         """
+        ...
+
+
+@runtime_checkable
+class AskingState(Protocol):
+    """A state that knows what the step before it asked the source."""
+
+    @property
+    def asked(self) -> Mapping[int, Float[Tensor, "B H 1 D"]]:
+        """By layer, the queries of attention to the source; nothing of layers that have none."""
         ...
 
 

@@ -331,11 +331,11 @@ class SequenceSearch:
         if not self.attention:
             found = answers(model.steps, state)
         else:
-            trail = Trail(model.step, layers=self.layers)
+            trail = Trail(model.steps, layers=self.layers)
             followed = trail.start(state, len(source))
             # Rows that hold the same tokens cannot be told apart: what they say is followed anew.
             is_followed = not self.searcher.has_copies
-            found = answers(trail.step, followed) if is_followed else answers(model.steps, state)
+            found = answers(trail.steps, followed) if is_followed else answers(model.steps, state)
             best = [each[0].hypothesis.tokens for each in found]
             if not is_followed:
                 followed = trail.start(model.start(source, lengths), len(source))

@@ -6,7 +6,8 @@ known, their queries are picked out and their weights worked out at once. So not
 decoded twice, and what the search does is not changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -15,8 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention import AttentionCall
+from regard.attention.observing import current_observer
 from regard.decoding.coverage import source_calls
-from regard.decoding.step import StateT, Step
+from regard.decoding.step import AskingState, RankingStep, StateT, Step
 from regard.errors import SettingError
 from regard.inference.look import mean_weights
 
@@ -56,7 +58,7 @@ class _Step:
 class Trail(Generic[StateT]):
     """A model's step that notes what it looks at.
 
-    Drive a search with ``step`` and ``start(state, batch_size)``, then ask for ``weights``.
+    Drive a search with ``steps`` and ``start(state, batch_size)``, then ask for ``weights``.
 
     Args:
         step: The model's.
@@ -70,9 +72,18 @@ class Trail(Generic[StateT]):
         layers: Sequence[int] | None = None,
     ) -> None:
         self._step = step
-        self._layers = layers
+        self.layers = layers
         self._steps: list[_Step] = []
         self._sources: dict[int, AttentionCall] = {}
+        # Whether states say themselves what was asked, so that nobody need observe the steps.
+        self._is_told = False
+
+    @property
+    def steps(self) -> Step[Followed[StateT]]:
+        """What a search drives: it knows the likeliest tokens if the model's step does."""
+        if isinstance(self._step, RankingStep):
+            return _RankedTrail(self, self._step)
+        return self.step
 
     def start(self, state: StateT, batch_size: int) -> Followed[StateT]:
         """The state to begin with, one row a sentence."""
@@ -82,14 +93,40 @@ class Trail(Generic[StateT]):
         self, token: Int[Tensor, " R"], followed: Followed[StateT]
     ) -> tuple[Float[Tensor, "R V"], Followed[StateT]]:
         """The model's step."""
-        with source_calls(self._layers) as calls:
+        with source_calls(self.layers) as calls:
             log_probs, state = self._step(token, followed.state)
+        return log_probs, self.noted(token, followed, state, calls)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the states say what was asked, so that no call need be observed."""
+        return self._is_told and current_observer() is None
+
+    def noted(
+        self,
+        token: Int[Tensor, " R"],
+        followed: Followed[StateT],
+        state: StateT,
+        calls: Sequence[AttentionCall],
+    ) -> Followed[StateT]:
+        """Keep what a step asked the source.
+
+        Args:
+            token: What it was given.
+            followed: The state before it.
+            state: The one after it.
+            calls: Its attention to the source; nothing where the states are asked instead.
+        """
+        told: Mapping[int, Tensor] = state.asked if isinstance(state, AskingState) else {}
         if not self._steps:
             self._sources = {seen.layer: seen for seen in calls}
+            self._is_told = self._sources.keys() <= told.keys()
         queries = {seen.layer: seen.query for seen in calls}
+        if not calls:
+            queries = {layer: told[layer] for layer in self._sources}
         biases = {seen.layer: seen.bias for seen in calls if isinstance(seen.bias, Tensor)}
         self._steps.append(_Step(token, followed.rows, queries, biases))
-        return log_probs, Followed(state, torch.arange(len(token), device=token.device))
+        return Followed(state, torch.arange(len(token), device=token.device))
 
     def weights(self, answers: Sequence[Sequence[int]]) -> Float[Tensor, "B T S"]:
         """What each token of each sentence's answer looked at, over heads and layers averaged.
@@ -107,7 +144,7 @@ class Trail(Generic[StateT]):
         if not self._sources:
             raise SettingError(
                 "The model must attend to the source to be looked at; this one does not"
-                f"{'' if self._layers is None else f' in layers {_listed(self._layers)}'}."
+                f"{'' if self.layers is None else f' in layers {_listed(self.layers)}'}."
             )
         paths = self._paths(answers)
         if not paths:
@@ -144,6 +181,31 @@ class Trail(Generic[StateT]):
             rows = order.indices[found]
             paths.append(rows)
         return paths
+
+
+class _RankedTrail(Generic[StateT]):
+    """The same of a step that knows the likeliest tokens."""
+
+    def __init__(self, trail: Trail[StateT], step: RankingStep[StateT]) -> None:
+        self._trail, self._step = trail, step
+
+    def __call__(
+        self, token: Int[Tensor, " R"], followed: Followed[StateT]
+    ) -> tuple[Float[Tensor, "R V"], Followed[StateT]]:
+        return self._trail.step(token, followed)
+
+    def best(
+        self,
+        token: Int[Tensor, " R"],
+        followed: Followed[StateT],
+        count: int,
+        hidden: Sequence[int],
+    ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], Followed[StateT]]:
+        layers: Sequence[int] | None = self._trail.layers
+        unseen: list[AttentionCall] = []
+        with nullcontext(unseen) if self._trail.is_told else source_calls(layers) as calls:
+            values, tokens, state = self._step.best(token, followed.state, count, hidden)
+        return values, tokens, self._trail.noted(token, followed, state, calls)
 
 
 def _listed(layers: Sequence[int]) -> str:

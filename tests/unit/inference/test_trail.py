@@ -9,6 +9,7 @@ from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.inference.look import mean_weights
 from regard.inference.trail import Trail
+from regard.models.prepared import decoder
 from regard.text import BOS_ID, EOS_ID
 
 from .conftest import make_predictor
@@ -86,6 +87,31 @@ def test_alignments_in_float32_are_as_close_as_that_is(name: str) -> None:
         if best.alignment is not None:
             rows = made.look(text, best.tokens).cross()[: len(best.tokens)]
             torch.testing.assert_close(best.alignment.weights, rows, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("most_bytes", [decoder._MOST_BYTES, 0], ids=["one loop", "many"])
+def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
+    most_bytes: int, beam_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoder, "_MOST_BYTES", most_bytes)
+    made = make_predictor(**MODELS["transformer"])
+    torch.manual_seed(2)
+    for name, parameter in made.model.named_parameters():
+        torch.nn.init.normal_(parameter, std=2.0 if "look." in name else 0.4)
+    made.warm_up()
+    asked: list[int] = []
+    announce = decoder.announce
+    monkeypatch.setattr(decoder, "announce", lambda *call: asked.append(1) or announce(*call))
+    found = made.translate(SENTENCES, beam_size=beam_size, attention=True)
+    layers = made.recipe.model.num_decoder_layers  # type: ignore[attr-defined]
+    assert len(asked) == layers  # those of the first step; of others their queries are enough
+    assert found == made.translate(SENTENCES, beam_size=beam_size)
+    for (best, *_), text in zip(found, SENTENCES, strict=True):
+        if best.alignment is not None:
+            rows = made.look(text, best.tokens).cross()[: len(best.tokens)]
+            torch.testing.assert_close(best.alignment.weights, rows, atol=1e-4, rtol=0)
+            assert (rows.amax() - rows.amin()) > 0.1
 
 
 @pytest.mark.parametrize("layers", [[0], [2, 0]])

@@ -161,7 +161,7 @@ class PreparedStack:
         values = np.empty((len(token), count), np.float32)
         tokens = np.empty((len(token), count), np.int64)
         logits = None
-        if self._weights is None or current_observer() is not None:
+        if self._weights is None:
             logits, state = self._logits(token, state)
         else:
             token = token if state.pending is None else state.pending
@@ -169,6 +169,7 @@ class PreparedStack:
             places = self._places_of(state)
             is_whole, width = len(weights.table) > 0, weights.embedding.shape[1]
             states = np.empty((0 if is_whole else len(token), width), np.float32)
+            queries = self._room_for_queries(len(token))
 
             def go(first: int, stop: int) -> None:
                 self._kernels.whole_step(
@@ -180,6 +181,7 @@ class PreparedStack:
                     past,
                     state.length,
                     self._options,
+                    queries,
                     states,
                     never,
                     values,
@@ -187,7 +189,8 @@ class PreparedStack:
                 )
 
             in_blocks(len(token), go)
-            state = state.after()
+            self._announce_all(state, queries[:, : len(token)])
+            state = state.after(self._in_heads(each[: len(token)]) for each in queries)
             if not is_whole:
                 logits = self._logits_of(torch.from_numpy(states))
         if logits is not None:
@@ -273,6 +276,7 @@ class PreparedStack:
             by_rows(rows, 32 * given.shape[1], go)
             return given
 
+        queries: list[np.ndarray] = []
         for place, layer in enumerate(self._layers):
             kept = state.store.kept[place]
             if layer.gate_bias is not None:
@@ -281,11 +285,20 @@ class PreparedStack:
                 add(layer.own_out(looked(kernels.look_back, layer.own(normed), kept, now + 1)))
             if layer.look is not None:
                 query, memory = layer.ask(normed), state.memory[place]
+                queries.append(self._in_heads(query.numpy()))
                 self._announce(place, layer.look, query, state)
                 mixed = looked(kernels.look_at_memory, query, memory, memory.shape[1])
                 add(layer.ask_out(mixed))
             add(layer.outer(layer.activation(layer.inner(normed))))
-        return self._logits_of(normed), state.after()
+        return self._logits_of(normed), state.after(queries)
+
+    def _announce_all(self, state: PreparedState, queries: Float32[np.ndarray, "L R W"]) -> None:
+        """Show whoever observes what each layer asked."""
+        if current_observer() is None:
+            return
+        for place, (layer, query) in enumerate(zip(self._layers, queries, strict=False)):
+            if layer.look is not None:
+                self._announce(place, layer.look, torch.from_numpy(query), state)
 
     def _announce(
         self, layer: int, look: MultiHeadAttention, query: Tensor, state: PreparedState
@@ -293,12 +306,24 @@ class PreparedStack:
         """Show whoever observes what is looked at in the source, as ``attend`` would."""
         if current_observer() is None:
             return
-        memory = torch.from_numpy(state.memory[layer][state.sentences])
-        key, _ = cut(memory, ((look.num_key_heads, look.head_dim),) * 2)
-        seen = lengths(torch.from_numpy(state.lengths[state.sentences]))
+        memory, real, sentences = state.memory[layer], state.lengths, state.sentences
+        if not np.array_equal(sentences, np.arange(len(memory))):
+            memory, real = memory[sentences], real[sentences]
+        key, _ = cut(torch.from_numpy(memory), ((look.num_key_heads, look.head_dim),) * 2)
+        seen = lengths(torch.from_numpy(real))
         (asked,) = cut(query[:, None], ((look.num_heads, look.head_dim),))
         with at("cross", layer):
             announce(asked, key, look.score, seen, None, Softmax())
+
+    def _room_for_queries(self, rows: int) -> Float32[np.ndarray, "L R W"]:
+        """Where one loop puts what layers ask the sources, if they do."""
+        layers = sum(layer.look is not None for layer in self._layers)
+        room = max(rows, self._kernels.FEWEST_ROWS)
+        return np.empty((layers, room, self._options.heads * self._options.head_dim), np.float32)
+
+    def _in_heads(self, queries: Float32[np.ndarray, "R W"]) -> Float32[np.ndarray, "R H D"]:
+        heads: np.ndarray = queries.reshape(len(queries), self._options.heads, -1)
+        return heads
 
     def _all_weights(self) -> "kernels.Weights | None":
         """All weights in a few arrays, if one loop can take them; of an int8 output it has none."""

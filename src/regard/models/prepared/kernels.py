@@ -23,7 +23,7 @@ f32, i32 = np.float32, np.int32
 # Neighbouring tokens of which the best is known before the best of all are looked for.
 _GROUP = 32
 # A BLAS adds up the products of fewer rows in another order.
-_FEWEST_ROWS = 4
+FEWEST_ROWS = 4
 
 
 @inlined
@@ -367,7 +367,7 @@ def _silu_of(x, y):  # type: ignore[no-untyped-def]
 
 @compiled
 def whole_step(  # type: ignore[no-untyped-def]
-    first, stop, token, places, weights, past, now, options, states, hidden, values, tokens
+    first, stop, token, places, weights, past, now, options, queries, states, hidden, values, tokens
 ):
     """A step of all layers and the likeliest tokens after it, for a block of rows.
 
@@ -380,14 +380,15 @@ def whole_step(  # type: ignore[no-untyped-def]
         past: What the rows have seen; the store gets this step's place.
         now: The place of this step.
         options: Of the decoder.
+        queries: What each layer asks the sources, (L, R, H D), and room for ``FEWEST_ROWS``.
         states: Where the last states go, (R, C), if there is no output.
         hidden: See ``best_tokens``, as the others.
         values: See there.
         tokens: See there.
     """
     rows, C = stop - first, weights.embedding.shape[1]
-    # What is rounded afterwards is to be equal to the last bit in any company: see _FEWEST_ROWS.
-    room = rows if weights.table.shape[0] else max(rows, _FEWEST_ROWS)
+    # What is rounded afterwards is to be equal to the last bit in any company: see FEWEST_ROWS.
+    room = rows if weights.table.shape[0] else max(rows, FEWEST_ROWS)
     x = np.zeros((room, C), np.float32)
     for r in range(rows):
         row, table = x[r], weights.embedding[token[first + r]]
@@ -399,7 +400,6 @@ def whole_step(  # type: ignore[no-untyped-def]
     scores = np.empty((options.heads, max(now + 1, past.memory.shape[2])), np.float32)
     normed = np.empty((room, C), np.float32) if options.is_pre else x
     projected = np.empty((room, weights.own.shape[1]), np.float32)
-    asked = np.empty((room, options.heads * options.head_dim), np.float32)
     mixed = np.zeros((room, options.heads * options.head_dim), np.float32)
     change = np.zeros((room, C), np.float32)
     inner = np.empty((room, weights.inner.shape[1]), np.float32)
@@ -420,6 +420,7 @@ def whole_step(  # type: ignore[no-untyped-def]
         if has_memory:
             _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1
+            asked = queries[layer, first : first + room]
             linear(normed, weights.ask[layer], weights.ask_bias[layer], asked)
             _look_at_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
             linear(mixed, weights.ask_out[layer], weights.ask_out_bias[layer], change)

@@ -1,10 +1,11 @@
 """What a prepared decoder carries from one token to the next: rows that point into one store."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int, Int32, Int64
+from jaxtyping import Float, Float32, Int, Int32, Int64
 from torch import Tensor
 
 # Places of a new store; it doubles as answers grow.
@@ -54,6 +55,7 @@ class PreparedState:
         memory: Keys and values of the sources, by layer; without entries there are none.
         lengths: How many places of each source are real.
         pending: The last tokens of prompts, not read yet; they take the place of the next step's.
+        queries: What each layer asked the sources at the last place; nothing after rows are chosen.
     """
 
     store: Store
@@ -64,6 +66,14 @@ class PreparedState:
     memory: Float32[np.ndarray, "L B M W"]
     lengths: Int64[np.ndarray, " B"]
     pending: Int[Tensor, " R"] | None = None
+    queries: tuple[Float32[np.ndarray, "R H D"], ...] = ()
+
+    @property
+    def asked(self) -> dict[int, Float[Tensor, "R H 1 D"]]:
+        """What each layer asked the sources at the last place."""
+        return {
+            layer: torch.from_numpy(query)[:, :, None] for layer, query in enumerate(self.queries)
+        }
 
     def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
         """The state of these rows, in this order: what they have seen stays where it is."""
@@ -74,6 +84,7 @@ class PreparedState:
             starts=self.starts[kept],
             sentences=self.sentences[kept],
             pending=None if self.pending is None else self.pending[rows],
+            queries=(),
         )
 
     def with_room(self) -> "PreparedState":
@@ -86,11 +97,11 @@ class PreparedState:
         ancestors[:now] = self.ancestors[:now]
         return replace(self, store=store, ancestors=ancestors)
 
-    def after(self) -> "PreparedState":
-        """The state whose place ``length`` is written."""
+    def after(self, queries: Iterable[Float32[np.ndarray, "R H D"]] = ()) -> "PreparedState":
+        """The state whose place ``length`` is written, and what was asked there."""
         self.ancestors[self.length] = np.arange(len(self.sentences))
         self.store.filled = self.length + 1
-        return replace(self, length=self.length + 1, pending=None)
+        return replace(self, length=self.length + 1, pending=None, queries=tuple(queries))
 
 
 def begin(
