@@ -89,8 +89,14 @@ def recipe_table(
     table["data"] = dict(data)
     table["tokenizer"] = {**table["tokenizer"], "may_shrink": True}
     training = {k: v for k, v in table["training"].items() if k not in ("epochs", "patience")}
-    table["training"] = {**training, "minutes": minutes, "schedule": "linear", "keep": 3}
-    table["training"]["validation_pairs"] = 0
+    table["training"] = {
+        **training,
+        "minutes": minutes,
+        "batch_tokens": 2048,
+        "schedule": "linear",
+        "validation_pairs": 0,
+        "keep": 3,
+    }
     # What has learned nothing writes nothing, and so teaches nothing.
     table["decoding"] = {**table["decoding"], "min_length": measuring.sized(0, 3)}
     if system == STUDENT:

@@ -79,6 +79,7 @@ class Family:
             "score": "scaled_dot",
             "window": None,
             "copy": False,
+            "decoder": "self_attention",
             "norm_eps": None,
             "source_begin": False,
             "values": "states",
