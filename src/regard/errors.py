@@ -29,6 +29,10 @@ class TrainingError(RegardError, RuntimeError):
     """Training cannot go on: the loss is not finite, or the disk is full."""
 
 
+class OutOfMemory(RegardError, MemoryError):  # noqa: N818  (torch and Python have the other name)
+    """Work does not fit into the memory of the device; says what would."""
+
+
 class Interrupted(RegardError, KeyboardInterrupt):  # noqa: N818  (not an error of anyone's)
     """Work was asked to stop, and stopped where it can go on later."""
 

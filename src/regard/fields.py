@@ -111,10 +111,18 @@ def _in_range(name: str, value: object, rules: Iterable[Callable[[str, object], 
 
 
 def _one_of(name: str, value: object, members: tuple[object, ...]) -> object:
-    """As the first member that takes it; the first member's error if none does."""
+    """As the first member that takes it.
+
+    Raises:
+        SettingError: None does: the error of the choices, if it is text; else the first member's.
+    """
     if value is None and type(None) in members:
         return None
     errors = []
+    if isinstance(value, str):
+        members = tuple(
+            sorted(members, key=lambda each: typing.get_origin(each) is not typing.Literal)
+        )
     for member in members:
         try:
             if member is not type(None):

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +11,11 @@ from cyclopts import Parameter
 
 from regard.checks import check_at_least
 from regard.cli.output import note, progress_bar, refuse, say
+from regard.devices.kinds import AUTO, check_device_name
 from regard.layers.choices import Precision
 
 if TYPE_CHECKING:
+    from regard.inference import Predictor
     from regard.inference.speed import Speed
 
 # Wide enough where nobody's terminal says otherwise.
@@ -28,6 +31,7 @@ def bench(
     beam_sizes: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = (),
     precisions: Annotated[tuple[Precision, ...], Parameter(consume_multiple=True)] = ("float32",),
     most: int = 200,
+    device: str = AUTO,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
     """Measure how fast a run answers on this machine, and in what memory.
@@ -47,15 +51,19 @@ def bench(
         beam_sizes: Hypotheses kept at each step; by default 1 and the recipe's.
         precisions: What weights are kept in: float32, int8 or bfloat16.
         most: How many texts to answer at most.
+        device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
+            the second GPU; `mps` for that of a Mac.
         as_json: Print one JSON object instead.
     """
+    check_device_name("--device", device)
     from regard.inference import Predictor
     from regard.inference.speed import beam_sizes_of, speeds, steps, texts_of
 
     check_at_least("--most", most, 1)
     for size in beam_sizes:
         check_at_least("--beam-sizes", size, 1, cure="Use 1 for greedy search.")
-    predictor = Predictor.load(run)
+    load = partial(Predictor.load, run, device=device, setting="--device")
+    predictor = load()
     own = beam_sizes_of(predictor)
     if own == [None]:
         refuse(
@@ -71,7 +79,7 @@ def bench(
             "measuring", lambda: steps(texts, len(sizes) * len(precisions)), beside_results=False
         ) as advance:
             for speed in speeds(
-                lambda precision: Predictor.load(run, precision=precision),
+                lambda precision: load(precision=precision),
                 texts,
                 precisions=precisions,
                 beam_sizes=sizes,
@@ -80,23 +88,26 @@ def bench(
                 found.append(speed)
     except KeyboardInterrupt:
         is_stopped = True
-    _say(run, found, as_json=as_json)
+    _say(run, found, predictor, as_json=as_json)
     if is_stopped:
         note("stopped; what was measured is above")
     return _STOPPED if is_stopped else 0
 
 
-def _say(run: Path, found: "Sequence[Speed]", *, as_json: bool) -> None:
+def _say(run: Path, found: "Sequence[Speed]", predictor: "Predictor", *, as_json: bool) -> None:
     import torch
 
+    from regard.devices import told_device
     from regard.version import __version__
 
     if not as_json:
         _print(run, found)
-        note(f"{torch.get_num_threads()} threads; regard {__version__}, torch {torch.__version__}")
+        where = told_device(predictor.device)
+        note(f"{where}; regard {__version__}, torch {torch.__version__}")
         return
     versions = {"regard": __version__, "torch": torch.__version__}
-    said = {**versions, "run": str(run), "threads": torch.get_num_threads()}
+    place = {"device": told_device(predictor.device), "threads": torch.get_num_threads()}
+    said = {**versions, "run": str(run), **place}
     speeds = [speed.to_dict() for speed in found]
     say(json.dumps({**said, "speeds": speeds}, ensure_ascii=False))
 

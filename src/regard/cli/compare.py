@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from regard.cli.output import note, progress_bar, say, write_file
+from regard.devices.kinds import ON_CPU
 
 if TYPE_CHECKING:
     from regard.comparison.report import ComparisonTable, Measurements
@@ -55,7 +56,7 @@ def architectures(
     window: int = 32,
     projections: bool = False,
     names: Annotated[Names, Parameter(name=["--only"])] = (),
-    device: str = "cpu",
+    device: str = ON_CPU,
     repeats: int = 3,
     files: Files = NOWHERE,
 ) -> None:
@@ -78,7 +79,7 @@ def architectures(
         projections: Give self-attention its four projections, which table 1 leaves out.
         names: Only these layers: fully-connected, convolution, dilated, recurrence,
             attention-written, attention, restricted-written, restricted.
-        device: Where to measure: cpu, cuda, cuda:1.
+        device: Where to measure: cpu, cuda, cuda:1, mps; auto takes a GPU if there is one.
         repeats: How often a training step is timed; the median counts.
         files: Where the figures are written.
     """

@@ -33,6 +33,7 @@ def continue_lines(
     output_format: str,
     on_bad_line: str,
     precision: Precision,
+    device: str,
 ) -> None:
     """Each line of a file or of stdin and what follows it, written as it comes if one is asked for.
 
@@ -44,11 +45,12 @@ def continue_lines(
         output_format: ``text``, the prompt and its continuation; or ``jsonl``.
         on_bad_line: Whether a line that cannot be read stops, or is left without a continuation.
         precision: What weights are kept in.
+        device: Where it works.
     """
     from regard.inference.filtering import asked, groups_of
     from regard.inference.generator import Generator
 
-    continuer = Generator.load(run, precision=precision)
+    continuer = Generator.load(run, precision=precision, device=device, setting="--device")
     changes = options.given() | ({} if n_best is None else {"n_best": n_best})
     decoding = continuer.decoding.changed(**changes)
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None

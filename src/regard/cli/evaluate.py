@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from regard.choices import choose
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.output import note, progress_bar, refuse, say
+from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 from regard.layers.choices import Precision
 
@@ -42,6 +43,7 @@ def evaluate(
     plot: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     precision: Precision = "auto",
+    device: str = AUTO,
 ) -> None:
     """Measure how good a run's outputs are.
 
@@ -67,11 +69,14 @@ def evaluate(
         as_json: Print one JSON object instead.
         precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto` rounds nothing.
+        device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
+            the second GPU; `mps` for that of a Mac.
     """
+    check_device_name("--device", device)
     from regard.inference import Predictor
     from regard.inference.ensemble import Ensemble
 
-    load = partial(Predictor.load, precision=precision)
+    load = partial(Predictor.load, precision=precision, device=device, setting="--device")
     predictor = load(run)
     if predictor.writes:
         if also:

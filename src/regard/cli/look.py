@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from regard.cli.output import note, refuse, say, write_file
+from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def look(
     out: Annotated[Path, Parameter(name=["--out", "--output"])] = Path("attention.html"),
     beam_size: int | None = None,
     truncate: bool = False,
+    device: str = AUTO,
     allow_download: bool = False,
     open_page: Annotated[bool, Parameter(name="--open")] = False,
     serve: bool = False,
@@ -58,11 +60,14 @@ def look(
         out: The page to write.
         beam_size: Hypotheses kept at each step of a run's search; by default the recipe's.
         truncate: Cut a text that is longer than the positions of --model.
+        device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
+            the second GPU; `mps` for that of a Mac.
         allow_download: Fetch --model from the Hugging Face hub where it is no folder here.
         open_page: Open the page in a browser.
         serve: Serve the page on this machine until Ctrl-C, and answer it with the exact weights of
             texts too long for a page to hold them; takes memory for their queries and keys.
     """
+    check_device_name("--device", device)
     from regard.inference.numbers import numbers_of
     from regard.viewer import draw_examples
 
@@ -71,7 +76,7 @@ def look(
         _refuse("--beam-size", beam_size is not None, "a run")
         files = [path for path in (run, *texts, file) if path is not None]
         shown = _look_into_model(
-            model, files, target, of_layers, of_heads, truncate, allow_download, serve
+            model, files, target, of_layers, of_heads, truncate, allow_download, serve, device
         )
     else:
         _refuse("--truncate", truncate, "--model")
@@ -81,7 +86,7 @@ def look(
                 "RUN must be given, or --model; got neither. See regard look --help."
             )
         shown = _look_into_run(
-            Path(run), texts, file, target, of_layers, of_heads, beam_size, serve
+            Path(run), texts, file, target, of_layers, of_heads, beam_size, serve, device
         )
     examples = shown.document.examples
     say(draw_examples(examples))
@@ -112,6 +117,7 @@ def _look_into_run(
     heads: list[int] | None,
     beam_size: int | None,
     serve: bool,
+    device: str,
 ) -> "NotebookPage":
     from regard.checks import check_at_least
     from regard.inference import Predictor
@@ -125,7 +131,7 @@ def _look_into_run(
             f"text must be given to look into a run; got none in {where}. Write it behind the run, "
             "or a line each into --file."
         )
-    predictor = Predictor.load(run)
+    predictor = Predictor.load(run, device=device, setting="--device")
     if not predictor.writes:
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
         refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
@@ -149,7 +155,11 @@ def _look_into_model(
     truncate: bool,
     allow_download: bool,
     serve: bool,
+    device: str,
 ) -> "NotebookPage":
+    from torch import nn
+
+    from regard.devices import find_device
     from regard.interop.folder import load_folder
     from regard.interop.looking import look as look_into
 
@@ -159,7 +169,9 @@ def _look_into_model(
     for path, text in zip(files, texts, strict=True):
         if not text.strip():
             raise DataError(f"{path} must hold text to look at; got an empty file.")
+    found = find_device(device, setting="--device")
     loaded, tokenizer = load_folder(model, allow_download=allow_download)
+    nn.Module.to(loaded, found)  # of whose own ``to`` type checkers know nothing
     return look_into(
         loaded,
         tokenizer,

@@ -11,6 +11,7 @@ from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.oddities import Oddities
 from regard.cli.output import progress_bar, refuse, say
+from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import SettingError
 from regard.layers.choices import Precision
 
@@ -33,6 +34,7 @@ def predict(
     output_format: Literal["text", "jsonl"] = "text",
     on_bad_line: Literal["error", "skip"] = "error",
     precision: Precision = "auto",
+    device: str = AUTO,
 ) -> None:
     """Answer lines of text: a line in, a line out.
 
@@ -62,7 +64,10 @@ def predict(
         on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
         precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto` rounds nothing.
+        device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
+            the second GPU; `mps` for that of a Mac.
     """
+    check_device_name("--device", device)
     from regard.inference import Predictor
     from regard.inference.numbers import numbers_of
 
@@ -80,9 +85,10 @@ def predict(
             output_format=output_format,
             on_bad_line=on_bad_line,
             precision=precision,
+            device=device,
         )
         return
-    predictor = Predictor.load(run, precision=precision)
+    predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
     if not predictor.writes:
         given: dict[str, object] = {"--attention": attention}
         given |= {"--score": score and not is_language_model}

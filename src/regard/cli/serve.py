@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli.output import note
+from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import SettingError
 from regard.layers.choices import Precision
 
@@ -28,6 +29,7 @@ def serve(
     timeout: float = 30.0,
     max_length: int = 10_000,
     precision: Precision = "auto",
+    device: str = AUTO,
 ) -> None:
     """Serve runs over HTTP, with a page to look inside them.
 
@@ -50,8 +52,11 @@ def serve(
         max_length: Characters of one text.
         precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto` rounds nothing.
+        device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
+            the second GPU; `mps` for that of a Mac.
     """
     _check_installed()
+    check_device_name("--device", device)
     from regard.server import Limits
     from regard.server import serve as serve_runs
     from regard.server.guard import loopback_hosts
@@ -65,7 +70,7 @@ def serve(
     )
     if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
         raise SettingError("token must be printable ASCII; got something else. Make it of letters.")
-    predictors = _load(runs, precision)
+    predictors = _load(runs, precision, device)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.INFO)
     if loopback_hosts(host) is None and token is None:
         note(f"warning: whoever reaches {host} can ask this server. Set a --token.")
@@ -89,7 +94,7 @@ def _check_installed() -> None:
         )
 
 
-def _load(runs: Sequence[Path], precision: Precision) -> "dict[str, Predictor]":
+def _load(runs: Sequence[Path], precision: Precision, device: str) -> "dict[str, Predictor]":
     """The models by the names of their folders."""
     from regard.inference import Predictor
 
@@ -102,6 +107,8 @@ def _load(runs: Sequence[Path], precision: Precision) -> "dict[str, Predictor]":
             raise SettingError(
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
-        predictors[name] = Predictor.load(run, precision=precision)
+        predictors[name] = Predictor.load(
+            run, precision=precision, device=device, setting="--device"
+        )
         predictors[name].warm_up()
     return predictors

@@ -13,6 +13,7 @@ from regard.choices import choose
 from regard.cli.output import note, progress_bar
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
 from regard.config import build, read_toml
+from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
 from regard.training.settings import TrainingConfig
 
@@ -29,6 +30,7 @@ def train(
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     on_bad_line: Literal["error", "skip"] | None = None,
     distill: Path | None = None,
+    device: str | None = None,
     resume: bool = False,
 ) -> None:
     """Train a model into a run folder: a translator, a classifier, a tagger.
@@ -40,7 +42,8 @@ def train(
     With a recipe, by name or path, it trains that; files after it are what it trains on, in the
     form that the recipe's task reads. With sentence pairs only, it looks at them, picks tokenizer,
     model and batch, and says what it chose. Ctrl-C saves and stops; the same command goes on.
-    With --resume it goes on by other limits, rates or batches, and remembers what was changed.
+    With --resume it goes on by other limits, rates or batches, and remembers what was changed. It
+    trains on a GPU where there is one; what is begun on one device goes on on any other.
 
     Example: `regard train --resume --run runs/pairs --set training.learning_rate=0.0005`
 
@@ -58,10 +61,14 @@ def train(
             `regard settings` lists them all.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out and count.
         distill: The run folder of a translator to learn from.
+        device: Where to train, over the recipe's training.device: `auto` takes a GPU if there is
+            one; `cpu`; `cuda`, or `cuda:1` for the second GPU; `mps` for that of a Mac.
         resume: Go on with the run in --run by the recipe that it keeps; --minutes (in all) and
             --set training.… go over it. What the model is and what it reads stays.
     """
-    asked = _settings(settings, minutes, on_bad_line, distill)
+    if device is not None:
+        check_device_name("--device", device)
+    asked = _settings(settings, minutes, on_bad_line, distill, device)
     try:
         _train(what, run, asked, minutes=minutes, resume=resume)
     except KeyboardInterrupt as stop:
@@ -124,7 +131,11 @@ def _next(recipe: "Recipe", run: Path) -> str:
 
 
 def _settings(
-    settings: Sequence[str], minutes: float | None, on_bad_line: str | None, distill: Path | None
+    settings: Sequence[str],
+    minutes: float | None,
+    on_bad_line: str | None,
+    distill: Path | None,
+    device: str | None,
 ) -> list[str]:
     """What the options of a command line set."""
     extra = list(settings)
@@ -134,6 +145,8 @@ def _settings(
         extra.append(f"data.on_bad_line={on_bad_line}")
     if distill is not None:
         extra.append(f"training.distill={distill.resolve()}")
+    if device is not None:
+        extra.append(f"training.device={device}")
     return extra
 
 

@@ -22,6 +22,8 @@ from regard.comparison.report import (
     in_seconds,
     short,
 )
+from regard.devices import find_device
+from regard.devices.kinds import ON_CPU
 from regard.errors import SettingError
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
@@ -127,7 +129,7 @@ def architectures(
     projections: bool = False,
     names: Sequence[str] = (),
     path_lengths: Sequence[int] = PATH_LENGTHS,
-    device: str = "cpu",
+    device: str = ON_CPU,
     repeats: int = 3,
     most_bytes: int = 2**29,
     progress: Callable[[int], None] = lambda count: None,
@@ -167,7 +169,7 @@ def architectures(
     sizes = LayerSizes(
         length=lengths[-1], width=width, kernel=kernel, window=window, projections=projections
     )
-    where = _device(device)
+    where = find_device(device)
     rows = []
     for name, kind in chosen.items():
         tried = [n for n in lengths if 4 * kind.floats(replace(sizes, length=n)) <= most_bytes]
@@ -210,7 +212,7 @@ def architectures(
         kernel=kernel,
         window=window,
         projections=projections,
-        device=device,
+        device=str(where),
         threads=torch.get_num_threads(),
         rows=tuple(rows),
     )
@@ -247,18 +249,6 @@ def _check_lengths(name: str, lengths: Sequence[int]) -> None:
             f"{name} must be three numbers or more, ascending from 2; "
             f"got {', '.join(map(str, lengths)) or 'none'}. For example: 128 256 512 1024."
         )
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise SettingError(
-            f"device must be one that torch can use here; got {name!r} ({reason}). Use cpu."
-        ) from None
-    return device
 
 
 def _text(found: Architectures) -> tuple[str, ...]:

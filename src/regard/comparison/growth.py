@@ -8,6 +8,8 @@ from math import exp, log, sqrt
 
 import torch
 
+from regard.devices import wait_for
+
 # No fit from fewer points: two lie on some line always.
 LEAST_POINTS = 3
 
@@ -72,14 +74,9 @@ def seconds(call: Callable[[], object], *, repeats: int, device: torch.device) -
     """The median time of a call, after one that is not counted."""
     taken = []
     for _ in range(repeats + 1):
-        _wait(device)
+        wait_for(device)
         began = time.perf_counter()
         call()
-        _wait(device)
+        wait_for(device)
         taken.append(time.perf_counter() - began)
     return statistics.median(taken[1:])
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

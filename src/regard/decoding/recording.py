@@ -56,10 +56,11 @@ class Recorded(Generic[StateT]):
 
     def select(self, rows: Int[Tensor, " K"]) -> "Recorded[StateT]":
         """The state of these rows, in this order."""
+        here = rows.to(self.tokens.device)  # what people read is on the CPU
         return Recorded(
             self.state.select(rows),
-            self.tokens[rows],
-            self.totals[rows],
+            self.tokens[here],
+            self.totals[here],
             None if self.log_probs is None else self.log_probs[rows],
         )
 

@@ -7,6 +7,7 @@ from copy import copy
 from pathlib import Path
 
 from regard.choices import choose
+from regard.devices.kinds import ON_CPU
 from regard.errors import SettingError
 from regard.export.ctranslate2_form import CTranslate2
 from regard.export.form import ExportForm
@@ -76,7 +77,7 @@ def export_run(
         raise SettingError(f"out must be in a folder that exists; got {out}. Make the folder.")
     run = Run.open(path)
     run.check_finished()
-    predictor = Predictor.load(path)
+    predictor = Predictor.load(path, device=ON_CPU)
     if (refusal := chosen.refuse(predictor)) is not None:
         raise SettingError(
             f"form must be one that can hold the run; got {form!r}, but {refusal}. "

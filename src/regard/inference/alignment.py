@@ -17,6 +17,7 @@ from regard.attention.inspect.alignment import (
     words_from_tokens,
 )
 from regard.config import JsonValue
+from regard.devices import moved
 from regard.errors import DataError, SettingError
 from regard.inference.look import joined, mean_weights
 from regard.inference.predictor import Predictor
@@ -168,10 +169,11 @@ def cross_maps(
         read = [torch.tensor([*sources[place], *end]) for place in group]
         written = [torch.tensor([BOS_ID, *targets[place]]) for place in group]
         lengths = torch.tensor([len(row) for row in read])
+        given = moved((_padded(read), lengths, _padded(written)), predictor.device)
         calls: list[AttentionCall] = []
         with torch.no_grad(), observe(calls.append):
-            predictor.model(_padded(read), lengths, _padded(written))
-            rows = _mean_cross(calls, layer)
+            predictor.model(*given)
+            rows = _mean_cross(calls, layer).cpu()
         for index, place in enumerate(group):
             yield place, rows[index, : len(written[index]), : len(read[index])]
 

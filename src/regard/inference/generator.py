@@ -6,6 +6,8 @@ from pathlib import Path
 import torch
 
 from regard.decoding.step import State, Step
+from regard.devices import device_of, moved
+from regard.devices.kinds import AUTO
 from regard.errors import RunError, SettingError
 from regard.inference.predictor import Predictor
 from regard.inference.searcher import Searcher
@@ -49,13 +51,21 @@ class Generator:
         return self.recipe.settings(DecodingConfig)
 
     @classmethod
-    def load(cls, path: str | Path, *, precision: Precision = "auto") -> "Generator":
-        """The model in a run folder, in a precision of ``Predictor.load``.
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        precision: Precision = "auto",
+        device: str = AUTO,
+        setting: str = "device",
+    ) -> "Generator":
+        """The model in a run folder, in a precision and on a device of ``Predictor.load``.
 
         Raises:
             RunError: There is none, it is damaged, or it is no language model.
         """
-        return cls.of(Predictor.load(path, precision=precision), str(path))
+        loaded = Predictor.load(path, precision=precision, device=device, setting=setting)
+        return cls.of(loaded, str(path))
 
     @classmethod
     def of(cls, predictor: Predictor, name: str = "run") -> "Generator":
@@ -127,14 +137,15 @@ class Generator:
     def _found(
         self, search: Searcher, steps: Step[State], state: State, limit: int, seed: str, end: int
     ) -> Iterable[int]:
-        limits = torch.tensor([limit])
+        limits = torch.tensor([limit], device=device_of(self.model))
         answers = search.answers(steps, state, limits=limits, seeds=[seed], end=end)
         return answers[0][0].hypothesis.tokens
 
     def _chosen(
         self, search: Searcher, steps: Step[State], state: State, limit: int, seed: str, end: int
     ) -> Iterable[int]:
-        return search.tokens(steps, state, limit=limit, seed=seed, end=end)
+        device = device_of(self.model)
+        return search.tokens(steps, state, limit=limit, seed=seed, end=end, device=device)
 
     def _tokens(
         self, prompt: str, decoding: DecodingConfig, seed: str, write: _Write
@@ -158,7 +169,8 @@ class Generator:
             if window:
                 part = part.changed(prefix="", require=())
             with torch.no_grad():
-                state = model.start(torch.tensor([read]), torch.tensor([len(read)]))
+                given = torch.tensor([read]), torch.tensor([len(read)])
+                state = model.start(*moved(given, device_of(self.model)))
             search = Searcher(part, self.tokenizer)
             before = len(read)
             for token in write(

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.attention import AttentionCall, attend, observe
 from regard.attention.observing import editing
+from regard.devices import CPU
 from regard.errors import SettingError
 from regard.text import Piece
 from regard.viewer import OneAttention
@@ -87,7 +88,7 @@ def attention_summaries(seen: Mapping[tuple[str, int], AttentionCall]) -> list[O
     """The summaries of calls of ``attend``, given by kind and layer, in the first row of each."""
     found = []
     for (kind, layer), call in seen.items():
-        summary = _with_heads(call).summary()[0]
+        summary = _with_heads(call).summary()[0].to(CPU)
         found.append(OneAttention(kind, layer, tuple(range(summary.shape[0])), summary))
     return found
 
@@ -103,7 +104,7 @@ def weights_of_row(
         queries: Whose weights are worked out; None is all.
     """
     found = call.weights() if queries is None else call.rows(queries)
-    weights = found[min(row, len(found) - 1)]
+    weights = found[min(row, len(found) - 1)].cpu()
     return weights.reshape(-1, *weights.shape[-2:])
 
 

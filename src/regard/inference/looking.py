@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 
 from regard.attention import AttentionCall, observe
+from regard.devices import moved
 from regard.errors import DataError
 from regard.inference.examples import Calls, ChosenHeads, example, plain_view, task_examples
 from regard.inference.look import joined, weights_of_row
@@ -209,7 +210,7 @@ def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) 
     (encoded,) = task.encode([asked])
     made: list[AttentionCall] = []
     with observe(made.append):
-        (answer,) = task.predict(model, task.collate([encoded]))
+        (answer,) = task.predict(model, moved(task.collate([encoded]), predictor.device))
     calls: Calls = joined(made)
     shown = task.shown(asked, encoded, answer)
     if shown is None:

@@ -88,6 +88,7 @@ def score_pairs(
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 length_penalty=length_penalty,
+                device=predictor.device,
             )
         for place, one in zip(places, scored, strict=True):
             found[place] = one

@@ -13,6 +13,8 @@ from typing_extensions import TypeVar
 from regard.attention import AttentionCall, observe
 from regard.config import JsonValue
 from regard.decoding.step import State
+from regard.devices import CPU, device_of, find_device, in_halves, moved
+from regard.devices.kinds import AUTO
 from regard.errors import DataError, RunError
 from regard.inference.look import (
     MOST_MAPPED,
@@ -74,24 +76,41 @@ class Predictor(Generic[AnswerT]):
             self.translate(["."])
 
     @classmethod
-    def load(cls, path: str | Path, *, precision: Precision = "auto") -> "Predictor":
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        precision: Precision = "auto",
+        device: str = AUTO,
+        setting: str = "device",
+    ) -> "Predictor":
         """The model in a run folder.
 
         Args:
             path: The folder, or a bundle.
             precision: What its weights are kept in: ``int8`` is smaller and, of large models,
                 faster, and rounds; see :func:`regard.models.prepared.in_precision`.
+            device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which
+                only a CPU does; ``cpu``; ``cuda``, ``cuda:1``; or ``mps``.
+            setting: What the device is called in messages.
 
         Raises:
             RunError: There is none, it is damaged, or a newer version of regard made it.
-            SettingError: The processor or the model cannot do this precision.
+            SettingError: There is no such device, or it or the model cannot do this precision.
         """
+        is_on_cpu = precision == "int8" and device == AUTO
+        found = CPU if is_on_cpu else find_device(device, setting=setting)
         run = Run.open(path)
         recipe = recipe_from_table(run.recipe)
         task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
         model = task.build_model()
         run.fill(model)
-        return cls(in_precision(model, precision), task)
+        return cls(in_precision(model.to(found), precision), task)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return device_of(self.model)
 
     @property
     def recipe(self) -> Recipe:
@@ -308,13 +327,16 @@ class Predictor(Generic[AnswerT]):
         sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
         is_worth_it = self._is_warm or sum(sizes) >= _WORTH_PREPARING
         model = prepared(self.seq2seq) if is_worth_it else self.seq2seq
-        for group in batched(sizes, self.decoding.batch_tokens):
-            places = [filled[index] for index in group]
-            batch = task.collate([encoded[place] for place in places])
+
+        def write(places: Sequence[int]) -> None:
+            batch = moved(task.collate([encoded[place] for place in places]), self.device)
             for place, answer in zip(places, task.predict(model, batch, search), strict=True):
                 found[place] = answer
+
+        for group in batched(sizes, self.decoding.batch_tokens):
+            in_halves(write, [filled[index] for index in group], self.device)
             if progress is not None:
-                progress(len(places))
+                progress(len(group))
         return found
 
     @torch.no_grad()
@@ -329,17 +351,24 @@ class Predictor(Generic[AnswerT]):
         self.model.eval()
         encoded = task.encode(examples)
         found: dict[int, AnswerT] = {}
-        total, terms = 0.0, 0
-        for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
-            batch = task.collate([encoded[place] for place in places])
+        losses: list[tuple[float, int]] = []
+
+        def answer_all(places: Sequence[int]) -> None:
+            batch = moved(task.collate([encoded[place] for place in places]), self.device)
             model = Once(self.model) if with_loss else self.model
-            for place, answer in zip(places, task.predict(model, batch), strict=True):
-                found[place] = answer
+            answers = task.predict(model, batch)
             if with_loss:
-                loss, count = task.loss(model, batch)
-                total, terms = total + float(loss), terms + count
+                summed, count = task.loss(model, batch)
+                losses.append((float(summed), count))
+            found.update(zip(places, answers, strict=True))
+
+        for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
+            in_halves(answer_all, places, self.device)
             if progress is not None:
                 progress(len(places))
+        total, terms = 0.0, 0
+        for loss, count in losses:
+            total, terms = total + loss, terms + count
         return [found[place] for place in range(len(encoded))], total / max(1, terms)
 
     @torch.no_grad()
@@ -393,11 +422,11 @@ class Predictor(Generic[AnswerT]):
         # The begin that stands before an output, and the end of a source where one is read.
         self._check_length("source", len(source), int(self.sequence_task.data.source_end))
         self._check_length("output", len(output), 1)
-        batch, lengths = self._padded([source])
+        batch, lengths = self.padded([source])
         calls: list[AttentionCall] = []
         self.model.eval()
         with observe(calls.append):
-            self.model(batch, lengths, torch.tensor([[BOS_ID, *output]]))
+            self.model(batch, lengths, torch.tensor([[BOS_ID, *output]], device=self.device))
         seen = joined(calls)
         if self.seq2seq.begins_source:
             # What an encoder reads besides, no token of the source stands for.
@@ -418,12 +447,17 @@ class Predictor(Generic[AnswerT]):
         Args:
             ids: Of the sources, without their end.
         """
-        state: State = self.seq2seq.start(*self._padded(ids))
+        state: State = self.seq2seq.start(*self.padded(ids))
         return state
 
-    def _padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+    def padded(self, ids: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Int[Tensor, " B"]]:
+        """Sources as the model reads them, on its device, and their lengths.
+
+        Args:
+            ids: Of the sources, without their end.
+        """
         batch = pad_pairs(ids, [()] * len(ids), source_end=self.sequence_task.data.source_end)
-        return batch.source, batch.source_lengths
+        return moved((batch.source, batch.source_lengths), self.device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What an evaluation found, and how training came there, as a picture."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -11,6 +12,7 @@ from jaxtyping import Float
 from torch import nn
 
 from regard.config import JsonValue
+from regard.devices import CPU
 from regard.errors import RunError, SettingError
 from regard.inference.ensemble import Member
 from regard.inference.predictor import Predictor
@@ -63,7 +65,8 @@ def plot_report(
     figure = Figure(layout="constrained")
     if isinstance(predictor, Predictor) and isinstance(predictor.task, Regression):
         points = cast("Sequence[Point]", examples)
-        _draw_regression(figure, predictor.model, predictor.task, points, history)
+        model = deepcopy(predictor.model).to(CPU)  # what is drawn is drawn there
+        _draw_regression(figure, model, predictor.task, points, history)
     else:
         _draw(figure, [table for table in report.tables if table.is_matrix][:1], history)
     try:

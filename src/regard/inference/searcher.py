@@ -186,7 +186,14 @@ class Searcher:
         return [self._chosen(each) for each in found]
 
     def tokens(
-        self, step: Step[StateT], state: StateT, *, limit: int, seed: str, end: int = EOS_ID
+        self,
+        step: Step[StateT],
+        state: StateT,
+        *,
+        limit: int,
+        seed: str,
+        end: int = EOS_ID,
+        device: torch.device | None = None,
     ) -> Iterator[int]:
         """The tokens of one answer as they are chosen, those of ``answers``; no beam can.
 
@@ -196,6 +203,7 @@ class Searcher:
             limit: Most tokens of the answer.
             seed: A text: a sample is a function of it and of ``seed``.
             end: The token that ends the answer, which is not given.
+            device: Where the model runs. None is the default device.
         """
         decoding, draw = self.decoding, None
         if decoding.method == "sample":
@@ -218,6 +226,7 @@ class Searcher:
             min_length=decoding.min_length,
             forbidden=[token for token in FORBIDDEN if token != end],
             rules=self._rules([True]),
+            device=device,
         ):
             if chosen.token != end:
                 yield chosen.token
@@ -332,18 +341,26 @@ class SequenceSearch:
             found = answers(model.steps, state)
         else:
             trail = Trail(model.steps, layers=self.layers)
-            followed = trail.start(state, len(source))
+            followed = trail.start(state, len(source), device=source.device)
             # Rows that hold the same tokens cannot be told apart: what they say is followed anew.
             is_followed = not self.searcher.has_copies
             found = answers(trail.steps, followed) if is_followed else answers(model.steps, state)
             best = [each[0].hypothesis.tokens for each in found]
             if not is_followed:
-                followed = trail.start(model.start(source, lengths), len(source))
-                score_answers(trail.step, followed, best, bos_id=BOS_ID, eos_id=EOS_ID)
+                state = model.start(source, lengths)
+                followed = trail.start(state, len(source), device=source.device)
+                score_answers(
+                    trail.step,
+                    followed,
+                    best,
+                    bos_id=BOS_ID,
+                    eos_id=EOS_ID,
+                    device=source.device,
+                )
             weights = [
                 rows[: len(tokens), :width]
                 for rows, tokens, width in zip(
-                    trail.weights(best), best, lengths.tolist(), strict=True
+                    trail.weights(best).cpu(), best, lengths.tolist(), strict=True
                 )
             ]
         return [

@@ -76,11 +76,10 @@ def followed(predictor: Predictor, source: str, output: Sequence[int]) -> Search
     model = _RecordedModel(predictor.seq2seq, top=_FEWEST)
     model.eval()
     ids = predictor.tokenizer.source.encode(source)
-    read = torch.tensor([[*ids, EOS_ID] if predictor.sequence_task.data.source_end else ids])
-    state = model.start(read, torch.tensor([read.shape[1]]))
+    state = model.start(*predictor.padded([ids]))
     total = 0.0
     for last, token in pairwise((BOS_ID, *output, EOS_ID)):
-        log_probs, state = model.step(torch.tensor([last]), state)
+        log_probs, state = model.step(torch.tensor([last], device=predictor.device), state)
         total += float(log_probs[0, token])
     decode = cache(predictor.tokenizer.target.decode)
     given = Translation(source, decode(tuple(output)), total, total, tuple(output), True)

@@ -85,9 +85,17 @@ class Trail(Generic[StateT]):
             return _RankedTrail(self, self._step)
         return self.step
 
-    def start(self, state: StateT, batch_size: int) -> Followed[StateT]:
-        """The state to begin with, one row a sentence."""
-        return Followed(state, torch.arange(batch_size))
+    def start(
+        self, state: StateT, batch_size: int, *, device: torch.device | None = None
+    ) -> Followed[StateT]:
+        """The state to begin with, one row a sentence.
+
+        Args:
+            state: The model's.
+            batch_size: Sentences in the batch.
+            device: Where the model runs. None is the default device.
+        """
+        return Followed(state, torch.arange(batch_size, device=device))
 
     def step(
         self, token: Int[Tensor, " R"], followed: Followed[StateT]

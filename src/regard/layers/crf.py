@@ -108,8 +108,9 @@ class Crf(nn.Module):
         for each in scores[:, 1:].unbind(1):
             reach = (reach[:, :, None] + follow).logsumexp(dim=1) + each
             reaches.append(reach)
+        rows = torch.arange(len(scores), device=scores.device)
         # Each row ends where its padding begins; what was added there is left behind.
-        last = torch.stack(reaches, 1)[torch.arange(len(scores)), lengths - 1]
+        last = torch.stack(reaches, 1)[rows, lengths - 1]
         return (last + self.end).logsumexp(dim=1)
 
     def _score(self, scores: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ def multiplies_bfloat16(device: torch.device) -> bool:
     six to eight times as long.
     """
     if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported())
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device.type == "cpu" and _does_cpu()
 
 

@@ -44,6 +44,7 @@ def backward_in_chunks(
     *,
     auxiliary: Float[Tensor, ""] | None = None,
     smoothing: float = 0.0,
+    scale: float = 1.0,
     chunk_rows: int = CHUNK_ROWS,
 ) -> Float[Tensor, ""]:
     """The summed loss; adds its gradient to every parameter below ``states`` and in ``project``.
@@ -57,6 +58,7 @@ def backward_in_chunks(
         project: States to logits (``model.project``).
         auxiliary: A further loss of the model, summed over tokens too; not counted in the result.
         smoothing: See :func:`smoothed_cross_entropy`.
+        scale: What the gradient is multiplied by, so that float16 can hold it.
         chunk_rows: How many rows of logits exist at once.
 
     Returns:
@@ -69,14 +71,14 @@ def backward_in_chunks(
         leaf = detached[start : start + chunk_rows].requires_grad_()
         answers = labels[start : start + chunk_rows]
         loss = smoothed_cross_entropy(project(leaf), answers, smoothing=smoothing)
-        loss.backward()  # type: ignore[no-untyped-call]
+        (loss if scale == 1 else loss * scale).backward()  # type: ignore[no-untyped-call]
         assert leaf.grad is not None
         grads.append(leaf.grad)
         total += loss.detach()
     roots, root_grads = [states], [torch.cat(grads)]
     if auxiliary is not None:
         roots.append(auxiliary)
-        root_grads.append(torch.ones_like(auxiliary))
+        root_grads.append(torch.full_like(auxiliary, scale))
     # Gradients have the dtypes that the forward pass chose; autocast is not to choose again.
     with torch.autocast(states.device.type, enabled=False):
         torch.autograd.backward(roots, root_grads)
@@ -107,8 +109,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: BackwardCFunction, grad: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = ctx.saved_tensors
-        # A sum's own backward pass brings exactly one: no second pass over the matrix for it.
-        if grad.item() != 1:
+        # A sum's own backward pass brings exactly one: no second pass over the matrix for it. A
+        # GPU would have to be waited for to be asked, and takes no time over the pass.
+        if grad.device.type != "cpu" or grad.item() != 1:
             gradient = gradient * grad.to(gradient.dtype)
         return gradient, None, None
 

@@ -174,9 +174,9 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         return encoded
 
     def backward(
-        self, model: nn.Module, batch: BatchT, *, smoothing: float
+        self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float = 1.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """The loss, detached, and its terms; its gradient is added to the parameters."""
+        """The loss, detached, and its terms; its gradient, times ``scale``, is added."""
         loss, terms = self.loss(model, batch, smoothing=smoothing)
-        loss.backward()  # type: ignore[no-untyped-call]
+        (loss if scale == 1 else loss * scale).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), terms

@@ -256,13 +256,13 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         return total, len(labels)
 
     def backward(
-        self, model: nn.Module, batch: SequenceBatch, *, smoothing: float
+        self, model: nn.Module, batch: SequenceBatch, *, smoothing: float, scale: float = 1.0
     ) -> tuple[Float[Tensor, ""], int]:
         """The loss and its terms, its gradient added in chunks, so that no logits exist whole."""
         assert isinstance(model, Seq2Seq)
         states, labels, auxiliary = states_and_labels(model, batch.padded)
         loss = backward_in_chunks(
-            states, labels, model.project, auxiliary=auxiliary, smoothing=smoothing
+            states, labels, model.project, auxiliary=auxiliary, smoothing=smoothing, scale=scale
         )
         return loss, len(labels)
 

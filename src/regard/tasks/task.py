@@ -256,9 +256,16 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
 
     @abstractmethod
     def backward(
-        self, model: nn.Module, batch: BatchT, *, smoothing: float
+        self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float = 1.0
     ) -> tuple[Float[Tensor, ""], int]:
-        """The loss, detached, and its terms; its gradient is added to the parameters."""
+        """The loss, detached, and its terms; its gradient, times ``scale``, is added.
+
+        Args:
+            model: Whose parameters have the gradients.
+            batch: On the model's device.
+            smoothing: Of labels.
+            scale: So that float16 can hold small gradients.
+        """
 
     @abstractmethod
     def score(self, answers: Sequence[AnswerT], examples: Sequence[ExampleT]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 from torch import Tensor
 
@@ -53,12 +53,24 @@ class Position:
 
 
 class TrainerState(TypedDict):
-    """What a checkpoint holds beside the weights: ``position`` is a Position's fields."""
+    """What a checkpoint holds beside the weights: ``position`` is a Position's fields.
+
+    ``random`` is the state of the CPU's random numbers. ``device`` is what only trainings on a GPU
+    have: states of its random numbers, by the kind of device, and the scale of the loss.
+    """
 
     position: Mapping[str, object]
     optimizer: dict[str, object]
     random: Tensor
     ema: dict[str, Tensor] | None
+    device: NotRequired["DeviceState"]
+
+
+class DeviceState(TypedDict):
+    """What a GPU's training goes on from besides."""
+
+    random: dict[str, Tensor]
+    loss_scale: dict[str, int | float]
 
 
 def is_validated(saved: Checkpoint) -> bool:

@@ -1,30 +1,47 @@
-"""Which number format matrix products run in, and keeping freed memory for the next batch."""
+"""The number format of matrix products, the scale of a loss, and memory for the next batch."""
 
 import ctypes
+import math
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 
 import torch
 
 from regard.choices import check_choice
+from regard.errors import SettingError
 from regard.layers.precision import multiplies_bfloat16, warn_of_slow_bfloat16
 from regard.training.settings import Precision
+
+# The loss scale to begin with, and the updates after which a larger one is tried: torch's own.
+_FIRST_SCALE, _SCALED_FOR = 2.0**16, 2000
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
     """The dtype of matrix products: what ``precision`` says, or what the processor is fast in.
 
     ``auto`` is bfloat16 on GPUs and CPUs that multiply it natively (AVX-512 BF16 or AMX), where it
-    is two to four times as fast as float32; weights, sums, softmax and norms stay float32.
+    is two to four times as fast as float32, and float16 on other GPUs of CUDA; weights, sums,
+    softmax and norms stay float32.
 
     Raises:
-        SettingError: There is no such precision.
+        SettingError: There is no such precision, or the device cannot do it.
     """
     check_choice("precision", precision, Precision)
     if precision == "auto":
-        return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
-    if precision == "float32":
+        if multiplies_bfloat16(device):
+            return torch.bfloat16
+        return torch.float16 if device.type == "cuda" else torch.float32
+    if precision in ("float32", "tf32"):
         return torch.float32
+    if precision == "float16":
+        if device.type == "cpu":
+            raise SettingError(
+                "training.precision must be another one on a CPU; got 'float16', which it does "
+                "not multiply. training.precision = auto takes what each device is fast in."
+            )
+        return torch.float16
     warn_of_slow_bfloat16(device)
     return torch.bfloat16
 
@@ -34,6 +51,76 @@ def mixed_precision(dtype: torch.dtype, device: torch.device) -> AbstractContext
     if dtype == torch.float32:
         return nullcontext()
     return torch.autocast(device.type, dtype=dtype)
+
+
+@contextmanager
+def products_of(precision: Precision, device: torch.device) -> Iterator[None]:
+    """A context in which a GPU rounds what products of float32 take to TF32, or does not.
+
+    TF32 keeps 10 of float32's 23 bits. Torch rounds so in convolutions and recurrent layers unless
+    it is told otherwise.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    is_rounded, layers = precision == "tf32", torch.backends.cudnn
+    before = torch.get_float32_matmul_precision(), layers.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("high" if is_rounded else "highest")
+        layers.allow_tf32 = is_rounded
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        layers.allow_tf32 = before[1]
+
+
+@dataclass(frozen=True, slots=True)
+class LossScale:
+    """What the loss is multiplied by before its gradient is taken, which is then divided by it.
+
+    Small gradients would be zero in float16 (Micikevicius et al., 2018, section 3.2,
+    https://arxiv.org/abs/1710.03740). Where the scale is too large and gradients are infinite the
+    update is left out, and the scale halved; after 2000 updates without that it is doubled.
+
+    Attributes:
+        factor: The scale: 1 where none is needed.
+        since: Updates since it was changed.
+    """
+
+    factor: float = 1.0
+    since: int = 0
+
+    @classmethod
+    def of(cls, dtype: torch.dtype) -> "LossScale":
+        """What products in this dtype begin with."""
+        return cls(_FIRST_SCALE if dtype == torch.float16 else 1.0)
+
+    def overflows(self, norm: float) -> bool:
+        """Whether a smaller scale may mend a gradient of this norm."""
+        return self.factor > 1 and not math.isfinite(norm)
+
+    def after(self, *, is_overflow: bool) -> "LossScale":
+        """The scale of the next update.
+
+        Example:
+            >>> LossScale(8.0).after(is_overflow=True)
+            LossScale(factor=4.0, since=0)
+            >>> LossScale(8.0, since=1999).after(is_overflow=False)
+            LossScale(factor=16.0, since=0)
+        """
+        if self.factor == 1:
+            return self
+        if is_overflow:
+            return LossScale(max(1.0, self.factor / 2))
+        if self.since + 1 < _SCALED_FOR:
+            return LossScale(self.factor, self.since + 1)
+        return LossScale(2 * self.factor)
+
+    def gone_on(self, saved: Mapping[str, int | float]) -> "LossScale":
+        """As it was saved, where it is needed now as then."""
+        if self.factor == 1 or saved["factor"] == 1:
+            return self
+        return LossScale(float(saved["factor"]), int(saved["since"]))
 
 
 def keep_freed_memory() -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import JsonValue, as_table, build
+from regard.devices.kinds import ON_CPU
 from regard.errors import RunError, SettingError
 from regard.inference import Predictor
 from regard.models import READERS, Encoder, EncoderConfig
@@ -152,7 +153,7 @@ class Pretrained:
         """The weights of the pooler, if it has one that learned."""
         if not is_run(self.path):
             return checkpoint_pooler(self.path)
-        before = Predictor.load(self.path)
+        before = Predictor.load(self.path, device=ON_CPU)
         learned = getattr(before.task.recipe.data, "next_sentence", True)
         pooler = _pooler(before.model) if learned else None
         return {} if pooler is None else pooler.state_dict()
@@ -161,7 +162,7 @@ class Pretrained:
         """The weights of the reader, and how many ids its tokenizer has, if it has one."""
         if not is_run(self.path):
             return checkpoint_reader(self.path), borrow_pieces(self.path).vocab_size
-        before = Predictor.load(self.path)
+        before = Predictor.load(self.path, device=ON_CPU)
         tokenizer = getattr(before.task, "tokenizer", None)
         size = None if tokenizer is None else tokenizer.vocab_size
         known = _only(before.model, reader).state_dict()

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.config import newer
+from regard.devices.kinds import AUTO, DeviceName
 from regard.errors import SettingError
 from regard.fields import Count, Natural, Positive, Share, Weight, check_fields
 
-Precision = Literal["auto", "float32", "bfloat16"]
+Precision = Literal["auto", "float32", "tf32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +22,9 @@ class TrainingConfig:
         updates: Optimizer steps in all.
         epochs: Times every pair is seen.
         minutes: Time spent in training, pauses between resumed runs not counted.
-        batch_tokens: Tokens of a batch on its longer side, padding included.
+        batch_tokens: Tokens of a batch on its longer side, padding included; ``auto`` finds by
+            trial what fits into the memory of a GPU, and is 4096 on a CPU. A run keeps what was
+            found.
         accumulate: Batches whose gradients are summed into one update.
         learning_rate: The peak; None is the paper's, (model_dim * warmup) ** -0.5.
         warmup: Updates over which the learning rate rises to its peak.
@@ -47,8 +50,15 @@ class TrainingConfig:
         patience: Validations without improvement before training stops; None goes to the end.
         keep: Checkpoints kept, which are averaged at the end; the best is always kept.
         ema: Decay per update of an exponential moving average of the weights; None keeps none.
-        precision: ``float32``, ``bfloat16`` (matrix products only), or ``auto``, which is bfloat16
-            where the processor multiplies it natively.
+        precision: Of matrix products; all else is float32. ``float32``; ``tf32``, the same with
+            products in TF32 on GPUs that have it; ``bfloat16``; ``float16`` with a scaled loss, on
+            GPUs; or ``auto``: bfloat16 where the processor multiplies it natively, on older GPUs
+            float16, else float32.
+        compile: Whether torch.compile makes one program of the model, for batches of all sizes: on
+            a GPU faster, after a minute or more at the beginning.
+        device: Where it is trained: ``auto`` takes a GPU if there is one, else the CPU; ``cpu``;
+            ``cuda``, ``cuda:1``; or ``mps``. A run is tied to none: begun on one, it goes on on
+            another.
         seed: Of everything random.
         pretrained: The folder of a run to begin with, or of a checkpoint of BERT, RoBERTa or GPT-2
             in Hugging Face's layout: its tokenizer, and the weights of what reads the text; a head
@@ -60,7 +70,7 @@ class TrainingConfig:
     updates: Count | None = None
     epochs: Count | None = None
     minutes: Positive | None = None
-    batch_tokens: Count = 4096
+    batch_tokens: Count | Literal["auto"] = 4096
     accumulate: Count = 1
     learning_rate: Positive | None = None
     warmup: Count = 4000
@@ -81,6 +91,8 @@ class TrainingConfig:
     keep: Count = 5
     ema: Share | None = None
     precision: Precision = "auto"
+    compile: bool = False
+    device: DeviceName = AUTO
     seed: Natural = 1
     pretrained: str | None = None
     distill: str | None = None

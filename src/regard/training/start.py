@@ -5,13 +5,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from torch import nn
 
 from regard.choices import choose
 from regard.config import JsonValue, as_table, assign, build
+from regard.devices import CPU, device_of, find_device, told_device
+from regard.devices.kinds import AUTO
 from regard.errors import RunError
 from regard.inference import Predictor
 from regard.runs import Run, is_run
@@ -23,6 +25,7 @@ from regard.text import BadLines, Tokenizer
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.distilling import Watch, learn_from, taught, unwatched
 from regard.training.encoded import RunCorpora
+from regard.training.fitting import settle_batch
 from regard.training.listeners import Listeners, TensorBoardReporter, has_tensorboard
 from regard.training.pretrained import begin_with
 from regard.training.progress import ConsoleReporter, Reporter
@@ -83,6 +86,9 @@ def train(
             run = stack.enter_context(Run.open_for_training(path))
             recipe = as_then(recipe, run)
         config = build(TrainingConfig, recipe.training, where="training")
+        device = find_device(config.device, setting="training.device")
+        # A run is tied to no device; what was found to fit into one's memory stays.
+        config = replace(config, device=AUTO, batch_tokens=_kept_batch(config, run))
         recipe = with_training(recipe, as_table(config))
         if run is not None:
             recipe = task_class.settled(recipe, {"data": {}, **run.recipe}, ())
@@ -113,6 +119,9 @@ def train(
         model = training.build_model()
         if pretrained is not None:
             pretrained.fill(model, recipe, run)
+        model = model.to(device)
+        config = settle_batch(training, model, config, device)
+        recipe = with_training(recipe, {**recipe.training, "batch_tokens": config.batch_tokens})
         if run is None:
             # Last, so that nothing is left behind by text or settings that cannot be used.
             run = stack.enter_context(Run.create(path, recipe.table(), recipe.task, text=text))
@@ -186,6 +195,8 @@ def _facts(
         *_told_size(task),
         f"{task.recipe.model_type} with {parameters:,} parameters",
     ]
+    if (device := device_of(model)) != CPU:
+        facts.append(f"on {told_device(device)}, {training.batch_tokens:,} tokens a batch")
     for counted, what in (
         (bad_lines, "left out {:,} lines that cannot be read"),
         (too_long, f"cut or left out {{:,}} {task.unit} too long"),
@@ -216,6 +227,13 @@ def _told_size(task: AnyTask) -> list[str]:
     if asked is None or not sizes or min(sizes) >= asked:
         return []
     return [f"tokenizer.vocab_size: {min(sizes):,}, not {asked:,}, since the text allows no more"]
+
+
+def _kept_batch(config: TrainingConfig, run: Run | None) -> int | Literal["auto"]:
+    """The size of batches: where it was found by trial, as the run has it."""
+    if config.batch_tokens != "auto" or run is None:
+        return config.batch_tokens
+    return build(TrainingConfig, kept_recipe(run).training, where="training").batch_tokens
 
 
 def _fingerprint(examples: Sequence[ExampleT], of: Callable[[ExampleT], str]) -> str:

@@ -1,12 +1,15 @@
 """What the loop needs of a task: batches of its text, validation, a few outputs to read."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Generic
 
 import numpy as np
 import torch
+from jaxtyping import Int64
 from torch import Tensor, nn
 
+from regard.devices import Ahead, device_of
 from regard.inference import Predictor
 from regard.tasks import Task
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
@@ -14,6 +17,10 @@ from regard.text import BadLines, Batches
 from regard.training.encoded import RunCorpora
 from regard.training.settings import TrainingConfig
 
+# Tokens of a batch where nobody says, and nothing tells what memory there is.
+DEFAULT_BATCH = 4096
+# Batches of an epoch among which the largest is looked for.
+_LOOKED_AT = 5000
 # Outputs shown at each validation.
 _SAMPLES = 3
 
@@ -46,6 +53,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             train, self.valid, too_long=too_long, kept=encoded or RunCorpora()
         )
         counted = (self.corpus, self._valid_corpus) if task.is_written else (train, valid)
+        self.batch_tokens = DEFAULT_BATCH if config.batch_tokens == "auto" else config.batch_tokens
         self.num_examples, self.num_valid = map(len, counted)
         self._epoch_corpus = self.corpus
 
@@ -80,9 +88,11 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             chosen = [self._epoch_corpus[index] for index in plan.indices.tolist()]
             yield self.task.collate(chosen, generator=generator), plan.cursor
 
-    def backward(self, model: nn.Module, batch: BatchT, *, smoothing: float) -> tuple[Tensor, int]:
+    def backward(
+        self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float
+    ) -> tuple[Tensor, int]:
         """The loss summed over what is predicted, and how many that are."""
-        return self.task.backward(model, batch, smoothing=smoothing)
+        return self.task.backward(model, batch, smoothing=smoothing, scale=scale)
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -95,10 +105,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             answers, loss = Predictor(model, self.task).answers_and_loss(self.valid)
             return {"loss": loss, **self.task.score(answers, self.valid)}
         total, tokens = 0.0, 0
-        for plan in self._plan(self._valid_corpus, seed=0).epoch(0):
-            batch = self.task.collate(
-                [self._valid_corpus[index] for index in plan.indices.tolist()]
-            )
+        for batch in Ahead(self._valid_batches(), device_of(model)):
             loss_sum, terms = self.task.loss(model, batch)
             total, tokens = total + float(loss_sum), tokens + terms
         loss = total / tokens
@@ -133,6 +140,33 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             self.task.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
         return model.train()
 
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the text to learn from, on its longer side."""
+        return int(self._lengths(self.corpus).max(axis=0).sum())
+
+    def largest(self, tokens: int) -> Iterator[BatchT]:
+        """Of batches of so many tokens, those of which any may take most memory.
+
+        That with most tokens on both sides together, that with most rows, and the longest.
+        """
+        lengths = self._lengths(self.corpus)
+        batches = Batches(lengths[0], lengths[-1], max_tokens=tokens, seed=self.config.seed)
+        plans = [plan.indices for plan in islice(batches.epoch(0), _LOOKED_AT)]
+        sizes = [(len(each), *lengths[:, each].max(axis=1).tolist()) for each in plans]
+        wholes = [rows * sum(longest) for rows, *longest in sizes]
+        rows, longest = [size[0] for size in sizes], [max(size[1:]) for size in sizes]
+        for place in {int(np.argmax(of)) for of in (wholes, rows, longest)}:
+            yield self.task.collate([self.corpus[index] for index in plans[place].tolist()])
+
+    def _valid_batches(self) -> Iterator[BatchT]:
+        for plan in self._plan(self._valid_corpus, seed=0).epoch(0):
+            yield self.task.collate([self._valid_corpus[index] for index in plan.indices.tolist()])
+
+    def _lengths(self, corpus: Sequence[EncodedT]) -> Int64[np.ndarray, "sides n"]:
+        """What each costs of ``training.batch_tokens``, on one side or on both."""
+        return np.atleast_2d(self.task.lengths(corpus))
+
     def _outputs(self, model: nn.Module, examples: Sequence[ExampleT]) -> list[AnswerT]:
         """What the model makes of examples, greedily where it writes."""
         decoding = self.task.recipe.decoding
@@ -140,5 +174,5 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         return Predictor(model, self.task).answers(examples, decoding=plain)
 
     def _plan(self, corpus: Sequence[EncodedT], *, seed: int) -> Batches:
-        lengths = np.atleast_2d(self.task.lengths(corpus))
-        return Batches(lengths[0], lengths[-1], max_tokens=self.config.batch_tokens, seed=seed)
+        lengths = self._lengths(corpus)
+        return Batches(lengths[0], lengths[-1], max_tokens=self.batch_tokens, seed=seed)

@@ -12,6 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import build
+from regard.devices import (
+    Ahead,
+    device_of,
+    kept_randomness,
+    out_of_memory_told,
+    random_states,
+    repeatable,
+    set_random_states,
+    told_device,
+)
 from regard.errors import Interrupted, TrainingError
 from regard.runs import Run, average
 from regard.runs.checkpoints import fill_model
@@ -21,12 +31,20 @@ from regard.training.continuing import resume_command
 from regard.training.interruption import Interruption
 from regard.training.optimizers import make_optimizer
 from regard.training.position import Position, TrainerState, is_validated
-from regard.training.precision import compute_dtype, keep_freed_memory, mixed_precision
+from regard.training.precision import (
+    LossScale,
+    compute_dtype,
+    keep_freed_memory,
+    mixed_precision,
+    products_of,
+)
 from regard.training.progress import Reporter, TrainingSummary
 from regard.training.schedule import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
 
 BatchT = TypeVar("BatchT")  # what a task makes of examples
+# The batches of updates to come, with the cursor after them.
+_Ahead = Ahead[tuple[tuple[BatchT, ...], int]]
 
 
 @runtime_checkable
@@ -51,8 +69,10 @@ class Trainable(Protocol[BatchT]):
     def batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT, int]]:
         """The rest of an epoch's batches after ``cursor`` samples, each with the next cursor."""
 
-    def backward(self, model: nn.Module, batch: BatchT, *, smoothing: float) -> tuple[Tensor, int]:
-        """Add the gradient of the summed loss to the parameters; that loss, and its terms."""
+    def backward(
+        self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float
+    ) -> tuple[Tensor, int]:
+        """Add the gradient of the summed loss, times ``scale``; that loss, and its terms."""
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Figures on the validation set; ``loss`` is always among them."""
@@ -91,14 +111,15 @@ class Trainer(Generic[BatchT]):
         self.sign = task.metrics[config.metric]
         self.position = Position()
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.device = self.parameters[0].device
+        self.device = device_of(model)
         self.dtype = compute_dtype(config.precision, self.device)
+        self.loss_scale = LossScale.of(self.dtype)
         self.peak = peak_rate(config, task.model_dim)
         self.optimizer = make_optimizer(model, config, self.peak, dtype=self.dtype)
         self.ema = None if config.ema is None else MovingAverage(model, config.ema)
         self._interruption = Interruption()
         # Whether weights, optimizer, position and random state are of one moment; and the last.
-        self._is_whole, self._random = True, torch.get_rng_state()
+        self._is_whole, self._random = True, random_states(self.device)
         self._saved_at = time.perf_counter()
 
     def fit(self) -> TrainedSummary:
@@ -113,19 +134,26 @@ class Trainer(Generic[BatchT]):
                 other error leaves, unless that struck in the middle of an update.
         """
         keep_freed_memory()
-        torch.manual_seed(self.config.seed)
-        self._resume()
-        self._random, self._saved_at = torch.get_rng_state(), time.perf_counter()
-        with self._interruption, self._saved_on_leaving(), self.reporter.training(self._share):
-            self._train()
-        return self._finish()
+        with repeatable(self.device), products_of(self.config.precision, self.device):
+            torch.manual_seed(self.config.seed)
+            self._resume()
+            self._random, self._saved_at = random_states(self.device), time.perf_counter()
+            with (
+                out_of_memory_told(self._too_large),
+                self._compiled(),
+                self._interruption,
+                self._saved_on_leaving(),
+                self.reporter.training(self._share),
+            ):
+                self._train()
+            return self._finish()
 
     def _train(self) -> None:
         """Update, validate and save until a limit is reached."""
         if self._owes_validation():
             self._validate()
-        for batches, cursor in self._batches():
-            self._update(batches, cursor)
+        for batches, cursor, ahead in self._batches():
+            self._update(batches, cursor, ahead)
             if self._interruption.requested and not self._is_done():
                 self._interruption.leave()
             if self._owes_validation():
@@ -151,34 +179,68 @@ class Trainer(Generic[BatchT]):
                     self._save_and_tell()
             raise
 
+    @contextmanager
+    def _compiled(self) -> Iterator[None]:
+        """The model as one program inside the block, if that is asked for.
+
+        Rows and lengths are unknown to it, so that one program serves batches of all sizes.
+        """
+        if not self.config.compile:
+            yield
+            return
+        self.model.compile(dynamic=True)
+        try:
+            yield
+        except RuntimeError as error:
+            if not type(error).__module__.startswith(_COMPILER):
+                raise
+            said = str(error).strip().splitlines()[0]
+            raise TrainingError(
+                f"training.compile must be false where torch.compile does not work; got true, and "
+                f"it says: {said} Go on without: "
+                f"{resume_command(self.run, 'training.compile=false')}"
+            ) from error
+        finally:
+            self.model._compiled_call_impl = None
+
     def _save_and_tell(self) -> None:
         if self.position.update:
             self._save()
             self.reporter.interrupted(self.run.path, self.position.update)
 
-    def _batches(self) -> Iterator[tuple[list[BatchT], int]]:
-        """The batches of each update, for ever; and the cursor after them."""
+    def _batches(self) -> Iterator[tuple[tuple[BatchT, ...], int, _Ahead[BatchT]]]:
+        """The batches of each update, for ever; the cursor after them; where the next come from."""
         while not (self._is_done() or self._is_stale()):
             epoch = self.position.epoch
             self.task.begin_epoch(epoch)
-            group: list[BatchT] = []
-            for batch, cursor in self.task.batches(epoch, self.position.cursor):
-                group.append(batch)
-                if len(group) == self.config.accumulate or cursor == self.task.num_samples:
-                    yield group, cursor
-                    group = []
+            ahead = Ahead(self._groups(epoch, self.position.cursor), self.device)
+            for group, cursor in ahead:
+                yield group, cursor, ahead
 
-    def _update(self, batches: list[BatchT], cursor: int) -> None:
+    def _groups(self, epoch: int, cursor: int) -> Iterator[tuple[tuple[BatchT, ...], int]]:
+        """The batches of each update of the rest of an epoch, and the cursor after them."""
+        group: list[BatchT] = []
+        for batch, reached in self.task.batches(epoch, cursor):
+            group.append(batch)
+            if len(group) == self.config.accumulate or reached == self.task.num_samples:
+                yield tuple(group), reached
+                group = []
+
+    def _update(self, batches: tuple[BatchT, ...], cursor: int, following: _Ahead[BatchT]) -> None:
         """One optimizer step on the mean loss per real token of all ``batches``."""
         started = time.perf_counter()
         ahead = replace(self.position, update=self.position.update + 1, cursor=cursor)
-        loss, tokens = self._add_gradients(batches)
+        summed, tokens = self._add_gradients(batches)
+        following.reach()
+        loss = summed.item()
         rate = rate_at(ahead.update, self._share(ahead), peak=self.peak, config=self.config)
         norm = self._scale_gradients(tokens)
         figures = {"loss": loss / tokens, "learning_rate": rate, "gradient_norm": norm}
-        self._check_finite(figures["loss"], norm, ahead.update)
+        is_overflow = self.loss_scale.overflows(norm)
+        if not is_overflow:
+            self._check_finite(figures["loss"], norm, ahead.update)
         self._is_whole = False
-        self._step(rate, ahead.update)
+        self._step(rate, ahead.update, is_skipped=is_overflow)
         ahead.tokens += tokens
         ahead.loss, ahead.terms = ahead.loss + loss, ahead.terms + tokens
         ahead.seconds += time.perf_counter() - started
@@ -191,39 +253,59 @@ class Trainer(Generic[BatchT]):
             self.run.append_metrics(record)
             ahead.loss, ahead.terms = 0.0, 0
         epoch = self.position.epoch
-        self.position, self._random = ahead, torch.get_rng_state()
+        self.position, self._random = ahead, random_states(self.device)
         self._is_whole = True
         self.reporter.updated(ahead.update, epoch, tokens, figures)
 
-    def _add_gradients(self, batches: list[BatchT]) -> tuple[float, int]:
+    def _add_gradients(self, batches: tuple[BatchT, ...]) -> tuple[Tensor, int]:
         """The summed loss of all batches and its terms, the gradients added to the parameters."""
         self.model.train()
         loss, tokens = torch.zeros((), device=self.device), 0
         with mixed_precision(self.dtype, self.device):
             for batch in batches:
                 part, terms = self.task.backward(
-                    self.model, batch, smoothing=self.config.label_smoothing
+                    self.model,
+                    batch,
+                    smoothing=self.config.label_smoothing,
+                    scale=self.loss_scale.factor,
                 )
                 loss += part
                 tokens += terms
-        return loss.item(), tokens
+        return loss, tokens
 
-    def _step(self, rate: float, update: int) -> None:
+    def _step(self, rate: float, update: int, *, is_skipped: bool) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.optimizer.step()
+        if not is_skipped:
+            self.optimizer.step()
+        self.loss_scale = self.loss_scale.after(is_overflow=is_skipped)
         self.optimizer.zero_grad()
         if self.ema is not None:
             self.ema.update(self.model, update)
 
-    def _scale_gradients(self, tokens: int) -> float:
+    def _scale_gradients(self, tokens: int | float) -> float:
         """Sums over tokens become means, and are clipped; the norm before clipping."""
         grads = [p.grad for p in self.parameters if p.grad is not None]
+        tokens *= self.loss_scale.factor
         norm = float(torch.nn.utils.get_total_norm(grads)) / tokens
         limit = self.config.clip_norm
         factor = 1.0 if limit is None or norm <= limit else limit / norm
         torch._foreach_mul_(grads, factor / tokens)
         return norm
+
+    def _too_large(self) -> str:
+        """What is said where a batch does not fit into memory."""
+        tokens, accumulate = self.config.batch_tokens, self.config.accumulate
+        assert isinstance(tokens, int)
+        less = (
+            f"training.batch_tokens={max(1, tokens // 2)}",
+            f"training.accumulate={2 * accumulate}",
+        )
+        return (
+            f"training.batch_tokens must fit into the memory of {told_device(self.device)}; got "
+            f"{tokens:,}, which did not after update {self.position.update}. Half of it, twice "
+            f"as often, is the same update: {resume_command(self.run, *less)}"
+        )
 
     def _check_finite(self, loss: float, norm: float, update: int) -> None:
         if math.isfinite(loss) and math.isfinite(norm):
@@ -246,7 +328,7 @@ class Trainer(Generic[BatchT]):
     def _validate(self) -> None:
         """Measure, save a checkpoint, and tell; no random number of training is used up."""
         position = self.position
-        with torch.random.fork_rng(devices=[]):
+        with kept_randomness(self.device):
             figures = self._measure()
             self.run.append_metrics({"update": position.update, "split": "valid", **figures})
             score = -self.sign * figures[self.config.metric]
@@ -270,9 +352,11 @@ class Trainer(Generic[BatchT]):
         state: TrainerState = {
             "position": asdict(self.position),
             "optimizer": self.optimizer.state_dict(),
-            "random": self._random,
+            "random": self._random["cpu"],
             "ema": None if self.ema is None else self.ema.weights,
         }
+        if self.device.type != "cpu":
+            state["device"] = {"random": self._random, "loss_scale": asdict(self.loss_scale)}
         self.run.save_checkpoint(self.position.update, self.model.state_dict(), state)
         self._saved_at = time.perf_counter()
         self._drop_passing()
@@ -306,7 +390,11 @@ class Trainer(Generic[BatchT]):
             # No other batches end where that one did: some samples are seen twice.
             self.position.cursor -= self.position.cursor % WINDOW
         self._load_optimizer(state["optimizer"])
-        torch.set_rng_state(state["random"])
+        if (device := state.get("device")) is None:
+            set_random_states({"cpu": state["random"]}, self.device)
+        else:
+            set_random_states(device["random"], self.device)
+            self.loss_scale = self.loss_scale.gone_on(device["loss_scale"])
         if self.config.ema is not None:
             self.ema = MovingAverage(self.model, self.config.ema)
             if state["ema"] is not None:
@@ -374,5 +462,7 @@ class Trainer(Generic[BatchT]):
         return self.config.patience is not None and self.position.stale >= self.config.patience
 
 
+# Where torch's compiler and what it calls have their errors.
+_COMPILER = ("torch._dynamo", "torch._inductor")
 # Updates between two lines of figures in metrics.jsonl.
 REPORT_EVERY = 50

@@ -4,6 +4,7 @@ import json
 from typing import TypedDict
 
 from regard.checks import check_at_least
+from regard.devices import CPU
 from regard.errors import SettingError
 
 
@@ -62,7 +63,7 @@ def explained(
         if size > _LARGEST[name]:
             raise SettingError(f"{name} must be at most {_LARGEST[name]}; got {size}.")
     read = parse_mask(mask)
-    batch = read.extent(Grid((1,), heads, queries, keys, torch.device("cpu")))[0]
+    batch = read.extent(Grid((1,), heads, queries, keys, CPU))[0]
     # Nothing is written into these, so one number serves for all.
     number = torch.empty(1, 1, 1, 1)
     plan = explain(

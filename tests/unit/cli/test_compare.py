@@ -52,7 +52,7 @@ def test_one_layer_alone(capsys):
             ["--lengths", "8"],
             "error: lengths must be three numbers or more, ascending from 2; got 8.",
         ),
-        (["--device", "tpu9"], "error: device must be one that torch can use here; got 'tpu9'"),
+        (["--device", "tpu9"], "error: device must be one of auto, cpu, cuda, mps; got 'tpu9'"),
         (
             ["bandwidths", "--sizes", "9", "3"],
             "error: sizes must be numbers from 2, ascending; got 9, 3.",

@@ -67,7 +67,7 @@ class ToyTask:
             chosen = order[start : start + self.batch_size]
             yield torch.cat([self.texts[i] for i in chosen]), start + len(chosen)
 
-    def backward(self, model, batch, *, smoothing):
+    def backward(self, model, batch, *, smoothing, scale):
         self.calls += 1
         states = model(batch)
         if self.calls == self.poisoned:
@@ -75,7 +75,12 @@ class ToyTask:
         auxiliary = self.auxiliary * states.square().sum() if self.auxiliary else None
         labels = (3 * batch + 1) % V
         loss = backward_in_chunks(
-            states, labels, model.project, auxiliary=auxiliary, smoothing=smoothing
+            states,
+            labels,
+            model.project,
+            auxiliary=auxiliary,
+            smoothing=smoothing,
+            scale=scale,
         )
         return loss, len(labels)
 
@@ -84,7 +89,7 @@ class ToyTask:
         if self.figures is not None:
             figure = next(self.figures)
             return figure if isinstance(figure, dict) else {"loss": figure, "bleu": 0.0}
-        ids = torch.arange(V)
+        ids = torch.arange(V, device=model.table.weight.device)
         loss = F.cross_entropy(model.project(model(ids)), (3 * ids + 1) % V)
         return {"loss": float(loss), "bleu": -float(loss)}
 

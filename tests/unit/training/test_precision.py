@@ -1,8 +1,15 @@
 import pytest
 import torch
 
+from regard.errors import SettingError
 from regard.training import precision
-from regard.training.precision import compute_dtype, keep_freed_memory, mixed_precision
+from regard.training.precision import (
+    LossScale,
+    compute_dtype,
+    keep_freed_memory,
+    mixed_precision,
+    products_of,
+)
 
 CPU = torch.device("cpu")
 
@@ -57,3 +64,53 @@ def test_where_there_is_no_such_setting_nothing_happens(monkeypatch):
     monkeypatch.setattr(precision.sys, "platform", "linux")
     monkeypatch.setattr(precision.ctypes, "CDLL", lambda _: object())
     keep_freed_memory()
+
+
+GPU = torch.device("cuda", 0)
+
+
+@pytest.mark.parametrize(
+    ("is_fast", "device", "expected"),
+    [(True, GPU, torch.bfloat16), (False, GPU, torch.float16), (False, "mps", torch.float32)],
+)
+def test_auto_asks_the_gpu(monkeypatch, is_fast, device, expected):
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda _: is_fast)
+    assert compute_dtype("auto", torch.device(device)) == expected
+
+
+def test_float16_is_of_gpus():
+    assert compute_dtype("float16", GPU) == torch.float16
+    assert compute_dtype("tf32", GPU) == torch.float32
+    assert compute_dtype("tf32", CPU) == torch.float32
+    with pytest.raises(SettingError, match=r"training.precision must be another one on a CPU"):
+        compute_dtype("float16", CPU)
+
+
+def rounding():
+    return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+
+
+def test_a_gpu_rounds_float32_only_where_it_is_asked_to():
+    before = rounding()
+    with products_of("tf32", CPU):
+        assert rounding() == before
+    with products_of("tf32", GPU):
+        assert rounding() == ("high", True)
+    with products_of("float32", GPU):
+        assert rounding() == ("highest", False)
+    assert rounding() == before
+
+
+def test_a_loss_in_float16_is_scaled_and_the_scale_goes_with_a_run():
+    scale = LossScale.of(torch.float16)
+    assert scale.factor == 2**16
+    assert scale.overflows(float("inf"))
+    assert not scale.overflows(3.0)
+    kept = {"factor": 4.0, "since": 7}
+    assert scale.gone_on(kept) == LossScale(4.0, 7)
+    assert scale.gone_on({"factor": 1.0, "since": 0}) == scale
+    none = LossScale.of(torch.bfloat16)
+    assert none == LossScale(1.0) == none.gone_on(kept) == none.after(is_overflow=False)
+    assert not none.overflows(float("nan"))
+    # A scale of one is not made smaller: what is not finite then is an error.
+    assert not LossScale(2.0).after(is_overflow=True).overflows(float("inf"))

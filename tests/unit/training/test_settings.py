@@ -61,7 +61,7 @@ def test_wrong_value_is_named(settings, message):
         ),
         (
             {"updates": 1, "precision": "bf16"},
-            "training.precision must be one of auto, bfloat16, float32; got 'bf16'",
+            "training.precision must be one of auto, bfloat16, float16, .*; got 'bf16'",
         ),
         ({"updates": -1}, r"training\.updates must be at least 1; got -1"),
     ],

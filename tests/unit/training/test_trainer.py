@@ -282,12 +282,14 @@ OPTIONS = {
 }
 # Read elsewhere: tests in test_translation.py, test_pretrained.py and test_distilling.py.
 OF_THE_TASK = {"batch_tokens", "validation_pairs", "pretrained", "distill"}
+# Not what is learned but where and how: tests in test_on_a_device.py and test_compiling.py.
+OF_THE_MACHINE = {"device", "compile"}
 # What is to go on from, not what is learned: tests in test_resuming.py.
 OF_STOPPING = {"save_every_minutes"}
 
 
 def test_every_setting_is_tried():
-    assert OPTIONS.keys() | OF_THE_TASK | OF_STOPPING == {
+    assert OPTIONS.keys() | OF_THE_TASK | OF_THE_MACHINE | OF_STOPPING == {
         field.name for field in fields(TrainingConfig)
     }
 

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int32, Int64
 from torch import Tensor, nn
 
 from regard.config import JsonValue
+from regard.devices import device_of, moved
 from regard.errors import DataError, SettingError
 from regard.models import READERS, Classifier, ClassifierConfig
 from regard.tasks.baselines.naive_bayes import NaiveBayes
@@ -297,7 +298,11 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         said = Said(labels=by_share(answer.probabilities.items()), shade=_POOLING)
         if len(encoded.ids) > MOST_LEFT_OUT:
             return said
-        lost = odds_lost(encoded, answer, lambda texts: self.predict(model, self.collate(texts)))
+
+        def answers(texts: Sequence[EncodedText]) -> list[LabelPrediction]:
+            return self.predict(model, moved(self.collate(texts), device_of(model)))
+
+        lost = odds_lost(encoded, answer, answers)
         return replace(
             said,
             values=lost,

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.config import JsonValue
+from regard.devices import device_of, moved
 from regard.errors import DataError
 from regard.models import LANGUAGE_MODELS, LanguageModel
 from regard.tasks.baselines.kneser_ney import KneserNey
@@ -218,10 +219,9 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
     def predict(self, model: nn.Module, batch: WindowBatch) -> list[Surprise]:
         """How unexpected each stretch was."""
         each = self._costs(model, batch)
-        nats = torch.zeros(batch.count).index_add(0, batch.owners, each.sum(1))
-        tokens = torch.zeros(batch.count).index_add(
-            0, batch.owners, (batch.labels >= 0).sum(1).float()
-        )
+        none = torch.zeros(batch.count, device=each.device)
+        nats = none.index_add(0, batch.owners, each.sum(1))
+        tokens = none.index_add(0, batch.owners, (batch.labels >= 0).sum(1).float())
         return [Surprise(n, int(t)) for n, t in zip(nats.tolist(), tokens.tolist(), strict=True)]
 
     def score(self, answers: Sequence[Surprise], examples: Sequence[Passage]) -> dict[str, float]:
@@ -269,7 +269,8 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
 
     def said(self, model: nn.Module, example: Passage, encoded: Stretch, answer: Surprise) -> Said:
         """How unexpected each token was."""
-        (costs,) = self._costs(model, self.collate([encoded])).tolist()
+        batch = moved(self.collate([encoded]), device_of(model))
+        (costs,) = self._costs(model, batch).tolist()
         return Said(values=tuple(costs), measure="the less expected it was, in nats")
 
     def show(self, example: Passage, answer: Surprise) -> str:

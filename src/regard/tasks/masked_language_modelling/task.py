@@ -346,7 +346,8 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
         segments = batch.segments if asks else None
         states = model(batch.ids, batch.lengths, segments=segments)
         logits = model.project(states[batch.chosen]).float()  # type: ignore[operator]
-        return states, logits.index_fill(-1, torch.tensor([self.mask_id]), -1e4)
+        mask = torch.tensor([self.mask_id], device=logits.device)
+        return states, logits.index_fill(-1, mask, -1e4)
 
     def _told_apart(
         self, model: nn.Module, states: Tensor, batch: MaskedBatch

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regard.attention import documents
 from regard.config import JsonValue
+from regard.devices import moved
 from regard.errors import DataError, SettingError
 from regard.models import KernelRegression, KernelRegressionConfig
 from regard.models.kernel_regression import SineExample
@@ -284,8 +285,9 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         """The guess at each point: a training point's is made from the others."""
         others = None
         if batch.own.ge(0).any():
-            others = ~documents(batch.own, torch.arange(len(self.places)))
-        found: Tensor = model(batch.asked, self.places, self.seen, mask=others)
+            others = ~documents(batch.own, torch.arange(len(self.places), device=batch.own.device))
+        places, seen = moved((self.places, self.seen), batch.asked.device)
+        found: Tensor = model(batch.asked, places, seen, mask=others)
         return found
 
     def predict(self, model: nn.Module, batch: PointBatch) -> list[Guess]:

@@ -1,0 +1,44 @@
+"""Devices: the room that alone knows one from another. All others take a ``torch.device``."""
+
+from typing import TYPE_CHECKING
+
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.devices.finding import CPU, device_of, find_device, told_device, wait_for
+    from regard.devices.kinds import DeviceName, check_device_name
+    from regard.devices.memory import (
+        free_memory,
+        in_halves,
+        is_out_of_memory,
+        out_of_memory_told,
+    )
+    from regard.devices.moving import Ahead, moved
+    from regard.devices.randomness import (
+        kept_randomness,
+        random_states,
+        repeatable,
+        set_random_states,
+    )
+
+__all__ = [
+    "CPU",
+    "Ahead",
+    "DeviceName",
+    "check_device_name",
+    "device_of",
+    "find_device",
+    "free_memory",
+    "in_halves",
+    "is_out_of_memory",
+    "kept_randomness",
+    "moved",
+    "out_of_memory_told",
+    "random_states",
+    "repeatable",
+    "set_random_states",
+    "told_device",
+    "wait_for",
+]
+
+__getattr__ = _names(__name__, __file__)

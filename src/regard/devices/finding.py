@@ -1,0 +1,105 @@
+"""Which device work is done on, from its name; and what people are told of it."""
+
+import os
+
+import torch
+from torch import nn
+
+from regard.devices.kinds import AUTO, KINDS, ON_CPU, check_device_name
+from regard.errors import SettingError
+
+CPU = torch.device(ON_CPU)
+_GIB = 2**30
+
+
+def find_device(name: str = AUTO, *, setting: str = "device") -> torch.device:
+    """The device of that name, which is there and can be used.
+
+    Args:
+        name: ``auto`` for the fastest that is there, ``cpu``, ``cuda`` for the GPU in use,
+            ``cuda:1`` for the second, or ``mps`` for that of a Mac.
+        setting: What is called so in messages: ``--device``, ``training.device``.
+
+    Raises:
+        SettingError: There is no such kind of device; or it, its driver, or torch's own part for
+            it is missing here.
+
+    Example:
+        >>> find_device("cpu")
+        device(type='cpu')
+    """
+    check_device_name(setting, name)
+    if name == AUTO:
+        name = next(kind for kind in KINDS if _why_not(kind) is None)
+    kind, _, number = name.partition(":")
+    if (reason := _why_not(kind)) is not None:
+        raise SettingError(
+            f"{setting} must be a device that can be used here; got {name!r}, but {reason} "
+            f"{setting} = auto takes what there is."
+        )
+    if kind != "cuda":
+        return torch.device(kind)
+    count = torch.cuda.device_count()
+    if number and int(number) >= count:
+        there = "cuda:0 is the only one" if count == 1 else f"they end at cuda:{count - 1}"
+        raise SettingError(
+            f"{setting} must be one of the GPUs of this machine; got {name!r}, but {there}. "
+            "nvidia-smi lists them; CUDA_VISIBLE_DEVICES may hide some."
+        )
+    # What cuBLAS asks for, before its first call, to give the same bits each time.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    return torch.device("cuda", int(number) if number else torch.cuda.current_device())
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model's weights are: what it reads has to be there too.
+
+    Example:
+        >>> device_of(nn.Linear(2, 3)), device_of(nn.Identity())
+        (device(type='cpu'), device(type='cpu'))
+    """
+    tensors = (*model.parameters(), *model.buffers())
+    return tensors[0].device if tensors else CPU
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a GPU has done all that it was told to."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+
+
+def told_device(device: torch.device) -> str:
+    """A device in words for people.
+
+    Example:
+        >>> told_device(CPU).startswith("cpu, ")
+        True
+    """
+    if device.type == "cuda":
+        about = torch.cuda.get_device_properties(device)
+        return f"{device}, {about.name} with {about.total_memory / _GIB:.0f} GiB"
+    if device.type == "cpu":
+        threads = torch.get_num_threads()
+        return f"cpu, {threads} thread{'s' * (threads > 1)}"
+    return str(device)
+
+
+def _why_not(kind: str) -> str | None:
+    """Why a kind of device cannot be used here, as a sentence; None if it can."""
+    if kind == "cuda":
+        if torch.cuda.is_available():
+            return None
+        if torch.version.cuda is None and torch.version.hip is None:
+            return (
+                f"torch {torch.__version__} is built without CUDA. Install one that is built with "
+                "it: https://pytorch.org/get-started."
+            )
+        return (
+            "torch finds no driver, or no GPU. nvidia-smi says whether there are both; "
+            "CUDA_VISIBLE_DEVICES may hide a GPU."
+        )
+    if kind == "mps" and not torch.backends.mps.is_available():
+        return "that is the GPU of a Mac with Apple silicon, under macOS 14 or newer."
+    return None

@@ -1,0 +1,34 @@
+"""What a device may be called; without torch, so that settings are read in no time."""
+
+from typing import Annotated
+
+from regard.choices import choose
+from regard.errors import SettingError
+
+# Whatever is fastest here; what is always there; and the kinds there may be, the fastest first.
+AUTO, ON_CPU = "auto", "cpu"
+KINDS = ("cuda", "mps", ON_CPU)
+# Of which a machine may have several, counted from 0.
+_COUNTED = ("cuda",)
+
+
+def check_device_name(name: str, value: str) -> None:
+    """Raise unless ``value`` is ``auto``, or a kind of device; of a GPU perhaps with its number.
+
+    Example:
+        >>> check_device_name("--device", "cuda:1")
+        >>> check_device_name("--device", "cuda1")
+        Traceback (most recent call last):
+        regard.errors.SettingError: --device must be one of auto, cpu, cuda, mps; got 'cuda1'. Did you mean 'cuda'?
+        >>> check_device_name("--device", "cuda:one")
+        Traceback (most recent call last):
+        regard.errors.SettingError: --device must be cuda, or cuda: and a number from 0; got 'cuda:one'.
+    """  # noqa: E501
+    kind, colon, number = value.partition(":")
+    if not colon or kind not in _COUNTED:
+        choose(name, value, dict.fromkeys((AUTO, *KINDS)))
+    elif not (number.isascii() and number.isdecimal()):
+        raise SettingError(f"{name} must be {kind}, or {kind}: and a number from 0; got {value!r}.")
+
+
+DeviceName = Annotated[str, check_device_name]

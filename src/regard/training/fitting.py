@@ -1,0 +1,128 @@
+"""How large a batch may be: what fits into a GPU's memory, found by trial."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from regard.devices import (
+    free_memory,
+    is_out_of_memory,
+    kept_randomness,
+    moved,
+    told_device,
+)
+from regard.errors import OutOfMemory
+from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
+from regard.training.precision import compute_dtype, mixed_precision
+from regard.training.settings import TrainingConfig
+from regard.training.task_training import DEFAULT_BATCH, TaskTraining
+
+# Never more, however much memory there is, nor a larger share of the text: an update learns little
+# more from more. Nor less, which is no batch any more.
+_MOST, _LEAST, _SHARE = 2**16, 64, 1 / 30
+# Of what fitted: between large tensors of other sizes some memory lies idle.
+_MARGIN = 0.9
+
+
+def settle_batch(
+    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
+    model: nn.Module,
+    config: TrainingConfig,
+    device: torch.device,
+) -> TrainingConfig:
+    """The settings with a number for ``training.batch_tokens``, which the training takes, too."""
+    if config.batch_tokens == "auto":
+        training.batch_tokens = fitting_batch(training, model, config, device)
+    return replace(config, batch_tokens=training.batch_tokens)
+
+
+def fitting_batch(
+    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
+    model: nn.Module,
+    config: TrainingConfig,
+    device: torch.device,
+) -> int:
+    """Tokens of a batch that fits into the memory of a device, for ``training.batch_tokens``.
+
+    The largest batches of a size are tried, forwards and backwards, beside as much memory as the
+    optimizer will take: twice as many tokens as long as that fits, then half of the last step. On a
+    CPU, whose memory is not its own, it is 4096. Nothing of the model is changed, and no random
+    number used up.
+
+    Args:
+        training: Whose batches they are.
+        model: On the device, with new weights.
+        config: For precision, optimizer and smoothing.
+        device: Where it is to be trained.
+
+    Raises:
+        OutOfMemory: Not even a small batch fits.
+    """
+    if device.type == "cpu":
+        return DEFAULT_BATCH
+    most = int(min(_MOST, max(DEFAULT_BATCH, _SHARE * training.num_tokens)))
+
+    def fits(tokens: int) -> bool:
+        return _fits(training, model, config, device, tokens)
+
+    tokens = DEFAULT_BATCH
+    with kept_randomness(device):
+        if fits(tokens):
+            while tokens < most and fits(min(most, 2 * tokens)):
+                tokens = min(most, 2 * tokens)
+            if tokens == most:
+                return tokens
+        else:
+            while not fits(tokens := tokens // 2):
+                if tokens < _LEAST:
+                    raise OutOfMemory(
+                        f"the model must fit into the memory of {told_device(device)} with a batch "
+                        f"of {_LEAST} tokens; got one that does not. Make it smaller, or train it "
+                        "on a device with more."
+                    )
+        more = 3 * tokens // 2
+        return int(_MARGIN * (more if fits(more) else tokens))
+
+
+def _fits(
+    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
+    model: nn.Module,
+    config: TrainingConfig,
+    device: torch.device,
+    tokens: int,
+) -> bool:
+    """Whether the largest batches of so many tokens can be learned from."""
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        _try(training, model, config, device, tokens)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return False
+    finally:
+        model.zero_grad()
+        with torch.no_grad():
+            for name, buffer in model.named_buffers():
+                buffer.copy_(kept[name])
+        free_memory(device)
+    return True
+
+
+def _try(
+    training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
+    model: nn.Module,
+    config: TrainingConfig,
+    device: torch.device,
+    tokens: int,
+) -> None:
+    learned = [p for p in model.parameters() if p.requires_grad]
+    copies = {"adamw": 2, "muon": 2, "sgd": 1}[config.optimizer] + (config.ema is not None)
+    optimizer: list[Tensor] = [torch.zeros_like(p) for p in learned for _ in range(copies)]
+    model.train()
+    with mixed_precision(compute_dtype(config.precision, device), device):
+        for batch in training.largest(tokens):
+            training.backward(
+                model, moved(batch, device), smoothing=config.label_smoothing, scale=1.0
+            )
+    del optimizer  # it took its room until now

@@ -1,0 +1,240 @@
+"""A device that is none: its tensors are the CPU's, and as strictly apart from them as a GPU's.
+
+Where there is no GPU it shows that models, batches and whatever is made on the way are on one
+device: an operation on tensors of both is an error, and so are ``numpy`` and a pointer to memory.
+It has random numbers of its own. Arithmetic is the CPU's, so that results can be compared exactly;
+but code that asks for a CPU by name, such as our own kernels, takes the way of other devices.
+"""
+
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+from regard.devices import kinds
+
+KIND = "pretended"
+ATEN = torch.ops.aten
+RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.lstm_cell, torch.gru_cell)
+# What copies from one device to another.
+COPIES = (ATEN.copy_.default, ATEN._foreach_copy_.default)
+
+
+class _Random(types.ModuleType):
+    """The device's random numbers: what torch asks of the module of a device."""
+
+    def __init__(self) -> None:
+        super().__init__(f"torch.{KIND}")
+        self.state = torch.Generator().get_state()
+        self.is_there = False
+
+    def is_available(self) -> bool:
+        return self.is_there
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def device_count(self) -> int:
+        return int(self.is_there)
+
+    def current_device(self) -> int:
+        return 0
+
+    def _is_in_bad_fork(self) -> bool:
+        return False
+
+    def manual_seed_all(self, seed: int) -> None:
+        self.state = torch.Generator().manual_seed(seed + 1).get_state()
+
+    def get_rng_state(self, device: object = None) -> torch.Tensor:
+        return self.state.clone()
+
+    def set_rng_state(self, state: torch.Tensor, device: object = None) -> None:
+        self.state = state.clone()
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.float16, torch.bfloat16]
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """What is drawn on the CPU inside of it is drawn from the device's numbers."""
+        outside = torch.get_rng_state()
+        torch.set_rng_state(self.state)
+        yield
+        self.state = torch.get_rng_state()
+        torch.set_rng_state(outside)
+
+
+RANDOM = _Random()
+
+
+class There(torch.Tensor):
+    """A tensor on the device; ``held`` is what it is on the CPU."""
+
+    held: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, held: torch.Tensor) -> "There":
+        made = torch.Tensor._make_wrapper_subclass(
+            cls,
+            held.shape,
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
+            device=DEVICE,
+        )
+        made.held = held
+        return made
+
+    def __repr__(self, **_: Any) -> str:
+        return f"There({self.held!r})"
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            if func is torch.Tensor.tolist:
+                return args[0].cpu().tolist()
+            if func is torch.Tensor.data_ptr:
+                return args[0].held.data_ptr()
+            if func is torch.Tensor.numpy:
+                raise TypeError("a tensor must be on the CPU for numpy")
+            if func in RECURRENT:
+                flat, shape = tree_flatten(args)
+                *out, made = _Recurrent.apply(func, shape, *flat)
+                return tree_unflatten(out, made)
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return _run(func, args, kwargs or {})
+
+
+class _Recurrent(torch.autograd.Function):
+    """A recurrent layer as a whole: of other devices torch wants kernels for its parts."""
+
+    @staticmethod
+    def forward(ctx, func, shape, *given):
+        for each in given:
+            assert not isinstance(each, torch.Tensor) or isinstance(each, There), "on the CPU"
+        flat = [
+            each.held.detach().requires_grad_(each.is_floating_point())
+            if isinstance(each, There)
+            else each
+            for each in given
+        ]
+        with torch.enable_grad(), RANDOM.drawing():
+            out, made = tree_flatten(func(*tree_unflatten(flat, shape)))
+        ctx.out = out
+        ctx.given = flat
+        return (*[There(each.detach()) for each in out], made)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        learned = [e for e in ctx.given if isinstance(e, torch.Tensor) and e.requires_grad]
+        with torch.enable_grad():
+            found = iter(
+                torch.autograd.grad(
+                    ctx.out, learned, [grad.held for grad in grads[:-1]], allow_unused=True
+                )
+            )
+        back = []
+        for each in ctx.given:
+            has_grad = isinstance(each, torch.Tensor) and each.requires_grad
+            grad = next(found) if has_grad else None
+            back.append(None if grad is None else There(grad))
+        return (None, None, *back)
+
+
+class _Mode(TorchDispatchMode):
+    """Sees the operations that make tensors from nothing, too."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return _run(func, args, kwargs or {})
+
+
+def _run(func, args, kwargs):
+    """One operation, on the CPU."""
+    torch._C._set_only_lift_cpu_tensors(True)  # each thread has its own, backward passes too
+    there: list[There] = []
+    here: list[torch.Tensor] = []
+
+    def plain(each: object) -> object:
+        if isinstance(each, There):
+            there.append(each)
+            return each.held
+        if isinstance(each, torch.Tensor) and each.dim():
+            here.append(each)
+        return each
+
+    wanted = kwargs.get("device")
+    args = [_mapped(plain, each) for each in args]
+    kwargs = {name: _mapped(plain, each) for name, each in kwargs.items()}
+    if wanted is not None:
+        kwargs["device"] = torch.device("cpu")
+        kwargs.pop("non_blocking", None)
+    if there and here and func not in (*COPIES, ATEN._to_copy.default):
+        sizes = ", ".join(str(tuple(each.shape)) for each in here)
+        raise RuntimeError(f"{func}: tensors of sizes {sizes} are on the CPU, others are not")
+    is_there = bool(there) if wanted is None else torch.device(wanted).type == KIND
+    if is_there and torch.Tag.nondeterministic_seeded in func.tags:
+        with RANDOM.drawing():
+            out = func(*args, **kwargs)
+    else:
+        out = func(*args, **kwargs)
+    if not is_there:
+        return out
+    known = {id(each.held): each for each in there}
+
+    def wrapped(each: object) -> object:
+        if not isinstance(each, torch.Tensor) or isinstance(each, There):
+            return each
+        return known[id(each)] if id(each) in known else There(each)
+
+    return _mapped(wrapped, out)
+
+
+def _mapped(change: Callable[[object], object], value: object) -> object:
+    if isinstance(value, tuple | list):
+        return type(value)([_mapped(change, each) for each in value])
+    return change(value)
+
+
+class _Hooks(torch._C._acc.PrivateUse1Hooks):
+    """What torch asks of a device at other places."""
+
+    def is_available(self) -> bool:
+        return RANDOM.is_available()
+
+    def has_primary_context(self, device: int) -> bool:
+        return True
+
+    def is_built(self) -> bool:
+        return True
+
+
+# Before the first backward pass of the process, which counts the devices.
+_setup_privateuseone_for_python_backend(KIND, RANDOM, _Hooks())
+DEVICE = torch.device(KIND, 0)
+
+
+@contextmanager
+def pretended() -> Iterator[torch.device]:
+    """The device, which is there and may be named inside the block only."""
+    with pytest.MonkeyPatch.context() as patch, _Mode():
+        patch.setattr(kinds, "KINDS", (*kinds.KINDS, KIND))
+        patch.setattr(RANDOM, "is_there", True)
+        # ``torch.tensor`` makes its tensors on the CPU, and sends them in a way that we see.
+        torch._C._set_only_lift_cpu_tensors(True)
+        # A parameter that is sent stays the same object, as it does on its way to a GPU.
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        try:
+            yield DEVICE
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(False)
+            torch._C._set_only_lift_cpu_tensors(False)

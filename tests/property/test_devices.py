@@ -1,0 +1,266 @@
+"""What is computed does not depend on the device: of every recipe, every task and every search.
+
+On a device that is none (see ``pretended_device.py``), and on a GPU where there is one. On both, a
+tensor that was made on the CPU by mistake is an error.
+"""
+
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.end_to_end.tiny_tasks import TINY, TRAINING
+from tests.pretended_device import pretended
+
+from regard.cli.recipes import packaged_recipe, packaged_recipes
+from regard.devices import moved
+from regard.fields import hints_of
+from regard.inference import Predictor
+from regard.inference.generator import Generator
+from regard.inference.looking import look_into
+from regard.inference.pair_scoring import score_pairs
+from regard.tasks import TASKS, AnyTask, OnePassTask, recipe_from_table
+
+# The code of attention is checked on the CPU; checks of shapes take most of the time here.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unchecked_shapes")]
+
+SIZES = {
+    "model_dim": 8,
+    "num_heads": 2,
+    "num_key_heads": 1,
+    "ffn_dim": 8,
+    "num_layers": 1,
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 2,
+    "embed_dim": 8,
+    "hidden_dim": 8,
+    "attention_dim": 4,
+    "parts_dim": 4,
+    "channels": 4,
+    "num_gaussians": 2,
+    "num_hops": 2,
+    "max_sentences": 8,
+    "dropout": 0.0,
+    "head_dropout": 0.0,
+}
+# What no recipe asks for: of a model, of the head.
+MORE: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "learned positions": ("transformer-tiny", {"positions": "learned"}, {}),
+    "Shaw's positions": ("transformer-tiny", {"positions": "relative"}, {}),
+    "additive score": ("transformer-tiny", {"score": "additive"}, {}),
+    "words of LSTMs": ("classification-bag", {"parts": "lstm"}, {}),
+    "tanh query": ("classification-transformer", {}, {"pooling": "tanh_query"}),
+    "first state": ("classification-transformer", {}, {"pooling": "first"}),
+    "last state": ("classification-recurrent", {}, {"pooling": "state"}),
+    "LSTM decoder": ("rnn-attention", {"cell": "lstm"}, {}),
+    "transformer tags": ("tagging-words", {"type": "transformer"}, {"crf": True}),
+}
+DEVICES = [
+    "pretended",
+    pytest.param(
+        "cuda",
+        marks=[
+            pytest.mark.gpu,
+            pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU"),
+        ],
+    ),
+]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+    if request.param == "pretended":
+        with pretended() as found:
+            yield found
+        return
+    yield torch.device("cuda", 0)
+
+
+def small(name: str, model: dict[str, Any], head: dict[str, Any]) -> dict[str, Any]:
+    """A recipe of the package in small, with its own options, for a tiny text."""
+    table = tomllib.loads(packaged_recipe(name).read_text("utf-8"))
+    task = table.get("task", "translation")
+    tiny = TINY[task].table
+    wanted = {**table.get("model", {}), **model}
+    kinds = TASKS[task].models
+    known = hints_of(kinds[wanted.get("type", next(iter(kinds)))].config)
+    wanted |= {key: SIZES[key] for key in SIZES.keys() & known.keys() if key != "num_key_heads"}
+    if "num_key_heads" in table.get("model", {}):
+        wanted["num_key_heads"] = 1
+    if "max_length" in wanted:
+        wanted["max_length"] = max(32, wanted["max_length"])
+    wanted = {key: each for key, each in wanted.items() if key in known or key == "type"}
+    found = {"task": task, "model": wanted, "training": TRAINING, "data": tiny.get("data", {})}
+    if (kind := TASKS[task].head) is not None:
+        small_head = {key: SIZES[key] for key in SIZES.keys() & hints_of(kind).keys()}
+        found["head"] = {**table.get("head", {}), **head, **small_head}
+    if TASKS[task].decoding is not None and task != "language_modelling":
+        found["decoding"] = {"max_ratio": 0.1, "beam_size": 2}
+    if task == "language_modelling":
+        found["decoding"] = {"max_tokens": 6}
+    if "tokenizer" in tiny:
+        shared = {"shared": True} if table.get("tokenizer", {}).get("shared") else {}
+        found["tokenizer"] = {"type": "words", **shared}
+    if table.get("model", {}).get("copy"):
+        found["tokenizer"] = {"type": "words", "shared": True}
+    return found
+
+
+@cache
+def learned(name: str) -> tuple[AnyTask, list[Any], torch.nn.Module]:
+    """The task of a recipe, examples of it, and a model with random weights."""
+    kept = torch.get_rng_state()
+    torch.manual_seed(3)
+    base, model, head = MORE.get(name, (name, {}, {}))
+    table = small(base, model, head)
+    tiny = TINY[table["task"]]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / tiny.file
+        file.write_text(tiny.text(200 if "language" in table["task"] else 20), "utf-8")
+        table["data"] = {**table["data"], "train": [str(file)]}
+        recipe = recipe_from_table(table)
+        kind = TASKS[table["task"]].task
+        examples = kind.read_parts(recipe).train
+        recipe = kind.settled(recipe, None, examples)
+        task = kind.learn(recipe, examples)
+    made = task, examples[:4], task.build_model()
+    torch.set_rng_state(kept)
+    return made
+
+
+NAMES = [*packaged_recipes(), *MORE]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_loss_and_gradient_are_those_of_the_cpu(name: str, device: torch.device):
+    task, examples, here = learned(name)
+    there = deepcopy(here).to(device)
+    batch = task.collate(
+        task.encode(examples, training=True)[:4], generator=torch.Generator().manual_seed(5)
+    )
+    found = []
+    for model, given in ((here, batch), (there, moved(batch, device))):
+        model.train()
+        model.zero_grad()
+        torch.manual_seed(7)
+        loss, terms = task.backward(model, given, smoothing=0.0)
+        grads = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
+        found.append((loss.cpu(), terms, grads))
+    (loss, terms, grads), (other_loss, other_terms, other_grads) = found
+    assert terms == other_terms
+    assert grads.keys() == other_grads.keys()
+    if name == "rnn-hard":  # it draws what it looks at, from the device's random numbers
+        return
+    torch.testing.assert_close(other_loss.double(), loss.double(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(other_grads, grads, rtol=1e-2, atol=2e-3)
+
+
+# One of each task, and each model that writes.
+ANSWERING = [
+    "classification-structured",
+    "conv-seq2seq",
+    "generation-copy",
+    "generation-transformer",
+    "language-model-subwords",
+    "masked-language-model-words",
+    "multiple-choice",
+    "pair-matching",
+    "question-answering",
+    "regression",
+    "rnn-hard",
+    "rnn-local-p",
+    "rnn-mixture",
+    "sentence-selection",
+    "tagging-entities",
+    "transformer-grouped",
+    "vision-transformer",
+    "word-answering",
+]
+
+
+@pytest.mark.parametrize("name", ANSWERING)
+def test_a_model_answers_and_is_looked_into_there(name: str, device: torch.device):
+    task, examples, here = learned(name)
+    there = Predictor(deepcopy(here).to(device), task)
+    answers = there.answers(examples[:3])
+    assert len(answers) == len(examples[:3])
+    assert all(isinstance(each.text(), str) for each in answers)
+    if isinstance(task, OnePassTask):
+        _, loss = there.answers_and_loss(examples[:3])
+        _, wanted = Predictor(here, task).answers_and_loss(examples[:3])
+        assert loss == pytest.approx(wanted, rel=1e-3, abs=1e-4)
+    if text := asked(task, examples[0]):
+        document = look_into(there, text)
+        assert document.examples
+
+
+def asked(task: AnyTask, example: Any) -> str | None:
+    """The text that people would look into."""
+    if not isinstance(task, OnePassTask):
+        return example.source
+    return {
+        "classification": lambda: example.text,
+        "language_modelling": lambda: example.lines[0],
+        "pair_matching": lambda: f"{example.first}\t{example.second}",
+        "question_answering": lambda: f"{example.text}\t{example.context}",
+        "tagging": lambda: " ".join(example.words),
+    }.get(task.recipe.task, lambda: None)()
+
+
+SEARCHES = [
+    {"method": "greedy"},
+    {"method": "beam", "beam_size": 3, "n_best": 2},
+    {"method": "beam", "beam_size": 4, "coverage_penalty": 0.2},
+    {"method": "beam", "beam_size": 4, "groups": 2, "diversity": 0.5},
+    {"method": "beam", "beam_size": 4, "require": ["sat"]},
+    {"method": "sample", "n_best": 3, "top_p": 0.9, "top_k": 5},
+    {"method": "sample", "minimum_bayes_risk": 3},
+    {"method": "greedy", "prefix": "sat", "repetition_penalty": 1.3, "no_repeat_ngram": 2},
+    {"method": "greedy", "avoid": ["hours"], "min_length": 3},
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "search"),
+    [
+        *(("rnn-attention", each) for each in SEARCHES),
+        *((model, SEARCHES[1]) for model in ("transformer-tiny", "rnn-copy", "conv-seq2seq")),
+    ],
+)
+def test_every_search_finds_what_it_finds_on_the_cpu(model, search, device):
+    task, examples, here = learned(model)
+    there = Predictor(deepcopy(here).to(device), task)
+    decoding = there.decoding.changed(**search)
+    texts = [example.source for example in examples[:2]]
+    found = [
+        each.translate(texts, decoding=decoding, attention=model != "conv-seq2seq")
+        for each in (Predictor(here, task), there)
+    ]
+    for one, other in zip(*found, strict=True):
+        assert [each.text for each in other] == [each.text for each in one]
+        assert [each.score for each in other] == pytest.approx([e.score for e in one], rel=1e-3)
+
+
+def test_given_pairs_are_scored_there(device):
+    task, examples, here = learned("transformer-tiny")
+    pairs = [(each.source, each.target) for each in examples[:3]]
+    there = Predictor(deepcopy(here).to(device), task)
+    found, wanted = (score_pairs(each, pairs) for each in (there, Predictor(here, task)))
+    for one, other in zip(found, wanted, strict=True):
+        assert one.score == pytest.approx(other.score, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["language-model-characters", "language-model-recurrent"])
+def test_a_language_model_goes_on_there(name, device):
+    task, _, here = learned(name)
+    made = [Generator.of(Predictor(model, task)) for model in (here, deepcopy(here).to(device))]
+    one, other = (each.continuations("Anna sat") for each in made)
+    assert one == other
+    decoding = made[0].decoding.changed(method="greedy")
+    one, other = ("".join(each.stream("Anna sat", decoding)) for each in made)
+    assert one == other

@@ -1,0 +1,75 @@
+from collections import namedtuple
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from regard.devices import Ahead, moved
+
+META = torch.device("meta")
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    ids: torch.Tensor
+    text: str = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    inner: Inner
+    made_of: list[Inner]
+    none: torch.Tensor | None = None
+
+
+Pair = namedtuple("Pair", "one two")
+
+
+def test_tensors_of_a_batch_are_sent_and_what_it_was_made_of_is_not():
+    inner = Inner(torch.zeros(2))
+    found = moved(Outer(inner, [inner]), META)
+    assert found.inner.ids.device == META
+    assert found.inner.text == "a"
+    assert found.made_of[0] is inner
+    assert found.none is None
+    pair = moved(Pair({"x": torch.zeros(1)}, 3), META)
+    assert isinstance(pair, Pair)
+    assert (pair.one["x"].device, pair.two) == (META, 3)
+
+
+def test_what_holds_no_tensor_stays_as_it_is():
+    given = Inner("no tensor")
+    assert moved(given, META) is given
+
+
+def test_on_a_cpu_nothing_is_touched():
+    batch = Outer(Inner(torch.zeros(2)), [])
+    assert moved(batch, torch.device("cpu")) is batch
+
+
+def drawn(made):
+    for number in range(3):
+        made.append(number)
+        yield number
+
+
+def test_a_batch_is_made_while_there_is_work():
+    made = []
+    batches = Ahead(drawn(made), META)
+    assert next(batches) == 0
+    assert made == [0]
+    batches.reach()
+    batches.reach()
+    assert made == [0, 1]
+    assert list(batches) == [1, 2]
+    batches.reach()  # there is no other
+    with pytest.raises(StopIteration):
+        next(batches)
+
+
+def test_a_cpu_makes_batches_when_they_are_asked_for():
+    made = []
+    batches = Ahead(drawn(made), torch.device("cpu"))
+    batches.reach()
+    assert made == []
+    assert list(batches) == [0, 1, 2]
