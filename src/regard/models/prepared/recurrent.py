@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
+from regard.attention import Mask, lengths
 from regard.attention.engine import blas
 from regard.attention.engine.kernels import why_not
 from regard.layers import TokenEmbedding
@@ -126,21 +128,42 @@ class Sources:
 
 
 @dataclass(frozen=True, eq=False)
+class View:
+    """What each row looks at.
+
+    Attributes:
+        sources: All that were read.
+        sentences: The source of each row.
+    """
+
+    sources: Sources
+    sentences: Int64[np.ndarray, " R"]
+
+    @cached_property
+    def keys(self) -> Float[Tensor, "R M A"]:
+        """The keys of each row."""
+        return torch.from_numpy(self.sources.keys[self.sentences])
+
+    @cached_property
+    def mask(self) -> Mask:
+        """Which of them are real."""
+        return lengths(torch.from_numpy(self.sources.lengths[self.sentences]))
+
+
+@dataclass(frozen=True, eq=False)
 class RecurrentState:
     """What decoding carries from one token to the next.
 
     Attributes:
         carried: The states of all layers, and the last answer where the next step reads it.
         places: Which of them is each row's.
-        sentences: The source of each row.
-        sources: What they look at.
+        view: What they look at.
         pending: The last tokens of prompts, not read yet; they take the place of the next step's.
     """
 
     carried: Float32[np.ndarray, "P W"]
     places: Int64[np.ndarray, " R"]
-    sentences: Int64[np.ndarray, " R"]
-    sources: Sources
+    view: View
     pending: Int[Tensor, " R"] | None = None
 
     @classmethod
@@ -152,7 +175,7 @@ class RecurrentState:
     ) -> "RecurrentState":
         """The state of rows that each have a source of their own, if there are any."""
         rows = np.arange(len(carried))
-        return cls(carried.contiguous().numpy(), rows, rows, sources, pending)
+        return cls(carried.contiguous().numpy(), rows, View(sources, rows), pending)
 
     def select(self, rows: Int[Tensor, " K"]) -> "RecurrentState":
         """The state of these rows, in this order: what they carry stays where it is."""
@@ -160,7 +183,7 @@ class RecurrentState:
         return replace(
             self,
             places=self.places[kept],
-            sentences=self.sentences[kept],
+            view=View(self.view.sources, self.view.sentences[kept]),
             pending=None if self.pending is None else self.pending[rows],
         )
 
@@ -244,8 +267,8 @@ class PreparedRecurrence:
         after = np.empty((rows, state.carried.shape[1]), np.float32)
         answers = np.empty((rows, table.shape[1]), np.float32)
         logits = np.empty((rows, len(table) if self._has_logits else 0), np.float32)
-        sources = state.sources
-        memory = self._memory(sources.keys, sources.values, sources.lengths, state.sentences)
+        sources, sentences = state.view.sources, state.view.sentences
+        memory = self._memory(sources.keys, sources.values, sources.lengths, sentences)
 
         def go(first: int, stop: int) -> None:
             self._step(

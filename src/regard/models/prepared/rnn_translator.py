@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention import at, lengths
+from regard.attention import at
 from regard.attention.observing import announce, current_observer
 from regard.attention.scores import Additive, Bilinear, Dot, Score
 from regard.attention.weighting import Softmax
@@ -144,10 +144,9 @@ class PreparedRnnSeq2Seq(Seq2Seq[RecurrentState]):
         carried = (before if self._asks_before else after).rows()
         begin = (len(self.model.cells) - 1) * self._state_dim
         top = carried[:, begin : begin + self.model.config.hidden_dim]
-        sources, kept = before.sources, before.sentences
-        keys, seen = torch.from_numpy(sources.keys[kept]), torch.from_numpy(sources.lengths[kept])
+        query, view = look.ask(top)[:, None], before.view
         with at("cross", 0):
-            announce(look.ask(top)[:, None], keys, _score_of(look), lengths(seen), None, Softmax())
+            announce(query, view.keys, _score_of(look), view.mask, None, Softmax())
 
 
 # Those that a step can work out.
