@@ -379,7 +379,8 @@ def test_programs_end_where_learned_positions_do():
     reader = Encoder(config, vocab_size=9).eval()
     model = Classifier(ClassifierConfig(), reader, num_classes=3).eval()
     recipe = SimpleNamespace(task="classification", model=config, data=None)
-    program = head_graph(SimpleNamespace(recipe=recipe, model=model)).traced().module()
+    run = SimpleNamespace(recipe=recipe, model=model, task=None)
+    program = head_graph(run).traced().module()
     longest = torch.ones(1, 6, dtype=torch.long), torch.tensor([6])
     torch.testing.assert_close(program(*longest)[0], model(*longest))
     with pytest.raises((RuntimeError, AssertionError)):

@@ -103,8 +103,8 @@ def test_digit_strings_are_learned_to_be_reversed(tmp_path, toy, model, training
     found = trained.predictor.translate(unseen, beam_size=1)
     right = sum(one[0].text == row[::-1] for one, row in zip(found, unseen, strict=True))
     assert right / len(unseen) >= 0.95
-    again = Predictor.load(tmp_path / "run").translate(unseen[:20], beam_size=1)
-    assert again == found[:20]
+    again = Predictor.load(tmp_path / "run").translate(unseen, beam_size=1)
+    assert again == found
 
 
 def run_of(toy, path, recipe, **options):
