@@ -194,7 +194,7 @@ class Trainer(Generic[BatchT]):
         except RuntimeError as error:
             if not type(error).__module__.startswith(_COMPILER):
                 raise
-            said = str(error).strip().splitlines()[0]
+            said = " ".join(str(error).strip().splitlines()[:2])
             raise TrainingError(
                 f"training.compile must be false where torch.compile does not work; got true, and "
                 f"it says: {said} Go on without: "
