@@ -5,7 +5,7 @@ import torch
 
 from regard.inference import Predictor
 from regard.models import Transformer
-from regard.models.prepared import PreparedTransformer, kernels
+from regard.models.prepared import PreparedTransformer, kernels, recurrent_kernels
 from regard.tasks import recipe_from_table
 from regard.tasks.translation import TranslationTask
 from regard.text import train_pair_tokenizer
@@ -21,17 +21,18 @@ MODEL = {
     "num_encoder_layers": 1,
     "num_decoder_layers": 2,
 }
+RECURRENT = {"type": "rnn_seq2seq", "embed_dim": 12, "hidden_dim": 17, "attention_dim": 13}
 # 8 tokens to read with the end of the sentence, and a beam of 4: 32 of the 1,024 from which it is
 # worth it.
 SENTENCES = ["".join(LETTERS[(7 * i + j * j) % 20] for j in range(7)) for i in range(32)]
 
 
-def predictor(**decoding):
+def predictor(model=MODEL, **decoding):
     recipe = recipe_from_table(
         {
             "data": {"max_length": 20},
             "tokenizer": {"type": "characters"},
-            "model": MODEL,
+            "model": model,
             "decoding": {"beam_size": 4, "max_ratio": 0.5} | decoding,
         }
     )
@@ -159,3 +160,20 @@ def test_what_was_looked_at_is_the_same_when_warm(settings, layers):
         torch.testing.assert_close(weights, others, atol=1e-5, rtol=0)
         uneven = max(uneven, float(weights.max() - weights.min()))
     assert uneven > 0.2  # or the rows could be anyone's
+
+
+def test_recurrent_models_are_prepared_too_and_their_alignments_are_seen(monkeypatch):
+    calls, step = set(), recurrent_kernels.step
+    monkeypatch.setattr(recurrent_kernels, "step", lambda *all: calls.add("loop") or step(*all))
+    made = predictor(RECURRENT)
+    right = plainly(made, SENTENCES, attention=True)
+    assert not calls
+    for wants_attention in (False, True):
+        found = made.translate(SENTENCES, attention=wants_attention)
+        check_same(found, right)
+        assert calls == {"loop"}
+        calls.clear()
+    for (one, *_), (other, *_) in zip(found, right, strict=True):
+        torch.testing.assert_close(
+            one.alignment.weights, other.alignment.weights, atol=1e-5, rtol=0
+        )
