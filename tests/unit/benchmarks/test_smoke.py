@@ -37,6 +37,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "decoding_speed": (*ONE, *ALONE),
     "documents": ("--work", "WORK"),
     "fast_translators": ("--work", "WORK", *ONE),
+    "generation_speed": (*ONE, *ALONE),
     "gpu_attention": (*ONE,),
     "inspection": (*ONE, *ALONE),
     "joey_side_by_side": ("--work", "WORK", "--updates", "2", *ONE, *ALONE),

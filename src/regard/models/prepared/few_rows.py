@@ -1,9 +1,10 @@
 """Products of a few states with weights as they lie, which cost what reading the weights costs.
 
 A BLAS lays weights out anew for each product, which pays where many states share them. Here a tile
-of up to four states by some rows of weights is added up side by side, and what comes next is
-fetched meanwhile. Each number of the result is added up in the same order whatever the tile, so
-that a state's product does not depend on its neighbours.
+of up to four states by some rows of weights is added up side by side. Those rows lie far apart, and
+those of the next tile behind them: memory is faster where several long stretches of it are read at
+once. Each number of the result is added up in the same order whatever the tile, so that a state's
+product does not depend on its neighbours.
 """
 
 from collections.abc import Callable
@@ -44,12 +45,13 @@ def _sum(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
 def _tile_of(rows: int, columns: int) -> Callable[..., None]:
     """Dot products of so many states with so many rows of weights, a multiple of lanes wide.
 
-    What is made takes addresses and distances in bytes: states, how wide a row of them is, weights,
-    what is fetched for later, how far apart, how many lanes to go, and where the results go.
+    What is made takes addresses and distances in bytes: states, and how wide a row of them is;
+    weights, and how far apart their rows are; what is fetched for later; how many times all lanes
+    are filled; and where the results go, how far those of two states and of two weights are apart.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        states, width, weights, later, apart, steps, out, out_width = arguments
+        states, width, weights, apart, later, steps, out, out_width, out_apart = arguments
         byte = ir.IntType(8).as_pointer()
         name, module = f"llvm.fmuladd.v{_LANES}f32", builder.module
         kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
@@ -65,36 +67,38 @@ def _tile_of(rows: int, columns: int) -> Callable[..., None]:
         totals = [[kept(zero) for _ in range(columns)] for _ in range(rows)]
         with cgutils.for_range(builder, steps) as loop:
 
-            def read(begin: ir.Value, row: int) -> ir.Value:
-                place = _plus(builder, begin, row, width)
+            def read(begin: ir.Value, row: int, distance: ir.Value) -> ir.Value:
+                place = _plus(builder, begin, row, distance)
                 place = _plus(builder, place, _LANES * _BYTES, loop.index)
                 return builder.load(builder.inttoptr(place, _VECTOR.as_pointer()), align=_BYTES)
 
-            known = [read(weights, column) for column in range(columns)]
-            next_line = builder.add(later, builder.mul(loop.index, apart))
+            known = [read(weights, column, apart) for column in range(columns)]
+            next_line = _plus(builder, later, _LANES * _BYTES, loop.index)
             builder.call(fetch, [builder.inttoptr(next_line, byte), *read_to_keep_in_level_two])
             for row in range(rows):
-                state = read(states, row)
+                state = read(states, row, width)
                 for weight, total in zip(known, totals[row], strict=True):
                     builder.store(builder.call(fused, [state, weight, builder.load(total)]), total)
         for row in range(rows):
             for column in range(columns):
                 place = _plus(builder, out, row, out_width)
-                place = builder.add(place, ir.Constant(_SIZE, _BYTES * column))
+                place = _plus(builder, place, column, out_apart)
                 found = _sum(builder, builder.load(totals[row][column]))
                 builder.store(found, builder.inttoptr(place, ir.FloatType().as_pointer()))
         return context.get_dummy_value()
 
     @intrinsic
-    def tile(typing, states, width, weights, later, apart, steps, out, out_width):  # type: ignore[no-untyped-def]
-        return types.void(*[types.int64] * 8), generate
+    def tile(typing, states, width, weights, apart, later, steps, out, out_width, out_apart):  # type: ignore[no-untyped-def]
+        return types.void(*[types.int64] * 9), generate
 
     return tile
 
 
-_WIDTH = 3  # of all tiles but that of what is left over
-_ALONE, _SINGLE = _tile_of(1, 1), _tile_of(1, _WIDTH)
+# Rows of weights of a tile: more of them for one state, which leaves room for their sums.
+_WIDTH, _WIDTH_OF_ONE = 3, 6
+_ALONE, _ONE, _SINGLE = _tile_of(1, 1), _tile_of(1, _WIDTH_OF_ONE), _tile_of(1, _WIDTH)
 _DOUBLE, _TRIPLE, _QUADRUPLE = (_tile_of(rows, _WIDTH) for rows in (2, 3, 4))
+_AHEAD = 1024  # bytes
 
 
 @in_order
@@ -102,31 +106,34 @@ def _by_tiles(first, stop, states, weight, out):  # type: ignore[no-untyped-def]
     """Columns of ``states @ weightᵀ``, what is beyond the last whole lanes left out."""
     rows, depth = states.shape
     width, out_width, steps = depth * _BYTES, out.shape[1] * _BYTES, depth // _LANES
-    groups = (rows + 3) // 4
-    # Each group of states fetches its share of the next weights.
-    share = _WIDTH * width // groups
-    apart = _WIDTH * _LANES * _BYTES // groups
     asked, given, made = states.ctypes.data, weight.ctypes.data, out.ctypes.data
-    for o in range(first, stop - _WIDTH + 1, _WIDTH):
-        weights = given + o * width
-        later = weights + (_WIDTH * width if o + 2 * _WIDTH <= stop else 0)
-        for group in range(groups):
-            r = 4 * group
-            begin, target = asked + r * width, made + r * out_width + o * _BYTES
-            rest = (width, weights, later + group * share, apart, steps, target, out_width)
+    per_tile = _WIDTH_OF_ONE if rows == 1 else _WIDTH
+    tiles = (stop - first) // per_tile
+    apart, out_apart = tiles * width, tiles * _BYTES
+    for o in range(first, first + tiles):
+        weights, column = given + o * width, made + o * _BYTES
+        if rows == 1:
+            later = weights + _AHEAD
+            _ONE(asked, width, weights, apart, later, steps, column, out_width, out_apart)
+            continue
+        for r in range(0, rows, 4):
+            # Each group of states fetches the next row of one stretch.
+            later = weights + width + (r // 4 % _WIDTH) * apart
+            rest = (width, weights, apart, later, steps, column + r * out_width)
+            begin = asked + r * width
             if rows - r >= 4:
-                _QUADRUPLE(begin, *rest)
+                _QUADRUPLE(begin, *rest, out_width, out_apart)
             elif rows - r == 3:
-                _TRIPLE(begin, *rest)
+                _TRIPLE(begin, *rest, out_width, out_apart)
             elif rows - r == 2:
-                _DOUBLE(begin, *rest)
+                _DOUBLE(begin, *rest, out_width, out_apart)
             else:
-                _SINGLE(begin, *rest)
-    for o in range(stop - (stop - first) % _WIDTH, stop):
-        weights = given + o * width
+                _SINGLE(begin, *rest, out_width, out_apart)
+    for o in range(first + tiles * per_tile, stop):
+        weights, column = given + o * width, made + o * _BYTES
         for r in range(rows):
-            target = made + r * out_width + o * _BYTES
-            _ALONE(asked + r * width, width, weights, weights, 0, steps, target, out_width)
+            begin, target = asked + r * width, column + r * out_width
+            _ALONE(begin, width, weights, 0, weights, steps, target, out_width, 0)
 
 
 @in_order

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.models.prepared.sharing import by_rows
 
 # More states than these share weights that are laid out for them.
-_FEW = 48
+_FEW = 32
 
 
 class Linear:
