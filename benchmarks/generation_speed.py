@@ -2,8 +2,9 @@
 
     python -m benchmarks.generation_speed [--rounds 5] [--threads 1 2] [--dry]
 
-Random weights, the same on both sides, as ``regard export --to huggingface`` writes them. All prompts are read at once, and all texts are of the same
-length. Both sides are measured in turn in one process, a process for each number of threads.
+Random weights, the same on both sides, as ``regard export --to huggingface`` writes them. All
+prompts are read at once, and all texts are of the same length. Both sides are measured in turn in
+one process, a process for each number of threads.
 """
 
 import argparse

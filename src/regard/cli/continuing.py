@@ -3,7 +3,6 @@
 import json
 import sys
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,9 @@ from regard.cli.oddities import Oddities
 from regard.cli.output import say
 from regard.errors import DataError
 from regard.layers.choices import Precision
+
+# Prompts that are gone on with side by side.
+_AT_ONCE = 32
 
 if TYPE_CHECKING:
     from regard.text import Line
@@ -35,7 +37,7 @@ def continue_lines(
     precision: Precision,
     device: str,
 ) -> None:
-    """Each line of a file or of stdin and what follows it, written as it comes if one is asked for.
+    """Each line of a file or of stdin and what follows it; of stdin, one answer as it is written.
 
     Args:
         run: The run folder.
@@ -54,30 +56,33 @@ def continue_lines(
     changes = options.given() | ({} if n_best is None else {"n_best": n_best})
     decoding = continuer.decoding.changed(**changes)
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None
-    is_streamed = is_one and decoding.method != "beam" and output_format == "text"
+    # Whoever types, or waits for each answer, sees it as it is written.
+    is_streamed = is_one and decoding.method != "beam" and output_format == "text" and file is None
     groups, name, ending = groups_of(file)
     read = partial(_prompt, is_json=ending == ".jsonl")
-    lines = asked(groups, read, name=name, skip_bad_lines=on_bad_line == "skip")
     oddities = Oddities("Nothing follows it.")
-    for line in chain.from_iterable(lines):
-        oddities.see(line.problem)
-        if (prompt := line.content) is None:
-            say("{}" if output_format == "jsonl" else "\n")
-            continue
-        if is_streamed:
-            sys.stdout.write(prompt)
-            for piece in continuer.stream(prompt, decoding):
-                sys.stdout.write(piece)
-                sys.stdout.flush()
-            say("\n")
-            continue
-        found = continuer.continuations(prompt, decoding)
-        if output_format == "jsonl":
-            say(json.dumps({"prompt": prompt, "continuations": found}, ensure_ascii=False))
-        else:
-            for text in found:
-                say(f"{prompt}{text}\n")
-        sys.stdout.flush()
+    for group in asked(groups, read, name=name, skip_bad_lines=on_bad_line == "skip"):
+        for first in range(0, len(group), _AT_ONCE):
+            lines = group[first : first + _AT_ONCE]
+            prompts = [line.content for line in lines if line.content is not None]
+            found = iter([] if is_streamed else continuer.continuations_of(prompts, decoding))
+            for line in lines:
+                oddities.see(line.problem)
+                if (prompt := line.content) is None:
+                    say("{}" if output_format == "jsonl" else "\n")
+                elif is_streamed:
+                    sys.stdout.write(prompt)
+                    for piece in continuer.stream(prompt, decoding):
+                        sys.stdout.write(piece)
+                        sys.stdout.flush()
+                    say("\n")
+                elif output_format == "jsonl":
+                    written = {"prompt": prompt, "continuations": next(found)}
+                    say(json.dumps(written, ensure_ascii=False))
+                else:
+                    for text in next(found):
+                        say(f"{prompt}{text}\n")
+            sys.stdout.flush()
     oddities.end()
 
 

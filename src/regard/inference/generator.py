@@ -1,11 +1,13 @@
 """A language model in use: prompts in, what it writes after them out."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
-from regard.decoding.step import State, Step
 from regard.devices import device_of, moved
 from regard.devices.kinds import AUTO
 from regard.errors import RunError, SettingError
@@ -17,13 +19,41 @@ from regard.models.prepared import prepared
 from regard.tasks import DecodingConfig, Recipe
 from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.language_modelling.settings import TextData
-from regard.text import EOS_ID, PAD_ID, Tokenizer, normalize
+from regard.text import EOS_ID, PAD_ID, Tokenizer, batched, normalize
 
-# (search, the model's steps, its state, most tokens, a text that seeds them, the token that ends)
-# -> tokens.
-_Write = Callable[[Searcher, Step[State], State, int, str, int], Iterable[int]]
 # Tokens to write from which a model is prepared for it.
 _WORTH_PREPARING = 64
+
+
+@dataclass(slots=True)
+class _Text:
+    """A prompt, and what is written after it.
+
+    Attributes:
+        prompt: The text.
+        seed: Which of the prompt's texts it is.
+        read: The tokens that the model has before it.
+        left: How many more are to be written.
+        written: Those that are.
+        window: How often the model has read anew.
+    """
+
+    prompt: str
+    seed: str
+    read: list[int]
+    left: int
+    written: list[int] = field(default_factory=list)
+    window: int = 0
+
+    @property
+    def seed_of_window(self) -> str:
+        """A text that seeds the samples of this window."""
+        return f"{self.prompt}\0{self.seed}\0{self.window}"
+
+    def add(self, token: int) -> None:
+        """Take one token more."""
+        self.read.append(token)
+        self.written.append(token)
 
 
 class Generator:
@@ -96,6 +126,22 @@ class Generator:
         Raises:
             SettingError: A beam is to give several answers.
         """
+        return self.continuations_of([prompt], decoding)[0]
+
+    def continuations_of(
+        self, prompts: Sequence[str], decoding: DecodingConfig | None = None
+    ) -> list[list[str]]:
+        """What may follow each of some prompts, which are gone on with side by side.
+
+        Each gets what ``continuations`` gives it.
+
+        Args:
+            prompts: See there, as ``decoding``.
+            decoding: See there.
+
+        Raises:
+            SettingError: A beam is to give several answers.
+        """
         decoding = decoding or self.decoding
         copies = 1
         if decoding.method == "sample" and decoding.minimum_bayes_risk is None:
@@ -105,10 +151,12 @@ class Generator:
                 "n_best must be 1 for a language model unless samples are drawn; "
                 f'got {decoding.n_best}. Set method = "sample".'
             )
-        return [
-            self._text(prompt, list(self._tokens(prompt, decoding, f"{copy}", self._found)))
-            for copy in range(copies)
+        texts = [
+            self._begun(prompt, f"{copy}", decoding) for prompt in prompts for copy in range(copies)
         ]
+        self._write(texts, decoding)
+        found = [self._text(each.prompt, each.written) for each in texts]
+        return [found[first : first + copies] for first in range(0, len(found), copies)]
 
     def stream(self, prompt: str, decoding: DecodingConfig | None = None) -> Iterator[str]:
         """The only continuation of a prompt, piece by piece as it is written.
@@ -125,64 +173,101 @@ class Generator:
         return self._streamed(prompt, decoding)
 
     def _streamed(self, prompt: str, decoding: DecodingConfig) -> Iterator[str]:
-        shown, tokens = "", list[int]()
-        for token in self._tokens(prompt, decoding, "0", self._chosen):
-            tokens.append(token)
-            text = self._text(prompt, tokens)
+        shown, begun = "", self._begun(prompt, "0", decoding)
+        for _ in self._tokens(begun, decoding):
+            text = self._text(prompt, begun.written)
             # A character spelled in several tokens is shown when it is whole.
             if not text.endswith("\ufffd"):
                 yield text[len(shown) :]
                 shown = text
 
-    def _found(
-        self, search: Searcher, steps: Step[State], state: State, limit: int, seed: str, end: int
-    ) -> Iterable[int]:
-        limits = torch.tensor([limit], device=device_of(self.model))
-        answers = search.answers(steps, state, limits=limits, seeds=[seed], end=end)
-        return answers[0][0].hypothesis.tokens
-
-    def _chosen(
-        self, search: Searcher, steps: Step[State], state: State, limit: int, seed: str, end: int
-    ) -> Iterable[int]:
-        device = device_of(self.model)
-        return search.tokens(steps, state, limit=limit, seed=seed, end=end, device=device)
-
-    def _tokens(
-        self, prompt: str, decoding: DecodingConfig, seed: str, write: _Write
-    ) -> Iterator[int]:
-        """The tokens after a prompt, window after window."""
-        self.model.eval()
-        is_worth_it = decoding.max_tokens >= _WORTH_PREPARING
-        model = prepared(self.model) if is_worth_it else self.model
+    def _begun(self, prompt: str, seed: str, decoding: DecodingConfig) -> _Text:
         read = [EOS_ID, *self.tokenizer.encode(normalize(prompt))]
-        end = EOS_ID if decoding.one_line else PAD_ID
-        left, window = decoding.max_tokens, 0
-        while left:
-            room = left
-            if self._context is not None:
-                if len(read) >= self._context:
-                    read = read[-(self._context // 2) :]
-                room = min(left, self._context - len(read))
-            # What has no end is as long as there is room.
-            least = decoding.min_length if decoding.one_line else room
-            part = decoding.changed(min_length=min(least, room))
-            if window:
-                part = part.changed(prefix="", require=())
+        return _Text(prompt, seed, read, decoding.max_tokens)
+
+    def _ready(self, tokens: int) -> LanguageModel:
+        """The model that so many tokens are written with."""
+        self.model.eval()
+        return prepared(self.model) if tokens >= _WORTH_PREPARING else self.model
+
+    def _room(self, text: _Text) -> int:
+        """How much may be written after what the model reads, which is cut where it is too much."""
+        if self._context is None:
+            return text.left
+        if len(text.read) >= self._context:
+            text.read = text.read[-(self._context // 2) :]
+        return min(text.left, self._context - len(text.read))
+
+    def _searcher(self, decoding: DecodingConfig, room: int, window: int) -> Searcher:
+        """The search in one window."""
+        # What has no end is as long as there is room.
+        least = decoding.min_length if decoding.one_line else room
+        part = decoding.changed(min_length=min(least, room))
+        return Searcher(part.changed(prefix="", require=()) if window else part, self.tokenizer)
+
+    def _end(self, decoding: DecodingConfig) -> int:
+        """The token that ends a text."""
+        return EOS_ID if decoding.one_line else PAD_ID
+
+    def _tokens(self, text: _Text, decoding: DecodingConfig) -> Iterator[int]:
+        """The tokens of a text as they are chosen, window after window."""
+        model, device = self._ready(decoding.max_tokens), device_of(self.model)
+        while text.left:
+            room = self._room(text)
+            search = self._searcher(decoding, room, text.window)
             with torch.no_grad():
-                given = torch.tensor([read]), torch.tensor([len(read)])
-                state = model.start(*moved(given, device_of(self.model)))
-            search = Searcher(part, self.tokenizer)
-            before = len(read)
-            for token in write(
-                search, model.steps, state, room, f"{prompt}\0{seed}\0{window}", end
-            ):
-                read.append(token)
+                given = torch.tensor([text.read]), torch.tensor([len(text.read)])
+                state = model.start(*moved(given, device))
+            seed, end = text.seed_of_window, self._end(decoding)
+            chosen = search.tokens(
+                model.steps, state, limit=room, seed=seed, end=end, device=device
+            )
+            before = len(text.written)
+            for token in islice(chosen, room):
+                text.add(token)
                 yield token
-                if len(read) - before == room:
-                    break
-            if len(read) - before < room:
+            if len(text.written) - before < room:
                 return
-            left, window = left - room, window + 1
+            text.left, text.window = text.left - room, text.window + 1
+
+    @torch.no_grad()
+    def _write(self, texts: Sequence[_Text], decoding: DecodingConfig) -> None:
+        """Write texts to their ends, those together that are in the same window with the same room.
+
+        A search has one length for all that it writes.
+        """
+        model = self._ready(len(texts) * decoding.max_tokens)
+        left = [text for text in texts if text.left]
+        while left:
+            alike: dict[tuple[int, int], list[_Text]] = {}
+            for text in left:
+                alike.setdefault((self._room(text), text.window), []).append(text)
+            for (room, window), group in alike.items():
+                search = self._searcher(decoding, room, window)
+                sizes = [(len(text.read) + room) * search.width for text in group]
+                for places in batched(sizes, decoding.batch_tokens):
+                    self._write_window(model, search, [group[place] for place in places], room)
+            left = [text for text in left if text.left]
+
+    def _write_window(
+        self, model: LanguageModel, search: Searcher, texts: Sequence[_Text], room: int
+    ) -> None:
+        read, device = [torch.tensor(text.read) for text in texts], device_of(self.model)
+        lengths = torch.tensor([len(each) for each in read])
+        given = pad_sequence(read, batch_first=True), lengths
+        answers = search.answers(
+            model.steps,
+            model.start(*moved(given, device)),
+            limits=torch.full((len(texts),), room, device=device),
+            seeds=[text.seed_of_window for text in texts],
+            end=self._end(search.decoding),
+        )
+        for text, (best, *_) in zip(texts, answers, strict=True):
+            tokens = best.hypothesis.tokens[:room]
+            for token in tokens:
+                text.add(token)
+            text.left = text.left - room if len(tokens) == room else 0
+            text.window += 1
 
     def _text(self, prompt: str, tokens: Sequence[int]) -> str:
         """What follows the prompt, in lines."""

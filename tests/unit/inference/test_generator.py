@@ -7,8 +7,10 @@ import torch
 
 from regard.cli.app import run_command
 from regard.errors import RunError, SettingError
+from regard.inference import generator
 from regard.inference.generator import Generator
 from regard.models import Decoder, DecoderConfig
+from regard.models.prepared import PreparedDecoder, prepared
 from regard.tasks import DecodingConfig, recipe_from_table
 from regard.text import EOS_ID, TokenizerConfig, train_tokenizer
 from regard.training import train
@@ -84,6 +86,66 @@ def test_a_window_holds_what_the_model_was_trained_on_and_its_second_half_goes_o
     assert text == "cdefgabcdefgabc"
     # A line's end and two letters, then five more are a window; then the last four of those.
     assert read == ["ab", "defg", "abcd", "efga"]
+
+
+@pytest.fixture
+def wide():
+    """A decoder that reads and writes more, its weights far apart so that texts differ."""
+    recipe = recipe_from_table(
+        {"task": "language_modelling", "data": {"context": 60}, "model": {"type": "decoder"}}
+    )
+    tokenizer = train_tokenizer(["the quick brown fox jumps"], TokenizerConfig(type="characters"))
+    config = DecoderConfig(**{**MODELS["decoder"], "positions": "rotary"})
+    model = Decoder(config, vocab_size=tokenizer.vocab_size)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return Generator(model, tokenizer, recipe)
+
+
+DECODINGS = {
+    "greedy": {"method": "greedy"},
+    "greedy lines": {"method": "greedy", "one_line": True, "min_length": 3},
+    "samples": {"method": "sample", "top_k": 9, "top_p": 0.9, "n_best": 3},
+    "samples of all": {"method": "sample", "temperature": 1.5},
+    "penalties": {"method": "sample", "repetition_penalty": 1.4, "no_repeat_ngram": 2},
+    "beam": {"beam_size": 3},
+}
+
+
+@pytest.mark.parametrize("decoding", DECODINGS.values(), ids=DECODINGS)
+def test_a_prepared_model_writes_what_the_model_writes(wide, decoding, monkeypatch):
+    prompts, decoding = ["the", "", "qu"], DecodingConfig(max_tokens=70, **decoding)
+    made = []
+
+    def noted(model):
+        made.append(prepared(model))
+        return made[-1]
+
+    monkeypatch.setattr(generator, "prepared", noted)
+    found = [wide.continuations(prompt, decoding) for prompt in prompts]
+    assert [type(each) for each in made] == [PreparedDecoder] * 3
+    monkeypatch.setattr(generator, "prepared", lambda model: model)
+    assert found == [wide.continuations(prompt, decoding) for prompt in prompts]
+    assert len({text for texts in found for text in texts}) >= 3
+
+
+@pytest.mark.parametrize("decoding", DECODINGS.values(), ids=DECODINGS)
+@pytest.mark.parametrize("most", [5, 70])
+def test_prompts_of_different_lengths_get_what_each_gets_alone(wide, decoding, most):
+    decoding = DecodingConfig(max_tokens=most, batch_tokens=900, **decoding)
+    prompts = ["the quick", "", "fox", "j", "brown fox jumps the brown quick fox " * 2, "fox"]
+    found = wide.continuations_of(prompts, decoding)
+    assert found == [wide.continuations(prompt, decoding) for prompt in prompts]
+    assert wide.continuations_of([], decoding) == []
+
+
+def test_recurrent_models_go_on_with_several_prompts(home):
+    continuer, prompts = Generator.load(home / "recurrent"), ["ab", "", "acbba"]
+    for method in ("greedy", "sample"):
+        decoding = DecodingConfig(method=method, max_tokens=9)
+        found = continuer.continuations_of(prompts, decoding)
+        assert found == [continuer.continuations(prompt, decoding) for prompt in prompts]
 
 
 def test_samples_differ_and_are_drawn_again_alike(home):

@@ -48,7 +48,6 @@ def why_not_prepared(blocks: Sequence[TransformerBlock]) -> str | None:
     reasons = {
         "torch brings another BLAS than Intel's": blas.address_of_products() is None,
         "its positions are relative": block.distances is not None,
-        "its positions are rotary": any(each.rotary is not None for each in _attentions(block)),
         "its score is no dot product": not {Dot, ScaledDot}.issuperset(scores),
         "its norm is that of a batch": not isinstance(_residuals(block)[0].norm, _NORMS),
         "it is not in float32 on a CPU": any(
@@ -110,6 +109,8 @@ class PreparedStack:
         is_recurrent = blocks[0].recur is not None
         self.width = 2 * attend.num_key_heads * attend.head_dim
         self.kept = attend.query_dim if is_recurrent else self.width
+        self._rotary = attend.rotary
+        self._is_in_halves = attend.rotary is not None and attend.rotary.pairs == "halves"
         first = residual.norm
         assert isinstance(first, _NORMS)
         self._options = options = kernels.Options(
@@ -120,6 +121,7 @@ class PreparedStack:
             isinstance(first, nn.RMSNorm),
             residual.order == "pre",
             _place_of(blocks[0].feed.activation, kernels.ACTIVATIONS),
+            attend.head_dim // 2 if self._is_in_halves else 1,
             is_recurrent,
         )
         # In the order in which they are met; of pre-norm, the last one ends the stack.
@@ -236,7 +238,20 @@ class PreparedStack:
             state.memory,
             state.lengths,
             state.sentences,
+            self._waves_of(state.length),
         )
+
+    def _waves_of(self, place: int) -> Float32[np.ndarray, "2 P"]:
+        """Sines and cosines by which queries and keys of a place are turned; none if they are not.
+
+        They are what becomes of pairs of one and zero.
+        """
+        if self._rotary is None:
+            return np.zeros((2, 0), np.float32)
+        places = np.arange(self._rotary.head_dim)
+        is_first = places < len(places) // 2 if self._is_in_halves else places % 2 == 0
+        turned = self._rotary(torch.from_numpy(is_first[None]).float(), first=place)[0].numpy()
+        return np.stack([turned[~is_first], turned[is_first]])
 
     def _logits(self, token: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
         """The logits after a step, layer by layer."""

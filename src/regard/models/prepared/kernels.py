@@ -101,6 +101,7 @@ class Options(NamedTuple):
         is_rms: Whether norms leave the mean in.
         is_pre: Whether a norm comes before its sublayer, and one after all.
         activation: Its place in ``ACTIVATIONS``.
+        pair_apart: How far apart the two numbers of a pair are that rotary positions turn.
         is_recurrent: Whether a recurrence takes the place of self-attention.
     """
 
@@ -113,6 +114,7 @@ class Options(NamedTuple):
     is_rms: bool
     is_pre: bool
     activation: int
+    pair_apart: int
     is_recurrent: bool
 
 
@@ -126,6 +128,7 @@ class Past(NamedTuple):
         memory: Keys and values of the sources, by layer; without entries there are none.
         lengths: How many places of each source are real.
         sentences: The source of each row.
+        waves: Sines and cosines of this place's angles, one for each pair that is turned.
     """
 
     store: Float32[np.ndarray, "L T S W"]
@@ -134,10 +137,25 @@ class Past(NamedTuple):
     memory: Float32[np.ndarray, "L B M W"]
     lengths: Int64[np.ndarray, " B"]
     sentences: Int64[np.ndarray, " R"]
+    waves: Float32[np.ndarray, "2 P"]
 
 
 # In the order of ``Options.activation``.
 ACTIVATIONS = ("relu", "silu", "gelu_tanh", "gelu")
+
+
+@inlined
+def _turn(heads, count, waves, options):  # type: ignore[no-untyped-def]
+    """Turn the pairs of so many heads side by side by this place's angles."""
+    apart, D = options.pair_apart, options.head_dim
+    step = 2 if apart == 1 else 1
+    for h in range(count):
+        head = heads[h * D : (h + 1) * D]
+        for i in range(waves.shape[1]):
+            sine, cosine = waves[0, i], waves[1, i]
+            one, other = head[i * step], head[i * step + apart]
+            head[i * step] = one * cosine - other * sine
+            head[i * step + apart] = other * cosine + one * sine
 
 
 @inlined
@@ -148,6 +166,7 @@ def _look_back(first, stop, projected, store, past, now, options, scores, out): 
     flat = store.reshape(store.shape[0] * slots, width)
     places = np.empty(now + 1, np.int64)
     for r in range(first, stop):
+        _turn(projected[r - first], options.heads + options.key_heads, past.waves, options)
         store[now, r] = projected[r - first, asked:]
         begin = min(past.starts[r], now)
         for t in range(begin, now):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regard.errors import ShapeError
+from regard.layers import RotaryPositions
 from regard.models.prepared import PreparedDecoder, prepared
 
 from .conftest import VOCAB, check_steps, language_model, pairwise
@@ -16,7 +17,7 @@ OPTIONS = {
     "norm_kind": ["layer", "rms"],
     "activation": ["relu", "gelu", "gelu_tanh", "swiglu"],
     "num_key_heads": [None, 1, 2],
-    "positions": ["sinusoidal", "learned", "alibi"],
+    "positions": ["sinusoidal", "learned", "alibi", "rotary"],
     "window": [None, 3],
     "tie_embeddings": [True, False],
     "norm_eps": [1e-5, 0.03],
@@ -38,7 +39,7 @@ def test_steps_are_the_models(options):
     check(model, [0, 0, 0], 5)
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "alibi"])
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "alibi", "rotary"])
 @pytest.mark.parametrize(
     "prompt_lengths",
     [[1, 1], [3, 3, 3], [31, 30], [32, 1], [33, 33], [34, 2, 9], [64, 64], [65, 7], [140, 3]],
@@ -78,10 +79,16 @@ def test_a_first_token_counts_only_without_a_prompt():
     assert (one - other).abs().max() > 0.01
 
 
+@pytest.mark.parametrize("pairs", ["interleaved", "halves"])
+@pytest.mark.parametrize("num_heads", [2, 6, 12])
+def test_pairs_are_turned_as_their_kind_lies(pairs, num_heads):
+    model = language_model(positions="rotary", num_heads=num_heads, activation="swiglu")
+    for layer in model.layers:
+        layer.attend.rotary = RotaryPositions(24 // num_heads, pairs=pairs, base=50.0, max_length=9)
+    check(model, [6, 2, 4], 9)
+
+
 def test_what_cannot_be_prepared_stays_as_it_is():
-    model = language_model(positions="rotary")
-    assert PreparedDecoder.refuse(model) == "its positions are rotary"
-    assert prepared(model) is model
     model = language_model().double()
     assert PreparedDecoder.refuse(model) == "it is not in float32 on a CPU"
     assert prepared(model) is model
