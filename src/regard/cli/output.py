@@ -1,6 +1,7 @@
 """Where commands write: results to stdout, everything about them to stderr."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -65,10 +66,19 @@ def progress_bar(
         yield lambda count: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TextColumn
 
     # Without being told, rich would move stdout to its console: results would miss their file.
     console, to_screen = Console(stderr=True), sys.stdout.isatty()
-    with Progress(console=console, transient=True, redirect_stdout=to_screen) as bar:
-        task = bar.add_task(work, total=total())
-        yield lambda count: bar.advance(task, count)
+    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[rate]}"))
+    with Progress(*columns, console=console, transient=True, redirect_stdout=to_screen) as bar:
+        task = bar.add_task(work, total=total(), rate="")
+        began, done = time.perf_counter(), 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            rate = done / max(time.perf_counter() - began, 1e-9)
+            bar.update(task, advance=count, rate=f"{rate:,.1f} a second")
+
+        yield advance

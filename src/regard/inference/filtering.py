@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.inference.predictor import Predictor
-from regard.tasks import DecodingConfig
+from regard.tasks import AnyTask, DecodingConfig, OnePassTask
 from regard.tasks.task import Answer
 from regard.tasks.translations import Translations
 from regard.text import Line, decode_lines, open_text
@@ -22,6 +22,8 @@ from regard.text.lines import text_suffix
 
 ReadT = TypeVar("ReadT")
 
+# Answers that are kept for lines that repeat.
+_KEPT = 4096
 # Lines answered at once, and bytes read at once where they are there.
 _LINES = 256
 _BYTES = 1 << 16
@@ -200,6 +202,32 @@ def asked(
         yield found
 
 
+def _answerable(
+    task: AnyTask, lines: Sequence[Asked[object]], *, skip_bad_lines: bool
+) -> tuple[list[Asked[object]], DataError | None]:
+    """The lines that can be encoded: those before one that cannot, or all others with its problem.
+
+    Args:
+        task: What they are asked of.
+        lines: What they ask.
+        skip_bad_lines: Whether one that cannot be encoded asks nothing.
+
+    Returns:
+        The lines, and the error of the first that cannot, if that ends them.
+    """
+    found: list[Asked[object]] = []
+    for line in lines:
+        try:
+            if line.content is not None:
+                task.encode([line.content])
+            found.append(line)
+        except DataError as error:
+            if not skip_bad_lines:
+                return found, error
+            found.append(Asked(line.where, None, str(error)))
+    return found, None
+
+
 def answers(
     predictor: Predictor,
     groups: Iterable[Sequence[bytes]],
@@ -211,7 +239,9 @@ def answers(
     attention: bool = False,
     layers: Sequence[int] | None = None,
 ) -> Iterator[list[AnsweredLine]]:
-    """The answers to each group of raw lines, in order.
+    """The answers to each group of raw lines, in order; what repeats is answered once.
+
+    The last answers are kept for that, so that no file is too long.
 
     Args:
         predictor: The model in use.
@@ -226,14 +256,40 @@ def answers(
     Raises:
         DataError: A line cannot be read.
     """
-    read = partial(predictor.task.asked, ending=ending)
+    task = predictor.task
+    asking = task.question if isinstance(task, OnePassTask) else task.asked
+    read = partial(asking, ending=ending)
     nothing = Translations.of_nothing("") if predictor.writes else None
-    for lines in asked(groups, read, name=name, skip_bad_lines=skip_bad_lines):
-        examples = [line.content for line in lines if line.content is not None]
-        found = iter(
-            predictor.answers(examples, decoding=decoding, attention=attention, layers=layers)
-        )
+    answer = partial(predictor.answers, decoding=decoding, attention=attention, layers=layers)
+    known: dict[bytes, Answer] = {}
+    raw: list[bytes] = []
+
+    def noted() -> Iterator[Sequence[bytes]]:
+        for group in groups:
+            raw[:] = group
+            yield group
+
+    def learn(lines: Sequence[Asked[object]]) -> None:
+        new = {
+            text: line.content
+            for text, line in zip(raw, lines, strict=False)
+            if line.content is not None and text not in known
+        }
+        known.update(zip(new, answer([*new.values()]), strict=True))
+
+    for read_lines in asked(noted(), read, name=name, skip_bad_lines=skip_bad_lines):
+        lines, error = read_lines, None
+        try:
+            learn(lines)
+        except DataError:
+            # One of them is too long: which, shows only line by line.
+            lines, error = _answerable(task, lines, skip_bad_lines=skip_bad_lines)
+            learn(lines)
         yield [
-            AnsweredLine(line.where, nothing if line.content is None else next(found), line.problem)
-            for line in lines
+            AnsweredLine(line.where, nothing if line.content is None else known[text], line.problem)
+            for text, line in zip(raw, lines, strict=False)
         ]
+        if error is not None:
+            raise error
+        if attention or len(known) > _KEPT:
+            known.clear()

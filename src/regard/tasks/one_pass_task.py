@@ -139,13 +139,22 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         Raises:
             DataError: It asks nothing that can be answered, or is too long.
         """
+        example = self.question(line, ending)
+        if example is not None:
+            self.encode([example])  # it may be too long
+        return example
+
+    def question(self, line: Line, ending: str) -> ExampleT | None:
+        """The same, of which it shows later whether it is too long.
+
+        Raises:
+            DataError: It asks nothing that can be answered.
+        """
         text = readable(line)
         if not text.strip():
             return None
         record = object_of(text, line.where) if ending == ".jsonl" else record_in(text)
-        example = self.request(record, line.where)
-        self.encode([example])  # it may be too long
-        return example
+        return self.request(record, line.where)
 
     def encode_parts(
         self,

@@ -1,14 +1,14 @@
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from regard.errors import DataError
-from regard.inference import Predictor
+from regard.inference import Predictor, filtering
 from regard.inference.filtering import AnsweredLine, answers, arriving, of_file
 from regard.tasks.translation import text_of
 from regard.text import PairLayout
@@ -129,3 +129,38 @@ def test_what_came_before_the_end_of_a_damaged_file_is_answered_first(tmp_path: 
     file = tmp_path / "lines.txt.gz"
     file.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(600)))[:-8])
     assert len(until_refused(of_file(file), "must be a whole compressed file")) == 600
+
+
+def counting(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many examples the predictor is asked each time."""
+    counts: list[int] = []
+    plain = predictor.answers
+
+    def noted(examples: Sequence[object], **options: object) -> list[object]:
+        counts.append(len(examples))
+        return plain(examples, **options)
+
+    monkeypatch.setattr(predictor, "answers", noted)
+    return counts
+
+
+def test_what_repeats_is_answered_once(
+    predictor: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = [["我\n".encode(), "爱\n".encode(), "我\n".encode()], ["爱\n".encode(), b"\n"]]
+    wanted = [
+        each.text()
+        for group in groups
+        for raw in group
+        for lines in answers(predictor, [[raw]], name="in")
+        for each in lines
+    ]
+    counts = counting(predictor, monkeypatch)
+    found = [each for lines in answers(predictor, groups, name="in") for each in lines]
+    assert [each.text() for each in found] == wanted
+    assert [each.where for each in found] == [f"in:{number}" for number in range(1, 6)]
+    assert counts == [2, 1]
+    monkeypatch.setattr(filtering, "_KEPT", 1)
+    counts.clear()
+    assert [len(lines) for lines in answers(predictor, groups, name="in")] == [3, 2]
+    assert counts == [2, 2]
