@@ -312,6 +312,8 @@ GROUPS = (
             "joey_side_by_side: translating",
             "decoding_speed",
             "fast_translators",
+            "generation_speed",
+            "labelling_speed",
             "recurrent_decoding",
         ),
         says="""

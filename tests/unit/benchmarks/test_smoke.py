@@ -42,6 +42,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "inspection": (*ONE, *ALONE),
     "joey_side_by_side": ("--work", "WORK", "--updates", "2", *ONE, *ALONE),
     "kernel_regression": (*ONE, *ALONE),
+    "labelling_speed": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
     "long_sentences": ("--work", "WORK"),
     "multi30k": ("--run", "WORK", *ALONE),
