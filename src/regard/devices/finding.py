@@ -35,7 +35,7 @@ def find_device(name: str = AUTO, *, setting: str = "device") -> torch.device:
     if (reason := _why_not(kind)) is not None:
         raise SettingError(
             f"{setting} must be a device that can be used here; got {name!r}, but {reason} "
-            f"{setting} = auto takes what there is."
+            "Or say auto, which takes what there is."
         )
     if kind != "cuda":
         return torch.device(kind)

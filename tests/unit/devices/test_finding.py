@@ -51,7 +51,7 @@ def test_a_device_that_is_none_is_refused(nothing, name, message):
 def test_a_torch_without_cuda_and_a_machine_without_driver_are_told_apart(nothing, monkeypatch):
     monkeypatch.setattr(finding.torch.version, "hip", None)
     monkeypatch.setattr(finding.torch.version, "cuda", None)
-    with pytest.raises(SettingError, match=r"built without CUDA. Install one .* auto takes what"):
+    with pytest.raises(SettingError, match=r"built without CUDA. Install one .* auto, which takes"):
         find_device("cuda:1", setting="training.device")
     monkeypatch.setattr(finding.torch.version, "cuda", "13.0")
     with pytest.raises(SettingError, match=r"'cuda', but torch finds no driver, .* nvidia-smi"):
