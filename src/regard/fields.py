@@ -120,9 +120,7 @@ def _one_of(name: str, value: object, members: tuple[object, ...]) -> object:
         return None
     errors = []
     if isinstance(value, str):
-        members = tuple(
-            sorted(members, key=lambda each: typing.get_origin(each) is not typing.Literal)
-        )
+        members = tuple(sorted(members, key=_is_no_choice))
     for member in members:
         try:
             if member is not type(None):
@@ -130,6 +128,11 @@ def _one_of(name: str, value: object, members: tuple[object, ...]) -> object:
         except SettingError as error:
             errors.append(error)
     raise errors[0]
+
+
+def _is_no_choice(kind: object) -> bool:
+    origin: object = typing.get_origin(kind)
+    return origin is not typing.Literal
 
 
 def _of_type(name: str, value: object, kind: type[object]) -> object:
