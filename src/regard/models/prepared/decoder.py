@@ -191,8 +191,8 @@ class PreparedStack:
                 )
 
             in_blocks(len(token), go)
-            self._announce_all(state, queries[:, : len(token)])
-            state = state.after(self._in_heads(each[: len(token)]) for each in queries)
+            self._announce_all(state, queries)
+            state = state.after(map(self._in_heads, queries))
             if not is_whole:
                 logits = self._logits_of(torch.from_numpy(states))
         if logits is not None:
@@ -333,8 +333,7 @@ class PreparedStack:
     def _room_for_queries(self, rows: int) -> Float32[np.ndarray, "L R W"]:
         """Where one loop puts what layers ask the sources, if they do."""
         layers = sum(layer.look is not None for layer in self._layers)
-        room = max(rows, self._kernels.FEWEST_ROWS)
-        return np.empty((layers, room, self._options.heads * self._options.head_dim), np.float32)
+        return np.empty((layers, rows, self._options.heads * self._options.head_dim), np.float32)
 
     def _in_heads(self, queries: Float32[np.ndarray, "R W"]) -> Float32[np.ndarray, "R H D"]:
         heads: np.ndarray = queries.reshape(len(queries), self._options.heads, -1)

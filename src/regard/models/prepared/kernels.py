@@ -16,14 +16,15 @@ from regard.attention.engine.kernels.compiling import compiled, inlined
 from regard.attention.engine.kernels.elementary import exp, largest, sigmoid
 from regard.attention.engine.kernels.products import linear
 from regard.attention.engine.kernels.vectors import add_scaled, dot, to_weights
+from regard.models.prepared.few_rows import few_rows
 from regard.models.prepared.recurrence import recur_rows
 
 f32, i32 = np.float32, np.int32
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
 _GROUP = 32
-# A BLAS adds up the products of fewer rows in another order.
-FEWEST_ROWS = 4
+# Of so many rows, which are one block whatever the threads, a BLAS' products would take longer.
+_FEW_ROWS = 8
 
 
 @inlined
@@ -384,6 +385,15 @@ def _silu_of(x, y):  # type: ignore[no-untyped-def]
     return x * sigmoid(y)
 
 
+@inlined
+def _map(is_few, states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """``states @ weightᵀ + bias``, by reading the weights once where states are few."""
+    if is_few:
+        few_rows(0, weight.shape[0], states, weight, bias, out)
+    else:
+        linear(states, weight, bias, out)
+
+
 @compiled
 def whole_step(  # type: ignore[no-untyped-def]
     first, stop, token, places, weights, past, now, options, queries, states, hidden, values, tokens
@@ -399,16 +409,16 @@ def whole_step(  # type: ignore[no-untyped-def]
         past: What the rows have seen; the store gets this step's place.
         now: The place of this step.
         options: Of the decoder.
-        queries: What each layer asks the sources, (L, R, H D), and room for ``FEWEST_ROWS``.
+        queries: What each layer asks the sources, (L, R, H D).
         states: Where the last states go, (R, C), if there is no output.
         hidden: See ``best_tokens``, as the others.
         values: See there.
         tokens: See there.
     """
     rows, C = stop - first, weights.embedding.shape[1]
-    # What is rounded afterwards is to be equal to the last bit in any company: see FEWEST_ROWS.
-    room = rows if weights.table.shape[0] else max(rows, FEWEST_ROWS)
-    x = np.zeros((room, C), np.float32)
+    # What is rounded afterwards is to be equal to the last bit in any company, as few rows are.
+    is_few = values.shape[0] <= _FEW_ROWS or weights.table.shape[0] == 0
+    x = np.empty((rows, C), np.float32)
     for r in range(rows):
         row, table = x[r], weights.embedding[token[first + r]]
         place = places[first + r] if places.shape[0] > 1 else places[0]
@@ -417,11 +427,11 @@ def whole_step(  # type: ignore[no-untyped-def]
     if weights.embedding_norm.size:
         _norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
     scores = np.empty((options.heads, max(now + 1, past.memory.shape[2])), np.float32)
-    normed = np.empty((room, C), np.float32) if options.is_pre else x
-    projected = np.empty((room, weights.own.shape[1]), np.float32)
-    mixed = np.zeros((room, options.heads * options.head_dim), np.float32)
-    change = np.zeros((room, C), np.float32)
-    inner = np.empty((room, weights.inner.shape[1]), np.float32)
+    normed = np.empty((rows, C), np.float32) if options.is_pre else x
+    projected = np.empty((rows, weights.own.shape[1]), np.float32)
+    mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
+    change = np.empty((rows, C), np.float32)
+    inner = np.empty((rows, weights.inner.shape[1]), np.float32)
     has_memory = weights.ask.shape[0] > 0
     met = 0
     if options.is_pre:
@@ -430,30 +440,30 @@ def whole_step(  # type: ignore[no-untyped-def]
     for layer in range(weights.own.shape[0]):
         store, bias = past.store[layer], weights.own_bias[layer]
         if options.is_recurrent:
-            linear(normed, weights.own[layer], bias[:0], projected)
+            _map(is_few, normed, weights.own[layer], bias[:0], projected)
             recur_rows(first, stop, projected, bias, store, past.ancestors, now, change)
         else:
-            linear(normed, weights.own[layer], bias, projected)
+            _map(is_few, normed, weights.own[layer], bias, projected)
             _look_back(first, stop, projected, store, past, now, options, scores, mixed)
-            linear(mixed, weights.own_out[layer], weights.own_out_bias[layer], change)
+            _map(is_few, mixed, weights.own_out[layer], weights.own_out_bias[layer], change)
         if has_memory:
             _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1
-            asked = queries[layer, first : first + room]
-            linear(normed, weights.ask[layer], weights.ask_bias[layer], asked)
+            asked = queries[layer, first:stop]
+            _map(is_few, normed, weights.ask[layer], weights.ask_bias[layer], asked)
             _look_at_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
-            linear(mixed, weights.ask_out[layer], weights.ask_out_bias[layer], change)
+            _map(is_few, mixed, weights.ask_out[layer], weights.ask_out_bias[layer], change)
         _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
-        linear(normed, weights.inner[layer], weights.inner_bias[layer], inner)
+        _map(is_few, normed, weights.inner[layer], weights.inner_bias[layer], inner)
         _activate(inner, options.activation)
-        linear(inner, weights.outer[layer], weights.outer_bias[layer], change)
+        _map(is_few, inner, weights.outer[layer], weights.outer_bias[layer], change)
         _add_norm(x, change, weights.norms[met + 1], weights.norm_biases[met + 1], options, normed)
         met += 2
     if weights.table.shape[0] == 0:
-        states[first:stop] = normed[:rows]
+        states[first:stop] = normed
         return
     logits = np.empty((rows, weights.table.shape[0]), np.float32)
-    linear(normed, weights.table, weights.table_bias, logits)
+    _map(is_few, normed, weights.table, weights.table_bias, logits)
     tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
     for r in range(rows):
         _best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])
