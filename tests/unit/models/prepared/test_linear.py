@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.models.prepared.linear import Linear, mapping
+from regard.models.prepared.linear import _FEW, Linear, mapping
 
 pytestmark = pytest.mark.usefixtures("as_users_have_it")
 
@@ -30,12 +30,12 @@ def test_products_are_those_of_float64(rows, outputs, width, has_bias):
 @pytest.mark.parametrize(("width", "outputs"), [(64, 100), (29, 37), (1032, 61)])
 def test_a_state_has_the_same_product_in_every_batch_and_with_any_threads(width, outputs, threads):
     mapped = Linear(torch.randn(outputs, width), torch.randn(outputs))
-    states = torch.randn(48, width)
+    states = torch.randn(_FEW, width)
     torch.set_num_threads(1)
     alone = torch.cat([mapped(row[None]) for row in states])
     for count in (1, 3, 16):
         torch.set_num_threads(count)
-        for rows in (1, 2, 3, 4, 7, 48):
+        for rows in (1, 2, 3, 4, 7, _FEW):
             assert mapped(states[:rows]).equal(alone[:rows])
 
 
