@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int32, Int64
 
-from regard.attention.engine.kernels.compiling import compiled, inlined
+from regard.attention.engine.kernels.compiling import compiled, inlined, shared
 from regard.attention.engine.kernels.elementary import exp, largest, sigmoid
 from regard.attention.engine.kernels.products import linear
-from regard.attention.engine.kernels.vectors import add_scaled, dot, to_weights
+from regard.attention.engine.kernels.vectors import add_scaled, copy, dot, to_weights
 from regard.models.prepared.few_rows import few_rows
 from regard.models.prepared.recurrence import recur_rows
 
@@ -27,7 +27,7 @@ _GROUP = 32
 _FEW_ROWS = 8
 
 
-@inlined
+@shared
 def _look(query, store, places, count, options, slopes, scores, out):  # type: ignore[no-untyped-def]
     """One row's heads over ``count`` keys and values, side by side in rows ``places`` of ``store``.
 
@@ -46,7 +46,8 @@ def _look(query, store, places, count, options, slopes, scores, out):  # type: i
             for m in range(count):
                 row[m] -= slopes[h] * f32(count - 1 - m)
         to_weights(row)
-    out[:] = f32(0)
+    for c in range(out.size):
+        out[c] = f32(0)
     for m in range(count):
         values = store[places[m]][G * D :]
         for h in range(H):
@@ -159,7 +160,7 @@ def _turn(heads, count, waves, options):  # type: ignore[no-untyped-def]
             head[i * step + apart] = other * cosine + one * sine
 
 
-@inlined
+@shared
 def _look_back(first, stop, projected, store, past, now, options, scores, out):  # type: ignore[no-untyped-def]
     """See ``look_back``; ``projected`` and ``out`` begin with row ``first``."""
     width, slots = store.shape[2], store.shape[1]
@@ -168,7 +169,7 @@ def _look_back(first, stop, projected, store, past, now, options, scores, out): 
     places = np.empty(now + 1, np.int64)
     for r in range(first, stop):
         _turn(projected[r - first], options.heads + options.key_heads, past.waves, options)
-        store[now, r] = projected[r - first, asked:]
+        copy(projected[r - first, asked:], store[now, r])
         begin = min(past.starts[r], now)
         for t in range(begin, now):
             places[t - begin] = t * slots + past.ancestors[t, r]
@@ -185,7 +186,7 @@ def _look_back(first, stop, projected, store, past, now, options, scores, out): 
         )
 
 
-@inlined
+@shared
 def _look_at_memory(first, stop, query, memory, past, options, scores, out):  # type: ignore[no-untyped-def]
     """See ``look_at_memory``; ``query`` and ``out`` begin with row ``first``."""
     M, width = memory.shape[1], memory.shape[2]
@@ -230,13 +231,13 @@ def _norm(row, weight, bias, eps, is_rms, out):  # type: ignore[no-untyped-def]
             out[c] = (row[c] - mean) * scale * weight[c]
 
 
-@inlined
+@shared
 def _norm_rows(states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
     for r in range(states.shape[0]):
         _norm(states[r], weight, bias, options.eps, options.is_rms, normed[r])
 
 
-@inlined
+@shared
 def _add_norm(states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
     """Add the change to the states, and norm them: post-norm in their own place."""
     for r in range(states.shape[0]):
@@ -258,7 +259,7 @@ def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
     tokens[k] = token
 
 
-@inlined
+@shared
 def _best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
     """See ``best_tokens``, of one row."""
     V, K, groups = row.size, values.size, tops.size
@@ -343,7 +344,7 @@ def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no
         _best_of(logits[r], hidden, tops, values[r], tokens[r])
 
 
-@inlined
+@shared
 def _activate(inner, kind):  # type: ignore[no-untyped-def]
     for r in range(inner.shape[0]):
         if kind == 0:
@@ -385,7 +386,7 @@ def _silu_of(x, y):  # type: ignore[no-untyped-def]
     return x * sigmoid(y)
 
 
-@inlined
+@shared
 def _map(is_few, states, weight, bias, out):  # type: ignore[no-untyped-def]
     """``states @ weightᵀ + bias``, by reading the weights once where states are few."""
     if is_few:
@@ -460,7 +461,8 @@ def whole_step(  # type: ignore[no-untyped-def]
         _add_norm(x, change, weights.norms[met + 1], weights.norm_biases[met + 1], options, normed)
         met += 2
     if weights.table.shape[0] == 0:
-        states[first:stop] = normed
+        for r in range(rows):
+            copy(normed[r], states[first + r])
         return
     logits = np.empty((rows, weights.table.shape[0]), np.float32)
     _map(is_few, normed, weights.table, weights.table_bias, logits)

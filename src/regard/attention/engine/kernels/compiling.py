@@ -54,12 +54,17 @@ def inlined(loop: Callable[P, R]) -> Callable[P, R]:
     return _part(loop, _RULES)
 
 
+def shared(loop: Callable[P, R]) -> Callable[P, R]:
+    """The same of a longer part that several places call: it is made once, not once for each."""
+    return _part(loop, _RULES, is_inlined=False)
+
+
 def in_order(loop: Callable[P, R]) -> Callable[P, R]:
     """The same of a function whose operations are done as they are written."""
     return _part(loop, _IN_ORDER)
 
 
-def _part(loop: Callable[P, R], rules: set[str]) -> Callable[P, R]:
+def _part(loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True) -> Callable[P, R]:
     made: Callable[P, R] = numba.njit(  # type: ignore[call-overload]
         fastmath=rules,
         nogil=True,
@@ -67,7 +72,7 @@ def _part(loop: Callable[P, R], rules: set[str]) -> Callable[P, R]:
         boundscheck=False,
         no_cpython_wrapper=True,  # compiled in three quarters of the time
         no_cfunc_wrapper=True,
-        forceinline=True,
+        forceinline=is_inlined,
     )(unwrap(loop))
     return made
 
