@@ -386,6 +386,12 @@ def _silu_of(x, y):  # type: ignore[no-untyped-def]
     return x * sigmoid(y)
 
 
+@inlined
+def _copy_rows(rows, out):  # type: ignore[no-untyped-def]
+    for r in range(out.shape[0]):
+        copy(rows[r], out[r])
+
+
 @shared
 def _map(is_few, states, weight, bias, out):  # type: ignore[no-untyped-def]
     """``states @ weightᵀ + bias``, by reading the weights once where states are few."""
@@ -461,8 +467,7 @@ def whole_step(  # type: ignore[no-untyped-def]
         _add_norm(x, change, weights.norms[met + 1], weights.norm_biases[met + 1], options, normed)
         met += 2
     if weights.table.shape[0] == 0:
-        for r in range(rows):
-            copy(normed[r], states[first + r])
+        _copy_rows(normed, states[first:stop])
         return
     logits = np.empty((rows, weights.table.shape[0]), np.float32)
     _map(is_few, normed, weights.table, weights.table_bias, logits)
