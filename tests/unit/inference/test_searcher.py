@@ -83,7 +83,7 @@ def test_an_answer_does_not_depend_on_its_company(kind, settings) -> None:
 
 def test_the_searches_are_those_of_decoding() -> None:
     made = predictor("transformer")
-    source, lengths = made._padded([made.tokenizer.source.encode(text) for text in TEXTS])
+    source, lengths = made.padded([made.tokenizer.source.encode(text) for text in TEXTS])
 
     def run(search, **options):
         return search(

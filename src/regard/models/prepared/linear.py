@@ -22,6 +22,7 @@ class Linear:
         bias: None is none.
 
     Example:
+        >>> import torch
         >>> linear = nn.Linear(16, 3)
         >>> states = torch.randn(2, 16)
         >>> torch.allclose(Linear(linear.weight, linear.bias)(states), linear(states), atol=1e-5)
