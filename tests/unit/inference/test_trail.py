@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regard.attention import AttentionCall, observe
+from regard.attention.observing import Edit, editing
 from regard.decoding import beam, greedy
 from regard.errors import SettingError
 from regard.inference import Predictor
@@ -164,6 +165,24 @@ def test_whoever_watches_a_translation_sees_what_they_saw_without_its_alignment(
         seen.append(calls)
     assert seen[0] == seen[1]
     assert len(seen[0]) > 10
+
+
+@pytest.mark.usefixtures("as_users_have_it")
+def test_a_translator_that_is_warm_is_edited_and_watched_as_it_was() -> None:
+    made = make_predictor(**MODELS["transformer"])
+    found: list[object] = []
+    seen: list[list[tuple[str, int]]] = []
+    for is_warm in (False, True):
+        if is_warm:
+            made.warm_up()
+        with editing(lambda call: Edit(call.mask, lambda out, value: out * 0)):
+            found.append(made.translate(SENTENCES))
+        calls: list[tuple[str, int]] = []
+        with observe(lambda call, calls=calls: calls.append((call.kind, call.layer))):
+            made.translate(["我爱中国。"], beam_size=2)
+        seen.append(calls)
+    assert found[0] == found[1] != made.translate(SENTENCES)
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize("width", [1, 4])

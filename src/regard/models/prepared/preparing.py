@@ -4,6 +4,7 @@ from typing import TypeVar, cast
 
 from torch import nn
 
+from regard.attention.observing import current_editor, current_observer
 from regard.models.decoder import Decoder
 from regard.models.prepared.language_model import PreparedDecoder
 from regard.models.prepared.recurrent_language_model import PreparedRecurrentLm
@@ -19,11 +20,16 @@ ModelT = TypeVar("ModelT", bound=nn.Module)
 def prepared(model: ModelT) -> ModelT:
     """The model with steps that cost little, or itself where it cannot be prepared.
 
+    It is itself, too, while somebody edits or observes its attention: compiled steps ask no editor,
+    and tell of their attention to a source alone.
+
     Args:
         model: A sequence model in evaluation mode. What is made of it may hold copies of its
             weights: prepare it again when it has learned more.
     """
     made: nn.Module = model
+    if current_editor() is not None or current_observer() is not None:
+        return model
     if isinstance(model, Transformer) and PreparedTransformer.refuse(model) is None:
         made = PreparedTransformer(model).eval()
     elif isinstance(model, Decoder) and PreparedDecoder.refuse(model) is None:

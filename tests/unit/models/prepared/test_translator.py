@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regard.attention import observe
+from regard.attention.observing import editing
 from regard.inference.look import mean_weights
 from regard.models.prepared import (
     PreparedTransformer,
@@ -162,6 +163,14 @@ def test_what_cannot_be_prepared_stays_as_it_is(options, reason):
     model = translator(**options)
     assert PreparedTransformer.refuse(model) == reason
     assert prepared(model) is model
+
+
+@pytest.mark.parametrize("look", [observe, editing])
+def test_nothing_is_prepared_while_somebody_looks_or_edits(look):
+    model = translator()
+    with look(lambda call: None):
+        assert prepared(model) is model
+    assert prepared(model) is not model
 
 
 def test_only_float32_is_prepared():
