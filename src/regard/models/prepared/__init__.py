@@ -1,8 +1,9 @@
 """Models ready for use: what was learned laid out for answers, and not for learning.
 
-``preparing`` makes one, ``decoder`` runs a stack of decoder layers and ``recurrent`` recurrent
-ones, ``kernels`` and ``recurrent_kernels`` are compiled, ``precision`` says in what numbers weights
-are, ``products`` multiplies in int8, ``state`` is carried from token to token.
+``preparing`` makes one, ``base`` is what all have in common, ``decoder`` runs a stack of decoder
+layers and ``recurrent`` recurrent ones, ``kernels`` and ``recurrent_kernels`` are compiled,
+``precision`` says in what numbers weights are, ``products`` multiplies in int8, ``state`` is
+carried from token to token.
 """
 
 from regard.models.prepared.language_model import PreparedDecoder

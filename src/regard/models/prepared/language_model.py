@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention import KeyValueCache
 from regard.models.decoder import Decoder
-from regard.models.interfaces import LanguageModel
+from regard.models.prepared.base import PreparedLanguageModel
 from regard.models.prepared.decoder import PreparedStack, why_not_prepared
 from regard.models.prepared.state import PreparedState, begin
 
 
-class PreparedDecoder(LanguageModel[PreparedState]):
+class PreparedDecoder(PreparedLanguageModel[PreparedState]):
     """A language model whose steps cost little; it gives the same answers.
 
     Its weights may be copies: prepare it again when the model has learned more.
@@ -23,11 +23,12 @@ class PreparedDecoder(LanguageModel[PreparedState]):
         model: In evaluation mode.
     """
 
+    model: Decoder
+    _steps: PreparedStack
+
     def __init__(self, model: Decoder) -> None:
-        super().__init__()
-        self.model = model
-        self.max_length, self.output_dim = model.max_length, model.output_dim
-        self._stack = PreparedStack(
+        super().__init__(model)
+        self._steps = PreparedStack(
             list(model.layers),
             embedding=model.embedding,
             positions=model.positions,
@@ -44,22 +45,11 @@ class PreparedDecoder(LanguageModel[PreparedState]):
         """Why a model cannot be prepared, or None if it can."""
         return why_not_prepared(list(model.layers))
 
-    def forward(
-        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
-    ) -> Float[Tensor, "B N C"]:
-        """See the model."""
-        states: Tensor = self.model(ids, lengths)
-        return states
-
-    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """See the model."""
-        return self.model.project(states)
-
     @torch.no_grad()
     def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> PreparedState:
         """The state before a continuation of each prompt, whose last token comes first."""
         read = self.model.start(prompt, prompt_lengths)
-        rows, layers, width = len(prompt), self._stack.layers, self._stack.width
+        rows, layers, width = len(prompt), self._steps.layers, self._steps.width
         seen = read.past[0].length
         state = begin(rows, layers, width, memory=np.zeros((0, 0, 0, width), np.float32))
         state = replace(state, length=seen, pending=read.pending)
@@ -78,14 +68,3 @@ class PreparedDecoder(LanguageModel[PreparedState]):
             store.filled = seen
             state = replace(state, store=store, ancestors=ancestors)
         return state
-
-    def step(
-        self, token: Int[Tensor, " B"], state: PreparedState
-    ) -> tuple[Float[Tensor, "B V"], PreparedState]:
-        """See the model."""
-        return self._stack(token, state)
-
-    @property
-    def steps(self) -> PreparedStack:
-        """What a search drives."""
-        return self._stack

@@ -1,10 +1,10 @@
 """A recurrent language model that is ready to write on."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
-from regard.models.interfaces import LanguageModel
+from regard.models.prepared.base import PreparedLanguageModel
 from regard.models.prepared.recurrent import (
     Linear,
     PreparedRecurrence,
@@ -17,7 +17,7 @@ from regard.models.prepared.recurrent import (
 from regard.models.recurrent_lm import RecurrentLm
 
 
-class PreparedRecurrentLm(LanguageModel[RecurrentState]):
+class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
     """A recurrent language model whose steps cost little; it gives the same answers.
 
     Its weights may be copies: prepare it again when the model has learned more.
@@ -28,13 +28,13 @@ class PreparedRecurrentLm(LanguageModel[RecurrentState]):
 
     is_recurrent = True
 
+    model: RecurrentLm
+
     def __init__(self, model: RecurrentLm) -> None:
-        super().__init__()
+        super().__init__(model)
         # Only here: what cannot be compiled cannot be imported.
         from regard.models.prepared import recurrent_kernels as kernels
 
-        self.model = model
-        self.max_length, self.output_dim = model.max_length, model.output_dim
         readout = Linear()
         if isinstance(model.readout, nn.Linear):
             readout = Linear(model.readout.weight, model.readout.bias)
@@ -54,17 +54,6 @@ class PreparedRecurrentLm(LanguageModel[RecurrentState]):
         """Why a model cannot be prepared, or None if it can."""
         return why_no_recurrence(model)
 
-    def forward(
-        self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
-    ) -> Float[Tensor, "B N C"]:
-        """See the model."""
-        states: Tensor = self.model(ids, lengths)
-        return states
-
-    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """See the model."""
-        return self.model.project(states)
-
     @torch.no_grad()
     def start(
         self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]
@@ -73,14 +62,3 @@ class PreparedRecurrentLm(LanguageModel[RecurrentState]):
         read = self.model.start(prompt, prompt_lengths)
         carried = torch.cat(read.layers, dim=-1).flatten(1)
         return RecurrentState.begin(carried, Sources.none(), read.pending)
-
-    def step(
-        self, token: Int[Tensor, " B"], state: RecurrentState
-    ) -> tuple[Float[Tensor, "B V"], RecurrentState]:
-        """See the model."""
-        return self._steps(token, state)
-
-    @property
-    def steps(self) -> PreparedRecurrence:
-        """What a search drives."""
-        return self._steps

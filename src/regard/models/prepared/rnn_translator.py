@@ -3,7 +3,7 @@
 from typing import cast
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from regard.attention import at
@@ -16,7 +16,7 @@ from regard.layers import (
     RecurrentCell,
     ScoredAttention,
 )
-from regard.models.interfaces import Seq2Seq
+from regard.models.prepared.base import PreparedSeq2Seq
 from regard.models.prepared.recurrent import (
     Layer,
     Linear,
@@ -31,7 +31,7 @@ from regard.models.recurrent_attention import Soft
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
 
 
-class PreparedRnnSeq2Seq(Seq2Seq[RecurrentState]):
+class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
     """A recurrent encoder-decoder whose decoder steps cost little; it gives the same answers.
 
     Its weights may be copies: prepare it again when the model has learned more.
@@ -40,13 +40,13 @@ class PreparedRnnSeq2Seq(Seq2Seq[RecurrentState]):
         model: In evaluation mode.
     """
 
+    model: RnnSeq2Seq
+
     def __init__(self, model: RnnSeq2Seq) -> None:
-        super().__init__()
+        super().__init__(model)
         # Only here: what cannot be compiled cannot be imported.
         from regard.models.prepared import recurrent_kernels as kernels
 
-        self.model = model
-        self.max_length, self.begins_source = model.max_length, model.begins_source
         cells = cast(list[RecurrentCell], list(model.cells))
         is_luong = model.config.decoder == "luong"
         layers = [
@@ -89,20 +89,6 @@ class PreparedRnnSeq2Seq(Seq2Seq[RecurrentState]):
             return "its score is neither additive nor a dot product"
         return why_no_recurrence(model)
 
-    def forward(
-        self,
-        source: Int[Tensor, "B S"],
-        source_lengths: Int[Tensor, " B"],
-        target: Int[Tensor, "B T"],
-        target_lengths: Int[Tensor, " B"] | None = None,
-    ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, ""] | None]:
-        """See the model."""
-        return self.model.forward(source, source_lengths, target, target_lengths)
-
-    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """See the model."""
-        return self.model.project(states)
-
     @torch.no_grad()
     def start(
         self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
@@ -124,17 +110,6 @@ class PreparedRnnSeq2Seq(Seq2Seq[RecurrentState]):
         return Sources(
             keys.contiguous().numpy(), values.contiguous().numpy(), real.to(torch.int64).numpy()
         )
-
-    def step(
-        self, token: Int[Tensor, " B"], state: RecurrentState
-    ) -> tuple[Float[Tensor, "B V"], RecurrentState]:
-        """See the model."""
-        return self._steps(token, state)
-
-    @property
-    def steps(self) -> PreparedRecurrence:
-        """What a search drives."""
-        return self._steps
 
     def _show(self, before: RecurrentState, after: RecurrentState) -> None:
         """Show whoever observes what a step looked at, as ``attend`` would."""

@@ -2,16 +2,16 @@
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from regard.models.interfaces import Seq2Seq
+from regard.models.prepared.base import PreparedSeq2Seq
 from regard.models.prepared.decoder import PreparedStack, why_not_prepared
 from regard.models.prepared.state import PreparedState, begin
 from regard.models.transformer import Transformer
 
 
-class PreparedTransformer(Seq2Seq[PreparedState]):
+class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
     """A Transformer whose decoder steps cost little; it gives the same answers.
 
     Its weights may be copies: prepare it again when the model has learned more.
@@ -20,11 +20,12 @@ class PreparedTransformer(Seq2Seq[PreparedState]):
         model: In evaluation mode.
     """
 
+    model: Transformer
+    _steps: PreparedStack
+
     def __init__(self, model: Transformer) -> None:
-        super().__init__()
-        self.model = model
-        self.max_length, self.begins_source = model.max_length, model.begins_source
-        self._stack = PreparedStack(
+        super().__init__(model)
+        self._steps = PreparedStack(
             list(model.decoder),
             embedding=model.target_embedding,
             positions=model.target_positions or model.positions,
@@ -45,38 +46,13 @@ class PreparedTransformer(Seq2Seq[PreparedState]):
             return "its positions are relative"
         return why_not_prepared(list(model.decoder))
 
-    def forward(
-        self,
-        source: Int[Tensor, "B S"],
-        source_lengths: Int[Tensor, " B"],
-        target: Int[Tensor, "B T"],
-        target_lengths: Int[Tensor, " B"] | None = None,
-    ) -> tuple[Float[Tensor, "B T C"], None]:
-        """See the model."""
-        return self.model.forward(source, source_lengths, target, target_lengths)
-
-    def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
-        """See the model."""
-        return self.model.project(states)
-
     @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:
         """The state before the first token: the source read, and projected for every layer."""
         read = self.model.start(source, source_lengths).memory
-        width, (B, _, M, _) = self._stack.width, read[0].key.shape
+        width, (B, _, M, _) = self._steps.width, read[0].key.shape
         memory = np.empty((len(read), B, M, width), np.float32)
         for kept, cache in zip(memory, read, strict=True):
             kept[..., : width // 2] = cache.key.transpose(1, 2).flatten(2).numpy()
             kept[..., width // 2 :] = cache.value.transpose(1, 2).flatten(2).numpy()
-        return begin(B, len(read), self._stack.kept, memory=memory, lengths=source_lengths)
-
-    def step(
-        self, token: Int[Tensor, " B"], state: PreparedState
-    ) -> tuple[Float[Tensor, "B V"], PreparedState]:
-        """See the model."""
-        return self._stack(token, state)
-
-    @property
-    def steps(self) -> PreparedStack:
-        """What a search drives."""
-        return self._stack
+        return begin(B, len(read), self._steps.kept, memory=memory, lengths=source_lengths)
