@@ -55,10 +55,12 @@ if TYPE_CHECKING:
         where,
         window,
     )
+    from regard.inference.trained_model import load
     from regard.interop import look, use
     from regard.interop.edit import edit
     from regard.interop.faithfulness import faithfulness
     from regard.interop.watch import watch
+    from regard.training.calling import train
     from regard.viewer import show
 
 __all__ = [
@@ -92,6 +94,7 @@ __all__ = [
     "explain",
     "faithfulness",
     "lengths",
+    "load",
     "look",
     "masked_softmax",
     "observe",
@@ -106,6 +109,7 @@ __all__ = [
     "summarize",
     "summarize_seen",
     "testing",
+    "train",
     "transposed",
     "use",
     "watch",

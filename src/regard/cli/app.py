@@ -16,6 +16,7 @@ from regard.cli.export import export
 from regard.cli.look import look
 from regard.cli.output import note
 from regard.cli.predict import predict
+from regard.cli.runs import runs
 from regard.cli.serve import serve
 from regard.cli.settings import settings
 from regard.cli.streams import drop_output, hold_streams
@@ -52,6 +53,7 @@ for _command in (demo, train, predict, evaluate, bench, look, serve, export, set
     app.command(_command)
 app.command(data)
 app.command(compare)
+app.command(runs)
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
 """``regard compare``: layers, gradients, scores, positions, norms, bandwidths side by side."""
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from regard.cli.output import note, progress_bar, say, write_file
+from regard.cli.tables import print_table
 from regard.devices.kinds import ON_CPU
 
 if TYPE_CHECKING:
-    from regard.comparison.report import ComparisonTable, Measurements
+    from regard.comparison.report import Measurements
 
 compare = App(
     name="compare",
@@ -26,8 +26,6 @@ compare = App(
 Numbers = Annotated[tuple[int, ...], Parameter(consume_multiple=True)]
 Fractions = Annotated[tuple[float, ...], Parameter(consume_multiple=True)]
 Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
-# Wide enough for the widest table where nobody's terminal says otherwise.
-_WIDTH = 150
 
 
 @Parameter(name="*")
@@ -296,7 +294,7 @@ def _run(measure: Callable[..., "Measurements"], total: int, files: Files) -> No
     for place, table in enumerate(report.tables):
         if place:
             say()
-        _print(table)
+        print_table(table)
     for paragraph in report.text:
         note(paragraph)
     if files.out is not None:
@@ -305,25 +303,3 @@ def _run(measure: Callable[..., "Measurements"], total: int, files: Files) -> No
     if files.page is not None:
         write_file(files.page, page(report))
         note(f"wrote {files.page}")
-
-
-def _print(table: "ComparisonTable") -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Drawn
-
-    drawn = Drawn(
-        title=table.title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for place, column in enumerate(table.columns):
-        drawn.add_column(column, justify="right" if place else "left", no_wrap=not place)
-    for row in table.rows:
-        drawn.add_row(*row)
-    is_terminal = sys.stdout.isatty()
-    Console(
-        file=sys.stdout, width=None if is_terminal else _WIDTH, markup=False, highlight=False
-    ).print(drawn)

@@ -1,30 +1,8 @@
-"""The recipes that come with regard."""
+"""The recipes that come with regard, as help lists them."""
 
-from importlib.resources import as_file, files
-from pathlib import Path
+from regard.training.packaged import packaged_recipe, packaged_recipes
 
-_FOLDER = files("regard") / "recipes"
-
-
-def packaged_recipes() -> dict[str, str]:
-    """What each recipe is for, by its name.
-
-    Example:
-        >>> packaged_recipes()["rnn-attention"]
-        'A recurrent encoder-decoder with additive attention, after Bahdanau et al. (2015).'
-    """
-    found = {}
-    for file in _FOLDER.iterdir():
-        if file.name.endswith(".toml"):
-            first = file.read_text(encoding="utf-8").partition("\n")[0]
-            found[file.name.removesuffix(".toml")] = first.lstrip("# ")
-    return dict(sorted(found.items()))
-
-
-def packaged_recipe(name: str) -> Path:
-    """The file of a recipe that comes with regard."""
-    with as_file(_FOLDER / f"{name}.toml") as path:
-        return path
+__all__ = ["listed_recipes", "packaged_recipe", "packaged_recipes"]
 
 
 def listed_recipes() -> str:

@@ -93,7 +93,8 @@ def _plot(plot: Plot) -> str:
                 f"<title>{escape(line.name)}: {x:g}, {y:.4g}</title></path>"
             )
         x, y = right + 16, _TOP + 10 + 24 * place
-        name = escape(line.name if shown else f"{line.name} (0)")
+        nothing = "0" if line.points else "none"
+        name = escape(line.name if shown else f"{line.name} ({nothing})")
         parts.append(
             f'<path {pen} d="M{x} {y}h28"/>'
             f'<path style="fill:{colour}" d="{mark}" transform="translate({x + 14} {y})">'

@@ -1,7 +1,15 @@
 """A trained run in use: text in, text and attention out, evaluation."""
 
-from regard.inference.look import AttentionMap, Look
-from regard.inference.predictor import Predictor
-from regard.tasks.translations import Translation
+from typing import TYPE_CHECKING
 
-__all__ = ["AttentionMap", "Look", "Predictor", "Translation"]
+from regard.lazy import names as _names
+
+if TYPE_CHECKING:
+    from regard.inference.look import AttentionMap, Look
+    from regard.inference.predictor import Predictor
+    from regard.inference.trained_model import TrainedModel, load
+    from regard.tasks.translations import Translation
+
+__all__ = ["AttentionMap", "Look", "Predictor", "TrainedModel", "Translation", "load"]
+
+__getattr__ = _names(__name__, __file__)

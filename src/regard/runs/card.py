@@ -37,6 +37,7 @@ class Card(_Card, total=False):
         model: Checksum of the final weights.
         summary: What to remember of the training.
         recipe: Checksum of the recipe's file.
+        name: What the recipe was called; None of one without a file.
         text: A fingerprint of the text that is trained on.
         threads: Of the processor, that it is trained with.
         changes: What was changed while it was trained, the oldest first.
@@ -44,18 +45,20 @@ class Card(_Card, total=False):
     """
 
     recipe: str
+    name: str | None
     text: str | None
     threads: int
     changes: list[Change]
     tokenizer: str | None
 
 
-def new_card(task: str, *, recipe: str, text: str | None) -> Card:
+def new_card(task: str, *, recipe: str, name: str | None, text: str | None) -> Card:
     """What ``run.json`` says of a run that has only just been made.
 
     Args:
         task: The name of the task.
         recipe: The checksum of the recipe's file.
+        name: What the recipe is called, if it has a name.
         text: A fingerprint of the text that is trained on, if it has one.
     """
     return {
@@ -63,6 +66,7 @@ def new_card(task: str, *, recipe: str, text: str | None) -> Card:
         "regard": __version__,
         "task": task,
         "recipe": recipe,
+        "name": name,
         "text": text,
         "threads": torch.get_num_threads(),
         "changes": [],

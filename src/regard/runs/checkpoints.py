@@ -95,14 +95,13 @@ class Checkpoint:
         return join_state(self._tensors(_TENSORS_FILE), self._record()["trainer"])
 
     def load_entry(self, name: str) -> State:
-        """One entry of the trainer's state, which holds no tensors; those are not read.
+        """One entry of the trainer's state, which holds no tensors; None if it has no such entry.
 
         Raises:
             DamageError: The file is missing or damaged; the message names it.
         """
         saved = self._record()["trainer"]
-        assert isinstance(saved, Mapping)
-        return join_state({}, saved[name])
+        return join_state({}, saved.get(name)) if isinstance(saved, Mapping) else None
 
     def delete(self) -> None:
         """Remove it from the disk; at no moment is it there in part."""

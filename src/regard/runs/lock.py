@@ -19,6 +19,7 @@ else:
     import fcntl
 
 _BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
+_CURE = "Wait until it ends, or train into another folder."
 _FAR = 1 << 30  # the byte Windows locks: beyond the text, which others must be able to read
 
 
@@ -35,6 +36,7 @@ class Lock:
 
     Args:
         folder: An existing folder.
+        cure: What whoever is refused may do.
 
     Raises:
         RunError: Another process, or another Lock of this one, holds the folder.
@@ -50,8 +52,8 @@ class Lock:
         >>> Lock(home).release()
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._path = folder, folder / "lock"
+    def __init__(self, folder: Path, *, cure: str = _CURE) -> None:
+        self._folder, self._path, self._cure = folder, folder / "lock", cure
         self._descriptors: list[int] = []
         try:
             if sys.platform != "win32":  # a folder cannot be opened there
@@ -75,8 +77,7 @@ class Lock:
         except OSError as error:
             if error.errno in _BUSY:
                 raise RunError(
-                    f"{self._folder} is already in use by {_holder(self._path)}."
-                    " Wait until it ends, or train into another folder."
+                    f"{self._folder} is already in use by {_holder(self._path)}. {self._cure}"
                 ) from error
             if is_enough:
                 warnings.warn(
@@ -98,6 +99,56 @@ class Lock:
             os.close(self._descriptors.pop())
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process trains into a folder; asked without keeping one from beginning.
+
+    The lock is tried only where the file ``lock`` names a process that may be alive, and then with
+    others who only ask. Where the file system knows no locks, that process is taken for the holder.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> lock = Lock(home)
+        >>> is_held(home)
+        True
+        >>> lock.release()
+        >>> is_held(home)
+        False
+    """
+    path = folder / "lock"
+    if not _may_be_alive(path):
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return True  # not ours to open: its holder is all that is known
+    try:
+        _take(descriptor, is_shared=True)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _may_be_alive(path: Path) -> bool:
+    """Whether the process that a lock's file names is there, as far as this host can tell."""
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+        process, host = int(holder["process"]), str(holder["host"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    if host != socket.gethostname() or sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)  # sends nothing
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True  # another user's
+    return True
+
+
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
@@ -111,13 +162,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_in_child)
 
 
-def _take(descriptor: int) -> None:
+def _take(descriptor: int, *, is_shared: bool = False) -> None:
     if sys.platform == "win32":
         os.lseek(descriptor, _FAR, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         os.lseek(descriptor, 0, os.SEEK_SET)
     else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        kind = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
 
 
 def _write_holder(descriptor: int) -> None:

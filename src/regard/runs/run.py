@@ -129,6 +129,7 @@ class Run:
         recipe: Mapping[str, object],
         task: str,
         *,
+        name: str | None = None,
         text: str | None = None,
     ) -> "Run":
         """A new run at ``path``, open for training.
@@ -137,6 +138,7 @@ class Run:
             path: A folder that does not exist or is empty, or that a killed ``create`` left.
             recipe: The resolved settings as a table; None in it is left out.
             task: The name of the task.
+            name: What the recipe is called, for people.
             text: A fingerprint of the text that is trained on, to know it again.
 
         Raises:
@@ -147,7 +149,7 @@ class Run:
         try:
             content = write_toml(recipe).encode()
             write_file(path / RECIPE_FILE, content)
-            card = new_card(task, recipe=checksum(content), text=text)
+            card = new_card(task, recipe=checksum(content), name=name, text=text)
             write_file(path / CARD_FILE, seal(card))
             return cls(path, card=card, lock=lock)
         except BaseException:
@@ -255,6 +257,11 @@ class Run:
     def task(self) -> str:
         """The name of the task, as given to ``create``."""
         return self._card["task"]
+
+    @property
+    def name(self) -> str | None:
+        """What its recipe was called, as given to ``create``."""
+        return self._card.get("name")
 
     @property
     def text(self) -> str | None:

@@ -34,7 +34,7 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
             f"task must be one of {', '.join(TASKS)}; got none in {path}. Write it at the top: "
             'task = "translation".'
         )
-    return recipe_from_table(table, folder=path.parent)
+    return replace(recipe_from_table(table, folder=path.parent), name=path.stem)
 
 
 def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None) -> Recipe:

@@ -138,6 +138,7 @@ class Recipe:
         training: The ``[training]`` table, which training reads.
         decoding: How outputs are searched for; None where none are.
         folder: What relative paths in ``data`` start from.
+        name: What it is called: its file without the ending; None of one without a file.
         given: What the text of the recipe said of ``tokenizer`` and ``model``, without defaults;
             None where it was not read from any, so that every setting counts as said.
     """
@@ -151,6 +152,7 @@ class Recipe:
     training: Mapping[str, JsonValue] = field(default_factory=dict)
     decoding: DecodingConfig | None = field(default_factory=DecodingConfig)
     folder: Path = field(default_factory=Path)
+    name: str | None = field(default=None, compare=False)
     given: Mapping[str, Mapping[str, JsonValue]] | None = field(
         default=None, compare=False, repr=False
     )

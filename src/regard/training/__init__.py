@@ -5,17 +5,22 @@ from typing import TYPE_CHECKING
 from regard.lazy import names as _names
 
 if TYPE_CHECKING:
+    from regard.training.callbacks import Callback, OngoingTraining, Update, Validation
     from regard.training.progress import ConsoleReporter, Reporter
     from regard.training.settings import TrainingConfig
     from regard.training.start import Trained, resume, train, with_test
     from regard.training.trainer import Trainer
 
 __all__ = [
+    "Callback",
     "ConsoleReporter",
+    "OngoingTraining",
     "Reporter",
     "Trained",
     "Trainer",
     "TrainingConfig",
+    "Update",
+    "Validation",
     "resume",
     "train",
     "with_test",

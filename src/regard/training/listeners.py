@@ -31,8 +31,13 @@ class Listeners:
     """
 
     def __init__(self, reporter: Reporter, *watchers: Reporter) -> None:
-        self._listeners: list[tuple[Reporter, type[Exception]]] = [(reporter, OSError)]
-        self._listeners += [(watcher, Exception) for watcher in watchers]
+        self._listeners: list[tuple[Reporter, tuple[type[Exception], ...]]]
+        self._listeners = [(reporter, (OSError,))]
+        self._listeners += [(watcher, (Exception,)) for watcher in watchers]
+
+    def add(self, listener: Reporter) -> None:
+        """Tell one more from now on, whose errors are all the user's to see."""
+        self._listeners.append((listener, ()))
 
     def started(self, facts: Sequence[str], *, counted: str) -> None:
         """Text and model are ready."""

@@ -16,12 +16,14 @@ from regard.devices import CPU, device_of, find_device, told_device
 from regard.devices.kinds import AUTO
 from regard.errors import RunError
 from regard.inference import Predictor
+from regard.inference.trained_model import TrainedModel
 from regard.runs import Run, is_run
 from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT, with_training
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
+from regard.training.callbacks import Callback, CallbackReporter, OngoingTraining
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.distilling import Watch, learn_from, taught, unwatched
 from regard.training.encoded import RunCorpora
@@ -48,12 +50,18 @@ class Trained:
     predictor: Predictor
     summary: TrainedSummary
 
+    @property
+    def model(self) -> TrainedModel:
+        """The same model as ``regard.load`` gives it: to ask, and to look into."""
+        return TrainedModel(self.predictor)
+
 
 def train(
     recipe: Recipe,
     path: str | Path,
     *,
     reporter: Reporter | None = None,
+    callbacks: Sequence[Callback] = (),
     may_change: bool = False,
     translating: Watch = unwatched,
 ) -> Trained:
@@ -64,6 +72,7 @@ def train(
             recipe of that run.
         path: The run folder, made if it does not exist.
         reporter: Who is told; None prints to the console.
+        callbacks: Who is called after updates and validations, and may end the training.
         may_change: Whether a run that is there may go on by other settings of training: its limits,
             rate, schedule, batches and so on. The run remembers what was changed at which update.
         translating: Shows how a teacher's translating goes, where there is one.
@@ -77,7 +86,7 @@ def train(
     """
     path = Path(path)
     watchers = [TensorBoardReporter(path)] if has_tensorboard() else []
-    reporter = Listeners(reporter or ConsoleReporter(), *watchers)
+    listeners = Listeners(reporter or ConsoleReporter(), *watchers)
     bad_lines, too_long = BadLines(), BadLines()
     task_class = choose("task", recipe.task, TASKS).task
     with ExitStack() as stack:
@@ -124,7 +133,8 @@ def train(
         recipe = with_training(recipe, {**recipe.training, "batch_tokens": config.batch_tokens})
         if run is None:
             # Last, so that nothing is left behind by text or settings that cannot be used.
-            run = stack.enter_context(Run.create(path, recipe.table(), recipe.task, text=text))
+            created = Run.create(path, recipe.table(), recipe.task, name=recipe.name, text=text)
+            run = stack.enter_context(created)
         if not is_learned:
             with run.new_tokenizer_folder() as folder:
                 task.save(folder)
@@ -132,11 +142,18 @@ def train(
         note_changes(run, changes)
         facts = [*_facts(training, model, bad_lines, too_long)]
         facts += [*_told_test(recipe, parts, task.unit), *told(run.changes)]
-        reporter.started(facts, counted=task.counted)
-        summary = Trainer(run, model, training, config, reporter).fit()
+        predictor = Predictor(model, task)
+        ongoing = OngoingTraining(path, predictor)
+        if callbacks:
+            listeners.add(CallbackReporter(callbacks, ongoing))
+        listeners.started(facts, counted=task.counted)
+        trainer = Trainer(
+            run, model, training, config, listeners, is_stopped=lambda: ongoing.is_stopped
+        )
+        summary = trainer.fit()
         run.fill(model)
         model.eval()
-    return Trained(path, Predictor(model, task), summary)
+    return Trained(path, predictor, summary)
 
 
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:

@@ -96,6 +96,7 @@ class Trainer(Generic[BatchT]):
         task: Where batches come from and what validation is.
         config: How to train.
         reporter: Who is told.
+        is_stopped: Asked after each update and validation whether training is to end there.
     """
 
     def __init__(
@@ -105,9 +106,11 @@ class Trainer(Generic[BatchT]):
         task: Trainable[BatchT],
         config: TrainingConfig,
         reporter: Reporter,
+        *,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.run, self.model, self.task = run, model, task
-        self.config, self.reporter = config, reporter
+        self.config, self.reporter, self._is_stopped = config, reporter, is_stopped
         self.sign = task.metrics[config.metric]
         self.position = Position()
         self.parameters = [p for p in model.parameters() if p.requires_grad]
@@ -456,7 +459,7 @@ class Trainer(Generic[BatchT]):
         return (position or self.position).share(self.config, self.task.num_samples)
 
     def _is_done(self) -> bool:
-        return self._share() >= 1
+        return self._share() >= 1 or self._is_stopped()
 
     def _is_stale(self) -> bool:
         return self.config.patience is not None and self.position.stale >= self.config.patience

@@ -1,0 +1,151 @@
+"""A trained run in use, whatever its job: texts in, answers out, and what it looked at."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from regard.choices import choose
+from regard.config import JsonValue
+from regard.devices.kinds import AUTO
+from regard.errors import SettingError
+from regard.inference.generator import Generator
+from regard.inference.looking import look_into, rows_of
+from regard.inference.predictor import Predictor
+from regard.layers.choices import Precision
+from regard.tasks import DecodingConfig, Recipe
+from regard.tasks.task import Answer
+from regard.text.records import record_in
+from regard.viewer import NotebookPage, show
+
+# What is asked: a line of text, or a record as in JSONL.
+Asked = str | Mapping[str, JsonValue]
+Texts = str | Sequence[str]
+_TARGET_ONLY = "target must be left out for a run of {}; it is for translators."
+
+
+@dataclass(frozen=True, slots=True)
+class Continuations:
+    """What a language model writes after one text.
+
+    Attributes:
+        prompt: The text.
+        found: One continuation, or as many as were asked for.
+    """
+
+    prompt: str
+    found: tuple[str, ...]
+
+    def text(self) -> str:
+        """The text and its first continuation."""
+        return f"{self.prompt}{self.found[0]}"
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        return {"prompt": self.prompt, "continuations": self.found}
+
+
+class TrainedModel:
+    """A trained run in use, whatever its job.
+
+    Attributes:
+        predictor: What answers; it has more ways of asking.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.predictor = predictor
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the run was trained by."""
+        return self.predictor.recipe
+
+    def predict(
+        self,
+        asked: Asked | Sequence[Asked],
+        *,
+        progress: Callable[[int], None] | None = None,
+        **decoding: JsonValue,
+    ) -> list[Answer]:
+        """The answer to each text, or record as in JSONL; ``text()`` is what people read of it.
+
+        A language model goes on with each text.
+
+        Args:
+            asked: One text or record, or several.
+            progress: Called now and then with the number of those answered since.
+            decoding: Settings of the search over those of the recipe: ``beam_size=1``. The line
+                of ``regard settings decoding`` says of each what it does.
+
+        Raises:
+            DataError: One asks nothing that can be answered.
+            SettingError: A setting is unknown or out of range, or nothing is searched for.
+        """
+        records = [asked] if isinstance(asked, str | Mapping) else list(asked)
+        if self.recipe.task == "language_modelling":
+            return self._continued(records, decoding)
+        if decoding and not self.predictor.writes:
+            raise SettingError(
+                f"{next(iter(decoding))} must be left out for a run of {self.recipe.task}; nothing "
+                "is searched for."
+            )
+        search = self._search(decoding) if self.predictor.writes else None
+        given = [record_in(each) if isinstance(each, str) else each for each in records]
+        return self.predictor.predict(given, decoding=search, progress=progress)
+
+    def look(
+        self,
+        texts: Texts,
+        *,
+        target: str | None = None,
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int] | None = None,
+    ) -> NotebookPage:
+        """What the model looks at in texts: a page, for a notebook's cell or a file.
+
+        Args:
+            texts: One text or several, as ``predict`` takes them.
+            target: The output to explain, of one text to a translator; None explains its own.
+            layers: Which layers are shown, counted from 0; None is all.
+            heads: Which heads; None is all.
+
+        Raises:
+            DataError: There is no text, one is too long to be read at once, or a target is for
+                several.
+            SettingError: The model has no such layer or head, or writes nothing that a target
+                could be.
+        """
+        if target is not None and not self.predictor.writes:
+            raise SettingError(_TARGET_ONLY.format(self.recipe.task))
+        found = look_into(self.predictor, texts, target=target, layers=layers, heads=heads)
+        return show(found, rows=rows_of(self.predictor, found) if self.predictor.writes else None)
+
+    def _search(self, decoding: Mapping[str, JsonValue]) -> DecodingConfig:
+        """The settings of a search, some of them given anew."""
+        known = {field.name: field for field in fields(DecodingConfig)}
+        for name in decoding:
+            choose("the setting of decoding", name, known)
+        return self.predictor.decoding.changed(**decoding)
+
+    def _continued(
+        self, prompts: Sequence[Asked], decoding: Mapping[str, JsonValue]
+    ) -> list[Answer]:
+        texts = [prompt if isinstance(prompt, str) else str(prompt["text"]) for prompt in prompts]
+        generator = Generator.of(self.predictor)
+        found = generator.continuations_of(texts, self._search(decoding))
+        return [Continuations(text, tuple(each)) for text, each in zip(texts, found, strict=True)]
+
+
+def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) -> TrainedModel:
+    """The trained model of a run folder or bundle, ready to answer and to be looked into.
+
+    Args:
+        run: The folder, or the bundle. Of one that is in training the newest checkpoint counts.
+        precision: What its weights are kept in: ``int8`` is smaller, and rounds.
+        device: Where it works: ``auto`` takes a GPU if there is one; ``cpu``; ``cuda``, ``cuda:1``;
+            or ``mps``.
+
+    Raises:
+        RunError: There is none, it is damaged, or a newer version of regard made it.
+        SettingError: There is no such device, or it or the model cannot do this precision.
+    """
+    return TrainedModel(Predictor.load(run, precision=precision, device=device))

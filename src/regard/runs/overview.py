@@ -1,0 +1,247 @@
+"""All runs of a folder at a glance: how far each has come, how well, how fast, and its state."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from regard.config import JsonValue
+from regard.errors import RegardError, RunError
+from regard.runs.files import explain_path
+from regard.runs.lock import is_held
+from regard.runs.run import Run, is_run
+from regard.tasks import TASKS
+
+# Folders inside of folders that are looked through for runs.
+_DEPTH = 3
+
+RunState = Literal["running", "stopped", "done", "damaged"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BestFigure:
+    """The best that validations have measured.
+
+    Attributes:
+        metric: Its name: what the run's ``training.metric`` says.
+        value: The figure.
+        update: After which update it was measured.
+    """
+
+    metric: str
+    value: int | float
+    update: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Speed:
+    """How fast a run learns, validations left out.
+
+    Attributes:
+        each_second: How many a second, over all its updates up to the newest checkpoint.
+        counted: Of what: tokens, texts, whatever its task counts.
+    """
+
+    each_second: float
+    counted: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunOverview:
+    """A run in a line.
+
+    Attributes:
+        path: The run folder.
+        state: ``running`` while a process trains it; ``done`` once it has ended by itself;
+            ``stopped`` in between; ``damaged`` where its card or recipe cannot be read.
+        recipe: What its recipe was called; of one without a name its task and model.
+        updates: How many were made, as far as is written down.
+        limit: ``training.updates``; None where time or epochs limit it.
+        best: The best validation; None before the first.
+        speed: How fast it learns; None before the first checkpoint.
+        problem: What cannot be read of it; None if all can.
+    """
+
+    path: Path
+    state: RunState
+    recipe: str = ""
+    updates: int = 0
+    limit: int | None = None
+    best: BestFigure | None = None
+    speed: Speed | None = None
+    problem: str | None = None
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """As plain data, ready for JSON."""
+        best, speed = self.best, self.speed
+        return {
+            "run": str(self.path),
+            "recipe": self.recipe,
+            "state": self.state,
+            "updates": self.updates,
+            "limit": self.limit,
+            "metric": None if best is None else best.metric,
+            "best": None if best is None else best.value,
+            "best_update": None if best is None else best.update,
+            "each_second": None if speed is None else round(speed.each_second, 1),
+            "counted": None if speed is None else speed.counted,
+            "problem": self.problem,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunsFound:
+    """What is in a folder.
+
+    Attributes:
+        runs: Its runs by name, those in folders below it too.
+        others: Folders in it that hold no run.
+    """
+
+    runs: list[RunOverview]
+    others: list[Path]
+
+
+def find_runs(folder: str | Path) -> RunsFound:
+    """The runs of a folder, each looked at without being disturbed; or of a run, itself.
+
+    Links to folders count where they lead to a run.
+
+    Raises:
+        RunError: There is no such folder, or it may not be looked into.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> Run.create(home / "a", {"task": "translation"}, "translation", name="tiny").close()
+        >>> (home / "notes").mkdir()
+        >>> found = find_runs(home)
+        >>> [(run.recipe, run.state) for run in found.runs], [each.name for each in found.others]
+        ([('tiny', 'stopped')], ['notes'])
+    """
+    folder = Path(folder)
+    with explain_path(folder):
+        if not folder.is_dir():
+            got = "a file" if folder.exists() else "nothing there"
+            raise RunError(f"{folder} must be a folder of runs; got {got}.")
+        if is_run(folder):
+            return RunsFound([overview(folder)], [])
+        inside = _folders(folder)
+    runs: list[RunOverview] = []
+    others: list[Path] = []
+    for each in inside:
+        found = [overview(path) for path in _runs_below(each, _DEPTH)]
+        runs += found
+        if not found:
+            others.append(each)
+    return RunsFound(runs, others)
+
+
+def overview(path: Path) -> RunOverview:
+    """One run at a glance; what is wrong with it is said in it."""
+    try:
+        run = Run.open(path)
+    except RegardError as error:
+        return RunOverview(path=path, state="damaged", problem=str(error))
+    training = cast(Mapping[str, JsonValue], run.recipe.get("training", {}))
+    records, unreadable = _metrics(run)
+    updates, speed, unsaved = _position(run)
+    limit = training.get("updates")
+    last = max((_whole(record.get("update")) for record in records), default=0)
+    return RunOverview(
+        path=path,
+        state="running" if is_held(path) else "done" if run.is_finished else "stopped",
+        recipe=run.name or _told_recipe(run),
+        updates=max(updates, last),
+        limit=limit if isinstance(limit, int) else None,
+        best=best_figure(records, str(training.get("metric", "loss")), run.task),
+        speed=speed,
+        problem=unreadable or unsaved,
+    )
+
+
+def best_figure(
+    records: Sequence[Mapping[str, JsonValue]], metric: str, task: str
+) -> BestFigure | None:
+    """The best of the validations that ``Run.metrics`` gives, and the first of equals.
+
+    Args:
+        records: One a line of ``metrics.jsonl``.
+        metric: What counts.
+        task: The name of the task, which knows whether more of it is better.
+    """
+    found = [
+        BestFigure(metric=metric, value=value, update=_whole(record.get("update")))
+        for record in records
+        if record.get("split") == "valid" and isinstance(value := record.get(metric), int | float)
+    ]
+    sign = _signs(task).get(metric, 1)
+    return max(found, key=lambda each: sign * each.value, default=None)
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    )
+
+
+def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
+    """The folder if it is a run, else those inside of it; what may not be looked into has none."""
+    try:
+        if is_run(folder):
+            yield folder
+        elif depth > 1 and not folder.is_symlink() and os.access(folder, os.R_OK | os.X_OK):
+            for each in _folders(folder):
+                yield from _runs_below(each, depth - 1)
+    except (OSError, RunError):
+        return
+
+
+def _metrics(run: Run) -> tuple[list[dict[str, JsonValue]], str | None]:
+    """The figures of a run, and why there are none if that is so."""
+    try:
+        return [each for each in run.metrics() if isinstance(each, dict)], None
+    except RegardError as error:
+        return [], str(error)
+
+
+def _position(run: Run) -> tuple[int, Speed | None, str | None]:
+    """Updates of the newest checkpoint, the speed up to there, and what cannot be read of it."""
+    problem = None
+    for saved in reversed(run.checkpoints()):
+        try:
+            position = saved.load_entry("position")
+        except RegardError as error:
+            # One that is gone by now has made room for another.
+            problem = problem or (str(error) if saved.folder.exists() else None)
+        else:
+            return saved.step, _speed(position, run.task), problem
+    return 0, None, problem
+
+
+def _speed(position: object, task: str) -> Speed | None:
+    """What a checkpoint says of the speed, if anything."""
+    match position:
+        case {"tokens": int(tokens), "seconds": float(seconds)} if seconds > 0:
+            return Speed(each_second=tokens / seconds, counted=_counted(task))
+    return None
+
+
+def _signs(task: str) -> Mapping[str, int]:
+    """Which way a task's figures are better; of a task from outside only that of the loss."""
+    return {"loss": -1, **(TASKS[task].task.metrics if task in TASKS else {})}
+
+
+def _counted(task: str) -> str:
+    counted = getattr(TASKS[task].task, "counted", None) if task in TASKS else None
+    return counted if isinstance(counted, str) else "terms"
+
+
+def _told_recipe(run: Run) -> str:
+    model = cast(Mapping[str, JsonValue], run.recipe.get("model", {}))
+    return " ".join(str(each) for each in (run.task, model.get("type")) if each)
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,151 @@
+"""What is told of a training to objects of one's own, which may look on, and end it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from regard.devices import kept_randomness
+from regard.inference import Predictor
+from regard.training.progress import TrainingSummary
+
+
+class OngoingTraining:
+    """A training while it goes on.
+
+    Attributes:
+        path: The run folder.
+        predictor: The model as it is now, in use: for questions of one's own in between.
+        is_stopped: Whether somebody has called ``stop``.
+    """
+
+    def __init__(self, path: Path, predictor: Predictor) -> None:
+        self.path, self.predictor = path, predictor
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """End the training after this update, as if its limit were reached.
+
+        It is validated, its weights are chosen, and the run is done. To train on, call ``train``
+        again.
+        """
+        self.is_stopped = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Update:
+    """What is told of an update.
+
+    Attributes:
+        number: Updates made so far, with this one.
+        epoch: In which epoch, from 0.
+        tokens: What it learned from: target tokens, or whatever the task counts.
+        figures: ``loss``, the mean over those; ``learning_rate``; ``gradient_norm``.
+        training: The training, to ask the model or to stop.
+    """
+
+    number: int
+    epoch: int
+    tokens: int
+    figures: Mapping[str, float]
+    training: OngoingTraining
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Validation:
+    """What is told of a validation; a checkpoint has been saved.
+
+    Attributes:
+        update: Updates made so far.
+        figures: ``loss`` and the task's own.
+        is_best: Whether it is the best so far, by ``training.metric``.
+        samples: A few outputs, a line each.
+        training: The training, to ask the model or to stop.
+    """
+
+    update: int
+    figures: Mapping[str, float]
+    is_best: bool
+    samples: Sequence[str]
+    training: OngoingTraining
+
+
+@runtime_checkable
+class Callback(Protocol):
+    """Who is called while a training goes on. A class may derive from it to have one of the two.
+
+    What it does leaves no mark on the training: random numbers are given back, and the model is put
+    into training mode anyway. What it raises ends the training, which is saved first, and which the
+    same call goes on with.
+
+    Example:
+        >>> class Patience(Callback):
+        ...     def on_update(self, update: Update) -> None:
+        ...         if update.figures["loss"] < 0.5:
+        ...             update.training.stop()
+        >>> isinstance(Patience(), Callback)
+        True
+    """
+
+    def on_update(self, update: Update, /) -> None:
+        """After each update."""
+
+    def on_validation(self, validation: Validation, /) -> None:
+        """After each validation."""
+
+
+class CallbackReporter:
+    """A reporter that calls callbacks, in their order.
+
+    Args:
+        callbacks: Who is called.
+        training: What they are told of.
+    """
+
+    def __init__(self, callbacks: Sequence[Callback], training: OngoingTraining) -> None:
+        self._callbacks, self._training = tuple(callbacks), training
+
+    def started(self, facts: Sequence[str], *, counted: str) -> None:
+        """Nothing to call."""
+
+    def training(self, share: Callable[[], float]) -> AbstractContextManager[object]:
+        """Nothing to call."""
+        return nullcontext()
+
+    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
+        """Calls ``on_update``."""
+        told = Update(
+            number=update,
+            epoch=epoch,
+            tokens=tokens,
+            figures=dict(figures),
+            training=self._training,
+        )
+        with kept_randomness(self._training.predictor.device):
+            for each in self._callbacks:
+                each.on_update(told)
+
+    def validated(
+        self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
+    ) -> None:
+        """Calls ``on_validation``."""
+        told = Validation(
+            update=update,
+            figures=dict(figures),
+            is_best=is_best,
+            samples=tuple(samples),
+            training=self._training,
+        )
+        with kept_randomness(self._training.predictor.device):
+            for each in self._callbacks:
+                each.on_validation(told)
+
+    def resumed(self, update: int) -> None:
+        """Nothing to call."""
+
+    def interrupted(self, path: Path, update: int) -> None:
+        """Nothing to call."""
+
+    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
+        """Nothing to call."""

@@ -1,0 +1,74 @@
+"""``regard runs`` prints a table or JSON, and compares."""
+
+import json
+
+import pytest
+import torch
+
+from regard.cli import run_command
+from regard.runs import Run
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder with ``runs/a`` and ``runs/b``."""
+    for name, rate in (("a", 0.1), ("b", 0.2)):
+        table = {"task": "translation", "training": {"learning_rate": rate, "updates": 10}}
+        with Run.create(tmp_path / "runs" / name, table, "translation", name="tiny") as run:
+            run.append_metrics({"update": 10, "split": "valid", "loss": 10 * rate})
+            run.save_checkpoint(10, {"w": torch.ones(1)}, None)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_table(home, capsys):
+    (home / "runs" / "notes").mkdir()
+    (home / "runs" / "b" / "run.json").write_text("{}")
+    assert run_command(["runs"]) == 0
+    said = capsys.readouterr()
+    assert "loss 1 at 10" in said.out
+    assert "10 of 10" in said.out
+    assert [line.split()[0] for line in said.out.splitlines() if "tiny" in line] == ["a"]
+    assert [line.split()[-1] for line in said.out.splitlines() if line.startswith(" b ")] == [
+        "damaged"
+    ]
+    assert "warning: runs/b/run.json must carry the checksum" in said.err
+    assert "folders without a run: notes" in said.err
+
+
+def test_json(home, capsys):
+    assert run_command(["runs", "runs", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(run["run"], run["best"], run["state"]) for run in found] == [
+        ("runs/a", 1.0, "stopped"),
+        ("runs/b", 2.0, "stopped"),
+    ]
+
+
+def test_nothing_to_list(tmp_path, capsys):
+    assert run_command(["runs", str(tmp_path)]) == 0
+    assert "no runs in" in capsys.readouterr().err
+    assert run_command(["runs", str(tmp_path / "absent")]) == 2
+    assert "must be a folder of runs; got nothing there" in capsys.readouterr().err
+
+
+def test_two_runs_compared_on_a_page(home, capsys):
+    assert run_command(["runs", "compare", "runs/a", "runs/b"]) == 0
+    said = capsys.readouterr()
+    assert "training.learning_rate" in said.out
+    assert "wrote runs.html" in said.err
+    assert "Runs side by side" in (home / "runs.html").read_text("utf-8")
+
+
+def test_two_runs_compared_as_json(home, capsys):
+    assert run_command(["runs", "compare", "runs/a", "runs/b", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"] == {"training.learning_rate": {"a": 0.1, "b": 0.2}}
+    assert found["curves"][0]["points"] == [[10, 1.0]]
+    assert not (home / "runs.html").exists()
+
+
+def test_a_folder_called_as_the_command_is_still_listed(home, capsys):
+    (home / "runs").rename(home / "compare")
+    assert run_command(["runs", "./compare"]) == 0
+    assert "tiny" in capsys.readouterr().out

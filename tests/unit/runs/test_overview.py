@@ -1,0 +1,148 @@
+"""What a folder's runs are at a glance: right figures, and a word on what cannot be read."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from regard.errors import RunError
+from regard.runs import Run
+from regard.runs.lock import Lock, is_held
+from regard.runs.overview import find_runs, overview
+
+
+def test_a_run_in_a_line(runs, tmp_path):
+    seen = overview(runs.make(tmp_path / "a", name="transformer-tiny", losses=(2.0, 1.5, 1.7)))
+    assert seen.to_dict() == {
+        "run": str(tmp_path / "a"),
+        "recipe": "transformer-tiny",
+        "state": "done",
+        "updates": 30,
+        "limit": 100,
+        "metric": "loss",
+        "best": 1.5,
+        "best_update": 20,
+        "each_second": 250.0,
+        "counted": "tokens",
+        "problem": None,
+    }
+
+
+def test_the_best_is_by_the_metric_that_the_run_goes_by(runs, tmp_path):
+    seen = overview(runs.make(tmp_path / "a", metric="bleu", losses=(2.0, 1.5, 1.7)))
+    assert (seen.best.metric, seen.best.value, seen.best.update) == ("bleu", 38.5, 20)
+
+
+def test_of_a_task_from_outside_the_loss_is_still_better_where_it_is_less(runs, tmp_path):
+    seen = overview(runs.make(tmp_path / "a", task="from_outside", losses=(2.0, 1.5, 1.7)))
+    assert seen.best.update == 20
+    assert seen.speed.counted == "terms"
+
+
+def test_a_recipe_without_a_name_is_told_by_task_and_model(runs, tmp_path):
+    assert overview(runs.make(tmp_path / "a")).recipe == "translation transformer"
+
+
+def test_states(runs, tmp_path):
+    done, stopped = tmp_path / "done", tmp_path / "stopped"
+    runs.make(done)
+    runs.make(stopped, finished=False)
+    assert overview(done).state == "done"
+    assert overview(stopped).state == "stopped"
+    with Run.open_for_training(stopped):
+        assert overview(stopped).state == "running"
+    assert overview(stopped).state == "stopped"
+
+
+def test_updates_beyond_the_checkpoint_count(runs, tmp_path):
+    runs.make(tmp_path / "a", finished=False)
+    with Run.open_for_training(tmp_path / "a") as run:
+        run.append_metrics({"update": 49, "split": "train", "loss": 1.0})
+    assert overview(tmp_path / "a").updates == 49
+
+
+def test_a_run_that_has_only_begun(tmp_path):
+    Run.create(tmp_path / "a", {"task": "translation"}, "translation").close()
+    seen = overview(tmp_path / "a")
+    assert (seen.state, seen.updates, seen.best, seen.speed) == ("stopped", 0, None, None)
+
+
+def test_what_is_damaged_is_told_and_the_others_are_listed(runs, tmp_path):
+    for name in ("card", "figures", "position", "whole"):
+        runs.make(tmp_path / name)
+    (tmp_path / "card" / "run.json").write_text('{"format": 1}')
+    figures = tmp_path / "figures" / "metrics.jsonl"
+    figures.write_text(figures.read_text().replace('{"update": 10,', "update 10", 1))
+    (tmp_path / "position" / "checkpoints" / "000000020" / "state.json").write_text("{")
+    seen = {run.path.name: run for run in find_runs(tmp_path).runs}
+    assert seen["card"].state == "damaged"
+    assert "must carry the checksum" in seen["card"].problem
+    assert (seen["figures"].state, seen["figures"].best) == ("done", None)
+    assert "metrics.jsonl:1 must be a line of JSON" in seen["figures"].problem
+    # The checkpoint before tells the speed.
+    assert seen["position"].speed.each_second == 250
+    assert "state.json must carry the checksum" in seen["position"].problem
+    assert seen["whole"].problem is None
+
+
+def test_foreign_folders_are_named_and_runs_inside_of_folders_found(runs, tmp_path):
+    runs.make(tmp_path / "old" / "ende" / "a")
+    runs.make(tmp_path / "b")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "run.txt").write_text("no run")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "foreign.json").write_text("{}")
+    (tmp_path / "circle").symlink_to(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "b")
+    found = find_runs(tmp_path)
+    names = [run.path.relative_to(tmp_path).as_posix() for run in found.runs]
+    assert names == ["b", "link", "old/ende/a"]
+    assert [path.name for path in found.others] == ["circle", "notes"]
+
+
+def test_a_run_itself_is_a_folder_of_one(runs, tmp_path):
+    assert len(find_runs(runs.make(tmp_path / "a")).runs) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look into everything")
+def test_a_folder_that_is_not_ours_is_no_run(runs, tmp_path):
+    runs.make(tmp_path / "a")
+    (tmp_path / "locked").mkdir(mode=0)
+    assert [path.name for path in find_runs(tmp_path).others] == ["locked"]
+
+
+@pytest.mark.parametrize(("name", "got"), [("absent", "nothing there"), ("file", "a file")])
+def test_no_folder_is_an_error(tmp_path, name, got):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=f"{name} must be a folder of runs; got {got}"):
+        find_runs(tmp_path / name)
+
+
+_TRAINER = """
+import sys, time
+from pathlib import Path
+from regard.runs.lock import Lock
+lock = Lock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_process_holds_nothing_and_asking_does_not_get_in_the_way(tmp_path):
+    command = [sys.executable, "-c", _TRAINER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        assert is_held(tmp_path)
+        holder.kill()
+        holder.wait()
+    assert (tmp_path / "lock").read_text()  # it could not say that it went
+    assert not is_held(tmp_path)
+    with Run.reserved(tmp_path / "b"):
+        assert is_held(tmp_path / "b")
+    Lock(tmp_path).release()
+
+
+def test_a_lock_of_a_process_number_that_another_has_now_is_not_held(tmp_path):
+    (tmp_path / "lock").write_text(f'{{"process": {os.getpid()}, "host": "elsewhere"}}')
+    assert not is_held(tmp_path)

@@ -1,0 +1,152 @@
+"""Callbacks are told of everything, leave no mark, may stop a training, and may fail."""
+
+import pytest
+import torch
+
+import regard
+from regard.runs import Run, RunWarning
+from regard.tasks import recipe_from_table
+from regard.training import Callback, train
+from regard.training.callbacks import Update, Validation
+
+SIZES = {"embed_dim": 4, "hidden_dim": 4, "attention_dim": 4, "dropout": 0.3}
+
+
+class Watcher(Callback):
+    """Notes what it is told, and may do something about it."""
+
+    def __init__(self, on_update=None, on_validation=None):
+        self.updates, self.validations = [], []
+        self._update, self._validation = on_update, on_validation
+
+    def on_update(self, update: Update) -> None:
+        self.updates.append(update)
+        if self._update is not None:
+            self._update(update)
+
+    def on_validation(self, validation: Validation) -> None:
+        self.validations.append(validation)
+        if self._validation is not None:
+            self._validation(validation)
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    rows = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcd" for b in "efghi")
+    (tmp_path / "train.tsv").write_text(rows, encoding="utf-8")
+    training = {"updates": 6, "batch_tokens": 60, "validate_every": 3, "validation_pairs": 0}
+    return recipe_from_table(
+        {
+            "data": {"train": str(tmp_path / "train.tsv")},
+            "tokenizer": {"type": "words"},
+            "model": {"type": "rnn_seq2seq", **SIZES},
+            "training": training,
+        }
+    )
+
+
+@pytest.fixture
+def fit(recipe, toy, tmp_path):
+    def fit(name, *callbacks):
+        return train(recipe, tmp_path / name, reporter=toy.Recorder(), callbacks=callbacks)
+
+    return fit
+
+
+def test_a_protocol_of_two_methods():
+    class Whole:
+        def on_update(self, update: Update) -> None: ...
+
+        def on_validation(self, validation: Validation) -> None: ...
+
+    class Half:
+        def on_update(self, update: Update) -> None: ...
+
+    assert isinstance(Whole(), Callback)
+    assert not isinstance(Half(), Callback)
+
+
+def test_one_that_derives_from_it_may_leave_a_method_out(fit):
+    class Quiet(Callback):
+        pass
+
+    assert fit("run", Quiet()).summary["updates"] == 6
+
+
+def test_every_update_and_validation_is_told(fit, tmp_path):
+    watcher = Watcher()
+    fit("run", watcher)
+    assert [update.number for update in watcher.updates] == [1, 2, 3, 4, 5, 6]
+    assert {*watcher.updates[0].figures} == {"loss", "learning_rate", "gradient_norm"}
+    records = Run.open(tmp_path / "run").metrics()
+    losses = [each["loss"] for each in records if each["split"] == "train"]
+    assert [update.figures["loss"] for update in watcher.updates] == losses
+    assert [each.update for each in watcher.validations] == [3, 6]
+    assert watcher.validations[0].is_best
+    assert watcher.validations[0].samples[0].startswith("a e → ")
+    assert watcher.updates[0].training.path == tmp_path / "run"
+
+
+def test_it_leaves_no_mark_whatever_it_does(fit, toy, tmp_path):
+    def meddle(told):
+        torch.rand(5)
+        told.training.predictor.translate(["a e"])
+        told.figures["loss"] = 0.0
+
+    fit("plain")
+    fit("watched", Watcher(meddle, meddle), Watcher())
+    assert toy.contents(tmp_path / "watched") == toy.contents(tmp_path / "plain")
+
+
+def test_it_asks_the_model_as_it_is_now(fit):
+    scores = []
+
+    def ask(update):
+        scores.append(update.training.predictor.translate(["a e"])[0][0].score)
+
+    fit("run", Watcher(ask))
+    assert len(set(scores)) == 6
+
+
+def test_it_stops_a_training_which_is_done_then(fit, tmp_path):
+    def stop(update):
+        if update.number == 4:
+            update.training.stop()
+
+    watcher = Watcher(stop)
+    trained = fit("run", watcher)
+    assert trained.summary["updates"] == 4
+    assert [each.update for each in watcher.validations] == [3, 4]
+    run = Run.open(tmp_path / "run")
+    assert run.is_finished
+    assert trained.predictor.translate(["a e"])
+
+
+def test_a_validation_may_stop_it_too(fit):
+    watcher = Watcher(on_validation=lambda validation: validation.training.stop())
+    assert fit("run", watcher).summary["updates"] == 3
+    assert [each.update for each in watcher.validations] == [3]
+
+
+def test_what_was_stopped_goes_on_as_if_it_had_not_been(fit, toy, tmp_path):
+    fit("run", Watcher(on_validation=lambda validation: validation.training.stop()))
+    fit("run")
+    fit("plain")
+    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("mine"), OSError(28, "mine")])
+@pytest.mark.parametrize("where", ["on_update", "on_validation"])
+def test_an_error_in_it_leaves_a_run_that_goes_on(where, error, fit, toy, tmp_path):
+    def fail(told):
+        if getattr(told, "number", 3) == 3:
+            raise error
+
+    with pytest.raises(type(error), match="mine"):
+        fit("run", Watcher(**{where: fail}))
+    assert Run.open(tmp_path / "run").newest_checkpoint().step == 3
+    with pytest.warns(RunWarning, match="has not finished training"):
+        assert regard.load(tmp_path / "run").predict("a e")
+    fit("run")
+    fit("plain")
+    assert toy.contents(tmp_path / "run") == toy.contents(tmp_path / "plain")
