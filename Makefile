@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-tools
 
-.PHONY: install demo format check test bench phrasebook clean
+.PHONY: install demo format check test docs bench phrasebook clean
 
 install: $(TOOLS)
 
@@ -38,6 +38,12 @@ check: $(TOOLS)
 # One process a core, each with one thread: half the time of one process with two.
 test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+# The documentation site, build/site/index.html, in English and Chinese; it needs no network. The
+# models of its gallery are trained the first time (some minutes), or for so many updates.
+GALLERY_UPDATES ?=
+docs: $(TOOLS)
+	$(BIN)/python -m tools.website $(if $(GALLERY_UPDATES),--updates $(GALLERY_UPDATES))
 
 # The speed of training, and the pages of figures; benchmarks/README.md has the other figures.
 bench: $(TOOLS)

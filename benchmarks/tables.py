@@ -514,7 +514,7 @@ def pages(records: Sequence[Mapping[str, Any]], folder: Path) -> dict[Path, str]
 def short(quoted: Mapping[str, quoting.Numbers], language: int) -> str:
     """The short table, in English (0) or Chinese (1)."""
     rows = ((row.what[language], row.ours, row.beside[language]) for row in ROWS)
-    lines = [_line(quoting.say(cell, quoted) for cell in row) for row in rows]
+    lines = [line(quoting.say(cell, quoted) for cell in row) for row in rows]
     return "\n".join([_HEADS[language], "|---|---:|---|", *lines])
 
 
@@ -531,7 +531,7 @@ def measured(records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.
             name = place.partition(":")[0]
             for figure in quoting.find(records, place):
                 left.remove(figure)
-                lines.append(_line([*figure.values(), f"[`{name}`](../benchmarks/{name}.py)"]))
+                lines.append(line([*figure.values(), f"[`{name}`](../benchmarks/{name}.py)"]))
         said = quoting.say(group.says, quoted, holds=group.holds)
         table = "\n".join([_HEAD, *lines])
         blocks = (f"## {group.title}", said, group.picture, table)
@@ -554,7 +554,13 @@ def insert(text: str, table: str, *, name: str) -> str:
     return f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}"
 
 
-def _line(cells: Iterable[str]) -> str:
+def line(cells: Iterable[str]) -> str:
+    r"""A row of a table.
+
+    Example:
+        >>> line(["a", "b|c"])
+        '| a | b\\|c |'
+    """
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -1,6 +1,7 @@
 """The tutorials are run from top to bottom, and print what they say they print."""
 
 import io
+import json
 import re
 import shlex
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.conftest import Command, Done
+from tools.notebooks import notebook
 
 pytestmark = pytest.mark.slow
 
@@ -46,38 +48,47 @@ def _compared(regard: Command, *words: str) -> Done:
     return regard(*words)
 
 
-def run_commands(block: str, regard: Command) -> None:
-    """Each line after ``$`` is run; what follows it is its output."""
-    for part in block.split("$ ")[1:]:
-        line, _, expected = part.partition("\n")
-        said, _, command = line.rpartition("|")
-        words = shlex.split(command)
-        assert words.pop(0) == "regard"
-        stdin = shlex.split(said)[1].encode() + b"\n" if said else b""
-        done = _compared(regard, *words) if words[0] == "compare" else regard(*words, stdin=stdin)
-        assert done.code == 0, done
-        if expected.strip():
-            check(done.out, expected)
+def run_command(line: str, regard: Command) -> str:
+    """What a command of a notebook prints."""
+    said, _, command = line.removeprefix("!").rpartition("|")
+    words = shlex.split(command)
+    assert words.pop(0) == "regard"
+    stdin = shlex.split(said)[1].encode() + b"\n" if said else b""
+    done = _compared(regard, *words) if words[0] == "compare" else regard(*words, stdin=stdin)
+    assert done.code == 0, done
+    return done.out
+
+
+def run_cell(source: str, name: str, names: dict[str, object], regard: Command) -> str:
+    """Do what a notebook does with a cell of code; what it prints."""
+    if source.startswith("!"):
+        return run_command(source, regard)
+    if source.startswith("%%writefile "):
+        first, _, content = source.partition("\n")
+        Path(first.removeprefix("%%writefile ")).write_text(content, "utf-8")
+        return ""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        exec(compile(source, name, "exec"), names)
+    return out.getvalue()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_tutorial_does_what_it_says(name: str, regard, home: Path) -> None:
+def test_a_tutorial_does_what_it_says_as_a_notebook(name: str, regard, home: Path) -> None:
     names: dict[str, object] = {}
-    said = ""
-    for kind, content in blocks(name):
-        if kind == "python":
-            out = io.StringIO()
-            with redirect_stdout(out):
-                exec(compile(content, name, "exec"), names)
-            said = out.getvalue()
-        elif kind == "text":
-            check(said, content)
-        elif kind == "toml":
-            file = content.partition("\n")[0].removeprefix("# ")
-            (home / file).write_text(content, "utf-8")
-        else:
-            assert kind == "console"
-            run_commands(content, regard)
+    kept = json.loads(notebook(text_of(name)))
+    code = [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
+    assert len(code) == sum(kind != "text" for kind in commands_and_code(name))
+    for cell in code:
+        said = run_cell("".join(cell["source"]), name, names, regard)
+        for output in cell["outputs"]:
+            check(said, "".join(output["text"]))
+
+
+def commands_and_code(name: str) -> list[str]:
+    """What each block of a page is; one of commands counts for each."""
+    counts = [(kind, content.count("$ ") or 1) for kind, content in blocks(name)]
+    return [kind for kind, count in counts for _ in range(count if kind == "console" else 1)]
 
 
 def test_a_wrong_output_would_be_found() -> None:

@@ -113,6 +113,15 @@ def relative(
     Raises:
         ShapeError: ``table`` has not two axes, or too few rows, or unlike numbers for directions.
         SettingError: ``max_distance`` is not beyond the buckets of single distances.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import relative, weights
+        >>> table = torch.tensor([[0.0], [1.0], [2.0], [3.0]])  # 4 buckets, 1 head
+        >>> weights(*torch.zeros(2, 1, 3, 4), bias=relative(table, is_bidirectional=False))
+        tensor([[[0.3333, 0.3333, 0.3333],
+                 [0.5761, 0.2119, 0.2119],
+                 [0.6652, 0.2447, 0.0900]]])
     """
     return _Relative(table, is_bidirectional, max_distance, first)
 
@@ -137,6 +146,15 @@ def shaw(
 
     Raises:
         ShapeError: The tables have no middle, or are not equally long.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import shaw, weights
+        >>> table = torch.tensor([[-9.0], [0.0], [-9.0]])  # one back, here, one on
+        >>> weights(*torch.ones(2, 3, 1), bias=shaw(table)).round(decimals=2)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.],
+                [0., 0., 1.]])
     """
     return _Shaw(key_table, value_table, scale, first)
 

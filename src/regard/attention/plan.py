@@ -46,6 +46,13 @@ class Plan:
         notes: What is done on the way.
         bytes: Memory taken beyond inputs and output, an estimate.
         operations: Multiplications and additions of the forward pass if every key is visible.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import causal, explain
+        >>> plan = explain(*torch.zeros(3, 1, 2, 64, 8), mask=causal())
+        >>> plan.backend, plan.operations > 0
+        ('sdpa', True)
     """
 
     backend: str

@@ -30,6 +30,13 @@ class SampledKey:
         index: Its number; 0 where no key is visible.
         log_prob: The logarithm of the probability of drawing it; −inf where no key is visible.
             Differentiable: times a reward, it is what REINFORCE descends.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import sample_key
+        >>> drawn = sample_key(torch.tensor([[1.0]]), torch.tensor([[0.0], [99.0]]))  # keys are the values
+        >>> drawn.index, drawn.context
+        (tensor([1]), tensor([[99.]]))
     """
 
     context: Float[Tensor, "*b N E"]

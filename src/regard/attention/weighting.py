@@ -46,6 +46,13 @@ class Softmax(Weighting):
         sink: A number, or a tensor, () or (H,), such as a learned one per head: the score of a key
             that is always there and whose value is zero. Weights then sum to less than one, as in
             Xiao et al. (2024), https://arxiv.org/abs/2309.17453; with 0 this is "softmax plus one".
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Softmax, weights
+        >>> query, keys = torch.ones(1, 1), torch.tensor([[1.0], [0.6], [-1.0]])
+        >>> weights(query, keys, weighting=Softmax(sink=0.0))
+        tensor([[0.4601, 0.3084, 0.0623]])
     """
 
     ranks_like_scores = True
@@ -80,6 +87,13 @@ class Sparsemax(Weighting):
 
     https://arxiv.org/abs/1602.02068
     A key whose score is far enough below the best gets a weight of exactly zero.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Sparsemax, weights
+        >>> query, keys = torch.ones(1, 1), torch.tensor([[1.0], [0.6], [-1.0]])
+        >>> weights(query, keys, weighting=Sparsemax())
+        tensor([[0.7000, 0.3000, 0.0000]])
     """
 
     ranks_like_scores = True
@@ -115,6 +129,13 @@ class Entmax15(Weighting):
 
     ``max(0, score / 2 − τ)²`` with the τ that makes a row sum to one, by the exact algorithm of
     https://arxiv.org/abs/1905.05702, section 3.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Entmax15, weights
+        >>> query, keys = torch.ones(1, 1), torch.tensor([[1.0], [0.6], [-1.0]])
+        >>> weights(query, keys, weighting=Entmax15())
+        tensor([[0.6400, 0.3600, 0.0000]])
     """
 
     ranks_like_scores = True
@@ -157,6 +178,13 @@ class Hard(Weighting):
 
     Its scores get no gradient. To train them, draw a key by ``sample_key`` and weigh its
     log-probability by a reward.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Hard, weights
+        >>> query, keys = torch.ones(1, 1), torch.tensor([[1.0], [0.6], [-1.0]])
+        >>> weights(query, keys, weighting=Hard())
+        tensor([[1., 0., 0.]])
     """
 
     ranks_like_scores = True

@@ -54,6 +54,13 @@ class Summary:
         start: The places of the first query and the first key in a longer sequence, from which
             buckets are counted.
         map: How many buckets there may be at most on either side.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import summarize
+        >>> seen = summarize(torch.zeros(2, 4), torch.zeros(5, 4))  # every key alike
+        >>> seen.entropy.exp(), seen.received
+        (tensor([5., 5.]), tensor([0.4000, 0.4000, 0.4000, 0.4000, 0.4000]))
     """
 
     lse: Float[Tensor, "*b N"]

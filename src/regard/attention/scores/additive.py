@@ -21,6 +21,13 @@ class Additive(Score):
 
     Attributes:
         w: How much each hidden unit counts; broadcasts to (H, D): (D,), or (H, D) per head.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Additive, weights
+        >>> query, keys = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
+        >>> weights(query, keys, score=Additive(torch.tensor([1.0, 1.0])))
+        tensor([[0.3078, 0.6391, 0.0531]])
     """
 
     w: Float[Tensor, "..."]

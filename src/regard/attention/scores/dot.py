@@ -27,6 +27,15 @@ class ScaledDot(Score):
     Attributes:
         scale: None is 1/sqrt(D).
         softcap: None, or a bound c: scores become ``c · tanh(score / c)``, never beyond ±c.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import ScaledDot, weights
+        >>> query, keys = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
+        >>> weights(query, keys, score=ScaledDot(scale=1.0))
+        tensor([[0.8668, 0.1173, 0.0159]])
+        >>> weights(query, keys, score=ScaledDot(scale=9.0, softcap=1.0))
+        tensor([[0.6652, 0.2447, 0.0900]])
     """
 
     has_like_heads = True
@@ -66,7 +75,15 @@ class ScaledDot(Score):
 
 @dataclass(frozen=True, slots=True)
 class Dot(Score):
-    """``q · k``: the plain dot product of Luong et al. (2015)."""
+    """``q · k``: the plain dot product of Luong et al. (2015).
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Dot, weights
+        >>> query, keys = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
+        >>> weights(query, keys, score=Dot())
+        tensor([[0.8668, 0.1173, 0.0159]])
+    """
 
     has_like_heads = True
     is_dot_product = True
@@ -92,6 +109,13 @@ class Bilinear(Score):
 
     Attributes:
         w: W, (D, K), or (H, D, K) per head, for queries of width D and keys of width K.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Bilinear, weights
+        >>> w = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # queries of 2, keys of 3
+        >>> weights(torch.tensor([[0.0, 3.0]]), torch.eye(3), score=Bilinear(w))
+        tensor([[0.0453, 0.0453, 0.9094]])
     """
 
     is_dot_product = True
@@ -134,6 +158,13 @@ class Cosine(Score):
 
     Attributes:
         temperature: A number, or a tensor, () or (H, 1), such as a learned one per head.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Cosine, weights
+        >>> query, keys = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
+        >>> weights(query, 5 * keys, score=Cosine()).equal(weights(query, keys, score=Cosine()))
+        True
     """
 
     has_like_heads = True

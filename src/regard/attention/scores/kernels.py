@@ -40,6 +40,13 @@ class Gaussian(Score):
         bandwidth: The standard deviation: a number, or a tensor that broadcasts to (H, D), such as
             one per dimension (D,) or one per head (H, 1).
         precision: A matrix P, (D, D) or (H, D, D), for ``−(q − k)ᵀ P (q − k) / 2`` instead.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Gaussian, weights
+        >>> query, keys = torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0], [3.0]])
+        >>> weights(query, keys, score=Gaussian(1.0))
+        tensor([[0.6182, 0.3749, 0.0069]])
     """
 
     bandwidth: Bandwidth | None = None
@@ -150,6 +157,13 @@ class Laplace(_OfDifferences):
     Attributes:
         bandwidth: A number, or a tensor that broadcasts to (H, D); each dimension's distance is
             divided by its own.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Laplace, weights
+        >>> query, keys = torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0], [3.0]])
+        >>> weights(query, keys, score=Laplace(1.0))
+        tensor([[0.7054, 0.2595, 0.0351]])
     """
 
     def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
@@ -163,6 +177,13 @@ class StudentT(Score):
 
     Attributes:
         df: Degrees of freedom: a number, or a tensor, () or (H, 1). One is the Cauchy kernel.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import StudentT, weights
+        >>> query, keys = torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0], [3.0]])
+        >>> weights(query, keys, score=StudentT(1.0))
+        tensor([[0.6250, 0.3125, 0.0625]])
     """
 
     df: Bandwidth = 1.0
@@ -200,6 +221,13 @@ class Box(_OfDifferences):
     Attributes:
         bandwidth: The radius: a number, or a tensor that broadcasts to (H, D), with which the ball
             becomes an ellipsoid.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Box, weights
+        >>> query, keys = torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0], [3.0]])
+        >>> weights(query, keys, score=Box(2.0))
+        tensor([[0.5000, 0.5000, 0.0000]])
     """
 
     def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:
@@ -217,6 +245,13 @@ class Epanechnikov(_OfDifferences):
 
     Attributes:
         bandwidth: The radius: a number, or a tensor that broadcasts to (H, D).
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import Epanechnikov, weights
+        >>> query, keys = torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0], [3.0]])
+        >>> weights(query, keys, score=Epanechnikov(2.0))
+        tensor([[0.5714, 0.4286, 0.0000]])
     """
 
     def falls(self, differences: Float[Tensor, "*b n m D"]) -> Float[Tensor, "*b n m"]:

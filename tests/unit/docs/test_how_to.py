@@ -1,0 +1,76 @@
+"""How-tos and the other pages: files can be read as they are shown, and commands can be typed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from regard.cli import run_command
+from regard.cli.app import app
+
+DOCS = Path(__file__).parents[3] / "docs"
+HOW_TOS = sorted((DOCS / "how-to").glob("*.md"))
+PAGES = [*sorted(DOCS.rglob("*.md")), *(DOCS.parent.glob("README*.md"))]
+
+_FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', re.DOTALL | re.MULTILINE)
+_SHELL = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_SAID = re.compile(r"`(regard [^`]+)`")
+# What stands for something of the reader's.
+_LEFT_OUT = re.compile(r"…|\.\.\.$|\bCOMMAND\b")
+
+
+def typed(text: str) -> list[str]:
+    """The lines of a page that are to be typed into a shell."""
+    lines = [line for block in _SHELL.findall(text) for line in block.splitlines()]
+    return [line.removeprefix("$ ") for line in lines if "regard" in line]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of every ``regard`` command of a page, in blocks and in its sentences."""
+    found = [regard_of(line) for line in [*typed(text), *_SAID.findall(text)]]
+    return [words for words in found if words and not _LEFT_OUT.search(" ".join(words))]
+
+
+def regard_of(line: str) -> list[str]:
+    """The words after ``regard`` of a line of shell, a pipe and settings before it left out."""
+    words = shlex.split(line, comments=True)
+    words = words[words.index("|") + 1 :] if "|" in words else words
+    words = [word for word in words if not re.fullmatch(r"[A-Z_]+=\w+", word)]
+    return words[1:] if words[:1] == ["regard"] else []
+
+
+@pytest.mark.parametrize("page", HOW_TOS, ids=lambda page: page.name)
+def test_a_file_can_be_read_as_it_is_shown(page: Path, tmp_path: Path, capsys):
+    text = page.read_text("utf-8")
+    ((name, content),) = _FILE.findall(text)
+    (tmp_path / name).write_text(content, "utf-8")
+    recipes = [words for words in commands(text) if words[0] == "train" and name in words]
+    assert recipes
+    for words in recipes:
+        given = words[1 : words.index(name)]
+        code = run_command(["data", "check", *given, str(tmp_path / name)])
+        said = capsys.readouterr()
+        assert code in (0, 1), said.err
+        assert "cannot be read" not in said.out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
+def test_every_command_has_the_options_that_it_is_given(page: Path):
+    for words in commands(page.read_text("utf-8")):
+        app.parse_args(words, exit_on_error=False, print_error=False)
+
+
+def test_a_command_with_a_wrong_option_would_be_found():
+    (words,) = commands("Try `regard predict RUN --beam 3`.")
+    with pytest.raises(Exception, match="--beam"):
+        app.parse_args(words, exit_on_error=False, print_error=False)
+
+
+def test_both_languages_show_the_same_file_and_commands():
+    for page in HOW_TOS:
+        if not page.name.endswith(".zh.md"):
+            texts = [each.read_text("utf-8") for each in (page, page.with_suffix(".zh.md"))]
+            assert _FILE.findall(texts[0]) == _FILE.findall(texts[1])
+            shown = [[regard_of(line) for line in typed(text)] for text in texts]
+            assert shown[0] == shown[1]

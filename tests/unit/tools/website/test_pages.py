@@ -1,0 +1,128 @@
+"""The sources of the site: whole, in both languages, and true to the program."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from tools.website import commands, gallery, measured, pages, reference
+
+ROOT = Path(__file__).parents[4]
+DOCS = ROOT / "docs"
+GENERATED = reference.pages() | commands.pages() | measured.pages() | gallery.pages()
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads what the builder's own reader does."""
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All pages, put together."""
+    folder = tmp_path_factory.mktemp("site") / "docs"
+    pages.assemble(ROOT, folder, GENERATED)
+    return folder
+
+
+def settings() -> dict[str, object]:
+    return yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), _Loader)
+
+
+def places(nav: object) -> list[str]:
+    """Every page that a navigation leads to."""
+    if isinstance(nav, str):
+        return [nav]
+    items = nav.values() if isinstance(nav, dict) else nav
+    return [place for item in items for place in places(item)]
+
+
+def titles(nav: object) -> set[str]:
+    """Every title of a navigation."""
+    if isinstance(nav, str):
+        return set()
+    if isinstance(nav, list):
+        return {title for item in nav for title in titles(item)}
+    return {*nav, *(title for item in nav.values() for title in titles(item))}
+
+
+def test_the_navigation_leads_to_every_page_and_to_no_other(sources: Path):
+    assert sorted(places(settings()["nav"])) == sorted(pages.siblings(sources))
+
+
+def test_every_page_is_there_in_chinese(sources: Path):
+    assert [page for page, is_there in pages.siblings(sources).items() if not is_there] == []
+
+
+def test_every_title_of_the_navigation_is_translated():
+    (plugin,) = (each["i18n"] for each in settings()["plugins"] if "i18n" in each)
+    chinese = plugin["languages"][1]["nav_translations"]
+    assert {title for title in titles(settings()["nav"]) if "regard" not in title} == set(chinese)
+
+
+def test_the_two_languages_have_the_same_parts_code_and_links():
+    def parts(text: str) -> list[str]:
+        return re.findall(r"^#+(?= )", pages.without_code(text), re.MULTILINE)
+
+    def links(text: str) -> list[str]:
+        found = re.findall(r"\]\(([^)]+)\)", pages.without_code(text))
+        return [link.replace(".zh.", ".").partition("#")[0] for link in found]
+
+    for page in DOCS.rglob("*.zh.md"):
+        english = page.with_name(page.name.replace(".zh.md", ".md")).read_text("utf-8")
+        chinese = page.read_text("utf-8")
+        assert parts(chinese) == parts(english), page.name
+        assert sorted(links(chinese)) == sorted(links(english)), page.name
+
+
+def test_every_public_name_is_explained_on_one_page():
+    explained = re.findall(r"^::: (\S+)$", "\n".join(_python("")), re.MULTILINE)
+    assert len(explained) == len(set(explained))
+    assert sorted(explained) == sorted(re.findall(r"^::: (\S+)$", "\n".join(_python(".zh")), re.M))
+    for package in reference.documented():
+        for name in reference.public(package):
+            assert f"{reference.home(package, name)}.{name}" in explained
+
+
+def _python(ending: str) -> list[str]:
+    return [GENERATED[f"{reference.place(package)}{ending}.md"] for package in reference.PACKAGES]
+
+
+def test_no_package_with_public_names_is_left_out():
+    import importlib
+    import pkgutil
+
+    import regard
+
+    found = [
+        "regard",
+        *(each.name for each in pkgutil.walk_packages(regard.__path__, "regard.") if each.ispkg),
+    ]
+    public = [name for name in found if hasattr(importlib.import_module(name), "__all__")]
+    assert sorted(public) == sorted(reference.documented())
+
+
+def test_the_figures_are_said_in_chinese_by_the_same_numbers():
+    from benchmarks.tables import GROUPS
+
+    for group in GROUPS:
+        says = measured.CHINESE[group.title]["says"]
+        numbers = [set(re.findall(r"{.*?}", each)) for each in (says, group.says)]
+        assert numbers[0] == numbers[1], group.title
+
+
+def test_links_out_of_the_site_become_words(tmp_path: Path):
+    page = tmp_path / "tutorials" / "one.md"
+    text = "[a](../two.md#x) [b](../../src/b.py) [c](https://c.org) [d](../../README.md)"
+    assert pages.within(text, page, tmp_path) == (
+        "[a](../two.md#x) b [c](https://c.org) [d](../index.md)"
+    )
+
+
+def test_code_is_left_as_it_is(tmp_path: Path):
+    text = "```python\nx = [a](../../b)\n```\n"
+    assert pages.within(text, tmp_path / "one.md", tmp_path) == text
+
+
+def test_a_heading_that_is_not_there_is_an_error():
+    with pytest.raises(ValueError, match="must have the heading 'C' to be included"):
+        pages.section("# A\n\n## B\n", "C")

@@ -1,0 +1,1 @@
+"""The documentation site: ``python -m tools.website`` puts its pages together and builds it."""

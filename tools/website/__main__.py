@@ -1,0 +1,40 @@
+"""``python -m tools.website``: the documentation, from what is written and what programs say."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tools import notebooks
+from tools.website import commands, gallery, measured, pages, reference
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build"
+SOURCES = BUILD / "docs"
+
+
+def main() -> None:
+    """Put the pages together and build the site from them; a warning is an error."""
+    parser = argparse.ArgumentParser(prog="python -m tools.website", description=main.__doc__)
+    parser.add_argument("--sources-only", action="store_true", help="put the pages together only")
+    parser.add_argument("--no-gallery", action="store_true", help="train and draw nothing")
+    parser.add_argument("--updates", type=int, help="train the models of the gallery for so long")
+    options = parser.parse_args()
+    sys.argv[:] = ["regard"]  # what the pages of commands are written for
+    generated = reference.pages() | commands.pages() | measured.pages() | gallery.pages()
+    pages.assemble(ROOT, SOURCES, generated)
+    notebooks.write(sorted(notebooks.TUTORIALS.glob("*.md")), SOURCES / "tutorials")
+    drawn = SOURCES / "gallery"
+    if options.no_gallery:
+        gallery.leave_blank(drawn)
+    else:
+        gallery.draw(drawn, BUILD / "gallery", updates=options.updates)
+    if not options.sources_only:
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+        quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # a word on the builder's future
+        sys.exit(subprocess.run(command, cwd=ROOT, env=quiet, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

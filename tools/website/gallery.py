@@ -1,0 +1,217 @@
+"""Pages of what models looked at: trained and drawn when the site is built."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import torch
+
+import regard as rg
+from regard.cli import run_command
+from regard.cli.recipes import packaged_recipe
+from regard.viewer import NotebookPage, show
+
+# A text of the words below, with a label each: what a classifier of the gallery learns from.
+_OPINIONS = {
+    "room": ("clean quiet bright cosy", "dirty noisy dark cold"),
+    "staff": ("friendly helpful polite patient", "rude slow careless grumpy"),
+    "breakfast": ("fresh tasty generous warm", "stale bland greasy poor"),
+    "lobby": ("elegant tidy spacious welcoming", "shabby messy cramped gloomy"),
+}
+_FORMS = ("The {} was {}.", "I found the {} very {}.", "To be honest, the {} was {}.")
+_PLACES = 24
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A page of the gallery.
+
+    Attributes:
+        file: Its name in the folder gallery/.
+        title: In English and Chinese.
+        says: What is to be seen, in English and Chinese.
+    """
+
+    file: str
+    title: tuple[str, str]
+    says: tuple[str, str]
+
+
+PICTURES = (
+    Picture(
+        "demo.html",
+        ("A translator", "翻译器"),
+        (
+            "Thirteen sentences of the demo, Chinese to English: links, matrix, every layer and "
+            "head, the steps of the search, and the links that people set.",
+            "演示中的十三个句子，汉译英：连线、矩阵、每一层每一个头、搜索的每一步，"
+            "还有人工标注的对齐。",
+        ),
+    ),
+    Picture(
+        "sentence.html",
+        ("One sentence, two ways to say it", "一句话，两种说法"),
+        (
+            "What the same translator looks at when it is given the output to explain.",
+            "把译文指定给同一个翻译器，看它各看了哪里。",
+        ),
+    ),
+    Picture(
+        "opinion.html",
+        ("Two opinions in one sentence", "一句话里两种意见"),
+        (
+            "A classifier with one learned query: which words it weighs, and which words the label "
+            "hangs on. They are not the same.",
+            "带一个可学习查询的分类器：它给哪些词权重，标签又真正取决于哪些词。两者并不一样。",
+        ),
+    ),
+    Picture(
+        "digits.html",
+        ("Handwritten digits", "手写数字"),
+        (
+            "A Vision Transformer on the digits of scikit-learn: point at a patch.",
+            "Vision Transformer 识别 scikit-learn 自带的手写数字：把鼠标移到图块上看看。",
+        ),
+    ),
+    Picture(
+        "masks.html",
+        ("Masks and positions", "掩码与位置"),
+        (
+            "The same attention of 24 places under masks and biases, a head each: causal, window, "
+            "documents, a prefix, ALiBi.",
+            "24 个位置上的同一种注意力，每个头用一种掩码或偏置：因果、窗口、文档、前缀、ALiBi。",
+        ),
+    ),
+    Picture(
+        "kernel.html",
+        ("Kernel regression", "核回归"),
+        (
+            "Attention before it had the name: the weights of 24 inputs on each other, three "
+            "bandwidths.",
+            "注意力得名之前的样子：24 个输入互相之间的权重，三种带宽。",
+        ),
+    ),
+)
+_TITLE = ("Gallery", "注意力展厅")
+_INTRO = (
+    "Pages to click, each one file of HTML that needs no network. They were made when this site "
+    "was built, by models trained for it in a few minutes: `python -m tools.website`.",
+    "可以点开的网页，每个都是单个 HTML 文件，断网也能看。它们与本站一同生成，"
+    "所用的模型是当场花几分钟训练出来的：`python -m tools.website`。",
+)
+
+
+def pages() -> dict[str, str]:
+    """The page that leads to them, in English and Chinese."""
+    found = {}
+    for language, ending in enumerate((".md", ".zh.md")):
+        cards = [
+            f"[**{one.title[language]}** {one.says[language]}](gallery/{one.file})"
+            for one in PICTURES
+        ]
+        lines = [
+            f"# {_TITLE[language]}",
+            "",
+            _INTRO[language],
+            "",
+            '<div class="gallery" markdown>',
+        ]
+        found[f"gallery{ending}"] = "\n".join([*lines, *cards, "</div>", ""])
+    return found
+
+
+def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
+    """Train what is not trained yet, and write every page.
+
+    Args:
+        target: The folder of the pages.
+        runs: The folder of the runs, which are kept.
+        updates: How long each is trained, where that is to be shorter than it should.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    runs.mkdir(parents=True, exist_ok=True)
+    demo = runs / "demo"
+    if not (demo / "run.json").is_file():
+        _regard("train", "demo", "--run", demo, *_shorter(updates))
+    _regard("demo", "--run", demo)
+    shutil.copy(demo / "attention.html", target / "demo.html")
+    given = ("--target", "Yesterday he went to Beijing.")
+    _regard("look", demo, "他昨天去北京了", *given, "--out", target / "sentence.html")
+    opinions = _opinions(runs)
+    _regard("train", opinions, "--run", runs / "opinions", *_shorter(updates))
+    said = "I found the room very cold, the staff friendly."
+    _regard("look", runs / "opinions", said, "--out", target / "opinion.html")
+    digits = ("vision-transformer", "--run", runs / "digits", "--set", "training.epochs=20")
+    _regard("train", *digits, *_shorter(updates))
+    shown = [f"test:{number}" for number in range(1, 9)]
+    _regard("look", runs / "digits", *shown, "--out", target / "digits.html")
+    _masks().save(target / "masks.html")
+    _kernels().save(target / "kernel.html")
+
+
+def leave_blank(target: Path) -> None:
+    """Write empty pages, for a site that is looked at for something else."""
+    target.mkdir(parents=True, exist_ok=True)
+    for one in PICTURES:
+        (target / one.file).write_text("<!doctype html><title>not drawn</title>\n", "utf-8")
+
+
+def _opinions(folder: Path) -> Path:
+    """A recipe and its text, made up so that nothing has to be fetched."""
+    lines = [
+        f"{form.format(thing, word)}\t{label}\n"
+        for thing, both in _OPINIONS.items()
+        for label, words in zip(("good", "bad"), both, strict=True)
+        for word, form in product(words.split(), _FORMS)
+    ]
+    (folder / "opinions.tsv").write_text("".join(lines), "utf-8")
+    recipe = packaged_recipe("classification-recurrent").read_text("utf-8")
+    text = recipe.replace("[data]", '[data]\ntrain = "opinions.tsv"', 1)
+    (folder / "opinions.toml").write_text(text, "utf-8")
+    return folder / "opinions.toml"
+
+
+def _masks() -> NotebookPage:
+    torch.manual_seed(0)
+    query, key = torch.randn(2, _PLACES, 16)
+    text = torch.arange(_PLACES) // 8
+    kinds = {
+        "all": {},
+        "causal()": {"mask": rg.causal()},
+        "causal() & window(before=4)": {"mask": rg.causal() & rg.window(before=4)},
+        "documents": {"mask": rg.documents(text)},
+        "prefix(6)": {"mask": rg.prefix(6)},
+        "causal(), alibi()": {"mask": rg.causal(), "bias": rg.alibi()},
+    }
+    weights = [rg.weights(query[None], key[None], **kind)[0] for kind in kinds.values()]
+    return _shown(weights, "; ".join(kinds))
+
+
+def _kernels() -> NotebookPage:
+    points = torch.linspace(0, 5, _PLACES)[:, None]
+    weights = [
+        rg.weights(points[None], points[None], score=rg.Gaussian(width))[0]
+        for width in (0.1, 0.3, 1.0)
+    ]
+    return _shown(weights, "bandwidth 0.1; 0.3; 1")
+
+
+def _shown(heads: Sequence[torch.Tensor], title: str) -> NotebookPage:
+    names = [str(place) for place in range(_PLACES)]
+    return show(torch.stack(list(heads)), keys=names, queries=names, title=title)
+
+
+def _shorter(updates: int | None) -> tuple[str, ...]:
+    if updates is None:
+        return ()
+    settings = {"updates": updates, "epochs": "none", "validate_every": updates, "warmup": 1}
+    return tuple(
+        word for name, value in settings.items() for word in ("--set", f"training.{name}={value}")
+    )
+
+
+def _regard(*command: object) -> None:
+    if run_command([str(word) for word in command]):
+        raise RuntimeError(f"regard {' '.join(map(str, command))} must work.")

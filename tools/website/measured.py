@@ -1,0 +1,53 @@
+"""The page of all figures in Chinese: the same records, the same numbers, said in Chinese."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import measuring, quoting
+from benchmarks.tables import GROUPS, QUOTED, Group, line
+
+# A heading and a sentence for each group.
+CHINESE: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    (Path(__file__).parent / "measured.zh.toml").read_text("utf-8")
+)
+_INTRO = """\
+# 实测数据
+
+每个数都出自 benchmarks/ 里的脚本，脚本会留下记录；对照方在同一时段、
+同一台机器上测量。表中文字取自记录，为英文。“还没达到目标”和“不如简单基线”的地方，都如实写明。
+"""
+_HEAD = "| 测什么 | regard | 对照 | 说明 | 脚本 |\n|---|---:|---|---|---|"
+
+
+def pages() -> dict[str, str]:
+    """The page, by its place."""
+    records = measuring.read_records(measuring.RECORDS)
+    quoted = quoting.numbers(records, QUOTED)
+    return {"measured.zh.md": "\n".join([_INTRO, *(_part(one, records, quoted) for one in GROUPS)])}
+
+
+def _part(
+    group: Group, records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.Numbers]
+) -> str:
+    """A group under the anchor that it has in English, so that links fit both pages."""
+    chinese = CHINESE.get(group.title, {"title": group.title, "says": group.says})
+    rows = [
+        line([*figure.values(), f"`{place.partition(':')[0]}`"])
+        for place in group.figures
+        for figure in quoting.find(records, place)
+    ]
+    heading = f"## {chinese['title']} {{#{anchor(group.title)}}}"
+    said = quoting.say(chinese["says"], quoted, holds=group.holds)
+    return "\n\n".join(filter(None, (heading, said, group.picture, "\n".join([_HEAD, *rows]), "")))
+
+
+def anchor(title: str) -> str:
+    """The anchor of a heading, as the builder and forges make it.
+
+    Example:
+        >>> anchor("Looking inside")
+        'looking-inside'
+    """
+    return title.lower().replace(" ", "-")
