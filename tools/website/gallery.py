@@ -1,6 +1,5 @@
 """Pages of what models looked at: trained and drawn when the site is built."""
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -11,7 +10,10 @@ import torch
 import regard as rg
 from regard.cli import run_command
 from regard.cli.recipes import packaged_recipe
-from regard.viewer import NotebookPage, show
+from regard.inference import Predictor
+from regard.inference.looking import document, look_at
+from regard.text.phrasebook import phrases
+from regard.viewer import NotebookPage, page, show
 
 # A text of the words below, with a label each: what a classifier of the gallery learns from.
 _OPINIONS = {
@@ -22,6 +24,7 @@ _OPINIONS = {
 }
 _FORMS = ("The {} was {}.", "I found the {} very {}.", "To be honest, the {} was {}.")
 _PLACES = 24
+_SENTENCES = 12
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,9 @@ PICTURES = (
         "demo.html",
         ("A translator", "翻译器"),
         (
-            "Thirteen sentences of the demo, Chinese to English: links, matrix, every layer and "
-            "head, the steps of the search, and the links that people set.",
-            "演示中的十三个句子，汉译英：连线、矩阵、每一层每一个头、搜索的每一步，"
-            "还有人工标注的对齐。",
+            "Sentences of the demo, Chinese to English: links, matrix, every layer and head, "
+            "the steps of the search, and the links that people set.",
+            "演示中的句子，汉译英：连线、矩阵、每一层每一个头、搜索的每一步，还有人工标注的对齐。",
         ),
     ),
     Picture(
@@ -135,8 +137,7 @@ def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
     demo = runs / "demo"
     if not (demo / "run.json").is_file():
         _regard("train", "demo", "--run", demo, *_shorter(updates))
-    _regard("demo", "--run", demo)
-    shutil.copy(demo / "attention.html", target / "demo.html")
+    (target / "demo.html").write_text(_translations(demo), "utf-8")
     given = ("--target", "Yesterday he went to Beijing.")
     _regard("look", demo, "他昨天去北京了", *given, "--out", target / "sentence.html")
     opinions = _opinions(runs)
@@ -149,6 +150,16 @@ def draw(target: Path, runs: Path, *, updates: int | None = None) -> None:
     _regard("look", runs / "digits", *shown, "--out", target / "digits.html")
     _masks().save(target / "masks.html")
     _kernels().save(target / "kernel.html")
+
+
+def _translations(run: Path) -> str:
+    """Sentences of the phrasebook's test part with the links that people set, as a page."""
+    predictor = Predictor.load(run)
+    every = phrases("test")
+    chosen = [phrase for phrase in every if phrase.source.startswith("我爱中国")][:1]
+    chosen += every[:: len(every) // _SENTENCES][:_SENTENCES]
+    looks = [look_at(predictor, phrase.source, phrase=phrase) for phrase in chosen]
+    return page(document(predictor, looks, title="What a translator looks at"))
 
 
 def leave_blank(target: Path) -> None:
