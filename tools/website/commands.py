@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Callable
 from contextlib import redirect_stdout
 
 from regard.cli import run_command
@@ -43,7 +44,7 @@ _LINE = re.compile(r'^  (\w+) = ("[^"]*"|\[.*?\](?=  |$)|.*?)(?:  (.*))?$')
 
 def pages() -> dict[str, str]:
     """The pages by their places, English and Chinese."""
-    bodies = {
+    bodies: dict[str, Callable[[int], str]] = {
         "commands": lambda language: _commands(),
         "settings": _settings,
         "recipes": lambda language: _recipes(),

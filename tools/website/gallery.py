@@ -187,17 +187,16 @@ def _opinions(folder: Path) -> Path:
 def _masks() -> NotebookPage:
     torch.manual_seed(0)
     query, key = torch.randn(2, _PLACES, 16)
-    text = torch.arange(_PLACES) // 8
-    kinds = {
-        "all": {},
-        "causal()": {"mask": rg.causal()},
-        "causal() & window(before=4)": {"mask": rg.causal() & rg.window(before=4)},
-        "documents": {"mask": rg.documents(text)},
-        "prefix(6)": {"mask": rg.prefix(6)},
-        "causal(), alibi()": {"mask": rg.causal(), "bias": rg.alibi()},
+    within, is_causal = rg.window(before=4), rg.causal()
+    weights = {
+        "all": rg.weights(query, key),
+        "causal()": rg.weights(query, key, mask=is_causal),
+        "causal() & window(before=4)": rg.weights(query, key, mask=is_causal & within),
+        "documents": rg.weights(query, key, mask=rg.documents(torch.arange(_PLACES) // 8)),
+        "prefix(6)": rg.weights(query, key, mask=rg.prefix(6)),
+        "causal(), alibi()": rg.weights(query[None], key[None], mask=is_causal, bias=rg.alibi())[0],
     }
-    weights = [rg.weights(query[None], key[None], **kind)[0] for kind in kinds.values()]
-    return _shown(weights, "; ".join(kinds))
+    return _shown(list(weights.values()), "; ".join(weights))
 
 
 def _kernels() -> NotebookPage:
