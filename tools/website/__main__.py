@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tools import notebooks
-from tools.website import commands, gallery, measured, pages, reference
+from tools.website import built, commands, gallery, measured, pages, reference
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
@@ -33,7 +33,10 @@ def main() -> None:
     if not options.sources_only:
         command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
         quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # a word on the builder's future
-        sys.exit(subprocess.run(command, cwd=ROOT, env=quiet, check=False).returncode)
+        if code := subprocess.run(command, cwd=ROOT, env=quiet, check=False).returncode:
+            sys.exit(code)
+        if wrong := built.problems(BUILD / "site"):
+            sys.exit("\n".join(wrong))
 
 
 if __name__ == "__main__":

@@ -65,9 +65,9 @@ def without_gaps(text: str) -> str:
 
 def with_notebook(text: str, page: Path) -> str:
     """A tutorial with a link to its notebook, in the place of that to the other language."""
-    says = "在笔记本里运行" if page.name.endswith(".zh.md") else "Run it as a notebook"
+    says = "在笔记本里运行：" if page.name.endswith(".zh.md") else "Run it as a notebook: "
     file = page.name.removesuffix(".md").removesuffix(".zh") + ".ipynb"
-    return without_languages(text).replace("\n", f"\n\n[{says}: {file}]({file})\n", 1)
+    return without_languages(text).replace("\n", f"\n\n[{says}{file}]({file})\n", 1)
 
 
 def with_included(text: str, root: Path, target: Path) -> str:

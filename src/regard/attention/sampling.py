@@ -34,7 +34,8 @@ class SampledKey:
     Example:
         >>> import torch
         >>> from regard.attention import sample_key
-        >>> drawn = sample_key(torch.tensor([[1.0]]), torch.tensor([[0.0], [99.0]]))  # keys are the values
+        >>> keys = torch.tensor([[0.0], [99.0]])  # which are the values, too
+        >>> drawn = sample_key(torch.tensor([[1.0]]), keys)
         >>> drawn.index, drawn.context
         (tensor([1]), tensor([[99.]]))
     """

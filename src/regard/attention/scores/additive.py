@@ -25,7 +25,8 @@ class Additive(Score):
     Example:
         >>> import torch
         >>> from regard.attention import Additive, weights
-        >>> query, keys = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
+        >>> query = torch.tensor([[1.0, 0.0]])
+        >>> keys = torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
         >>> weights(query, keys, score=Additive(torch.tensor([1.0, 1.0])))
         tensor([[0.3078, 0.6391, 0.0531]])
     """

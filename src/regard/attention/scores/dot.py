@@ -31,7 +31,8 @@ class ScaledDot(Score):
     Example:
         >>> import torch
         >>> from regard.attention import ScaledDot, weights
-        >>> query, keys = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
+        >>> query = torch.tensor([[1.0, 0.0]])
+        >>> keys = torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
         >>> weights(query, keys, score=ScaledDot(scale=1.0))
         tensor([[0.8668, 0.1173, 0.0159]])
         >>> weights(query, keys, score=ScaledDot(scale=9.0, softcap=1.0))
@@ -80,7 +81,8 @@ class Dot(Score):
     Example:
         >>> import torch
         >>> from regard.attention import Dot, weights
-        >>> query, keys = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
+        >>> query = torch.tensor([[1.0, 0.0]])
+        >>> keys = torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
         >>> weights(query, keys, score=Dot())
         tensor([[0.8668, 0.1173, 0.0159]])
     """
@@ -162,7 +164,8 @@ class Cosine(Score):
     Example:
         >>> import torch
         >>> from regard.attention import Cosine, weights
-        >>> query, keys = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
+        >>> query = torch.tensor([[1.0, 0.0]])
+        >>> keys = torch.tensor([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0]])
         >>> weights(query, 5 * keys, score=Cosine()).equal(weights(query, keys, score=Cosine()))
         True
     """

@@ -1,0 +1,88 @@
+"""A built site is whole: its links lead somewhere, and it asks no other host for anything."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+# What a browser loads by itself; other links are followed by people.
+_LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+_NOT_LOADED = ("canonical", "alternate", "next", "prev")
+
+
+@dataclass
+class Read:
+    """What one page has.
+
+    Attributes:
+        anchors: The places in it that a link may name.
+        links: Where it leads.
+        loads: What a browser loads with it.
+    """
+
+    anchors: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    loads: list[str] = field(default_factory=list)
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.read = Read()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.read.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.read.links.append(given["href"])
+        if tag in _LOADED and given.get("rel", "") not in _NOT_LOADED:
+            self.read.loads.append(given.get(_LOADED[tag], ""))
+
+
+def read(page: str) -> Read:
+    """What a page of HTML has.
+
+    Example:
+        >>> read('<h2 id="a"></h2><a href="b.html#c">').links
+        ['b.html#c']
+    """
+    reader = _Reader()
+    reader.feed(page)
+    return reader.read
+
+
+def problems(site: Path) -> list[str]:
+    """What is wrong with a site: links to nowhere, and what is loaded from elsewhere.
+
+    Pages of the gallery are looked at by tests of their own.
+    """
+    pages = {
+        file.resolve(): read(file.read_text("utf-8"))
+        for file in sorted(site.rglob("*.html"))
+        if file.parent.name != "gallery" and file.name != "404.html"
+    }
+    found = []
+    for file, page in pages.items():
+        name = file.relative_to(site.resolve())
+        found += [f"{name}: loads {place}" for place in page.loads if _is_elsewhere(place)]
+        found += [f"{name}: leads to {place}" for place in _dead(file, page, pages)]
+    return found
+
+
+def _dead(file: Path, page: Read, pages: Mapping[Path, Read]) -> Iterator[str]:
+    for link in page.links:
+        parts = urlsplit(link)
+        if parts.scheme or parts.netloc or link == "javascript:void(0)":
+            continue
+        target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+        if target.is_dir():
+            target /= "index.html"
+        anchor = unquote(parts.fragment)
+        is_place = not anchor or target not in pages or anchor in pages[target].anchors
+        if not (target.exists() and is_place):
+            yield link
+
+
+def _is_elsewhere(place: str) -> bool:
+    return bool(urlsplit(place).netloc)
