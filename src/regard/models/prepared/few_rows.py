@@ -21,7 +21,7 @@ _LANES, _BYTES = 8, 4
 _VECTOR, _SIZE = ir.VectorType(ir.FloatType(), _LANES), ir.IntType(64)
 
 
-def _plus(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
+def further(builder: ir.IRBuilder, begin: ir.Value, count: int, size: ir.Value) -> ir.Value:
     """The address so many sizes further on."""
     return builder.add(begin, builder.mul(size, ir.Constant(_SIZE, count)))
 
@@ -68,12 +68,12 @@ def _tile_of(rows: int, columns: int) -> Callable[..., None]:
         with cgutils.for_range(builder, steps) as loop:
 
             def read(begin: ir.Value, row: int, distance: ir.Value) -> ir.Value:
-                place = _plus(builder, begin, row, distance)
-                place = _plus(builder, place, _LANES * _BYTES, loop.index)
+                place = further(builder, begin, row, distance)
+                place = further(builder, place, _LANES * _BYTES, loop.index)
                 return builder.load(builder.inttoptr(place, _VECTOR.as_pointer()), align=_BYTES)
 
             known = [read(weights, column, apart) for column in range(columns)]
-            next_line = _plus(builder, later, _LANES * _BYTES, loop.index)
+            next_line = further(builder, later, _LANES * _BYTES, loop.index)
             builder.call(fetch, [builder.inttoptr(next_line, byte), *read_to_keep_in_level_two])
             for row in range(rows):
                 state = read(states, row, width)
@@ -81,8 +81,8 @@ def _tile_of(rows: int, columns: int) -> Callable[..., None]:
                     builder.store(builder.call(fused, [state, weight, builder.load(total)]), total)
         for row in range(rows):
             for column in range(columns):
-                place = _plus(builder, out, row, out_width)
-                place = _plus(builder, place, column, out_apart)
+                place = further(builder, out, row, out_width)
+                place = further(builder, place, column, out_apart)
                 found = _sum(builder, builder.load(totals[row][column]))
                 builder.store(found, builder.inttoptr(place, ir.FloatType().as_pointer()))
         return context.get_dummy_value()

@@ -14,9 +14,8 @@ from jaxtyping import Float32, Int32, Int64
 
 from regard.attention.engine.kernels.compiling import compiled, inlined, shared
 from regard.attention.engine.kernels.elementary import exp, largest, sigmoid
-from regard.attention.engine.kernels.products import linear
 from regard.attention.engine.kernels.vectors import add_scaled, copy, dot, to_weights
-from regard.models.prepared.few_rows import few_rows
+from regard.models.prepared.maps import Map, Table, embed, i64, mapped
 from regard.models.prepared.recurrence import recur_rows
 
 f32, i32 = np.float32, np.int32
@@ -56,36 +55,31 @@ def _look(query, store, places, count, options, slopes, scores, out):  # type: i
 
 
 class Weights(NamedTuple):
-    """The weights of all layers, one on the other; those of no memory have no entries.
+    """The weights of all layers; what there is none of has no entries.
 
     Attributes:
         own: Queries, keys and values of self-attention side by side, or gates and values of a
             recurrence, and so on below.
-        own_bias: Of those, and so on; of a recurrence, that of its gates, (L, C).
-        norms: In the order in which they are met; those of norms without biases have no entries.
+        gate_bias: Of the gates of a recurrence.
+        norms: In the order in which they are met.
+        norm_biases: Of those, if they have any.
         table: Of the output.
-        embedding: Of tokens, multiplied by its scale; it may be the same.
-        embedding_norm: Of the sum of embedding and position; without entries there is none.
+        embedding: Of tokens.
+        embedding_norm: Of the sum of embedding and position, if there is one.
+        embedding_norm_bias: Of that.
     """
 
-    own: Float32[np.ndarray, "L W C"]
-    own_bias: Float32[np.ndarray, "L W"]
-    own_out: Float32[np.ndarray, "L C C"]
-    own_out_bias: Float32[np.ndarray, "L C"]
-    ask: Float32[np.ndarray, "L C C"]
-    ask_bias: Float32[np.ndarray, "L C"]
-    ask_out: Float32[np.ndarray, "L C C"]
-    ask_out_bias: Float32[np.ndarray, "L C"]
-    inner: Float32[np.ndarray, "L F C"]
-    inner_bias: Float32[np.ndarray, "L F"]
-    outer: Float32[np.ndarray, "L C F"]
-    outer_bias: Float32[np.ndarray, "L C"]
-    norms: Float32[np.ndarray, "K C"]
-    norm_biases: Float32[np.ndarray, "K C"]
-    table: Float32[np.ndarray, "V C"]
-    table_bias: Float32[np.ndarray, " V"]
-    embedding: Float32[np.ndarray, "V C"]
-    embedding_scale: np.float32
+    own: Map
+    own_out: Map
+    ask: Map
+    ask_out: Map
+    inner: Map
+    outer: Map
+    gate_bias: Float32[np.ndarray, "L C"]
+    norms: Float32[np.ndarray, "n C"]
+    norm_biases: Float32[np.ndarray, "n C"]
+    table: Map
+    embedding: Table
     embedding_norm: Float32[np.ndarray, " C"]
     embedding_norm_bias: Float32[np.ndarray, " C"]
 
@@ -147,7 +141,7 @@ ACTIVATIONS = ("relu", "silu", "gelu_tanh", "gelu")
 
 
 @inlined
-def _turn(heads, count, waves, options):  # type: ignore[no-untyped-def]
+def turn(heads, count, waves, options):  # type: ignore[no-untyped-def]
     """Turn the pairs of so many heads side by side by this place's angles."""
     apart, D = options.pair_apart, options.head_dim
     step = 2 if apart == 1 else 1
@@ -168,7 +162,7 @@ def _look_back(first, stop, projected, store, past, now, options, scores, out): 
     flat = store.reshape(store.shape[0] * slots, width)
     places = np.empty(now + 1, np.int64)
     for r in range(first, stop):
-        _turn(projected[r - first], options.heads + options.key_heads, past.waves, options)
+        turn(projected[r - first], options.heads + options.key_heads, past.waves, options)
         copy(projected[r - first, asked:], store[now, r])
         begin = min(past.starts[r], now)
         for t in range(begin, now):
@@ -232,13 +226,14 @@ def _norm(row, weight, bias, eps, is_rms, out):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _norm_rows(states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+def norm_rows(states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+    """The norm of each row."""
     for r in range(states.shape[0]):
         _norm(states[r], weight, bias, options.eps, options.is_rms, normed[r])
 
 
 @shared
-def _add_norm(states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
+def add_norm_rows(states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
     """Add the change to the states, and norm them: post-norm in their own place."""
     for r in range(states.shape[0]):
         for c in range(states.shape[1]):
@@ -316,13 +311,13 @@ def look_at_memory(first, stop, query, memory, past, now, options, scores, out):
 @compiled
 def add_norm(first, stop, states, change, weight, bias, options, normed):  # type: ignore[no-untyped-def]
     """Add the change to the states; their norm goes to ``normed``, or to their own place (post)."""
-    _add_norm(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
+    add_norm_rows(states[first:stop], change[first:stop], weight, bias, options, normed[first:stop])
 
 
 @compiled
 def norm(first, stop, states, weight, bias, options, normed):  # type: ignore[no-untyped-def]
     """The norm of each row."""
-    _norm_rows(states[first:stop], weight, bias, options, normed[first:stop])
+    norm_rows(states[first:stop], weight, bias, options, normed[first:stop])
 
 
 @compiled
@@ -345,7 +340,8 @@ def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no
 
 
 @shared
-def _activate(inner, kind):  # type: ignore[no-untyped-def]
+def activate(inner, kind):  # type: ignore[no-untyped-def]
+    """What is between two maps, in its own place; ``kind`` is its place in ``ACTIVATIONS``."""
     for r in range(inner.shape[0]):
         if kind == 0:
             for c in range(inner.shape[1]):
@@ -392,15 +388,6 @@ def _copy_rows(rows, out):  # type: ignore[no-untyped-def]
         copy(rows[r], out[r])
 
 
-@shared
-def _map(is_few, states, weight, bias, out):  # type: ignore[no-untyped-def]
-    """``states @ weightᵀ + bias``, by reading the weights once where states are few."""
-    if is_few:
-        few_rows(0, weight.shape[0], states, weight, bias, out)
-    else:
-        linear(states, weight, bias, out)
-
-
 @compiled
 def whole_step(  # type: ignore[no-untyped-def]
     first, stop, token, places, weights, past, now, options, queries, states, hidden, values, tokens
@@ -422,55 +409,54 @@ def whole_step(  # type: ignore[no-untyped-def]
         values: See there.
         tokens: See there.
     """
-    rows, C = stop - first, weights.embedding.shape[1]
+    rows, C, layers = stop - first, weights.norms.shape[1], past.store.shape[0]
     # What is rounded afterwards is to be equal to the last bit in any company, as few rows are.
-    is_few = values.shape[0] <= _FEW_ROWS or weights.table.shape[0] == 0
+    is_few = values.shape[0] <= _FEW_ROWS or weights.table.outputs == 0
     x = np.empty((rows, C), np.float32)
     for r in range(rows):
-        row, table = x[r], weights.embedding[token[first + r]]
         place = places[first + r] if places.shape[0] > 1 else places[0]
-        for c in range(C):
-            row[c] = table[c] * weights.embedding_scale + place[c]
+        embed(weights.embedding, token[first + r], place, x[r])
     if weights.embedding_norm.size:
-        _norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
+        norm_rows(x, weights.embedding_norm, weights.embedding_norm_bias, options, x)
     scores = np.empty((options.heads, max(now + 1, past.memory.shape[2])), np.float32)
     normed = np.empty((rows, C), np.float32) if options.is_pre else x
-    projected = np.empty((rows, weights.own.shape[1]), np.float32)
+    projected = np.empty((rows, weights.own.outputs), np.float32)
     mixed = np.empty((rows, options.heads * options.head_dim), np.float32)
     change = np.empty((rows, C), np.float32)
-    inner = np.empty((rows, weights.inner.shape[1]), np.float32)
-    has_memory = weights.ask.shape[0] > 0
+    inner = np.empty((rows, weights.inner.outputs), np.float32)
+    has_memory = weights.ask.outputs > 0
     met = 0
     if options.is_pre:
-        _norm_rows(x, weights.norms[0], weights.norm_biases[0], options, normed)
+        norm_rows(x, weights.norms[0], weights.norm_biases[0], options, normed)
         met = 1
-    for layer in range(weights.own.shape[0]):
-        store, bias = past.store[layer], weights.own_bias[layer]
+    for layer in range(layers):
+        store = past.store[layer]
+        mapped(is_few, normed, weights.own, layer, projected)
         if options.is_recurrent:
-            _map(is_few, normed, weights.own[layer], bias[:0], projected)
+            bias = weights.gate_bias[layer]
             recur_rows(first, stop, projected, bias, store, past.ancestors, now, change)
         else:
-            _map(is_few, normed, weights.own[layer], bias, projected)
             _look_back(first, stop, projected, store, past, now, options, scores, mixed)
-            _map(is_few, mixed, weights.own_out[layer], weights.own_out_bias[layer], change)
+            mapped(is_few, mixed, weights.own_out, layer, change)
         if has_memory:
-            _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
+            add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1
             asked = queries[layer, first:stop]
-            _map(is_few, normed, weights.ask[layer], weights.ask_bias[layer], asked)
+            mapped(is_few, normed, weights.ask, layer, asked)
             _look_at_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
-            _map(is_few, mixed, weights.ask_out[layer], weights.ask_out_bias[layer], change)
-        _add_norm(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
-        _map(is_few, normed, weights.inner[layer], weights.inner_bias[layer], inner)
-        _activate(inner, options.activation)
-        _map(is_few, inner, weights.outer[layer], weights.outer_bias[layer], change)
-        _add_norm(x, change, weights.norms[met + 1], weights.norm_biases[met + 1], options, normed)
-        met += 2
-    if weights.table.shape[0] == 0:
+            mapped(is_few, mixed, weights.ask_out, layer, change)
+        add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
+        met += 1
+        mapped(is_few, normed, weights.inner, layer, inner)
+        activate(inner, options.activation)
+        mapped(is_few, inner, weights.outer, layer, change)
+        add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
+        met += 1
+    if weights.table.outputs == 0:
         _copy_rows(normed, states[first:stop])
         return
-    logits = np.empty((rows, weights.table.shape[0]), np.float32)
-    _map(is_few, normed, weights.table, weights.table_bias, logits)
+    logits = np.empty((rows, weights.table.outputs), np.float32)
+    mapped(is_few, normed, weights.table, i64(0), logits)
     tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
     for r in range(rows):
         _best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])

@@ -10,7 +10,8 @@ from torch import Tensor
 from regard.attention import KeyValueCache
 from regard.models.decoder import Decoder
 from regard.models.prepared.base import PreparedLanguageModel
-from regard.models.prepared.decoder import PreparedStack, why_not_prepared
+from regard.models.prepared.decoder import PreparedStack
+from regard.models.prepared.layers import why_not_prepared
 from regard.models.prepared.state import PreparedState, begin
 
 

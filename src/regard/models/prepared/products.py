@@ -112,6 +112,11 @@ class Int8Linear(nn.Module):
         """The states mapped."""
         return _product(states.float(), self.packed, self.bias)
 
+    def rounded(self) -> tuple[Int[Tensor, "O I"], Float[Tensor, " O"]]:
+        """The weights, and what gives back those of each output."""
+        weight, _ = torch.ops.quantized.linear_unpack(self.packed)
+        return weight.int_repr(), weight.q_per_channel_scales().float()
+
     def dequantised(self) -> nn.Linear:
         """The same map with products in float32; its weights stay as they were rounded."""
         linear = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None)

@@ -2,11 +2,14 @@
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float32, Int
 from torch import Tensor
 
+from regard.attention.observing import current_editor, current_observer
 from regard.models.prepared.base import PreparedSeq2Seq
-from regard.models.prepared.decoder import PreparedStack, why_not_prepared
+from regard.models.prepared.decoder import PreparedStack
+from regard.models.prepared.encoder import PreparedEncoder
+from regard.models.prepared.layers import why_not_prepared
 from regard.models.prepared.state import PreparedState, begin
 from regard.models.transformer import Transformer
 
@@ -37,6 +40,8 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
             alibi_heads=model.config.num_heads if model.config.positions == "alibi" else None,
         )
 
+        self._encoder = PreparedEncoder(model) if PreparedEncoder.can_read(model) else None
+
     @staticmethod
     def refuse(model: Transformer) -> str | None:
         """Why a model cannot be prepared, or None if it can."""
@@ -49,10 +54,22 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
     @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:
         """The state before the first token: the source read, and projected for every layer."""
+        layers = self._steps.layers
+        if self._encoder is not None and current_observer() is current_editor() is None:
+            memory = self._encoder(source, source_lengths)
+        else:
+            memory = self._read(source, source_lengths)
+        return begin(len(source), layers, self._steps.kept, memory=memory, lengths=source_lengths)
+
+    @torch.no_grad()
+    def _read(
+        self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]
+    ) -> Float32[np.ndarray, "L B M W"]:
+        """Keys and values of the sources as the model makes them, whoever watches or edits it."""
         read = self.model.start(source, source_lengths).memory
         width, (B, _, M, _) = self._steps.width, read[0].key.shape
         memory = np.empty((len(read), B, M, width), np.float32)
         for kept, cache in zip(memory, read, strict=True):
             kept[..., : width // 2] = cache.key.transpose(1, 2).flatten(2).numpy()
             kept[..., width // 2 :] = cache.value.transpose(1, 2).flatten(2).numpy()
-        return begin(B, len(read), self._steps.kept, memory=memory, lengths=source_lengths)
+        return memory

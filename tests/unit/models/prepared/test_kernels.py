@@ -157,7 +157,7 @@ def test_a_change_is_added_before_the_norm(is_pre):
 
 @numba.njit
 def activated(inner, kind):
-    kernels._activate(inner, kind)
+    kernels.activate(inner, kind)
 
 
 @pytest.mark.parametrize("name", kernels.ACTIVATIONS)

@@ -88,7 +88,7 @@ def check_searches(model, draw):
 def test_greedy_and_beam_find_the_same(seed, monkeypatch):
     draw = random.Random(seed)
     if seed % 3 == 2:
-        monkeypatch.setattr(decoder, "_MOST_BYTES", 0)  # layer by layer
+        monkeypatch.setattr(decoder, "MOST_BYTES", 0)  # layer by layer
     model = translator(
         num_decoder_layers=draw.randint(1, 2),
         norm=draw.choice(["pre", "post"]),

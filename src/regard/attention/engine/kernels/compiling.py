@@ -23,12 +23,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def cache_folder() -> Path:
-    """Where compiled loops are kept for the next process: a folder for each state of their code."""
+def cache_folder(rooms: frozenset[Path] = frozenset()) -> Path:
+    """Where compiled loops are kept for the next process: a folder for each state of their code.
+
+    Args:
+        rooms: Folders of that code besides this one: a loop is compiled together with the parts
+            that it calls, of which numba looks at none to see whether it has changed.
+    """
     home = os.environ.get("XDG_CACHE_HOME")
     code = sha256()
-    for module in sorted(Path(__file__).parent.glob("*.py")):
-        code.update(module.read_bytes())
+    for room in sorted({Path(__file__).parent, *rooms}):
+        for module in sorted(room.glob("*.py")):
+            code.update(module.read_bytes())
     base = Path(home) if home else Path.home() / ".cache"
     return base / "regard" / "kernels" / code.hexdigest()[:16]
 
@@ -39,7 +45,8 @@ def compiled(loop: Callable[..., None]) -> Callable[..., None]:
     A division by zero gives an infinity or NaN, as it does in tensors. What checks arguments in
     tests is taken off. Where nothing can be kept, every process compiles for itself.
     """
-    with _kept_in(_writable_folder()) as is_kept:
+    room = Path(unwrap(loop).__code__.co_filename).parent
+    with _kept_in(_writable_folder(frozenset({room}))) as is_kept:
         made: Callable[..., None] = numba.njit(
             fastmath=_RULES, nogil=True, error_model="numpy", cache=is_kept, boundscheck=False
         )(unwrap(loop))
@@ -78,10 +85,10 @@ def _part(loop: Callable[P, R], rules: set[str], *, is_inlined: bool = True) -> 
 
 
 @cache
-def _writable_folder() -> Path | None:
+def _writable_folder(rooms: frozenset[Path] = frozenset()) -> Path | None:
     """The folder of this code, made and found to take files; None if it does not."""
     try:
-        folder = cache_folder()
+        folder = cache_folder(rooms)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder

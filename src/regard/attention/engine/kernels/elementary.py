@@ -109,3 +109,9 @@ def largest_absolute(numbers):  # type: ignore[no-untyped-def]
     for m in range(numbers.size):
         top = max(top, _bits(numbers[m]) & i32(0x7FFFFFFF))  # type: ignore[call-arg]
     return _float_of(top)  # type: ignore[call-arg]
+
+
+@in_order
+def whole(x):  # type: ignore[no-untyped-def]
+    """The nearest integer to a float32 of up to 22 bits, of two as near the even one."""
+    return _bits(x + _ROUNDER) - _bits(_ROUNDER)  # type: ignore[call-arg]

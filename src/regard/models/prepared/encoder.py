@@ -1,0 +1,125 @@
+"""An encoder and what a decoder looks at of it, where all weights are small."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+from jaxtyping import Float32, Int
+from torch import Tensor, nn
+
+from regard.layers import MultiHeadAttention, TokenEmbedding
+from regard.layers.block import TransformerBlock
+from regard.models.prepared.layers import (
+    MOST_BYTES,
+    Places,
+    Waves,
+    bytes_of,
+    norms_of,
+    numbers_of,
+    options_of,
+)
+from regard.models.prepared.products import Int8Embedding, Int8Linear
+from regard.models.prepared.sharing import in_blocks
+from regard.models.transformer import Transformer
+
+
+class PreparedEncoder:
+    """The encoder of a Transformer, and keys and values of its sources for every decoder layer.
+
+    Args:
+        model: One that ``can_read`` takes.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.models.prepared import encoder_kernels as kernels
+        from regard.models.prepared import maps
+
+        blocks, config = list(model.encoder), model.config
+        own, own_out, inner, outer = (
+            maps.map_of([maps.part_of(each) for each in several]) for several in _maps_of(blocks)
+        )
+        norms = norms_of(blocks, model.encoder_norm)
+        embedding_norm, embedding_norm_bias = numbers_of(model.source_norm)
+        embedding = model.source_embedding
+        assert isinstance(embedding, TokenEmbedding | Int8Embedding)
+        looks = [block.look for block in model.decoder if block.look is not None]
+        width = looks[0].num_key_heads * looks[0].head_dim
+        key, value = (
+            maps.map_of([maps.part_of(_of_memory(look), outputs) for look in looks])
+            for outputs in (slice(width), slice(width, None))
+        )
+        self._kernels = kernels
+        self._weights = kernels.Weights(
+            own=own,
+            own_out=own_out,
+            inner=inner,
+            outer=outer,
+            norms=np.stack([weight for weight, _ in norms]),
+            norm_biases=np.stack([bias for _, bias in norms]),
+            key=key,
+            value=value,
+            embedding=maps.table_of(embedding),
+            embedding_norm=embedding_norm,
+            embedding_norm_bias=embedding_norm_bias,
+        )
+        alibi_heads = config.num_heads if config.positions == "alibi" else None
+        self._options = options_of(blocks, alibi_heads)
+        attend = blocks[0].attend
+        assert attend is not None
+        self._places = Places(model.positions, config.model_dim)
+        self._waves = Waves(attend.rotary)
+        self._reach, self._mixes_embeddings = config.window, config.values == "embeddings"
+        self._begin_id = model.begin_id if config.source_begin else None
+        self._shape = (len(looks), 2 * width)
+
+    @staticmethod
+    def can_read(model: Transformer) -> bool:
+        """Whether a model that can be prepared has an encoder that one loop can take."""
+        blocks = list(model.encoder)
+        parts: list[nn.Module | None] = [each for several in _maps_of(blocks) for each in several]
+        parts += [_of_memory(block.look) for block in model.decoder if block.look is not None]
+        return options_of(blocks, None).activation >= 0 and bytes_of(parts) <= MOST_BYTES
+
+    def __call__(
+        self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]
+    ) -> Float32[np.ndarray, "L B M W"]:
+        """Keys and values of the sources, side by side, for every decoder layer."""
+        begin = [] if self._begin_id is None else [self._begin_id]
+        rows = [
+            [*begin, *ids[:length]]
+            for ids, length in zip(source.tolist(), lengths.tolist(), strict=True)
+        ]
+        begins = np.array([0, *accumulate(map(len, rows))])
+        longest = source.shape[1] + len(begin)
+        sources = self._kernels.Sources(
+            tokens=np.array([token for row in rows for token in row], np.int64),
+            begins=begins,
+            unseen=len(begin),
+            places=self._places.until(longest),
+            waves=self._waves.until(longest),
+            reach=longest if self._reach is None else self._reach,
+            mixes_embeddings=self._mixes_embeddings,
+        )
+        layers, width = self._shape
+        memory = np.zeros((layers, *source.shape, width), np.float32)
+        read, weights, options = self._kernels.read_sources, self._weights, self._options
+        in_blocks(len(rows), lambda *part: read(*part, sources, weights, options, memory))
+        return memory
+
+
+def _maps_of(blocks: Sequence[TransformerBlock]) -> list[list[nn.Linear | Int8Linear]]:
+    """The linear maps of each kind, in the order of ``encoder_kernels.Weights``."""
+    attends = [block.attend for block in blocks if block.attend is not None]
+    return [
+        [each.query_key_value for each in attends if each.query_key_value is not None],
+        [each.output for each in attends],
+        [block.feed.inner for block in blocks],
+        [block.feed.outer for block in blocks],
+    ]
+
+
+def _of_memory(look: MultiHeadAttention) -> nn.Linear | Int8Linear:
+    """What makes keys and values of a memory."""
+    assert look.key_value is not None
+    return look.key_value

@@ -1,0 +1,147 @@
+"""Linear maps and tables of vectors as compiled loops take them, in float32 or rounded to int8."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32, Int, Int8
+from torch import Tensor, nn
+
+from regard.attention.engine.kernels.compiling import inlined, shared
+from regard.attention.engine.kernels.products import linear
+from regard.layers import TokenEmbedding
+from regard.models.prepared.few_rows import few_rows
+from regard.models.prepared.products import Int8Embedding, Int8Linear
+from regard.models.prepared.rounded_rows import in_groups, in_pairs, rounded_rows
+
+f32 = np.float32
+# A number that is written out would make a function of its own of each that is called with it.
+i64 = np.int64
+
+_NO_NUMBERS, _NO_WHOLE = np.zeros((0, 0), f32), np.zeros((0, 0, 0, 16), np.int8)
+
+
+class Map(NamedTuple):
+    """Linear maps of one kind, a layer's on the other; what there is none of has no entries.
+
+    Attributes:
+        outputs: How wide it makes states; 0 where there is no such map.
+        weight: In float32.
+        rounded: Instead, as ``rounded_rows`` takes them.
+        scales: What gives them back.
+        bias: Of rounded ones with zeros where there is none.
+    """
+
+    outputs: int
+    weight: Float32[np.ndarray, "L O I"]
+    rounded: Int8[np.ndarray, "L o i 16"]
+    scales: Float32[np.ndarray, "L o8"]
+    bias: Float32[np.ndarray, "L O"]
+
+
+NO_MAP = Map(0, np.zeros((0, 0, 0), f32), _NO_WHOLE, _NO_NUMBERS, _NO_NUMBERS)
+
+
+class Table(NamedTuple):
+    """Vectors of tokens; what there is none of has no entries.
+
+    Attributes:
+        vectors: In float32.
+        values: Instead, in int8.
+        scales: What gives them back.
+        scale: What all are multiplied by.
+    """
+
+    vectors: Float32[np.ndarray, "V C"]
+    values: Int8[np.ndarray, "V C"]
+    scales: Float32[np.ndarray, " V"]
+    scale: np.float32
+
+
+@shared
+def mapped(is_few, states, maps, layer, out):  # type: ignore[no-untyped-def]
+    """A layer's map of the states, by reading weights in float32 once where states are few."""
+    bias = maps.bias[layer]
+    if maps.rounded.size:
+        rounded_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
+    elif is_few:
+        few_rows(i64(0), i64(maps.outputs), states, maps.weight[layer], bias, out)
+    else:
+        linear(states, maps.weight[layer], bias, out)
+
+
+@inlined
+def embed(table, token, place, out):  # type: ignore[no-untyped-def]
+    """The vector of a token, and what is added for its place."""
+    if table.values.size:
+        values, scale = table.values[token], table.scales[token] * table.scale
+        for c in range(out.size):
+            out[c] = f32(values[c]) * scale + place[c]
+    else:
+        vector = table.vectors[token]
+        for c in range(out.size):
+            out[c] = vector[c] * table.scale + place[c]
+
+
+class Part(NamedTuple):
+    """One map.
+
+    Attributes:
+        weight: In float32 or int8.
+        scales: Of int8, what gives back the weights of each output.
+        bias: None is none.
+    """
+
+    weight: Float[Tensor, "O I"] | Int[Tensor, "O I"]
+    scales: Float[Tensor, " O"] | None
+    bias: Float[Tensor, " O"] | None
+
+
+def part_of(layer: nn.Linear | Int8Linear, outputs: slice = slice(None)) -> Part:
+    """A layer, or some of its outputs."""
+    bias = None if layer.bias is None else layer.bias.detach()[outputs]
+    if isinstance(layer, Int8Linear):
+        values, scales = layer.rounded()
+        return Part(values[outputs], scales[outputs], bias)
+    return Part(layer.weight.detach()[outputs], None, bias)
+
+
+def output_of(output: TokenEmbedding | Int8Embedding, bias: Float[Tensor, " V"] | None) -> Part:
+    """A last layer."""
+    added = None if bias is None else bias.detach()
+    if isinstance(output, Int8Embedding):
+        return Part(output.values, output.scales, added)
+    return Part(output.weight.detach(), None, added)
+
+
+def map_of(parts: Sequence[Part]) -> Map:
+    """The maps of one kind, all in float32 or all rounded."""
+    if not parts:
+        return NO_MAP
+    outputs = len(parts[0].weight)
+    if parts[0].scales is None:
+        biases = [part.bias for part in parts if part.bias is not None]
+        return NO_MAP._replace(
+            outputs=outputs,
+            weight=torch.stack([part.weight for part in parts]).numpy(),
+            bias=torch.stack(biases).numpy() if biases else _NO_NUMBERS,
+        )
+    nothing = torch.zeros(outputs)
+    scales = [part.scales for part in parts if part.scales is not None]
+    added = [nothing if part.bias is None else part.bias for part in parts]
+    return NO_MAP._replace(
+        outputs=outputs,
+        rounded=np.stack([in_pairs(part.weight.numpy()) for part in parts]),
+        scales=np.stack([in_groups(each.float().numpy()) for each in scales]),
+        bias=np.stack([in_groups(bias.numpy()) for bias in added]),
+    )
+
+
+def table_of(embedding: TokenEmbedding | Int8Embedding) -> Table:
+    """The vectors of an embedding, where they are."""
+    scale = f32(embedding.scale)
+    if isinstance(embedding, Int8Embedding):
+        return Table(_NO_NUMBERS, embedding.values.numpy(), embedding.scales.numpy(), scale)
+    nothing = np.zeros((0, 0), np.int8)
+    return Table(embedding.weight.detach().numpy(), nothing, np.zeros(0, f32), scale)

@@ -1,0 +1,89 @@
+"""Products of rounded weights beside the same in float64."""
+
+import numba
+import numpy as np
+import pytest
+
+from regard.models.prepared import rounded_rows
+from regard.models.prepared.rounded_rows import in_groups, in_pairs
+
+f32 = np.float32
+
+
+@numba.njit
+def multiply(states, weight, scales, bias, out):
+    rounded_rows.rounded_rows(states, weight, scales, bias, out)
+
+
+def draw(rows, outputs, inputs):
+    random = np.random.default_rng([rows, outputs, inputs])
+    states = random.normal(size=(rows, inputs)).astype(f32)
+    weight = random.integers(-127, 128, (outputs, inputs)).astype(np.int8)
+    scales, bias = random.random(outputs).astype(f32), random.normal(size=outputs).astype(f32)
+    return states, weight, scales, bias
+
+
+def product(states, weight, scales, bias):
+    out = np.full((len(states), len(weight)), np.nan, f32)
+    multiply(states, in_pairs(weight), in_groups(scales), in_groups(bias), out)
+    return out
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 13])
+@pytest.mark.parametrize("outputs", [1, 7, 8, 9, 24, 29, 48, 57])
+@pytest.mark.parametrize("inputs", [1, 2, 13, 64])
+def test_they_are_those_of_the_formula(rows, outputs, inputs):
+    states, weight, scales, bias = draw(rows, outputs, inputs)
+    right = states.astype(np.float64) @ weight.T.astype(np.float64) * scales + bias
+    # A state is off by half of one in 16,383 of its largest number, and an output by as many.
+    most = np.abs(states).max(axis=1)[:, None] / 32_000 * np.abs(weight.astype(int)).sum(axis=1)
+    away = np.abs(product(states, weight, scales, bias) - right)
+    assert (away <= most * scales + 1e-4).all()
+    assert away.max() > 0
+
+
+def test_a_state_has_the_same_in_any_company():
+    states, weight, scales, bias = draw(11, 61, 97)
+    whole = product(states, weight, scales, bias)
+    for rows in ([0], [10], [7, 3], [9, 8, 1, 2, 5, 4, 0]):
+        part = product(np.ascontiguousarray(states[rows]), weight, scales, bias)
+        np.testing.assert_array_equal(part, whole[rows])
+
+
+@pytest.mark.parametrize("inputs", [64, 5001])
+def test_no_sum_overflows(inputs):
+    states, weight = np.ones((2, inputs), f32), np.full((9, inputs), 127, np.int8)
+    ones, zeros = np.ones(9, f32), np.zeros(9, f32)
+    np.testing.assert_allclose(product(states, weight, ones, zeros), 127 * inputs, rtol=1e-6)
+    np.testing.assert_allclose(product(-states, weight, ones, zeros), -127 * inputs, rtol=1e-6)
+
+
+def test_states_of_nothing_and_of_nan_stay_what_they_are():
+    states, weight, scales, bias = draw(3, 9, 5)
+    states[0], states[1, 2] = 0, np.nan
+    found = product(states, weight, scales, bias)
+    np.testing.assert_array_equal(found[0], bias)
+    assert np.isnan(found[1]).all()
+    assert np.isfinite(found[2]).all()
+
+
+def test_a_processor_without_pairs_gets_the_same(monkeypatch):
+    given = draw(3, 9, 5)
+    right = product(*given)
+    monkeypatch.setattr(rounded_rows, "_HAS_PAIRS", False)
+    tile = rounded_rows._tile_of(1, 1)
+
+    @numba.njit
+    def small(states, weight, sizes, scales, bias, out):
+        begin, steps = weight.ctypes.data, weight.shape[1]
+        numbers = (sizes.ctypes.data, scales.ctypes.data, bias.ctypes.data, out.ctypes.data)
+        tile(states.ctypes.data, states.shape[1] * 2, begin, 0, steps, *numbers, 32)
+
+    states, weight, scales, bias = given
+    whole = np.zeros((1, 6), np.int16)
+    size = np.abs(states[2]).max()
+    whole[0, :5] = np.rint(states[2] * (f32(16383) / size))
+    out = np.zeros((1, 8), f32)
+    sizes = np.array([size / f32(16383)], f32)
+    small(whole, in_pairs(weight), sizes, in_groups(scales), in_groups(bias), out)
+    np.testing.assert_allclose(out[0], right[2, :8], rtol=1e-6, atol=1e-4)
