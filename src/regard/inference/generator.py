@@ -1,6 +1,6 @@
 """A language model in use: prompts in, what it writes after them out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,10 +12,10 @@ from regard.devices import device_of, moved
 from regard.devices.kinds import AUTO
 from regard.errors import RunError, SettingError
 from regard.inference.predictor import Predictor
+from regard.inference.preparation import Preparation
 from regard.inference.searcher import Searcher
 from regard.layers.choices import Precision
 from regard.models import LanguageModel
-from regard.models.prepared import prepared
 from regard.tasks import DecodingConfig, Recipe
 from regard.tasks.language_modelling import LanguageModelling
 from regard.tasks.language_modelling.settings import TextData
@@ -66,11 +66,20 @@ class Generator:
         model: Trained; put into evaluation mode at each use.
         tokenizer: Its own.
         recipe: Whose ``[decoding]`` holds where nothing else is asked for.
+        preparation: Makes the model ready where there is much to write; None is one of its own.
     """
 
-    def __init__(self, model: LanguageModel, tokenizer: Tokenizer, recipe: Recipe) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,
+        tokenizer: Tokenizer,
+        recipe: Recipe,
+        *,
+        preparation: Preparation | None = None,
+    ) -> None:
         self.model = model
         self.tokenizer, self.recipe = tokenizer, recipe
+        self._preparation = Preparation() if preparation is None else preparation
         self._context: int | None = (
             None if model.is_recurrent else recipe.settings(TextData).context
         )
@@ -114,7 +123,7 @@ class Generator:
                 f"{name} must be a run of a language model; it is one of {predictor.recipe.task}."
             )
         assert isinstance(model, LanguageModel)
-        return cls(model, task.tokenizer, task.recipe)
+        return cls(model, task.tokenizer, task.recipe, preparation=predictor.preparation)
 
     def continuations(self, prompt: str, decoding: DecodingConfig | None = None) -> list[str]:
         """What may follow a prompt, ``n_best`` texts of it; a line's end is a line break.
@@ -129,7 +138,11 @@ class Generator:
         return self.continuations_of([prompt], decoding)[0]
 
     def continuations_of(
-        self, prompts: Sequence[str], decoding: DecodingConfig | None = None
+        self,
+        prompts: Sequence[str],
+        decoding: DecodingConfig | None = None,
+        *,
+        progress: Callable[[], None] | None = None,
     ) -> list[list[str]]:
         """What may follow each of some prompts, which are gone on with side by side.
 
@@ -138,6 +151,7 @@ class Generator:
         Args:
             prompts: See there, as ``decoding``.
             decoding: See there.
+            progress: Called whenever some have been written on with, as far as the model reads.
 
         Raises:
             SettingError: A beam is to give several answers.
@@ -154,7 +168,7 @@ class Generator:
         texts = [
             self._begun(prompt, f"{copy}", decoding) for prompt in prompts for copy in range(copies)
         ]
-        self._write(texts, decoding)
+        self._write(texts, decoding, progress)
         found = [self._text(each.prompt, each.written) for each in texts]
         return [found[first : first + copies] for first in range(0, len(found), copies)]
 
@@ -187,8 +201,9 @@ class Generator:
 
     def _ready(self, tokens: int) -> LanguageModel:
         """The model that so many tokens are written with."""
-        self.model.eval()
-        return prepared(self.model) if tokens >= _WORTH_PREPARING else self.model
+        if tokens >= _WORTH_PREPARING:
+            return self._preparation.of(self.model)
+        return self.model.eval()
 
     def _room(self, text: _Text) -> int:
         """How much may be written after what the model reads, which is cut where it is too much."""
@@ -231,7 +246,12 @@ class Generator:
             text.left, text.window = text.left - room, text.window + 1
 
     @torch.no_grad()
-    def _write(self, texts: Sequence[_Text], decoding: DecodingConfig) -> None:
+    def _write(
+        self,
+        texts: Sequence[_Text],
+        decoding: DecodingConfig,
+        progress: Callable[[], None] | None,
+    ) -> None:
         """Write texts to their ends, those together that are in the same window with the same room.
 
         A search has one length for all that it writes.
@@ -247,6 +267,8 @@ class Generator:
                 sizes = [(len(text.read) + room) * search.width for text in group]
                 for places in batched(sizes, decoding.batch_tokens):
                     self._write_window(model, search, [group[place] for place in places], room)
+                    if progress is not None:
+                        progress()
             left = [text for text in left if text.left]
 
     def _write_window(

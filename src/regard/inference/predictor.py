@@ -25,10 +25,11 @@ from regard.inference.look import (
     joined,
 )
 from regard.inference.once import Once
+from regard.inference.preparation import Preparation
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.layers.choices import Precision
 from regard.models import Seq2Seq
-from regard.models.prepared import in_precision, prepared
+from regard.models.prepared import in_precision
 from regard.runs.run import Run
 from regard.tasks import (
     TASKS,
@@ -59,11 +60,15 @@ class Predictor(Generic[AnswerT]):
     Args:
         model: Trained, or in training; put into evaluation mode at each use.
         task: The one it was trained for.
+
+    Attributes:
+        preparation: Makes the model ready where there is much to write.
     """
 
     def __init__(self, model: nn.Module, task: Task[ExampleT, EncodedT, BatchT, AnswerT]) -> None:
         self.model = model
         self.task: AnyTask = task
+        self.preparation = Preparation()
         self._is_warm = False
 
     def warm_up(self) -> None:
@@ -321,12 +326,11 @@ class Predictor(Generic[AnswerT]):
         """What is written for each part of a source; nothing for one without tokens."""
         searcher = Searcher(wanted.decoding, task.tokenizer.target)
         search = SequenceSearch(searcher, attention=wanted.attention, layers=wanted.layers)
-        self.model.eval()
         found = [Translations.of_nothing(part.text) for part in encoded]
         filled = [place for place, part in enumerate(encoded) if len(part.source)]
         sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
         is_worth_it = self._is_warm or sum(sizes) >= _WORTH_PREPARING
-        model = prepared(self.seq2seq) if is_worth_it else self.seq2seq
+        model = self.preparation.of(self.seq2seq) if is_worth_it else self.seq2seq.eval()
 
         def write(places: Sequence[int]) -> None:
             batch = moved(task.collate([encoded[place] for place in places]), self.device)
