@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from regard.attention.engine.kernels import why_not
 from regard.checks import check_at_least
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
 from regard.decoding.ranked_beam import ranked_beam
@@ -114,7 +115,7 @@ def beam(
         state = state.select(sentences.repeat_interleave(groups))
     penalties = divisors(length_penalty, int(limits.max()))
     is_plain = type(ranking) is Likeliest and not rulebook.rules and bonus is None
-    if is_plain and isinstance(step, RankingStep):
+    if is_plain and isinstance(step, RankingStep) and why_not() is None:
         return ranked_beam(
             step,
             state,

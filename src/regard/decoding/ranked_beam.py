@@ -25,16 +25,23 @@ class _Beams:
     log_probs: Float64[np.ndarray, "A W"]
 
 
-@dataclass(frozen=True, slots=True)
 class _Extended:
-    """The best extensions: all of the first K, and the K that go on; see ``RankedBeams``."""
+    """The best extensions: all of the first K, and the K that go on; see ``RankedBeams``.
 
-    ends: Bool[np.ndarray, "A K"]
-    origins: Int64[np.ndarray, "A K"]
-    log_probs: Float64[np.ndarray, "A K"]
-    going_origins: Int64[np.ndarray, "A K"]
-    going_tokens: Int64[np.ndarray, "A K"]
-    going_log_probs: Float64[np.ndarray, "A K"]
+    Args:
+        count: Sentences, A.
+        beam_size: K.
+        length: Tokens of those that go on, T.
+    """
+
+    def __init__(self, count: int, beam_size: int, length: int) -> None:
+        shape = (count, beam_size)
+        self.ends: Bool[np.ndarray, "A K"] = np.empty(shape, np.bool_)
+        self.origins: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
+        self.log_probs: Float64[np.ndarray, "A K"] = np.empty(shape)
+        self.going_origins: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
+        self.going_log_probs: Float64[np.ndarray, "A K"] = np.empty(shape)
+        self.going_tokens: Int64[np.ndarray, "A K T"] = np.empty((*shape, length), np.int64)
 
 
 def ranked_beam(
@@ -65,6 +72,9 @@ def ranked_beam(
     Raises:
         RunError: The model gave NaN.
     """
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.decoding.ranked_kernels import extend
+
     found = _Found(limits.numpy(), n_best, penalties)
     count = len(limits)
     beams = _Beams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
@@ -72,14 +82,22 @@ def ranked_beam(
     for length in range(1, int(limits.max()) + 1):
         values, tokens, state = step.best(token, state, beam_size + 1, allowed.hidden(length))
         check_numbers(values)
-        best = _extended(beams, values.double().numpy(), tokens.numpy(), beam_size, eos_id)
-        found.finish(beams, best, length)
-        before = np.take_along_axis(beams.tokens, best.going_origins[:, :, None], axis=1)
-        longer = _Beams(
-            beams.sentences,
-            np.concatenate([before, best.going_tokens[:, :, None]], axis=2),
+        best = _Extended(len(beams.sentences), beam_size, length)
+        extend(
+            beams.tokens,
+            beams.log_probs,
+            values.numpy(),
+            tokens.numpy(),
+            eos_id,
+            best.ends,
+            best.origins,
+            best.log_probs,
+            best.going_origins,
             best.going_log_probs,
+            best.going_tokens,
         )
+        found.finish(beams, best, length)
+        longer = _Beams(beams.sentences, best.going_tokens, best.going_log_probs)
         stops = found.stops(longer, length, beam_size)
         if stops.any():
             found.close(beams, longer, stops, length)
@@ -92,37 +110,6 @@ def ranked_beam(
         beams = _Beams(longer.sentences[going], longer.tokens[going], longer.log_probs[going])
         token = torch.from_numpy(np.ascontiguousarray(beams.tokens[:, :, -1].ravel()))
     return found.collect()
-
-
-def _extended(
-    beams: _Beams,
-    values: Float64[np.ndarray, "R N"],
-    tokens: Int64[np.ndarray, "R N"],
-    beam_size: int,
-    eos_id: int,
-) -> _Extended:
-    """The best extensions; equal ones by the place of their beginning, then as they are given."""
-    A, width = beams.log_probs.shape
-    N = values.shape[1]
-    totals = (values.reshape(A, width, N) + beams.log_probs[:, :, None]).reshape(A, -1)
-    added = tokens.reshape(A, -1)
-    if (missing := 2 * beam_size - totals.shape[1]) > 0:
-        totals = np.pad(totals, ((0, 0), (0, missing)), constant_values=-np.inf)
-        added = np.pad(added, ((0, 0), (0, missing)))
-    places = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * beam_size]
-    chosen = np.take_along_axis(totals, places, axis=1)
-    added = np.take_along_axis(added, places, axis=1)
-    origins = np.minimum(places // N, width - 1)
-    ends = added == eos_id
-    going = np.argsort(ends, axis=1, kind="stable")[:, :beam_size]
-    return _Extended(
-        ends=(ends & (chosen != -np.inf))[:, :beam_size],
-        origins=origins[:, :beam_size],
-        log_probs=chosen[:, :beam_size],
-        going_origins=np.take_along_axis(origins, going, axis=1),
-        going_tokens=np.take_along_axis(added, going, axis=1),
-        going_log_probs=np.take_along_axis(np.where(ends, -np.inf, chosen), going, axis=1),
-    )
 
 
 class _Found:
