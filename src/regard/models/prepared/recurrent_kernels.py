@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from regard.attention.engine.kernels.compiling import compiled, inlined
+from regard.attention.engine.kernels.compiling import compiled, inlined, shared
 from regard.attention.engine.kernels.elementary import sigmoid, tanh
 from regard.attention.engine.kernels.products import linear
 from regard.attention.engine.kernels.vectors import add_scaled, copy, dot, to_weights
@@ -97,6 +97,11 @@ def _copy_all(rows, out):  # type: ignore[no-untyped-def]
         copy(rows[r], out[r])
 
 
+@shared
+def _map(states, weight, bias, out):  # type: ignore[no-untyped-def]
+    linear(states, weight, bias, out)
+
+
 @inlined
 def _width(kind, h):  # type: ignore[no-untyped-def]
     """Numbers that a layer's state has: an LSTM's cell is as wide as what it shows."""
@@ -114,13 +119,13 @@ def _score(query, key, units):  # type: ignore[no-untyped-def]
     return total
 
 
-@inlined
+@shared
 def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped-def]
     """The context of each row's query; both begin with row ``first``."""
     asked = queries
     if weights.ask.size:
         asked = np.empty((queries.shape[0], weights.ask.shape[0]), np.float32)
-        linear(queries, weights.ask, weights.ask[0, :0], asked)
+        _map(queries, weights.ask, weights.ask[0, :0], asked)
     scores = np.empty(memory.keys.shape[1], np.float32)
     for r in range(queries.shape[0]):
         sentence = memory.sentences[first + r]
@@ -135,7 +140,7 @@ def _look(first, queries, weights, memory, contexts):  # type: ignore[no-untyped
             add_scaled(context, scores[m], memory.values[sentence, m])
 
 
-@inlined
+@shared
 def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
     """One row's state after a step, in its own place; ``cell`` is the LSTM's beside it."""
     h = state.size
@@ -161,7 +166,7 @@ def _advance(kind, inputs, hidden, state, cell):  # type: ignore[no-untyped-def]
             state[i] = show * tanh(cell[i])
 
 
-@inlined
+@shared
 def _begin(token, before, places, weights, options, kept, embedded, states):  # type: ignore[no-untyped-def]
     """What rows carried until now, their tokens' vectors, and each layer's states row after row."""
     L, rows, h = states.shape
@@ -175,7 +180,7 @@ def _begin(token, before, places, weights, options, kept, embedded, states):  # 
             copy(kept[r, layer * width : layer * width + h], states[layer, r])
 
 
-@inlined
+@shared
 def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untyped-def]
     """All layers' states after a step, in their own places."""
     L, rows, h = states.shape
@@ -184,15 +189,15 @@ def _advance_all(kind, inputs, weights, kept, states):  # type: ignore[no-untype
     for layer in range(L):
         below = inputs if layer == 0 else states[layer - 1]
         weight = weights.first if layer == 0 else weights.later[layer - 1]
-        linear(below, weight, weights.input_biases[layer], of_inputs)
-        linear(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
+        _map(below, weight, weights.input_biases[layer], of_inputs)
+        _map(states[layer], weights.hidden[layer], weights.hidden_biases[layer], of_hidden)
         for r in range(rows):
             row = kept[r, layer * width : (layer + 1) * width]
             _advance(kind, of_inputs[r], of_hidden[r], row[:h], row[h:])
             copy(row[:h], states[layer, r])
 
 
-@inlined
+@shared
 def _read(options, embedded, context, top, weights, answers):  # type: ignore[no-untyped-def]
     """What predictions are made of: by maxout over pairs, by tanh, or by a linear map."""
     rows, h, E = len(top), top.shape[1], context.shape[1]
@@ -203,7 +208,7 @@ def _read(options, embedded, context, top, weights, answers):  # type: ignore[no
         if options.asks_before:
             copy(embedded[r], seen[r, h : seen.shape[1] - E])
         copy(context[r], seen[r, seen.shape[1] - E :])
-    linear(seen, weights.readout, weights.readout_bias, made)
+    _map(seen, weights.readout, weights.readout_bias, made)
     for r in range(rows):
         for c in range(answers.shape[1]):
             if options.asks_before:
@@ -255,7 +260,7 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
     if options.asks_after:
         _copy_all(found, kept[:, kept.shape[1] - found.shape[1] :])
     if weights.table.size:
-        linear(found, weights.table, weights.table_bias, logits[first:stop])
+        _map(found, weights.table, weights.table_bias, logits[first:stop])
 
 
 class Readers(NamedTuple):
@@ -280,7 +285,7 @@ def _begins(lengths):  # type: ignore[no-untyped-def]
     return begins
 
 
-@inlined
+@shared
 def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignore[no-untyped-def]
     """One direction of one layer: 0 forwards, 1 backwards, each row from its own last place."""
     T, rows, h = begins.size - 1, begins[1], weight.shape[1]
@@ -290,7 +295,7 @@ def _read_along(kind, way, begins, of_inputs, weight, bias, out):  # type: ignor
         t = T - 1 - turn if way else turn
         begin, real = begins[t], begins[t + 1] - begins[t]
         done = max(real, min(rows, _FEWEST_ROWS))
-        linear(states[:done], weight, bias, of_hidden[:done])
+        _map(states[:done], weight, bias, of_hidden[:done])
         for r in range(real):
             _advance(kind, of_inputs[begin + r], of_hidden[r], states[r], cells[r])
             copy(states[r], out[begin + r, way * h : (way + 1) * h])
@@ -324,7 +329,7 @@ def read(first, stop, inputs, lengths, order, weights, kind, states, last):  # t
         out = np.empty((total, 2 * h), np.float32)
         for way in range(2):
             weight = weights.first[way] if layer == 0 else weights.later[layer - 1, way]
-            linear(below, weight, weights.input_biases[layer, way], of_inputs)
+            _map(below, weight, weights.input_biases[layer, way], of_inputs)
             hidden, bias = weights.hidden[layer, way], weights.hidden_biases[layer, way]
             _read_along(kind, way, begins, of_inputs, hidden, bias, out)
         below = out
