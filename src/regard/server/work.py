@@ -190,9 +190,7 @@ class Worker:
             case Answering():
                 return self._answer(task, items, is_wanted)
             case Continuing():
-                return _each(
-                    lambda prompt: self._goes_on(task, prompt, is_wanted), items, is_wanted
-                )
+                return self._go_on(task, items, is_wanted)
             case Looking():
                 return _each(lambda subject: self._example(task, subject), items, is_wanted)
             case Reading():
@@ -226,20 +224,26 @@ class Worker:
             each if isinstance(each, RegardError) else next(answers).to_dict() for each in found
         ]
 
-    def _goes_on(
-        self, task: Continuing, prompt: Prompt, is_wanted: Callable[[], bool]
-    ) -> dict[str, JsonValue]:
-        """A text and what follows it, given up between two pieces where nobody waits any more."""
-        generator, decoding = Generator.of(self._predictors[task.run]), task.decoding
-        if decoding.method == "beam" or decoding.n_best > 1 or decoding.minimum_bayes_risk:
-            found = generator.continuations(prompt.text, decoding)
-        else:
-            written = ""
-            for piece in generator.stream(prompt.text, decoding):
-                _check_wanted(is_wanted)
-                written += piece
-            found = [written]
-        return {"prompt": prompt.text, "continuations": found}
+    def _go_on(
+        self, task: Continuing, prompts: Sequence[Prompt], is_wanted: Callable[[], bool]
+    ) -> Sequence[Mapping[str, JsonValue] | RegardError]:
+        """Texts and what follows them, given up after a while where nobody waits any more."""
+        generator = Generator.of(self._predictors[task.run])
+
+        def go_on(asked: Sequence[Prompt]) -> list[dict[str, JsonValue]]:
+            texts = [prompt.text for prompt in asked]
+            found = generator.continuations_of(
+                texts, task.decoding, progress=lambda: _check_wanted(is_wanted)
+            )
+            return [
+                {"prompt": text, "continuations": list(each)}
+                for text, each in zip(texts, found, strict=True)
+            ]
+
+        try:
+            return go_on(prompts)
+        except RegardError:  # of one of them, which the others are not to suffer from
+            return _each(lambda prompt: go_on([prompt])[0], prompts, is_wanted)
 
     def _example(self, task: Looking, subject: Subject) -> Example:
         model = self._predictors[task.run]

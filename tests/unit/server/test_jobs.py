@@ -7,9 +7,12 @@ import pytest
 import torch
 from tests.unit.server.conftest import refusal
 
+from regard.errors import SettingError
 from regard.inference import Predictor
 from regard.inference.generator import Generator
 from regard.server import Limits, Service, make_app
+from regard.server.batching import AbandonedError
+from regard.server.work import Continuing, Prompt, Worker
 from regard.tasks import TASKS, recipe_from_table
 from regard.tasks.classification import LabelledText
 from regard.tasks.language_modelling import Passage
@@ -201,6 +204,40 @@ def test_a_language_model_goes_on_with_texts():
     assert samples.json()["answers"][0]["continuations"] == continuer.continuations("ab", three)
     assert again.json() == samples.json()
     assert len(beam.json()["answers"][0]["continuations"]) == 1
+
+
+def test_prompts_are_gone_on_with_together_and_a_wrong_one_alone(monkeypatch):
+    asked, plain = [], Generator.continuations_of
+
+    def noted(self, prompts, *rest, **others):
+        asked.append(list(prompts))
+        if "c" in prompts:
+            raise SettingError("text must not be c; got c.")
+        return plain(self, prompts, *rest, **others)
+
+    monkeypatch.setattr(Generator, "continuations_of", noted)
+    run = {"run": "language_modelling", "method": "greedy", "max_tokens": 3}
+    together, _ = ask_all(
+        ("/continue", {**run, "texts": ["ab", "a", "b"]}), ("/continue", {**run, "text": "c"})
+    )
+    assert ["ab", "a", "b"] in asked
+    assert [each["prompt"] for each in together.json()["answers"]] == ["ab", "a", "b"]
+    work, task = Worker(LABELLERS), Continuing("language_modelling", _greedy(3))
+    prompts = [Prompt(text, 3) for text in ("ab", "c")]
+    found, refused = work(task, prompts, lambda: True)
+    assert found["continuations"] == together.json()["answers"][0]["continuations"]
+    assert isinstance(refused, SettingError)
+
+
+def test_what_nobody_waits_for_any_more_is_given_up():
+    work, task = Worker(LABELLERS), Continuing("language_modelling", _greedy(20))
+    with pytest.raises(AbandonedError):
+        work(task, [Prompt("ab", 20)], lambda: False)
+
+
+def _greedy(tokens):
+    decoding = LABELLERS["language_modelling"].task.recipe.decoding
+    return decoding.changed(method="greedy", max_tokens=tokens)
 
 
 @pytest.mark.parametrize(
