@@ -311,6 +311,7 @@ GROUPS = (
             "training_speed",
             "joey_side_by_side: translating",
             "decoding_speed",
+            "model_memory",
             "fast_translators",
             "generation_speed",
             "labelling_speed",

@@ -45,6 +45,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "labelling_speed": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
     "long_sentences": ("--work", "WORK"),
+    "model_memory": (*ONE,),
     "multi30k": ("--run", "WORK", *ALONE),
     "peers.nn_transformer": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.prepare_multi30k": ("WORK",),
