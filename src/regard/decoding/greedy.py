@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from regard.attention.engine.kernels import why_not
 from regard.decoding.hypothesis import Hypothesis, LengthPenalty, check_numbers, divisors
 from regard.decoding.rules import Rule, Rulebook
 from regard.decoding.step import Allowed, Limits, RankingStep, StateT, Step, bind_limits
@@ -76,7 +77,7 @@ def greedy(
         return []
     allowed = Allowed(eos_id, min_length, forbidden, limits.device)
     rules = tuple(rules)
-    if isinstance(step, RankingStep) and not rules:
+    if isinstance(step, RankingStep) and not rules and why_not() is None:
         penalties = divisors(length_penalty, int(limits.max()))
         return _ranked(step, state, bos_id, eos_id, limits, allowed, penalties)
     answers = Answers.empty(limits)
@@ -104,30 +105,28 @@ def _ranked(
     penalties: Sequence[float],
 ) -> list[Hypothesis]:
     """The same of a step that knows the likeliest token: no tensor operation between its steps."""
-    most = limits.numpy()
+    # Only here: what cannot be compiled cannot be imported.
+    from regard.decoding.ranked_kernels import take
+
+    most = limits.contiguous().numpy()
     tokens = np.zeros((len(most), int(most.max())), np.int64)
     lengths, totals = np.zeros(len(most), np.int64), np.zeros(len(most))
     finished = np.zeros(len(most), bool)
     answers, is_open = np.arange(len(most)), np.ones(len(most), bool)
-    token = torch.full((len(most),), bos_id)
+    token, left = torch.full((len(most),), bos_id), np.zeros(1, np.int64)
     for place in range(tokens.shape[1]):
         values, best, state = step.best(token, state, 1, allowed.hidden(place + 1))
-        chosen, value = best[:, 0].numpy(), values[:, 0].numpy()
-        is_open &= value != -np.inf
-        tokens[answers, place] = chosen
-        lengths[answers] += is_open
-        totals[answers] += np.where(is_open, value, 0.0)
-        ended = is_open & (chosen == eos_id)
-        finished[answers] |= ended
-        is_open &= ~ended & (most[answers] > place + 1)
-        left = np.count_nonzero(is_open)
-        if not left:
+        chosen = best.numpy()
+        written = (tokens, lengths, totals, finished, left)
+        take(place, values.numpy(), chosen, eos_id, most, answers, is_open, *written)
+        if not left[0]:
             break
-        if left <= len(answers) * (1 - IDLE_SHARE):
+        chosen = chosen.ravel()
+        if left[0] <= len(answers) * (1 - IDLE_SHARE):
             rows = np.flatnonzero(is_open)
             state = state.select(torch.from_numpy(rows))
             answers, chosen, is_open = answers[rows], chosen[rows], is_open[rows]
-        token = torch.from_numpy(np.ascontiguousarray(chosen))
+        token = torch.from_numpy(chosen)
     check_numbers(torch.from_numpy(totals))
     return [
         Hypothesis(

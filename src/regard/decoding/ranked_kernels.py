@@ -1,6 +1,6 @@
-"""One step of a beam search over likeliest tokens that are known, in a compiled loop.
+"""Steps of searches over likeliest tokens that are known, each in a compiled loop.
 
-As operations on arrays of a few numbers, some twenty of them would take longer than the step of a
+As operations on arrays of a few numbers, some twenty of them would take as long as the step of a
 small model before them.
 """
 
@@ -74,3 +74,37 @@ def extend(  # type: ignore[no-untyped-def]
             for t in range(T):
                 longer[a, k, t] = before[a, W - 1, t]
             longer[a, k, T] = eos_id
+
+
+@compiled
+def take(  # type: ignore[no-untyped-def]
+    place, values, best, eos_id, limits, answers, is_open, tokens, lengths, totals, finished, left
+):
+    """Take the likeliest token of each row into its answer.
+
+    Args:
+        place: Of the token.
+        values: Their log-probabilities, (R, 1).
+        best: What they are.
+        eos_id: The token that ends an answer.
+        limits: Most tokens of each answer, (A,).
+        answers: Which answer each row writes, (R,).
+        is_open: Which rows are not finished; of the others, nothing is taken.
+        tokens: Of all answers, (A, T).
+        lengths: Tokens taken of each answer, (A,).
+        totals: Log-probabilities of those, added up.
+        finished: Which answers are ended.
+        left: How many rows are open after it, (1,).
+    """
+    left[0] = 0
+    for r in range(answers.size):
+        answer, value = answers[r], values[r, 0]
+        if not is_open[r] or value == -np.inf:
+            is_open[r] = False
+            continue
+        tokens[answer, place] = best[r, 0]
+        lengths[answer] += 1
+        totals[answer] += value
+        finished[answer] = best[r, 0] == eos_id
+        is_open[r] = not finished[answer] and limits[answer] > place + 1
+        left[0] += is_open[r]

@@ -107,7 +107,6 @@ class PreparedStack:
         logits, state = self._logits(token, state.with_room())
         return torch.log_softmax(logits, dim=-1), state
 
-    @torch.no_grad()
     def best(
         self, token: Int[Tensor, " R"], state: PreparedState, count: int, hidden: Sequence[int]
     ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], PreparedState]:
@@ -122,10 +121,10 @@ class PreparedStack:
         Returns:
             Their log-probabilities, which tokens they are, and the state after ``token``.
         """
-        state = state.with_room()
+        state, rows = state.with_room(), token.shape[0]
         never = np.array(hidden, np.int64)
-        values = np.empty((len(token), count), np.float32)
-        tokens = np.empty((len(token), count), np.int64)
+        values = np.empty((rows, count), np.float32)
+        tokens = np.empty((rows, count), np.int64)
         logits = None
         if self._weights is None:
             logits, state = self._logits(token, state)
@@ -134,8 +133,8 @@ class PreparedStack:
             last, weights, past = token.numpy(), self._weights, self._past(state)
             places = self._places_of(state)
             is_whole, width = weights.table.outputs > 0, weights.norms.shape[1]
-            states = np.empty((0 if is_whole else len(token), width), np.float32)
-            queries = self._room_for_queries(len(token))
+            states = np.empty((0 if is_whole else rows, width), np.float32)
+            queries = self._room_for_queries(rows)
 
             def go(first: int, stop: int) -> None:
                 self._kernels.whole_step(
@@ -154,18 +153,19 @@ class PreparedStack:
                     tokens,
                 )
 
-            in_blocks(len(token), go)
+            in_blocks(rows, go)
             self._announce_all(state, queries)
-            state = state.after(map(self._in_heads, queries))
+            state = state.after(list(queries.reshape(*queries.shape[:2], self._options.heads, -1)))
             if not is_whole:
-                logits = self._logits_of(torch.from_numpy(states))
+                with torch.no_grad():
+                    logits = self._logits_of(torch.from_numpy(states))
         if logits is not None:
             found = logits.numpy()
 
             def choose(first: int, stop: int) -> None:
                 self._kernels.best_tokens(first, stop, found, never, values, tokens)
 
-            by_rows(len(token), 4 * found.shape[1], choose)
+            by_rows(rows, 4 * found.shape[1], choose)
         return torch.from_numpy(values), torch.from_numpy(tokens), state
 
     def _embedded(self, token: Tensor, state: PreparedState) -> Tensor:
@@ -176,8 +176,8 @@ class PreparedStack:
 
     def _places_of(self, state: PreparedState) -> Float32[np.ndarray, "r C"]:
         """What is added to the embedding of each row's token, or of all."""
-        places = state.length - state.starts
         if self._places.is_added and state.starts.any():
+            places = state.length - state.starts
             rows: np.ndarray = self._places.until(int(places.max()) + 1)[places]
             return rows
         return self._places.until(state.length + 1)[state.length :][:1]
@@ -196,6 +196,7 @@ class PreparedStack:
             self._waves.until(state.length + 1)[state.length],
         )
 
+    @torch.no_grad()
     def _logits(self, token: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
         """The logits after a step, layer by layer."""
         kernels, options, now = self._kernels, self._options, state.length

@@ -1,6 +1,6 @@
 """What a prepared decoder carries from one token to the next: rows that point into one store."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,7 +66,7 @@ class PreparedState:
     memory: Float32[np.ndarray, "L B M W"]
     lengths: Int64[np.ndarray, " B"]
     pending: Int[Tensor, " R"] | None = None
-    queries: tuple[Float32[np.ndarray, "R H D"], ...] = ()
+    queries: Sequence[Float32[np.ndarray, "R H D"]] = ()
 
     @property
     def asked(self) -> dict[int, Float[Tensor, "R H 1 D"]]:
@@ -97,11 +97,21 @@ class PreparedState:
         ancestors[:now] = self.ancestors[:now]
         return replace(self, store=store, ancestors=ancestors)
 
-    def after(self, queries: Iterable[Float32[np.ndarray, "R H D"]] = ()) -> "PreparedState":
+    def after(self, queries: Sequence[Float32[np.ndarray, "R H D"]] = ()) -> "PreparedState":
         """The state whose place ``length`` is written, and what was asked there."""
         self.ancestors[self.length] = np.arange(len(self.sentences))
         self.store.filled = self.length + 1
-        return replace(self, length=self.length + 1, pending=None, queries=tuple(queries))
+        # Written out: ``replace`` would take twice as long, at each step of a search.
+        return PreparedState(
+            store=self.store,
+            ancestors=self.ancestors,
+            starts=self.starts,
+            length=self.length + 1,
+            sentences=self.sentences,
+            memory=self.memory,
+            lengths=self.lengths,
+            queries=queries,
+        )
 
 
 def begin(
