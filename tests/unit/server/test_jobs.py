@@ -220,7 +220,7 @@ def test_prompts_are_gone_on_with_together_and_a_wrong_one_alone(monkeypatch):
     together, _ = ask_all(
         ("/continue", {**run, "texts": ["ab", "a", "b"]}), ("/continue", {**run, "text": "c"})
     )
-    assert ["ab", "a", "b"] in asked
+    assert asked[0][:3] == ["ab", "a", "b"]
     assert [each["prompt"] for each in together.json()["answers"]] == ["ab", "a", "b"]
     work, task = Worker(LABELLERS), Continuing("language_modelling", _greedy(3))
     prompts = [Prompt(text, 3) for text in ("ab", "c")]

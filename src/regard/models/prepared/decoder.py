@@ -155,7 +155,8 @@ class PreparedStack:
 
             in_blocks(rows, go)
             self._announce_all(state, queries)
-            state = state.after(list(queries.reshape(*queries.shape[:2], self._options.heads, -1)))
+            heads = (self._options.heads, self._options.head_dim)
+            state = state.after(list(queries.reshape(*queries.shape[:2], *heads)))
             if not is_whole:
                 with torch.no_grad():
                     logits = self._logits_of(torch.from_numpy(states))

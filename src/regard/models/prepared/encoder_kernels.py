@@ -1,7 +1,7 @@
 """An encoder's pass over sources, and what a decoder looks at of them, in one compiled loop.
 
 Tokens of all sources stand row after row, without padding. What a source gets does not depend on
-the others, but for how a BLAS rounds.
+the others.
 """
 
 from typing import NamedTuple
@@ -16,9 +16,6 @@ from regard.models.prepared.kernels import activate, add_norm_rows, norm_rows, t
 from regard.models.prepared.maps import Map, Table, embed, mapped
 
 f32 = np.float32
-
-# More rows than these share weights that a BLAS lays out for them.
-_FEW_ROWS = 32
 
 
 class Weights(NamedTuple):
@@ -139,17 +136,17 @@ def _keep(first, stop, sources, numbers, side, memory):  # type: ignore[no-untyp
 
 
 @shared
-def _project(first, stop, is_few, states, embedded, sources, weights, memory):  # type: ignore[no-untyped-def]
+def _project(first, stop, states, embedded, sources, weights, memory):  # type: ignore[no-untyped-def]
     """What the decoder looks at, of every layer."""
     seen = np.empty((states.shape[0], weights.key.outputs), np.float32)
     for layer in range(memory.shape[0]):
         for side in range(2):
             if side == 0:
-                mapped(is_few, states, weights.key, layer, seen)
+                mapped(states, weights.key, layer, seen)
             elif sources.mixes_embeddings:
-                mapped(is_few, embedded, weights.value, layer, seen)
+                mapped(embedded, weights.value, layer, seen)
             else:
-                mapped(is_few, states, weights.value, layer, seen)
+                mapped(states, weights.value, layer, seen)
             _keep(first, stop, sources, seen, side, memory[layer])
 
 
@@ -169,7 +166,6 @@ def read_sources(first, stop, sources, weights, options, memory):  # type: ignor
     rows, C = begins[stop] - begin, weights.norms.shape[1]
     if rows == 0:
         return
-    is_few = sources.tokens.size <= _FEW_ROWS
     x, embedded = np.empty((rows, C), np.float32), np.zeros((rows, C), np.float32)
     _embed_all(first, stop, sources, weights, options, x, embedded)
     normed = np.empty((rows, C), np.float32) if options.is_pre else x
@@ -182,17 +178,17 @@ def read_sources(first, stop, sources, weights, options, memory):  # type: ignor
         norm_rows(x, weights.norms[0], weights.norm_biases[0], options, normed)
         met = 1
     for layer in range(weights.norms.shape[0] // 2):
-        mapped(is_few, normed, weights.own, layer, projected)
+        mapped(normed, weights.own, layer, projected)
         for b in range(first, stop):
             at, to = begins[b] - begin, begins[b + 1] - begin
             if to > at:
                 _look_around(projected[at:to], sources.waves, sources.reach, options, mixed[at:to])
-        mapped(is_few, mixed, weights.own_out, layer, change)
+        mapped(mixed, weights.own_out, layer, change)
         add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
-        mapped(is_few, normed, weights.inner, layer, inner)
+        mapped(normed, weights.inner, layer, inner)
         activate(inner, options.activation)
-        mapped(is_few, inner, weights.outer, layer, change)
+        mapped(inner, weights.outer, layer, change)
         met += 1
         add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
         met += 1
-    _project(first, stop, is_few, normed, embedded, sources, weights, memory)
+    _project(first, stop, normed, embedded, sources, weights, memory)

@@ -22,8 +22,6 @@ f32, i32 = np.float32, np.int32
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
 _GROUP = 32
-# Of so many rows, which are one block whatever the threads, a BLAS' products would take longer.
-_FEW_ROWS = 8
 
 
 @shared
@@ -410,8 +408,6 @@ def whole_step(  # type: ignore[no-untyped-def]
         tokens: See there.
     """
     rows, C, layers = stop - first, weights.norms.shape[1], past.store.shape[0]
-    # What is rounded afterwards is to be equal to the last bit in any company, as few rows are.
-    is_few = values.shape[0] <= _FEW_ROWS or weights.table.outputs == 0
     x = np.empty((rows, C), np.float32)
     for r in range(rows):
         place = places[first + r] if places.shape[0] > 1 else places[0]
@@ -431,32 +427,32 @@ def whole_step(  # type: ignore[no-untyped-def]
         met = 1
     for layer in range(layers):
         store = past.store[layer]
-        mapped(is_few, normed, weights.own, layer, projected)
+        mapped(normed, weights.own, layer, projected)
         if options.is_recurrent:
             bias = weights.gate_bias[layer]
             recur_rows(first, stop, projected, bias, store, past.ancestors, now, change)
         else:
             _look_back(first, stop, projected, store, past, now, options, scores, mixed)
-            mapped(is_few, mixed, weights.own_out, layer, change)
+            mapped(mixed, weights.own_out, layer, change)
         if has_memory:
             add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
             met += 1
             asked = queries[layer, first:stop]
-            mapped(is_few, normed, weights.ask, layer, asked)
+            mapped(normed, weights.ask, layer, asked)
             _look_at_memory(first, stop, asked, past.memory[layer], past, options, scores, mixed)
-            mapped(is_few, mixed, weights.ask_out, layer, change)
+            mapped(mixed, weights.ask_out, layer, change)
         add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
         met += 1
-        mapped(is_few, normed, weights.inner, layer, inner)
+        mapped(normed, weights.inner, layer, inner)
         activate(inner, options.activation)
-        mapped(is_few, inner, weights.outer, layer, change)
+        mapped(inner, weights.outer, layer, change)
         add_norm_rows(x, change, weights.norms[met], weights.norm_biases[met], options, normed)
         met += 1
     if weights.table.outputs == 0:
         _copy_rows(normed, states[first:stop])
         return
     logits = np.empty((rows, weights.table.outputs), np.float32)
-    mapped(is_few, normed, weights.table, i64(0), logits)
+    mapped(normed, weights.table, i64(0), logits)
     tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
     for r in range(rows):
         _best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])

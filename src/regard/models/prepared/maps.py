@@ -9,11 +9,9 @@ from jaxtyping import Float, Float32, Int, Int8
 from torch import Tensor, nn
 
 from regard.attention.engine.kernels.compiling import inlined, shared
-from regard.attention.engine.kernels.products import linear
 from regard.layers import TokenEmbedding
-from regard.models.prepared.few_rows import few_rows
+from regard.models.prepared.panels import in_lanes, in_pairs, in_panels, plain_rows, rounded_rows
 from regard.models.prepared.products import Int8Embedding, Int8Linear
-from regard.models.prepared.rounded_rows import in_groups, in_pairs, rounded_rows
 
 f32 = np.float32
 # A number that is written out would make a function of its own of each that is called with it.
@@ -27,20 +25,20 @@ class Map(NamedTuple):
 
     Attributes:
         outputs: How wide it makes states; 0 where there is no such map.
-        weight: In float32.
-        rounded: Instead, as ``rounded_rows`` takes them.
+        weight: In float32, in panels.
+        rounded: Instead, in int8, in panels of pairs.
         scales: What gives them back.
-        bias: Of rounded ones with zeros where there is none.
+        bias: Zeros where there is none.
     """
 
     outputs: int
-    weight: Float32[np.ndarray, "L O I"]
+    weight: Float32[np.ndarray, "L o I 8"]
     rounded: Int8[np.ndarray, "L o i 16"]
     scales: Float32[np.ndarray, "L o8"]
-    bias: Float32[np.ndarray, "L O"]
+    bias: Float32[np.ndarray, "L o8"]
 
 
-NO_MAP = Map(0, np.zeros((0, 0, 0), f32), _NO_WHOLE, _NO_NUMBERS, _NO_NUMBERS)
+NO_MAP = Map(0, np.zeros((0, 0, 0, 8), f32), _NO_WHOLE, _NO_NUMBERS, _NO_NUMBERS)
 
 
 class Table(NamedTuple):
@@ -60,15 +58,13 @@ class Table(NamedTuple):
 
 
 @shared
-def mapped(is_few, states, maps, layer, out):  # type: ignore[no-untyped-def]
-    """A layer's map of the states, by reading weights in float32 once where states are few."""
+def mapped(states, maps, layer, out):  # type: ignore[no-untyped-def]
+    """A layer's map of the states."""
     bias = maps.bias[layer]
     if maps.rounded.size:
         rounded_rows(states, maps.rounded[layer], maps.scales[layer], bias, out)
-    elif is_few:
-        few_rows(i64(0), i64(maps.outputs), states, maps.weight[layer], bias, out)
     else:
-        linear(states, maps.weight[layer], bias, out)
+        plain_rows(states, maps.weight[layer], bias, out)
 
 
 @inlined
@@ -120,21 +116,17 @@ def map_of(parts: Sequence[Part]) -> Map:
     if not parts:
         return NO_MAP
     outputs = len(parts[0].weight)
-    if parts[0].scales is None:
-        biases = [part.bias for part in parts if part.bias is not None]
-        return NO_MAP._replace(
-            outputs=outputs,
-            weight=torch.stack([part.weight for part in parts]).numpy(),
-            bias=torch.stack(biases).numpy() if biases else _NO_NUMBERS,
-        )
     nothing = torch.zeros(outputs)
+    biases = [nothing if part.bias is None else part.bias for part in parts]
+    made = NO_MAP._replace(
+        outputs=outputs, bias=np.stack([in_lanes(bias.numpy()) for bias in biases])
+    )
     scales = [part.scales for part in parts if part.scales is not None]
-    added = [nothing if part.bias is None else part.bias for part in parts]
-    return NO_MAP._replace(
-        outputs=outputs,
+    if not scales:
+        return made._replace(weight=np.stack([in_panels(part.weight.numpy()) for part in parts]))
+    return made._replace(
         rounded=np.stack([in_pairs(part.weight.numpy()) for part in parts]),
-        scales=np.stack([in_groups(each.float().numpy()) for each in scales]),
-        bias=np.stack([in_groups(bias.numpy()) for bias in added]),
+        scales=np.stack([in_lanes(each.float().numpy()) for each in scales]),
     )
 
 

@@ -1,18 +1,18 @@
-"""Products of rounded weights beside the same in float64."""
+"""Products of weights in panels beside the same in float64."""
 
 import numba
 import numpy as np
 import pytest
 
-from regard.models.prepared import rounded_rows
-from regard.models.prepared.rounded_rows import in_groups, in_pairs
+from regard.models.prepared import panels
+from regard.models.prepared.panels import in_lanes, in_pairs, in_panels
 
 f32 = np.float32
 
 
 @numba.njit
 def multiply(states, weight, scales, bias, out):
-    rounded_rows.rounded_rows(states, weight, scales, bias, out)
+    panels.rounded_rows(states, weight, scales, bias, out)
 
 
 def draw(rows, outputs, inputs):
@@ -25,14 +25,47 @@ def draw(rows, outputs, inputs):
 
 def product(states, weight, scales, bias):
     out = np.full((len(states), len(weight)), np.nan, f32)
-    multiply(states, in_pairs(weight), in_groups(scales), in_groups(bias), out)
+    multiply(states, in_pairs(weight), in_lanes(scales), in_lanes(bias), out)
     return out
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 13])
-@pytest.mark.parametrize("outputs", [1, 7, 8, 9, 24, 29, 48, 57])
-@pytest.mark.parametrize("inputs", [1, 2, 13, 64])
-def test_they_are_those_of_the_formula(rows, outputs, inputs):
+ROWS, OUTPUTS, INPUTS = [1, 2, 3, 4, 5, 13], [1, 7, 8, 9, 24, 29, 48, 57], [1, 2, 13, 64]
+
+
+@numba.njit
+def multiply_plainly(states, weight, bias, out):
+    panels.plain_rows(states, weight, bias, out)
+
+
+def plain_product(states, weight, bias):
+    out = np.full((len(states), len(weight)), np.nan, f32)
+    multiply_plainly(states, in_panels(weight), in_lanes(bias), out)
+    return out
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("outputs", OUTPUTS)
+@pytest.mark.parametrize("inputs", INPUTS)
+def test_in_float32_they_are_those_of_the_formula(rows, outputs, inputs):
+    states, weight, scales, bias = draw(rows, outputs, inputs)
+    weight = weight.astype(f32) * scales[:, None]
+    right = states.astype(np.float64) @ weight.T.astype(np.float64) + bias
+    np.testing.assert_allclose(plain_product(states, weight, bias), right, rtol=1e-5, atol=3e-4)
+
+
+def test_in_float32_a_state_has_the_same_in_any_company():
+    states, weight, _, bias = draw(11, 61, 97)
+    weight = weight.astype(f32)
+    whole = plain_product(states, weight, bias)
+    for rows in ([0], [10], [7, 3], [9, 8, 1, 2, 5, 4, 0]):
+        part = plain_product(np.ascontiguousarray(states[rows]), weight, bias)
+        np.testing.assert_array_equal(part, whole[rows])
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("outputs", OUTPUTS)
+@pytest.mark.parametrize("inputs", INPUTS)
+def test_rounded_they_are_those_of_the_formula(rows, outputs, inputs):
     states, weight, scales, bias = draw(rows, outputs, inputs)
     right = states.astype(np.float64) @ weight.T.astype(np.float64) * scales + bias
     # A state is off by half of one in 16,383 of its largest number, and an output by as many.
@@ -70,8 +103,8 @@ def test_states_of_nothing_and_of_nan_stay_what_they_are():
 def test_a_processor_without_pairs_gets_the_same(monkeypatch):
     given = draw(3, 9, 5)
     right = product(*given)
-    monkeypatch.setattr(rounded_rows, "_HAS_PAIRS", False)
-    tile = rounded_rows._tile_of(1, 1)
+    monkeypatch.setattr(panels, "_HAS_PAIRS", False)
+    tile = panels._tile_of(panels._Rounded, 1, 1)
 
     @numba.njit
     def small(states, weight, sizes, scales, bias, out):
@@ -85,5 +118,5 @@ def test_a_processor_without_pairs_gets_the_same(monkeypatch):
     whole[0, :5] = np.rint(states[2] * (f32(16383) / size))
     out = np.zeros((1, 8), f32)
     sizes = np.array([size / f32(16383)], f32)
-    small(whole, in_pairs(weight), sizes, in_groups(scales), in_groups(bias), out)
+    small(whole, in_pairs(weight), sizes, in_lanes(scales), in_lanes(bias), out)
     np.testing.assert_allclose(out[0], right[2, :8], rtol=1e-6, atol=1e-4)

@@ -1,0 +1,326 @@
+"""Products of states with weights that lie as they are multiplied, in float32 or int8.
+
+Panels of eight outputs side by side, input after input: a sum needs no adding up of lanes, and a
+tile of some states by some panels fills the registers. Each number of the result is added up in the
+same order whatever the tile, so that a state's product does not depend on its neighbours.
+
+What is multiplied by int8 is rounded as it comes, each state by itself, to as many bits as the sum
+has room for, fourteen at most: what is lost is lost by the weights. The processor multiplies pairs
+of sixteen bits and adds the two, so inputs lie there in pairs.
+"""
+
+from collections.abc import Callable
+
+import llvmlite.binding
+import numpy as np
+from jaxtyping import Float32, Int8
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from regard.attention.engine.kernels.compiling import in_order, shared
+from regard.attention.engine.kernels.elementary import largest_absolute, whole
+from regard.attention.engine.kernels.vectors import copy
+from regard.models.prepared.few_rows import further
+
+f32 = np.float32
+
+# Outputs side by side, and weights of a pair of inputs.
+OUTPUTS = 8
+_STEP = 2 * OUTPUTS
+_MOST = 2**14 - 1
+
+_WHOLE = ir.VectorType(ir.IntType(32), OUTPUTS)
+_PAIRS = ir.VectorType(ir.IntType(16), _STEP)
+_FLOATS = ir.VectorType(ir.FloatType(), OUTPUTS)
+
+
+# Whether the processor multiplies and adds sixteen pairs at once; else it is said in small steps.
+_HAS_PAIRS = bool(llvmlite.binding.get_host_cpu_features().get("avx2"))
+
+
+def in_panels(weight: Float32[np.ndarray, "O I"]) -> Float32[np.ndarray, "o I 8"]:
+    """Weights as they are multiplied, with zeros where outputs are missing."""
+    outputs, inputs = weight.shape
+    room = np.zeros((-(-outputs // OUTPUTS), OUTPUTS, inputs), f32)
+    room.reshape(-1, inputs)[:outputs] = weight
+    return np.ascontiguousarray(room.transpose(0, 2, 1))
+
+
+def in_pairs(values: Int8[np.ndarray, "O I"]) -> Int8[np.ndarray, "o i 16"]:
+    """The same of rounded weights, with zeros where inputs are missing as well."""
+    outputs, inputs = values.shape
+    o, i = -(-outputs // OUTPUTS), -(-inputs // 2)
+    room = np.zeros((o * OUTPUTS, i * 2), np.int8)
+    room[:outputs, :inputs] = values
+    paired: np.ndarray = room.reshape(o, OUTPUTS, i, 2).transpose(0, 2, 1, 3).reshape(o, i, _STEP)
+    return np.ascontiguousarray(paired)
+
+
+def in_lanes(numbers: Float32[np.ndarray, " O"]) -> Float32[np.ndarray, " o8"]:
+    """A number of each output, with zeros where outputs are missing."""
+    return np.pad(numbers, (0, -len(numbers) % OUTPUTS))
+
+
+def _read(builder: ir.IRBuilder, at: ir.Value, kind: ir.Type) -> ir.Value:
+    return builder.load(builder.inttoptr(at, kind.as_pointer()), align=1)
+
+
+def _read_everywhere(
+    builder: ir.IRBuilder, at: ir.Value, number: ir.Type, kind: ir.Type
+) -> ir.Value:
+    """One number in all lanes."""
+    nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+    alone = builder.insert_element(nothing, _read(builder, at, number), first)
+    return builder.shuffle_vector(alone, nothing, ir.Constant(_WHOLE, [0] * OUTPUTS))
+
+
+def _fused(builder: ir.IRBuilder, one: ir.Value, other: ir.Value, added: ir.Value) -> ir.Value:
+    """``one · other + added``, rounded once, in every tile alike."""
+    kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
+    name = "llvm.fma.v8f32"
+    fused = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    return builder.call(fused, [one, other, added])
+
+
+class _Plain:
+    """Weights in float32; an input is a step."""
+
+    sums, zero, step = _FLOATS, 0.0, 4 * OUTPUTS
+
+    @staticmethod
+    def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """Those of one step."""
+        return _read(builder, at, _FLOATS)
+
+    @staticmethod
+    def state(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """What they are multiplied by."""
+        return _read_everywhere(builder, at, ir.FloatType(), _FLOATS)
+
+    @staticmethod
+    def added(
+        builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
+    ) -> ir.Value:
+        """The sums after a step."""
+        return _fused(builder, state, weights, total)
+
+    @staticmethod
+    def finished(
+        builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
+    ) -> ir.Value:
+        """What the sums stand for."""
+        return builder.fadd(total, _read(builder, bias, _FLOATS))
+
+
+class _Rounded:
+    """Weights in int8; a pair of inputs is a step."""
+
+    sums, zero, step = _WHOLE, 0, _STEP
+
+    @staticmethod
+    def weights(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """Those of one step, in sixteen bits."""
+        return builder.sext(_read(builder, at, ir.VectorType(ir.IntType(8), _STEP)), _PAIRS)
+
+    @staticmethod
+    def state(builder: ir.IRBuilder, at: ir.Value) -> ir.Value:
+        """The pair that they are multiplied by."""
+        return builder.bitcast(_read_everywhere(builder, at, ir.IntType(32), _WHOLE), _PAIRS)
+
+    @staticmethod
+    def added(
+        builder: ir.IRBuilder, total: ir.Value, state: ir.Value, weights: ir.Value
+    ) -> ir.Value:
+        """The sums after a step: products, each added to its neighbour's."""
+        if _HAS_PAIRS:
+            kind = ir.FunctionType(_WHOLE, [_PAIRS, _PAIRS])
+            name = "llvm.x86.avx2.pmadd.wd"
+            multiply = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+            return builder.add(builder.call(multiply, [state, weights]), total)
+        wide = ir.VectorType(ir.IntType(32), _STEP)
+        products = builder.mul(builder.sext(state, wide), builder.sext(weights, wide))
+        left, right = (
+            builder.shuffle_vector(
+                products, products, ir.Constant(_WHOLE, list(range(side, _STEP, 2)))
+            )
+            for side in (0, 1)
+        )
+        return builder.add(builder.add(left, right), total)
+
+    @staticmethod
+    def finished(
+        builder: ir.IRBuilder, total: ir.Value, size: ir.Value, scale: ir.Value, bias: ir.Value
+    ) -> ir.Value:
+        """What the sums stand for."""
+        times = _read_everywhere(builder, size, ir.FloatType(), _FLOATS)
+        found = builder.fmul(builder.sitofp(total, _FLOATS), times)
+        return _fused(builder, found, _read(builder, scale, _FLOATS), _read(builder, bias, _FLOATS))
+
+
+_Kind = type[_Plain] | type[_Rounded]
+
+
+def _tile_of(kind: _Kind, rows: int, panels: int) -> Callable[..., None]:
+    """Products of so many states with so many panels.
+
+    What is made takes addresses and distances in bytes: states, and how wide a row of them is;
+    weights, and how far apart their panels are; how many steps there are; of rounded ones, what
+    each state's sums are multiplied by, and what each output's; what is added; where results go,
+    and how wide a row of them is.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        states, width, weights, apart, steps, sizes, scales, biases, out, out_width = arguments
+
+        def beyond(begin: ir.Value, count: int, size: int) -> ir.Value:
+            return builder.add(begin, ir.Constant(ir.IntType(64), count * size))
+
+        zero = ir.Constant(kind.sums, [kind.zero] * OUTPUTS)
+        totals = [
+            [cgutils.alloca_once_value(builder, zero) for _ in range(panels)]  # type: ignore[no-untyped-call]
+            for _ in range(rows)
+        ]
+        with cgutils.for_range(builder, steps) as loop:
+            known = []
+            for panel in range(panels):
+                begin = further(builder, weights, panel, apart)
+                known.append(kind.weights(builder, further(builder, begin, kind.step, loop.index)))
+            for row in range(rows):
+                begin = further(builder, states, row, width)
+                state = kind.state(builder, further(builder, begin, 4, loop.index))
+                for weight, total in zip(known, totals[row], strict=True):
+                    builder.store(kind.added(builder, builder.load(total), state, weight), total)
+        for row in range(rows):
+            target = further(builder, out, row, out_width)
+            for panel in range(panels):
+                size = beyond(sizes, row, 4)
+                scale, bias, to = (beyond(each, panel, 32) for each in (scales, biases, target))
+                total = builder.load(totals[row][panel])
+                found = kind.finished(builder, total, size, scale, bias)
+                builder.store(found, builder.inttoptr(to, _FLOATS.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def tile(typing, states, width, weights, apart, steps, sizes, scales, biases, out, out_width):  # type: ignore[no-untyped-def]
+        return types.void(*[types.int64] * 10), generate
+
+    return tile
+
+
+# Panels of a tile: more of them for one state, which leaves room for their sums.
+_PANELS, _PANELS_OF_ONE = 3, 4
+
+
+def _tile_by_rows(kind: _Kind, panels: int) -> Callable[..., None]:
+    """Takes up to four states through so many panels."""
+    one, two, three, four = (_tile_of(kind, rows, panels) for rows in range(1, 5))
+
+    @in_order
+    def by_rows(rows, states, rest, out, out_width):  # type: ignore[no-untyped-def]
+        if rows >= 4:
+            four(states, *rest, out, out_width)
+        elif rows == 3:
+            three(states, *rest, out, out_width)
+        elif rows == 2:
+            two(states, *rest, out, out_width)
+        else:
+            one(states, *rest, out, out_width)
+
+    return by_rows
+
+
+def _tiling(kind: _Kind) -> Callable[..., None]:
+    """Goes through all panels, a few at a time with all states."""
+    alone = _tile_of(kind, 1, _PANELS_OF_ONE)
+    several, single = _tile_by_rows(kind, _PANELS), _tile_by_rows(kind, 1)
+
+    @shared
+    def by_tiles(states, weight, sizes, scales, bias, out):  # type: ignore[no-untyped-def]
+        rows, panels, steps = states.shape[0], weight.shape[0], weight.shape[1]
+        width, out_width = states.shape[1] * states.itemsize, out.shape[1] * 4
+        apart = steps * weight.shape[2] * weight.itemsize
+        panel = 0
+        while panel < panels:
+            weights, made = weight.ctypes.data + panel * apart, out.ctypes.data + panel * 32
+            scaled, added = scales.ctypes.data + panel * 32, bias.ctypes.data + panel * 32
+            given, size = states.ctypes.data, sizes.ctypes.data
+            if rows == 1 and panels - panel >= _PANELS_OF_ONE:
+                alone(given, width, weights, apart, steps, size, scaled, added, made, out_width)
+                panel += _PANELS_OF_ONE
+                continue
+            is_whole = panels - panel >= _PANELS
+            for r in range(0, rows, 4):
+                asked, to = given + r * width, made + r * out_width
+                rest = (width, weights, apart, steps, size + r * 4, scaled, added)
+                if is_whole:
+                    several(rows - r, asked, rest, to, out_width)
+                else:
+                    single(rows - r, asked, rest, to, out_width)
+            panel += _PANELS if is_whole else 1
+
+    return by_tiles
+
+
+_by_tiles, _by_rounded_tiles = _tiling(_Plain), _tiling(_Rounded)
+
+
+@shared
+def plain_rows(states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """``states @ weightᵀ + bias``.
+
+    Args:
+        states: (R, I).
+        weight: ``in_panels``.
+        bias: Zeros where there is none, ``in_lanes``.
+        out: (R, O).
+    """
+    rows, outputs = out.shape
+    made = out
+    if outputs % OUTPUTS:
+        made = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
+    _by_tiles(states, weight, bias, bias, bias, made)
+    if outputs % OUTPUTS:
+        for r in range(rows):
+            copy(made[r], out[r])
+
+
+@in_order
+def _round_rows(states, most, out, sizes):  # type: ignore[no-untyped-def]
+    """Each row as whole numbers up to ``most``, and what gives it back."""
+    inputs = states.shape[1]
+    for r in range(states.shape[0]):
+        row, target = states[r], out[r]
+        size = largest_absolute(row)
+        sizes[r] = size / most
+        share = most / size if size > f32(0) else f32(0)
+        for c in range(inputs):
+            target[c] = whole(row[c] * share)
+        for c in range(inputs, target.size):
+            target[c] = 0
+
+
+@shared
+def rounded_rows(states, weight, scales, bias, out):  # type: ignore[no-untyped-def]
+    """The same of rounded weights.
+
+    Args:
+        states: (R, I).
+        weight: ``in_pairs``.
+        scales: What gives back each output's weights, ``in_lanes``.
+        bias: Zeros where there is none, ``in_lanes``.
+        out: (R, O).
+    """
+    rows, outputs = out.shape
+    most = min(_MOST, (2**31 - 1) // (127 * states.shape[1]))
+    given = np.empty((rows, 2 * weight.shape[1]), np.int16)
+    sizes = np.empty(rows, np.float32)
+    _round_rows(states, f32(most), given, sizes)
+    made = out
+    if outputs % OUTPUTS:
+        made = np.empty((rows, weight.shape[0] * OUTPUTS), np.float32)
+    _by_rounded_tiles(given, weight, sizes, scales, bias, made)
+    if outputs % OUTPUTS:
+        for r in range(rows):
+            copy(made[r], out[r])
