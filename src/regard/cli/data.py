@@ -174,7 +174,7 @@ def _recipe(
     table |= {name: _absolute(side) for name, side in (("valid", valid), ("test", test)) if side}
     if len(files) == 1 and _is_recipe(files[0]):
         recipe = find_recipe(files)
-        if not any(recipe.files(split) for split in ("train", "valid", "test")):
+        if not any(recipe.named(split) for split in ("train", "valid", "test")):
             raise SettingError(
                 f"{files[0]} must name sentence pairs in [data]; got none. Name the files instead."
             )

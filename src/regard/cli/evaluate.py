@@ -200,7 +200,7 @@ def _examples(
     choose("split", split, dict.fromkeys(splits))
     is_part = {
         "train": isinstance(task, OnePassTask),
-        "valid": not recipe.files("valid") and not recipe.uses_phrasebook,
+        "valid": not recipe.named("valid") and not recipe.uses_phrasebook,
         "test": bool(parts.test),
     }
     if is_part.get(split):

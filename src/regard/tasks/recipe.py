@@ -7,10 +7,11 @@ from typing import ClassVar, Literal, Protocol, TypedDict, TypeVar, runtime_chec
 
 from regard.config import JsonValue, as_table
 from regard.errors import SettingError
-from regard.fields import Count, check_fields
+from regard.fields import Column, Count, check_fields
 from regard.tasks.decoding import DecodingConfig
 from regard.text import TokenizerConfig
 from regard.text.records import OnBadLine
+from regard.text.shards import shards
 
 PHRASEBOOK = "phrasebook"
 SettingsT = TypeVar("SettingsT")
@@ -55,12 +56,14 @@ class DataConfig(SequenceData):
     """Where the sentence pairs are, and what they are.
 
     Attributes:
-        train: One TSV or JSONL file, or two files of lines (source, target), or ``phrasebook``.
+        train: One TSV or JSONL file or table (Parquet, Arrow), or two files of lines (source,
+            target), or ``phrasebook``. Each may be a folder or a pattern (``shards/*.tsv.gz``).
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
         source_language: Code of the source's language (``zh``), for metrics and pages.
         target_language: Code of the target's language (``en``).
-        columns: TSV only: columns of source, target and further references, from 1.
+        columns: Of source, target and further references: their numbers in TSV, from 1; their names
+            in JSONL and tables, ``translation.en`` for "en" in an object.
         max_length: Longest sentence, in tokens, that training takes.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
         on_long: The same for a sentence beyond max_length.
@@ -73,7 +76,7 @@ class DataConfig(SequenceData):
     test: tuple[str, ...] | str = ()
     source_language: str | None = None
     target_language: str | None = None
-    columns: tuple[Count, ...] = ()
+    columns: tuple[Column, ...] = ()
     max_length: Count = 256
     on_bad_line: OnBadLine = "error"
     on_long: Literal["error", "skip"] = "skip"
@@ -158,7 +161,19 @@ class Recipe:
     )
 
     def files(self, split: str) -> list[Path]:
-        """The files of ``train``, ``valid`` or ``test``, in the recipe's folder; none if unset."""
+        """The files of ``train``, ``valid`` or ``test``, in the recipe's folder; none if unset.
+
+        Raises:
+            DataError: A folder or pattern that is named stands for none, or one of them is missing.
+        """
+        return [file for files in self.sharded(split) for file in files]
+
+    def sharded(self, split: str) -> list[list[Path]]:
+        """The files of each name in the recipe: see ``shards``."""
+        return [shards(path, split) for path in self.named(split)]
+
+    def named(self, split: str) -> list[Path]:
+        """What ``train``, ``valid`` or ``test`` names: files, folders of them, and patterns."""
         names = getattr(self.data, split)
         if names == HELD_OUT:
             return []
@@ -193,7 +208,7 @@ class Recipe:
         if not self.uses_phrasebook:
             for split in ("train", "valid", "test"):
                 if getattr(self.data, split) != HELD_OUT:
-                    data[split] = [str(path.resolve()) for path in self.files(split)]
+                    data[split] = [str(path.resolve()) for path in self.named(split)]
         table: RecipeTable = {
             "task": self.task,
             "data": data,
@@ -236,7 +251,7 @@ def check_framed_positions(model: HasPositions, most: int, tokenizer: TokenizerC
         )
 
 
-def check_different_columns(**columns: int) -> None:
+def check_different_columns(**columns: int | str) -> None:
     """Raise SettingError if two of these columns are one; of what is not there it is 0."""
     given = [column for column in columns.values() if column]
     if len(set(given)) < len(given):

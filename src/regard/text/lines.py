@@ -1,4 +1,7 @@
-"""Lines of text files, plain or compressed; what is wrong with one is named as ``file:line``."""
+"""Lines of text files, plain or compressed; what is wrong with one is named as ``file:line``.
+
+The rows of a table, Parquet or Arrow, are lines of JSON here.
+"""
 
 import gzip
 import zlib
@@ -13,6 +16,7 @@ from typing import BinaryIO
 import zstandard
 
 from regard.errors import DataError
+from regard.text.arrow_tables import TABLES, read_rows
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
@@ -92,7 +96,7 @@ class BadLines:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
+    """The lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``; rows as lines of JSON.
 
     Lines end with LF or CR LF, and with nothing else that Unicode calls a line's end. A byte-order
     mark at the start of the file is dropped.
@@ -128,12 +132,17 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[Line]:
 def open_text(path: Path) -> Iterator[Iterable[bytes]]:
     """The raw lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``.
 
+    The rows of a ``.parquet`` or ``.arrow`` table are lines of JSON.
+
     Raises:
         DataError: The file is missing, unreadable or damaged.
+        SettingError: It is a table, and pyarrow is not installed.
     """
     try:
         with path.open("rb") as file:
-            if path.suffix == ".gz":
+            if path.suffix in TABLES:
+                yield read_rows(path)
+            elif path.suffix == ".gz":
                 yield gzip.GzipFile(fileobj=file)
             elif path.suffix == ".zst":
                 yield _split(_decompressed(file))
@@ -151,12 +160,14 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
 
 
 def text_suffix(path: Path) -> str:
-    """The ending that says the format, compression put aside.
+    """The ending that says the format, compression put aside; of a table, that of lines of JSON.
 
     Example:
-        >>> text_suffix(Path("pairs.tsv.gz"))
-        '.tsv'
+        >>> text_suffix(Path("pairs.tsv.gz")), text_suffix(Path("pairs.parquet"))
+        ('.tsv', '.jsonl')
     """
+    if path.suffix in TABLES:
+        return ".jsonl"
     plain = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
     return plain.suffix.lower()
 

@@ -62,7 +62,8 @@ def read_pictures(
     All are of the size of the first.
 
     Args:
-        path: A ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``.
+        path: A ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``; or a table,
+            ``.parquet`` or ``.arrow``.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
         bad_lines: Where lines left out are counted.
 

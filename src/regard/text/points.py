@@ -1,4 +1,4 @@
-"""Points from tables of numbers: inputs and a target, from CSV and TSV files."""
+"""Points from tables of numbers: inputs and a target, from CSV, TSV, JSONL and Parquet files."""
 
 import csv
 import math
@@ -10,9 +10,10 @@ from pathlib import Path
 from regard.choices import choose, nearest
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
-from regard.text.records import OnBadLine, usable
+from regard.text.records import OnBadLine, object_of, usable
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+# Of lines of JSON there is none: the keys are the header.
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".jsonl": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ def read_points(
     numbers, from 1.
 
     Args:
-        path: A ``.csv`` or ``.tsv`` file, which may be compressed: ``.gz``, ``.zst``.
+        path: A ``.csv``, ``.tsv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``;
+            or a table, ``.parquet`` or ``.arrow``.
         inputs: The input columns; none means all but the target.
         target: The target's column; "" is the last.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
@@ -66,11 +68,14 @@ def read_points(
     delimiter = choose(f"the ending of {path}", text_suffix(path), _DELIMITERS)
     lines: Iterator[Line] = (line for line in read_lines(path) if line.text.strip())
     if (first := next(lines, None)) is not None:
-        layout = _layout(cells_of(first, delimiter), first, inputs, target)
-        lines = lines if layout.has_header else chain([first], lines)
+        names = cells_of(first, delimiter) if delimiter else [*object_of(first.text, first.where)]
+        layout = _layout(names, first, inputs, target)
+        lines = lines if layout.has_header and delimiter else chain([first], lines)
     yield from usable(
         lines,
-        lambda line: layout.point(cells_of(line, delimiter), line),
+        lambda line: layout.point(
+            cells_of(line, delimiter) if delimiter else _values(line, layout.columns), line
+        ),
         "points",
         on_bad_line=on_bad_line,
         bad_lines=bad_lines,
@@ -90,6 +95,12 @@ def cells_of(line: Line, delimiter: str) -> list[str]:
     except (csv.Error, ValueError) as error:
         raise DataError(f"{line.where}: not a row of a table: {error}.") from None
     return [cell.strip() for cell in row]
+
+
+def _values(line: Line, names: Sequence[str]) -> list[str]:
+    """The numbers of a JSON object, as a row that has no other."""
+    record = object_of(readable(line), line.where)
+    return ["" if record.get(name) is None else str(record[name]) for name in names]
 
 
 def number_of(cell: str, name: str, where: str) -> float:

@@ -74,9 +74,9 @@ def read_questions(
 
     Of ``.json``, SQuAD's layout: ``data``, ``paragraphs``, ``qas``, ``answers`` with their text and
     ``answer_start``; version 2 says ``is_impossible`` of a question that its text does not answer.
-    Of ``.jsonl``, an object a line: "question", "context", "answers" (texts, or objects as those),
-    and if there are such "choices", "id", "story" or "title". Of an answer without a place, the
-    first place it stands at is taken.
+    Of ``.jsonl`` and tables (``.parquet``, ``.arrow``), an object a line: "question", "context",
+    "answers" (texts, or objects as those), and if there are such "choices", "id", "story" or
+    "title". Of an answer without a place, the first place it stands at is taken.
 
     Args:
         path: The file, which may be compressed: ``.gz``, ``.zst``.
@@ -220,7 +220,7 @@ def _question(record: dict[str, JsonValue], where: str, spans: bool) -> Question
     if record.get("is_impossible"):
         return asked
     given = record.get("answers", record.get("answer"))
-    given = [given] if isinstance(given, str) else given
+    given = [given] if isinstance(given, str) else _apart(given)
     if not isinstance(given, list) or not given:
         raise DataError(
             f"{where}: answers must hold at least one; got {_got(given)}. Of a question that its "
@@ -228,6 +228,14 @@ def _question(record: dict[str, JsonValue], where: str, spans: bool) -> Question
         )
     answers = tuple(_answer(each, asked.context, where, spans) for each in given)
     return replace(asked, answers=answers)
+
+
+def _apart(given: JsonValue) -> JsonValue:
+    """Answers each by itself, where tables have one list of texts and one of places."""
+    if not isinstance(given, Mapping):
+        return given
+    lists = [each for each in given.values() if isinstance(each, list)]
+    return [dict(zip(given, each, strict=True)) for each in zip(*lists, strict=False)]
 
 
 def _answer(given: JsonValue, context: str, where: str, spans: bool) -> Answer:

@@ -13,7 +13,7 @@ from regard.errors import DataError, SettingError
 from regard.fields import check_fields
 from regard.text.lines import BadLines, Line, read_lines, text_suffix, why_unreadable
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine
+from regard.text.records import OnBadLine, columns_by_number, member
 
 T = TypeVar("T")
 
@@ -45,8 +45,9 @@ class PairLayout:
     """Where a file keeps the sides of a pair.
 
     Attributes:
-        columns: TSV: columns of source, target and further references, counted from 1. Empty means
-            a file of exactly two columns.
+        columns: Of source, target and further references: of TSV their numbers, from 1, of JSONL
+            and tables their names, which go over the keys below (``translation.en`` is the key in
+            an object). Empty means a file of exactly two columns.
         source_key: JSONL: where the source is.
         target_key: JSONL: where the target is; may be absent where references are.
         references_key: JSONL: where a list of all right translations may be.
@@ -54,7 +55,7 @@ class PairLayout:
             references, as for evaluation. Off, each is a pair of its own, as for training.
     """
 
-    columns: tuple[int, ...] = ()
+    columns: tuple[int | str, ...] = ()
     source_key: str = "source"
     target_key: str = "target"
     references_key: str = "references"
@@ -67,7 +68,11 @@ class PairLayout:
                 f"columns must name the source's and the target's column; got {self.columns[0]} "
                 f"alone. Name both: {_COLUMNS_CURE}."
             )
-        if any(column < 1 for column in self.columns):
+        if len({type(column) for column in self.columns}) > 1:
+            raise SettingError(
+                f"columns must all be numbers, or all names; got {list(self.columns)}."
+            )
+        if any(isinstance(column, int) and column < 1 for column in self.columns):
             raise SettingError(
                 f"columns must be at least 1; got {list(self.columns)}. The first column is 1."
             )
@@ -76,6 +81,28 @@ class PairLayout:
                 f"columns must differ from each other; got {list(self.columns)}. Name the "
                 f"source's, then the target's: {_COLUMNS_CURE}."
             )
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The columns of a TSV file.
+
+        Raises:
+            SettingError: They are names.
+        """
+        named = {str(place): column for place, column in enumerate(self.columns, 1)}
+        return tuple(columns_by_number(named, ".tsv").values())
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """Where the source and the target are in JSONL."""
+        names = [column for column in self.columns if isinstance(column, str)]
+        return (names[0], names[1]) if names else (self.source_key, self.target_key)
+
+    @property
+    def more_keys(self) -> tuple[str, ...]:
+        """Where further references are."""
+        names = tuple(column for column in self.columns if isinstance(column, str))
+        return names[2:] or (self.references_key,)
 
 
 class _BadLineError(DataError):
@@ -97,8 +124,8 @@ def read_pairs(
     They are read as they are asked for, so a message about line 118 comes when it is reached.
 
     Args:
-        source: A ``.tsv`` or ``.jsonl`` file; or, with ``target``, the sentences of one side. Each
-            may be compressed: ``.gz``, ``.zst``.
+        source: A ``.tsv`` or ``.jsonl`` file, or a table, ``.parquet`` or ``.arrow``; or, with
+            ``target``, the sentences of one side. Each may be compressed: ``.gz``, ``.zst``.
         target: The translations of the lines of ``source``, line by line.
         layout: Where each side is. None reads two columns, or the usual keys.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
@@ -192,7 +219,7 @@ def _from_lines(lines: tuple[Line, Line]) -> Pair:
 
 def _tsv(layout: PairLayout) -> Callable[[Line], Pair]:
     """Reads a line of columns; if they were chosen, the first line says how many there are."""
-    columns = layout.columns or (1, 2)
+    columns = layout.numbers or (1, 2)
     expected = None if layout.columns else 2
 
     def parse(line: Line) -> Pair:
@@ -227,13 +254,14 @@ def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
             raise _BadLineError("JSON", f"{line.where}: not JSON: {error}.") from None
         if not isinstance(record, dict):
             raise _BadLineError("JSON", f"{line.where}: expected a JSON object, found {record!r}.")
-        references = _texts(record, layout.references_key, line)
-        targets = _texts(record, layout.target_key, line) or references[:1]
-        sources = _texts(record, layout.source_key, line)
+        source_key, target_key = layout.keys
+        references = [text for key in layout.more_keys for text in _texts(record, key, line)]
+        targets = _texts(record, target_key, line) or references[:1]
+        sources = _texts(record, source_key, line)
         if not sources:
-            raise _no_text("source", (layout.source_key,), record, line)
+            raise _no_text("source", (source_key,), record, line)
         if not targets:
-            raise _no_text("target", (layout.target_key, layout.references_key), record, line)
+            raise _no_text("target", (target_key, *layout.more_keys), record, line)
         return _pair(sources[0], [*targets, *references], line.where)
 
     return parse
@@ -241,7 +269,7 @@ def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
 
 def _texts(record: dict[str, JsonValue], key: str, line: Line) -> list[str]:
     """The text, or list of texts, at ``key``; empty if there is no such key, or nothing there."""
-    value = record.get(key)
+    value = member(record, key)
     given = [] if value is None else value if isinstance(value, list) else [value]
     texts = [text for text in given if isinstance(text, str)]
     if len(texts) < len(given):
@@ -254,6 +282,7 @@ def _no_text(
 ) -> _BadLineError:
     """What to raise where none of the ``keys`` of a side gives a text."""
     present = [key for key in keys if key in record]
+    cure = f"Give the {side} the key {keys[0]!r}, or say which it has: data.columns."
     if present:
         return _BadLineError(
             f"empty {side}",
@@ -263,8 +292,7 @@ def _no_text(
     found = ", ".join(repr(key) for key in record) or "none"
     return _BadLineError(
         "missing key",
-        f"{line.where}: expected the key {keys[0]!r}; found {found}. "
-        f"Give the {side} the key {keys[0]!r}.",
+        f"{line.where}: expected the key {keys[0]!r}; found {found}. {cure}",
     )
 
 

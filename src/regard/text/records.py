@@ -8,7 +8,7 @@ from typing import Literal, TypedDict, TypeVar
 
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
-from regard.errors import DataError
+from regard.errors import DataError, SettingError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 
 ItemT = TypeVar("ItemT")
@@ -30,12 +30,17 @@ class Field:
     """One thing that a record says.
 
     Attributes:
-        name: Its key in JSONL, and in messages.
-        column: Its column in TSV, from 1.
+        name: What it is called in messages, and its key in JSONL unless its column has a name.
+        column: Its column in TSV, from 1; or its key in JSONL, see ``member``.
     """
 
     name: str
-    column: int
+    column: int | str
+
+    @property
+    def key(self) -> str:
+        """Its key in JSONL."""
+        return self.column if isinstance(self.column, str) else self.name
 
 
 def read_records(
@@ -51,7 +56,8 @@ def read_records(
     many columns as the first.
 
     Args:
-        path: A ``.tsv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``.
+        path: A ``.tsv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``; or a table,
+            ``.parquet`` or ``.arrow``.
         fields: What a record must say; none may be empty.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
         bad_lines: Where lines left out are counted.
@@ -59,7 +65,8 @@ def read_records(
     Raises:
         DataError: The file is missing, damaged or holds no record that can be used, or a line
             cannot be used and ``on_bad_line`` is ``"error"``.
-        SettingError: The file's ending does not say how to read it.
+        SettingError: The file's ending does not say how to read it, or a column is named by name
+            in a file that has none.
 
     Example:
         >>> import tempfile
@@ -135,6 +142,41 @@ def object_of(text: str, where: str) -> dict[str, JsonValue]:
     return record
 
 
+def member(record: Mapping[str, JsonValue], key: str) -> JsonValue:
+    """What a record holds at a key; where there is none, inside objects, at a path with dots.
+
+    None where there is nothing.
+
+    Example:
+        >>> member({"translation": {"de": "ja", "en": "yes"}}, "translation.en")
+        'yes'
+    """
+    if key in record:
+        return record[key]
+    first, dot, rest = key.partition(".")
+    inner = record.get(first)
+    return member(inner, rest) if dot and isinstance(inner, Mapping) else None
+
+
+def columns_by_number(columns: Mapping[str, int | str], ending: str) -> dict[str, int]:
+    """Columns of a file that knows no names, such as TSV.
+
+    Args:
+        columns: By what they hold.
+        ending: Of the file.
+
+    Raises:
+        SettingError: One is named by name.
+    """
+    named = {name: column for name, column in columns.items() if isinstance(column, str)}
+    for name, column in named.items():
+        raise SettingError(
+            f"the column of the {name} must be a number in a {ending} file; got {column!r}. "
+            "Columns have names in .jsonl, .parquet and .arrow."
+        )
+    return {name: int(column) for name, column in columns.items()}
+
+
 def record_in(text: str) -> str | dict[str, JsonValue]:
     """A text, or the JSON object that one in braces is.
 
@@ -151,7 +193,8 @@ def record_in(text: str) -> str | dict[str, JsonValue]:
 
 
 def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
-    last = max(field.column for field in fields)
+    columns = columns_by_number({field.name: field.column for field in fields}, ".tsv")
+    last = max(columns.values())
     expected: int | None = None
 
     def parse(line: Line) -> Record:
@@ -160,12 +203,14 @@ def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
         if expected is None:
             expected = max(len(cells), last)
         if len(cells) != expected:
-            what = ", ".join(f"{field.name} in column {field.column}" for field in fields)
+            what = ", ".join(f"{name} in column {column}" for name, column in columns.items())
             raise DataError(
                 f"{line.where}: expected {expected} columns, found {len(cells)}. It should hold "
                 f"{what}."
             )
-        return {field.name: _filled(cells[field.column - 1], field, line) for field in fields}
+        return {
+            field.name: _filled(cells[columns[field.name] - 1], field, line) for field in fields
+        }
 
     return parse
 
@@ -178,13 +223,13 @@ def _jsonl(fields: Sequence[Field]) -> Callable[[Line], Record]:
     return parse
 
 
-def _member(record: Mapping[str, object], field: Field, line: Line) -> str:
-    if field.name not in record:
+def _member(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:
+    value = member(record, field.key)
+    if value is None and field.key not in record:
         raise DataError(
-            f"{line.where}: expected the key {field.name!r}; found "
-            f"{', '.join(map(repr, record)) or 'none'}."
+            f"{line.where}: expected the key {field.key!r}; found "
+            f"{', '.join(map(repr, record)) or 'none'}. Say which it is: data.{field.name}."
         )
-    value = record[field.name]
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{line.where}: {field.name} must be text; got {value!r}.")
     return str(value)

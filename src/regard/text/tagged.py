@@ -1,15 +1,16 @@
 """Sentences of words with a tag each: CoNLL-U, columns with blank lines between, JSONL."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from regard.choices import choose
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine, usable
+from regard.text.records import OnBadLine, columns_by_number, member, usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class TaggedWords:
 def read_tagged(
     path: Path,
     *,
-    word: int = 1,
-    tag: int = 2,
+    word: int | str = 1,
+    tag: int | str = 2,
     on_bad_line: OnBadLine = "error",
     bad_lines: BadLines | None = None,
 ) -> Iterator[TaggedWords]:
@@ -40,11 +41,11 @@ def read_tagged(
     Of ``.conllu`` files words and universal tags (columns 2 and 4) are read; a contraction's line
     (``1-2``) and an empty node's (``8.1``) are passed over, its words are lines of their own. Of
     ``.conll``, ``.tsv`` and ``.txt`` files, columns parted by a tab, a sentence's end by a blank
-    line. Of ``.jsonl``, the lists at "tokens" and "tags".
+    line. Of ``.jsonl`` and tables, the lists at "tokens" and "tags", or at the names given.
 
     Args:
         path: The file, which may be compressed: ``.gz``, ``.zst``.
-        word: The word's column, from 1; not of CoNLL-U.
+        word: The word's column, from 1, or its name; not of CoNLL-U.
         tag: The tag's column.
         on_bad_line: Whether a sentence that cannot be used is an error, or is left out.
         bad_lines: Where sentences left out are counted.
@@ -52,7 +53,8 @@ def read_tagged(
     Raises:
         DataError: The file is missing, damaged or holds no sentence that can be used, or one
             cannot be used and ``on_bad_line`` is ``"error"``.
-        SettingError: The file's ending does not say how to read it.
+        SettingError: The file's ending does not say how to read it, or a column is named by name
+            in a file that has none.
 
     Example:
         >>> import tempfile
@@ -63,8 +65,8 @@ def read_tagged(
     """
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
     yield from usable(
-        read(path),
-        lambda block: block(word, tag),
+        read(path, {"word": word, "tag": tag}),
+        lambda parse: parse(),
         "sentences",
         on_bad_line=on_bad_line,
         bad_lines=bad_lines,
@@ -72,42 +74,52 @@ def read_tagged(
     )
 
 
-# What is left of a sentence's lines once they are parsed, given the columns of word and tag.
-_Block = Callable[[int, int], TaggedWords]
+# A sentence still to be parsed.
+_Parse = Callable[[], TaggedWords]
+# What ``word`` and ``tag`` are.
+_Names = Mapping[str, int | str]
 
 
-def _columns(path: Path) -> Iterator[_Block]:
+def _columns(path: Path, columns: _Names) -> Iterator[_Parse]:
+    numbers = columns_by_number(columns, text_suffix(path))
     for lines in _paragraphs(path):
-        yield lambda word, tag, lines=lines: _sentence(  # type: ignore[misc]
-            [_cells(line, word, tag) for line in lines], word - 1, tag - 1, lines[0].where
-        )
+        yield partial(_of_columns, lines, numbers["word"], numbers["tag"])
 
 
-def _conllu(path: Path) -> Iterator[_Block]:
+def _of_columns(lines: Sequence[Line], word: int, tag: int) -> TaggedWords:
+    rows = [_cells(line, word, tag) for line in lines]
+    return _sentence(rows, word - 1, tag - 1, lines[0].where)
+
+
+def _conllu(path: Path, columns: _Names) -> Iterator[_Parse]:
     for lines in _paragraphs(path):
         kept = [line for line in lines if not line.text.startswith("#")]
         if kept:
-            yield lambda word, tag, lines=kept: _sentence(  # type: ignore[misc]
-                [cells for line in lines if (cells := _cells(line, 2, 4, 10))[0].isdecimal()],
-                1,
-                3,
-                lines[0].where,
-            )
+            yield partial(_of_conllu, kept)
 
 
-def _jsonl(path: Path) -> Iterator[_Block]:
+def _of_conllu(lines: Sequence[Line]) -> TaggedWords:
+    rows = [cells for line in lines if (cells := _cells(line, 2, 4, 10))[0].isdecimal()]
+    return _sentence(rows, 1, 3, lines[0].where)
+
+
+def _jsonl(path: Path, columns: _Names) -> Iterator[_Parse]:
     for line in read_lines(path):
-        yield lambda word, tag, line=line: _record(line)  # type: ignore[misc]
+        yield partial(_record, line, columns)
 
 
-def _record(line: Line) -> TaggedWords:
+def _record(line: Line, columns: _Names) -> TaggedWords:
+    usual = {"word": "tokens", "tag": "tags"}
+    keys = [key if isinstance(key, str) else usual[name] for name, key in columns.items()]
     try:
         record = json.loads(readable(line))
-        words, tags = record["tokens"], record["tags"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        words, tags = (member(record, key) for key in keys)
+        if words is None or tags is None:
+            raise KeyError
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         raise DataError(
-            f'{line.where}: expected a JSON object {{"tokens": [...], "tags": [...]}}, found '
-            f"{line.text[:60]!r}."
+            f'{line.where}: expected a JSON object {{"{keys[0]}": [...], "{keys[1]}": [...]}}, '
+            f"found {line.text[:60]!r}."
         ) from None
     if not (isinstance(words, list) and isinstance(tags, list) and len(words) == len(tags)):
         raise DataError(
@@ -160,7 +172,7 @@ def _paragraphs(path: Path) -> Iterator[list[Line]]:
         yield lines
 
 
-_READERS: dict[str, Callable[[Path], Iterator[_Block]]] = {
+_READERS: dict[str, Callable[[Path, _Names], Iterator[_Parse]]] = {
     ".conll": _columns,
     ".conllu": _conllu,
     ".jsonl": _jsonl,

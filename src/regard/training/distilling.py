@@ -129,7 +129,7 @@ class Teacher:
             name: getattr(said, name) or getattr(theirs, name)
             for name in ("source_language", "target_language")
         }
-        if not recipe.files("train"):
+        if not recipe.named("train"):
             unsaid = {
                 field.name: getattr(theirs, field.name)
                 for field in fields(DataConfig)

@@ -167,7 +167,7 @@ def with_test(recipe: Recipe, path: str | Path) -> Recipe:
     """
     run = Run.open(path) if is_run(path) else None
     recipe, _ = learn_from(recipe, run)
-    if recipe.uses_phrasebook or recipe.data.test or not recipe.files("train"):
+    if recipe.uses_phrasebook or recipe.data.test or not recipe.named("train"):
         return recipe
     if run is not None and run.recipe["data"].get("test") != HELD_OUT:
         return recipe

@@ -22,7 +22,7 @@ from regard.tasks.held_out import hold_out_by_hash, hold_out_texts
 from regard.tasks.recipe import Recipe
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
-from regard.text.records import object_of, record_in, usable
+from regard.text.records import columns_by_number, member, object_of, record_in, usable
 
 # Between the question and the document.
 SEPARATOR = "‖"
@@ -103,7 +103,7 @@ def parse_document(
     if ending == ".tsv":
         found = _of_columns(text, line.where, data, with_answers=with_answers)
     elif ending == ".jsonl" or isinstance(record_in(text), dict):
-        found = _of_record(text, line.where, with_answers=with_answers)
+        found = _of_record(text, line.where, data, with_answers=with_answers)
     else:
         question, tab, document = text.partition("\t")
         found = (document, question, ()) if tab else (text, "", ())
@@ -115,11 +115,13 @@ def parse_document(
     return DocumentExample(document, question, right, line.where)
 
 
-def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, Sequence[str]]:
+def _of_record(
+    text: str, where: str, data: DocumentData, *, with_answers: bool
+) -> tuple[str, str, Sequence[str]]:
     record = object_of(text, where)
-    document = _member(record, _DOCUMENT_KEYS, where)
-    question = record.get("question", "")
-    said = _member(record, _ANSWER_KEYS, where) if with_answers else []
+    document = _member(record, _keys(data.document, _DOCUMENT_KEYS), where)
+    question = member(record, *_keys(data.question, ("question",))) or ""
+    said = _member(record, _keys(data.answer, _ANSWER_KEYS), where) if with_answers else []
     for name, value in (("document", document), ("question", question)):
         if not isinstance(value, str):
             raise DataError(f"{where}: {name} must be text; got {value!r}.")
@@ -130,10 +132,14 @@ def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, 
     return str(document), str(question), answers
 
 
+def _keys(column: int | str, usual: Sequence[str]) -> Sequence[str]:
+    return (column,) if isinstance(column, str) else usual
+
+
 def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> JsonValue:
     for key in keys:
-        if key in record:
-            return record[key]
+        if key in record or member(record, key) is not None:
+            return member(record, key)
     raise DataError(
         f"{where}: expected the key {' or '.join(map(repr, keys))}; found "
         f"{', '.join(map(repr, record)) or 'none'}."
@@ -144,15 +150,17 @@ def _of_columns(
     text: str, where: str, data: DocumentData, *, with_answers: bool
 ) -> tuple[str, str, Sequence[str]]:
     cells = text.split("\t")
-    last = max(data.document, data.question, data.answer if with_answers else 1)
+    named = {"document": data.document, "question": data.question, "answer": data.answer}
+    columns = columns_by_number(named, ".tsv")
+    document, question, answer = (columns[name] for name in named)
+    last = max(document, question, answer if with_answers else 1)
     if len(cells) < last:
         raise DataError(
             f"{where}: expected at least {last} columns, found {len(cells)}. The document is in "
-            f"column {data.document} (data.document), the answer in {data.answer} (data.answer)."
+            f"column {document} (data.document), the answer in {answer} (data.answer)."
         )
-    question = cells[data.question - 1] if data.question else ""
-    answers = [cells[data.answer - 1]] if with_answers else []
-    return cells[data.document - 1], question, answers
+    answers = [cells[answer - 1]] if with_answers else []
+    return cells[document - 1], cells[question - 1] if question else "", answers
 
 
 def pairs_of(

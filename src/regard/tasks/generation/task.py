@@ -84,7 +84,7 @@ class GenerationTask(SequenceTask):
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]]:
         """Sentences of the documents."""
-        if split == "valid" and not recipe.files("valid"):
+        if split == "valid" and not recipe.named("valid"):
             documents = hold_out(train_and_test(recipe)[0])[1]
         elif split == "test" and recipe.holds_out_test:
             documents = train_and_test(recipe)[1]

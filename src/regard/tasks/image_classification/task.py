@@ -116,7 +116,7 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
     ) -> list[Picture]:
         """The pictures of a split; none if the recipe names no file and no example."""
         data, files = recipe.settings(PicturesData), recipe.files(split)
-        if not files and not recipe.files("train") and data.example == "digits":
+        if not files and not recipe.named("train") and data.example == "digits":
             return digits(split)
         return [
             picture

@@ -9,8 +9,9 @@ from regard.errors import DataError
 from regard.tasks.checking import CheckedExample
 from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.recipe import Recipe
-from regard.text import BadLines, normalize, read_lines
-from regard.text.lines import readable
+from regard.text import BadLines, Line, normalize, read_lines
+from regard.text.lines import readable, text_suffix
+from regard.text.records import member, object_of
 
 # Lines of a passage, the unit that is held out, evaluated and shown.
 _PASSAGE_LINES = 100
@@ -51,7 +52,8 @@ def read_passages(
     Raises:
         DataError: A file is missing or holds no text, or a line is not UTF-8.
     """
-    return [passage for file in recipe.files(split) for passage in _passages(file)]
+    column = recipe.settings(RunningTextData).column
+    return [passage for file in recipe.files(split) for passage in _passages(file, column)]
 
 
 def checked_passage(passage: Passage) -> CheckedExample:
@@ -85,18 +87,41 @@ def perplexity(nats: float, tokens: int) -> float:
     return math.exp(min(700.0, nats / tokens))
 
 
-def _passages(path: Path) -> Iterable[Passage]:
+def lines_of(line: Line, ending: str, column: str) -> list[str]:
+    """The text of a line, normalised; that in a record of JSONL may be several lines.
+
+    Args:
+        line: Of a file.
+        ending: Of the file.
+        column: The key of the text in JSONL.
+
+    Raises:
+        DataError: The line is not UTF-8, or no record with text.
+    """
+    if ending != ".jsonl":
+        return [normalize(readable(line))]
+    record = object_of(readable(line), line.where)
+    text = member(record, column)
+    if not isinstance(text, str):
+        found = ", ".join(map(repr, record)) or "none"
+        raise DataError(
+            f"{line.where}: expected text at the key {column!r}; found {found}. Say which it is: "
+            "data.column."
+        )
+    return [normalize(part) for part in text.split("\n")]
+
+
+def _passages(path: Path, column: str) -> Iterable[Passage]:
     lines: list[str] = []
-    is_empty, where = True, f"{path}:1"
+    is_empty, where, ending = True, f"{path}:1", text_suffix(path)
     for line in read_lines(path):
-        text = readable(line)
         if not lines:
             where = line.where
-        lines.append(normalize(text))
-        is_empty = is_empty and not lines[-1]
-        if len(lines) == _PASSAGE_LINES:
-            yield Passage(tuple(lines), where)
-            lines = []
+        lines += (found := lines_of(line, ending, column))
+        is_empty = is_empty and not any(found)
+        while len(lines) >= _PASSAGE_LINES:
+            yield Passage(tuple(lines[:_PASSAGE_LINES]), where)
+            lines, where = lines[_PASSAGE_LINES:], line.where
     if is_empty:
         raise DataError(f"{path} must hold text; got none. Is it the right file?")
     if lines:

@@ -12,11 +12,13 @@ class RunningTextData:
 
     Attributes:
         valid_share: How much of the training text its end is, where ``valid`` is empty.
+        column: The name of the text in JSONL and tables.
     """
 
     __slots__ = ()
 
     valid_share: float
+    column: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,10 +26,11 @@ class TextData(RunningTextData):
     """Where the running text is.
 
     Attributes:
-        train: Text files, which may end in .gz or .zst.
+        train: Text files, which may end in .gz or .zst; or JSONL or tables (Parquet, Arrow).
         valid: The same, for validation; empty takes the end of the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
         valid_share: How much of the training text its end is, where ``valid`` is empty.
+        column: The name of the text in JSONL and tables.
         context: Tokens that a training window holds.
         overlap: Tokens of a window that evaluation has read before: each is scored once, with at
             least so many before it, but for the first of a passage.
@@ -37,6 +40,7 @@ class TextData(RunningTextData):
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
     valid_share: Share = 0.05
+    column: str = "text"
     context: Annotated[int, at_least(2)] = 256
     overlap: int = 0
 

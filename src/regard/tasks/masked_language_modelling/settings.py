@@ -13,10 +13,11 @@ class MaskedTextData(RunningTextData):
     """Where the running text is, and what of it is guessed.
 
     Attributes:
-        train: Text files, which may end in .gz or .zst.
+        train: Text files, which may end in .gz or .zst; or JSONL or tables (Parquet, Arrow).
         valid: The same, for validation; empty takes the end of the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
         valid_share: How much of the training text its end is, where ``valid`` is empty.
+        column: The name of the text in JSONL and tables.
         context: Tokens that a window holds, begin and ends included; windows are full, whatever
             the lines in them.
         rate: The share of words, or pieces, to guess.
@@ -29,6 +30,7 @@ class MaskedTextData(RunningTextData):
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
     valid_share: Share = 0.05
+    column: str = "text"
     context: Annotated[int, at_least(8)] = 128
     rate: Annotated[float, check_positive, check_fraction] = 0.15
     masking: Literal["words", "pieces"] = "words"

@@ -116,7 +116,7 @@ class Regression(OnePassTask[Point, EncodedPoint, PointBatch, Guess]):
         """The points of a split; none if the recipe names no file and no example."""
         data = recipe.settings(RegressionData)
         files = recipe.files(split)
-        if not recipe.files("train") and not files and data.example == "sine":
+        if not recipe.named("train") and not files and data.example == "sine":
             return _sine(data, split)
         return [
             point

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from regard.errors import SettingError
-from regard.fields import Count, Share, check_fields
+from regard.fields import Column, Count, Share, check_fields
 from regard.tasks.recipe import Recipe
 from regard.tasks.word_parts import WordPartsName, reads_parts
 from regard.text.records import OnBadLine
@@ -17,11 +17,13 @@ class TaggingData:
     masked language model, they are cut into its pieces, the first of which carries the tag.
 
     Attributes:
-        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv), or .jsonl.
+        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv), or .jsonl, or tables
+            (Parquet, Arrow).
         valid: The same, for validation; empty takes a few sentences from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
-        word: The word's column, from 1; not of .conllu.
-        tag: The tag's column.
+        word: The word's column, from 1; not of .conllu. Of .jsonl and tables, the name of the list
+            of words: "tokens" where this is a number.
+        tag: The tag's column; of .jsonl and tables, likewise, "tags".
         lowercase: Whether words are looked up in lower case; their characters are read as they are.
         min_count: How often a word must occur to get an id.
         parts: What ``model.parts`` reads of each word: its ``characters``, ``ngrams`` of them, or
@@ -40,8 +42,8 @@ class TaggingData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    word: Count = 1
-    tag: Count = 2
+    word: Column = 1
+    tag: Column = 2
     lowercase: bool = False
     min_count: Count = 1
     parts: WordPartsName = "characters"

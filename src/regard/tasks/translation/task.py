@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from pathlib import Path
 from typing import ClassVar
 
 from regard.config import JsonValue
@@ -26,6 +27,7 @@ from regard.text import (
     read_pairs,
 )
 from regard.text.lines import readable
+from regard.text.records import member
 
 # Latin marks end a sentence only before a space: not in 3.14.
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
@@ -55,7 +57,8 @@ class TranslationTask(SequenceTask):
 
         Raises:
             DataError: A file or line cannot be used.
-            SettingError: Three or more files are named.
+            SettingError: Three or more files are named; or of two folders or patterns, one stands
+                for more files than the other.
         """
         if recipe.uses_phrasebook:
             from regard.text.phrasebook import phrases  # thousands of entries, only for who asks
@@ -64,25 +67,20 @@ class TranslationTask(SequenceTask):
                 Pair(phrase.source, phrase.target, phrase.references, f"phrasebook:{number}")
                 for number, phrase in enumerate(phrases(split), 1)  # type: ignore[arg-type]
             ]
-        files = recipe.files(split)
-        if not files:
-            return []
-        if len(files) > 2:
-            raise SettingError(
-                f"data.{split} must be one file of pairs, or a source and a target file; "
-                f"got {len(files)} files."
-            )
         layout = PairLayout(columns=recipe.settings(DataConfig).columns, merge_references=merge)
-        source, target = files[0], files[1] if len(files) == 2 else None
-        return list(
-            read_pairs(
+        files = pair_files(recipe, split)
+        pairs = [
+            pair
+            for source, target in files
+            for pair in read_pairs(
                 source,
                 target,
                 layout=layout,
                 on_bad_line=recipe.settings(DataConfig).on_bad_line,
                 bad_lines=bad_lines,
             )
-        )
+        ]
+        return _merged(pairs) if merge and len(files) > 1 else pairs
 
     @classmethod
     def read_parts(cls, recipe: Recipe, *, bad_lines: BadLines | None = None) -> Parts[Pair]:
@@ -203,6 +201,29 @@ class TranslationTask(SequenceTask):
                 yield part
 
 
+def pair_files(recipe: Recipe, split: str) -> list[tuple[Path, Path | None]]:
+    """The files of a split's pairs; two where sources and targets are in files of their own.
+
+    Raises:
+        SettingError: Three or more are named; or of two, one stands for more files.
+    """
+    named = recipe.sharded(split)
+    if len(named) > 2:
+        raise SettingError(
+            f"data.{split} must be one file of pairs, or a source and a target file; "
+            f"got {len(named)} files. Name more by their folder, or by a pattern: shards/*.tsv."
+        )
+    if len(named) < 2:
+        return [(file, None) for files in named for file in files]
+    sources, targets = named
+    if len(sources) != len(targets):
+        raise SettingError(
+            f"data.{split} must name as many files of sources as of targets; got {len(sources)} "
+            f"and {len(targets)}."
+        )
+    return list(zip(sources, targets, strict=True))
+
+
 def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:
     r"""The text to translate in a line of a file.
 
@@ -222,21 +243,21 @@ def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> s
     if ending not in (".tsv", ".jsonl") or not line.strip():
         return line
     if ending == ".tsv":
-        cells, column = line.split("\t"), layout.columns[0] if layout.columns else 1
+        cells, column = line.split("\t"), layout.numbers[0] if layout.columns else 1
         if len(cells) < column:
             raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
         return cells[column - 1]
     try:
-        text = json.loads(line)[layout.source_key]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        text = member(json.loads(line), layout.keys[0])
+    except (ValueError, AttributeError, TypeError, RecursionError):
         text = None
     if not isinstance(text, str):
-        raise DataError(f"{where}: expected a JSON object with a text at {layout.source_key!r}.")
+        raise DataError(f"{where}: expected a JSON object with a text at {layout.keys[0]!r}.")
     return text
 
 
 def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
-    cells, columns = line.text.split("\t"), layout.columns[:2] or (1, 2)
+    cells, columns = line.text.split("\t"), layout.numbers[:2] or (1, 2)
     if len(cells) < max(columns):
         raise DataError(
             f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "
@@ -246,17 +267,18 @@ def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
 
 
 def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
-    keys = (layout.source_key, layout.target_key)
     try:
         record = json.loads(line.text)
-        texts = [record[key] for key in keys]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        texts = []
-    if not texts or not all(isinstance(text, str) for text in texts):
+        source, target = (member(record, key) for key in layout.keys)
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        source = target = None
+    if not isinstance(source, str) or not isinstance(target, str):
         raise DataError(
-            f"{line.where}: expected a JSON object with texts at {keys[0]!r} and {keys[1]!r}."
+            "{}: expected a JSON object with texts at {!r} and {!r}.".format(
+                line.where, *layout.keys
+            )
         )
-    return texts[0], texts[1]
+    return source, target
 
 
 def _merged(pairs: Sequence[Pair]) -> list[Pair]:

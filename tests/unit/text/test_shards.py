@@ -1,0 +1,91 @@
+import json
+
+import pytest
+
+from regard.errors import DataError
+from regard.text.shards import shards
+
+
+def fill(folder, *names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_text("", encoding="utf-8")
+    return folder
+
+
+def names(files):
+    return [file.name for file in files]
+
+
+def test_a_file_stands_for_itself_though_it_is_not_there(tmp_path):
+    assert shards(tmp_path / "pairs.tsv") == [tmp_path / "pairs.tsv"]
+
+
+def test_a_file_with_signs_of_a_pattern_in_its_name_stands_for_itself(tmp_path):
+    fill(tmp_path, "pairs[1].tsv", "pairs1.tsv")
+    assert names(shards(tmp_path / "pairs[1].tsv")) == ["pairs[1].tsv"]
+
+
+def test_a_pattern_reaches_into_folders(tmp_path):
+    fill(tmp_path / "a", "2.tsv")
+    fill(tmp_path / "b", "1.tsv", "1.txt")
+    assert names(shards(tmp_path / "**" / "*.tsv")) == ["2.tsv", "1.tsv"]
+
+
+def test_a_pattern_that_fits_nothing_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"\*\.tsv must fit some file; it fits none"):
+        shards(tmp_path / "*.tsv")
+
+
+def test_a_folder_without_text_is_an_error(tmp_path):
+    with pytest.raises(DataError, match="must hold files of text; got an empty folder"):
+        shards(fill(tmp_path, "_SUCCESS", ".crc"))
+
+
+def test_a_folder_of_several_kinds_is_an_error(tmp_path):
+    with pytest.raises(DataError, match=r"one kind; got the endings \.md, \.tsv\. .*\*\.tsv"):
+        shards(fill(tmp_path, "a.tsv.gz", "README.md"))
+
+
+@pytest.mark.parametrize("pattern", ["", "*", "train-*.tsv"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_numbered_file_that_is_missing_is_named(tmp_path, pattern, first):
+    every = [f"train-{number:05}-of-00003.tsv" for number in range(first, first + 3)]
+    fill(tmp_path, *every)
+    assert names(shards(tmp_path / pattern)) == every
+    (tmp_path / every[1]).unlink()
+    with pytest.raises(DataError, match=f"all 3 files .* {every[1]} is missing"):
+        shards(tmp_path / pattern)
+
+
+@pytest.mark.parametrize("pattern", ["train-0000*", "train-0000[01]*", "train-0000?-of-00003.tsv"])
+def test_a_pattern_for_some_numbers_asks_for_no_others(tmp_path, pattern):
+    fill(tmp_path, "train-00000-of-00003.tsv")
+    assert len(shards(tmp_path / pattern)) == 1
+
+
+def test_a_saved_data_set_has_its_files_in_its_own_order(tmp_path):
+    fill(tmp_path, "b.arrow", "a.arrow", "dataset_info.json")
+    state = {"_data_files": [{"filename": "b.arrow"}, {"filename": "a.arrow"}]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    assert names(shards(tmp_path)) == ["b.arrow", "a.arrow"]
+    (tmp_path / "a.arrow").unlink()
+    with pytest.raises(DataError, match=r"files that its state\.json names; a\.arrow missing"):
+        shards(tmp_path)
+
+
+def test_a_saved_data_set_of_chosen_rows_is_an_error(tmp_path):
+    state = {"_data_files": [{"filename": "a.arrow"}], "_indices_data_files": [{}]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    with pytest.raises(DataError, match="flatten_indices"):
+        shards(tmp_path)
+
+
+def test_saved_splits_are_found_by_what_others_call_them(tmp_path):
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "validation"]}')
+    fill(tmp_path / "validation", "a.arrow")
+    state = {"_data_files": [{"filename": "a.arrow"}]}
+    (tmp_path / "validation" / "state.json").write_text(json.dumps(state))
+    assert shards(tmp_path, "valid") == [tmp_path / "validation" / "a.arrow"]
+    with pytest.raises(DataError, match=r"split for data\.test; it holds train, validation"):
+        shards(tmp_path, "test")
