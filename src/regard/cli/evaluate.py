@@ -190,10 +190,11 @@ def _examples(
 ) -> tuple[Sequence[object], Sequence[object]]:
     """What to evaluate on, and what the run learned from, if it is still there."""
     from regard.tasks import OnePassTask, Parts
+    from regard.training.corpora import parts_of
 
     parts: Parts[object] = Parts((), ())
     with suppress(DataError):
-        parts = task.read_parts(task.recipe)
+        parts = parts_of(task.recipe)
     if source is not None:
         return task.read(recipe, "test"), parts.train
     splits = (*_SPLITS, "new") if recipe.uses_phrasebook else _SPLITS
@@ -204,7 +205,7 @@ def _examples(
         "test": bool(parts.test),
     }
     if is_part.get(split):
-        parts = task.read_parts(recipe)  # whose error says what is wrong with the text
+        parts = parts_of(recipe)  # whose error says what is wrong with the text
         return getattr(parts, split), parts.train
     examples = task.read(recipe, split)
     if not examples:
@@ -275,6 +276,8 @@ def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]"
 
 def _training_targets(predictor: "Predictor") -> list[str]:
     """What the run was trained to say, for a baseline; nothing if the text is no longer there."""
+    from regard.training.corpora import parts_of
+
     with suppress(DataError):
-        return [pair.target for pair in predictor.task.read_parts(predictor.recipe).train]
+        return [pair.target for pair in cast("Sequence[Pair]", parts_of(predictor.recipe).train)]
     return []

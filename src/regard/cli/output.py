@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from regard.errors import RunError, SettingError
@@ -53,13 +53,13 @@ def write_file(path: Path, text: str) -> None:
 
 @contextmanager
 def progress_bar(
-    work: str, total: Callable[[], int], *, beside_results: bool = False
+    work: str, total: Callable[[], int | None], *, beside_results: bool = False
 ) -> Iterator[Callable[[int], None]]:
     """A bar on stderr, where people see that; gives what moves it on, by a count.
 
     Args:
         work: What is going on.
-        total: What the counts add up to; asked only if there is a bar.
+        total: What the counts add up to, None if nobody knows; asked only if there is a bar.
         beside_results: Whether results are printed meanwhile; if people see those, there is no bar.
     """
     if not sys.stderr.isatty() or (beside_results and sys.stdout.isatty()):
@@ -82,3 +82,9 @@ def progress_bar(
             bar.update(task, advance=count, rate=f"{rate:,.1f} a second")
 
         yield advance
+
+
+def preparing_bar(work: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    """Shows how a text that does not fit into memory is read and encoded."""
+    note(work if total is None else f"{work}: {total:,} lines; what is done is kept")
+    return progress_bar(work, lambda: total)

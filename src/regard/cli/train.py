@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from glob import has_magic
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from regard.choices import choose
-from regard.cli.output import note, progress_bar
+from regard.cli.output import note, preparing_bar, progress_bar
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
 from regard.config import build, read_toml
 from regard.devices.kinds import check_device_name
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from regard.tasks import Recipe
 
 _DATA_ENDINGS = (".tsv", ".jsonl", ".tsv.gz", ".jsonl.gz", ".tsv.zst", ".jsonl.zst")
+_TABLES = (".parquet", ".arrow")
 
 
 def train(
@@ -53,8 +55,9 @@ def train(
     Example: `regard train transformer-fast --distill runs/teacher --run runs/student`
 
     Args:
-        what: A recipe, or files to train on, or both. Sentence pairs are one .tsv or .jsonl file,
-            or two files of lines, source and target; each may end in .gz or .zst.
+        what: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .jsonl or
+            .parquet file, or two files of lines, source and target; each may end in .gz or .zst,
+            and may be a folder of such files or a pattern in quotes: 'shards/*.tsv.gz'.
         run: The run folder; by default runs/ and the recipe's or the file's name.
         minutes: Time to train; over the recipe's.
         settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
@@ -101,7 +104,9 @@ def _train(
         if not what:
             from regard import training
 
-            training.resume(folder, settings=settings, translating=_translating)
+            training.resume(
+                folder, settings=settings, translating=_translating, preparing=preparing_bar
+            )
             return
     recipe = find_recipe(what, settings, minutes=minutes)
     build(TrainingConfig, recipe.training, where="training")  # refused before torch is there
@@ -109,7 +114,13 @@ def _train(
 
     folder = run or default_run(what)
     recipe = training.with_test(recipe, folder)
-    training.train(recipe, folder, may_change=resume, translating=_translating)
+    training.train(
+        recipe,
+        folder,
+        may_change=resume,
+        translating=_translating,
+        preparing=preparing_bar,
+    )
     note(f"next: {_next(recipe, folder)}")
 
 
@@ -203,15 +214,19 @@ def default_run(what: Sequence[str]) -> Path:
     Example:
         >>> default_run(["corpus/pairs.tsv.gz"]).as_posix(), default_run(["demo"]).as_posix()
         ('runs/pairs', 'runs/demo')
+        >>> default_run(["corpus/*.tsv.gz"]).as_posix()
+        'runs/corpus'
     """
-    name = Path(what[0]).name if what else "run"
+    path = Path(what[0] if what else "run")
+    name = path.parent.name if has_magic(path.name) else path.name
     return Path("runs") / (name.partition(".")[0] or "run")
 
 
 def _is_data(first: str, others: Sequence[str]) -> bool:
     if first.endswith(".toml") or (first in packaged_recipes() and not Path(first).is_file()):
         return False
-    return first.endswith(_DATA_ENDINGS) or Path(first).is_file() or bool(others)
+    is_there = Path(first).is_file() or Path(first).is_dir()
+    return first.endswith((*_DATA_ENDINGS, *_TABLES)) or is_there or bool(others)
 
 
 def _offer(path: Path) -> str:

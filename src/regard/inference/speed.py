@@ -217,6 +217,8 @@ def _own(predictor: Predictor) -> Sequence[object]:
         with suppress(DataError):
             if found := task.read(predictor.recipe, split):
                 return found
+    if predictor.recipe.training.get("corpus") == "disk":
+        return []  # what is validated on is among more than memory holds
     with suppress(DataError):
         parts = task.read_parts(predictor.recipe)
         return parts.test or parts.valid

@@ -219,6 +219,8 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         self, encoded: Sequence[EncodedSequences], *, seed: int, epoch: int
     ) -> Sequence[EncodedSequences]:
         """The text cut anew where the tokenizer draws its segmentations."""
+        if not self.tokenizer.is_sampling:
+            return encoded
         assert isinstance(encoded, EncodedCorpus)
         return EncodedCorpus(resample(encoded.corpus, self.tokenizer, seed=seed, epoch=epoch))
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
-from jaxtyping import Float, Int, Int32
+from jaxtyping import Float, Int, Int32, Int64
 from torch import Tensor
 
 from regard.models import Seq2Seq
+from regard.tasks.streaming import Stored
 from regard.text import Batch, Corpus
+from regard.text.mapped import MappedArrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +71,32 @@ Search = Callable[
     [Seq2Seq, Int[Tensor, "B S"], Int[Tensor, " B"], Sequence[str], Sequence[bool]],
     list[list[Output]],
 ]
+
+
+class StoredPairs(Stored[EncodedSequences]):
+    """Pairs of a corpus that is on disk.
+
+    Args:
+        arrays: ``source`` and ``target``.
+        source_end: Whether the model reads an end token after the source.
+    """
+
+    def __init__(self, arrays: MappedArrays, *, source_end: bool) -> None:
+        super().__init__(arrays)
+        self._source, self._target = arrays["source"], arrays["target"]
+        self._source_end = source_end
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def sample(self, index: int) -> EncodedSequences:
+        """A pair."""
+        return EncodedSequences(self._source[index], self._target[index])
+
+    def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:
+        """Tokens of sources and targets, an end and a begin among them."""
+        source, target = self._source.lengths_at(indices), self._target.lengths_at(indices)
+        return np.stack([source + int(self._source_end), target + 1])
 
 
 class EncodedCorpus(Sequence[EncodedSequences]):

@@ -1,6 +1,6 @@
 """Batches of about equal length, in an order that a later run can take up anywhere."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,17 +8,23 @@ import torch
 from jaxtyping import Int, Int32, Int64
 from torch import Tensor
 
-from regard.checks import check_at_least, check_positive
+from regard.checks import check_at_least, check_divides, check_positive
 from regard.errors import SettingError
 from regard.text.corpus import Corpus
 from regard.text.pieces import BOS_ID, EOS_ID, PAD_ID
 
 Indices = Int64[np.ndarray, " _"]
+# The lengths of both sides of some samples.
+LengthsAt = Callable[[Indices], Int64[np.ndarray, "2 _"]]
 # Ids of one sentence.
 Ids = Sequence[int] | Int32[np.ndarray, " _"]
 
 # Samples sorted by length together; an epoch can be taken up at each of its multiples.
 WINDOW = 32_768
+# Neighbours that are read together where the text is on disk.
+BLOCK = 512
+# Streams of chance above those that shuffle the batches of windows.
+_BEYOND_WINDOWS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +66,10 @@ class Batches:
     by length, cut into batches, and the batches of a window shuffled: little padding, and still
     another order and other company each epoch.
 
+    Of a text beyond memory (``of_stored``) only the lengths of one window are known at a time. What
+    is drawn for a window are blocks of neighbours from all over the text, so that it is read in
+    pieces worth reading; what is in the window is shuffled.
+
     Example:
         >>> batches = Batches(np.array([3, 9, 4, 8]), np.array([3, 9, 4, 8]), max_tokens=20, seed=0)
         >>> [(sorted(plan.indices.tolist()), plan.cursor) for plan in batches.epoch(0)]
@@ -90,14 +100,51 @@ class Batches:
         check_positive("max_tokens", max_tokens)
         check_positive("window", window)
         check_at_least("seed", seed, 0)
-        self._lengths = np.stack([source_lengths, target_lengths])  # (2, n)
+        lengths = np.stack([source_lengths, target_lengths])  # (2, n)
+        self._lengths_at: LengthsAt = lambda indices: lengths[:, indices]
+        self._size = int(lengths.shape[1])
         self._max_tokens = max_tokens
         self._seed = seed
         self._window = window
+        self._block = 1
+
+    @classmethod
+    def of_stored(
+        cls,
+        size: int,
+        lengths_at: LengthsAt,
+        *,
+        max_tokens: int,
+        seed: int,
+        window: int = WINDOW,
+        block: int = BLOCK,
+    ) -> "Batches":
+        """The batches of samples whose lengths are asked for a window at a time.
+
+        Args:
+            size: How many samples there are.
+            lengths_at: The lengths of both sides of some of them.
+            max_tokens: As above, and so are seed and window.
+            seed: See there.
+            window: See there; a multiple of the block.
+            block: Neighbours that stay together.
+
+        Example:
+            >>> lengths_at = lambda indices: np.stack([indices + 1, indices + 1])
+            >>> sizes = {"max_tokens": 99, "seed": 0, "window": 4, "block": 2}
+            >>> batches = Batches.of_stored(9, lengths_at, **sizes)
+            >>> [(sorted(plan.indices.tolist()), plan.cursor) for plan in batches.epoch(0)]
+            [([4, 5, 6, 7], 4), ([0, 1, 2, 3], 8), ([8], 9)]
+        """
+        check_divides("block", block, "window", window)
+        nothing = np.zeros(0, dtype=np.int64)
+        made = cls(nothing, nothing, max_tokens=max_tokens, seed=seed, window=window)
+        made._lengths_at, made._size, made._block = lengths_at, size, block
+        return made
 
     def __len__(self) -> int:
         """Samples in an epoch."""
-        return int(self._lengths.shape[1])
+        return self._size
 
     def epoch(self, epoch: int, cursor: int = 0) -> Iterator[BatchPlan]:
         """The batches of ``epoch`` after its first ``cursor`` samples.
@@ -108,11 +155,11 @@ class Batches:
         """
         if not 0 <= cursor <= len(self):
             raise SettingError(self._wrong_cursor(cursor, epoch))
-        order = permutation(len(self), seed=self._seed, epoch=epoch)
+        drawn = self._drawn(epoch)
         first_window = cursor // self._window
         reached = first_window * self._window
         for number, start in enumerate(range(reached, len(self), self._window), first_window):
-            for indices in self._window_batches(order[start : start + self._window], epoch, number):
+            for indices in self._window_batches(drawn(start), epoch, number):
                 if reached >= cursor:
                     yield BatchPlan(indices, reached + len(indices))
                 reached += len(indices)
@@ -121,23 +168,45 @@ class Batches:
 
     def padding(self, epoch: int = 0) -> float:
         """The share of padding among the ids of an epoch, both sides together."""
-        padded = sum(
-            len(plan.indices) * int(self._lengths[:, plan.indices].max(axis=1).sum())
-            for plan in self.epoch(epoch)
-        )
-        return 1 - int(self._lengths.sum()) / padded if padded else 0.0
+        real = padded = 0
+        for plan in self.epoch(epoch):
+            lengths = self._lengths_at(plan.indices)
+            real += int(lengths.sum())
+            padded += len(plan.indices) * int(lengths.max(axis=1).sum())
+        return 1 - real / padded if padded else 0.0
+
+    def _drawn(self, epoch: int) -> Callable[[int], Indices]:
+        """The samples of the window that begins at a place of the epoch's order.
+
+        With blocks, what fills none is at the end of the order.
+        """
+        block, size = self._block, self._window
+        order = permutation(len(self) // block, seed=self._seed, epoch=epoch)
+        if block == 1:
+            return lambda start: order[start : start + size]
+        rest = np.arange(len(order) * block, len(self))
+
+        def drawn(start: int) -> Indices:
+            firsts = order[start // block : (start + size) // block] * block
+            found = (firsts[:, None] + np.arange(block)).ravel()
+            if len(found) < size:
+                found = np.concatenate([found, rest])
+            stream = _BEYOND_WINDOWS + start // size
+            return found[permutation(len(found), seed=self._seed, epoch=epoch, stream=stream)]
+
+        return drawn
 
     def _window_batches(self, indices: Indices, epoch: int, number: int) -> list[Indices]:
-        lengths = self._lengths[:, indices]
+        lengths = self._lengths_at(indices)
         # By target, then source; equals stay in their drawn order.
-        by_length = indices[np.lexsort((lengths[0], lengths[1]))]
-        batches = self._cut(by_length)
+        order = np.lexsort((lengths[0], lengths[1]))
+        batches = self._cut(indices[order], lengths[:, order])
         shuffled = permutation(len(batches), seed=self._seed, epoch=epoch, stream=number + 1)
         return [batches[i] for i in shuffled]
 
-    def _cut(self, indices: Indices) -> list[Indices]:
+    def _cut(self, indices: Indices, lengths: Int64[np.ndarray, "2 _"]) -> list[Indices]:
         cuts, start, longest = [], 0, 0
-        for place, length in enumerate(self._lengths[:, indices].max(axis=0).tolist()):
+        for place, length in enumerate(lengths.max(axis=0).tolist()):
             longest = max(longest, length)
             if (place + 1 - start) * longest > self._max_tokens and place > start:
                 cuts.append(place)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
-from jaxtyping import Int32, Int64
+from jaxtyping import Int, Int64
 
 from regard.checks import check_at_least
 from regard.choices import check_choice
@@ -33,7 +33,7 @@ class Sequences:
         ([5, 6], [2, 0, 1])
     """
 
-    ids: Int32[np.ndarray, " ids"]
+    ids: Int[np.ndarray, " ids"]
     offsets: Int64[np.ndarray, " ends"]
 
     @staticmethod
@@ -47,7 +47,7 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, index: int) -> Int32[np.ndarray, " length"]:
+    def __getitem__(self, index: int) -> Int[np.ndarray, " length"]:
         if not 0 <= index < len(self):
             raise IndexError(f"sentence {index} of {len(self)}")
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
@@ -56,6 +56,10 @@ class Sequences:
     def lengths(self) -> Int64[np.ndarray, " sentences"]:
         """How many ids each sentence has."""
         return np.diff(self.offsets)
+
+    def lengths_at(self, indices: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, " _"]:
+        """How many ids those sentences have, without a look at the others."""
+        return self.offsets[indices + 1] - self.offsets[indices]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +112,42 @@ def encode_corpus(
         >>> corpus.source.lengths.tolist(), corpus.target.lengths.tolist()
         ([4], [3])
     """
+    done = 0
+
+    def counted(count: int) -> None:
+        nonlocal done
+        done = count
+        if progress is not None:
+            progress(done)
+
+    corpus = encode_pairs(
+        pairs,
+        tokenizer,
+        max_length=max_length,
+        on_long=on_long,
+        too_long=too_long,
+        progress=counted,
+    )
+    if not len(corpus):
+        raise DataError(
+            f"data.max_length must let in at least one pair; got {max_length}, and all of {done} "
+            "pairs are longer."
+            if done
+            else "data must hold at least one pair; got none."
+        )
+    return corpus
+
+
+def encode_pairs(
+    pairs: Iterable[Pair],
+    tokenizer: PairTokenizer,
+    *,
+    max_length: int | None = None,
+    on_long: OnLong = "error",
+    too_long: BadLines | None = None,
+    progress: Callable[[int], None] = lambda count: None,
+) -> Corpus:
+    """The same of pairs that are a part of a corpus, of which none need be left."""
     check_choice("on_long", on_long, OnLong)
     check_at_least("max_length", 1 if max_length is None else max_length, 1)
     limit = _Limit(max_length, on_long, BadLines() if too_long is None else too_long)
@@ -124,15 +164,7 @@ def encode_corpus(
                 texts[0].append(pair.source)
                 texts[1].append(pair.target)
         done += len(chunk)
-        if progress is not None:
-            progress(done)
-    if not len(sources):
-        raise DataError(
-            f"data.max_length must let in at least one pair; got {max_length}, and all of {done} "
-            "pairs are longer."
-            if done
-            else "data must hold at least one pair; got none."
-        )
+        progress(done)
     kept = texts if tokenizer.is_sampling else None
     return Corpus(sources.finished(), targets.finished(), kept)
 

@@ -4,6 +4,7 @@ The rows of a table, Parquet or Arrow, are lines of JSON here.
 """
 
 import gzip
+import itertools
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -108,8 +109,15 @@ def read_lines(path: Path) -> Iterator[Line]:
         yield from decode_lines(file, str(path))
 
 
-def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[Line]:
+def decode_lines(
+    lines: Iterable[bytes], name: str, *, numbers: Iterable[int] | None = None
+) -> Iterator[Line]:
     r"""``lines``, as binary files give them, decoded; ``name`` is the file's, for messages.
+
+    Args:
+        lines: Of a file.
+        name: Of the file.
+        numbers: Their numbers in it; None counts from 1.
 
     Example:
         >>> for line in decode_lines([b"\xef\xbb\xbfa\r\n", b"caf\xe9\n"], "x.txt"):
@@ -117,7 +125,7 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[Line]:
         x.txt:1 a None
         x.txt:2 caf� byte 0xE9 at place 4
     """
-    for number, raw in enumerate(lines, start=1):
+    for number, raw in zip(itertools.count(1) if numbers is None else numbers, lines, strict=False):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if number == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)

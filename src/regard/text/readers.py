@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -160,6 +161,38 @@ def read_pairs(
         yield pair
     if is_empty:
         raise DataError(_nothing_usable(source, bad))
+
+
+def pairs_of_lines(
+    lines: Sequence[Line],
+    targets: Sequence[Line] | None = None,
+    *,
+    ending: str,
+    header: Line,
+    layout: PairLayout | None = None,
+    on_bad_line: OnBadLine = "error",
+    bad_lines: BadLines | None = None,
+) -> Iterator[Pair]:
+    """The pairs of some lines of a file, of which none need be usable: see ``read_pairs``.
+
+    Args:
+        lines: Of the file.
+        targets: The lines of the file of targets, where there is one.
+        ending: Of the file's name, compression put aside.
+        header: The file's first line, which says how many columns there are.
+        layout: Where each side is. None reads two columns, or the usual keys.
+        on_bad_line: Whether a line that cannot be used is an error, or is left out.
+        bad_lines: Where lines left out are counted.
+    """
+    tallies = [] if bad_lines is None else [bad_lines]
+    if targets is not None:
+        pairs = zip(lines, targets, strict=True)
+        yield from _usable(pairs, _from_lines, on_bad_line, tallies)
+        return
+    parse = choose(f"the ending of {header.where}", ending, _PARSERS)(layout or PairLayout())
+    with suppress(DataError):
+        parse(header)
+    yield from _usable(lines, parse, on_bad_line, tallies)
 
 
 def _usable(

@@ -60,6 +60,10 @@ class TrainingConfig:
             ``cuda``, ``cuda:1``; or ``mps``. A run is tied to none: begun on one, it goes on on
             another.
         seed: Of everything random.
+        corpus: Where encoded text is while it is learned from: in ``memory``; on ``disk``, in files
+            of a cache, so that it may be larger than memory, and its batches are drawn from blocks
+            of neighbours; or ``auto``: on disk from a gigabyte of text on, where the task can.
+        cache: The folder of that cache; None takes the user's own (``~/.cache/regard/corpora``).
         pretrained: The folder of a run to begin with, or of a checkpoint of BERT, RoBERTa or GPT-2
             in Hugging Face's layout: its tokenizer, and the weights of what reads the text; a head
             starts anew. What the recipe does not say of tokenizer and model is as it was there.
@@ -94,6 +98,8 @@ class TrainingConfig:
     compile: bool = False
     device: DeviceName = AUTO
     seed: Natural = 1
+    corpus: Literal["auto", "memory", "disk"] = newer("auto", before="memory")
+    cache: str | None = None
     pretrained: str | None = None
     distill: str | None = None
 

@@ -25,6 +25,9 @@ from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
 from regard.training.callbacks import Callback, CallbackReporter, OngoingTraining
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
+from regard.training.corpora import StoredText, is_on_disk
+from regard.training.corpora.stored_text import Watch as Preparing
+from regard.training.corpora.stored_text import unwatched as not_shown
 from regard.training.distilling import Watch, learn_from, taught, unwatched
 from regard.training.encoded import RunCorpora
 from regard.training.fitting import settle_batch
@@ -64,6 +67,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     may_change: bool = False,
     translating: Watch = unwatched,
+    preparing: Preparing = not_shown,
 ) -> Trained:
     """Train a model into a run folder, or go on with one that was interrupted.
 
@@ -76,6 +80,7 @@ def train(
         may_change: Whether a run that is there may go on by other settings of training: its limits,
             rate, schedule, batches and so on. The run remembers what was changed at which update.
         translating: Shows how a teacher's translating goes, where there is one.
+        preparing: Shows how a text that is kept on disk is read and encoded.
 
     Raises:
         DataError: The text cannot be used.
@@ -98,16 +103,21 @@ def train(
         device = find_device(config.device, setting="training.device")
         # A run is tied to no device; what was found to fit into one's memory stays.
         config = replace(config, device=AUTO, batch_tokens=_kept_batch(config, run))
+        config = replace(config, corpus=_corpus(recipe, config, run))
         recipe = with_training(recipe, as_table(config))
         if run is not None:
             recipe = task_class.settled(recipe, {"data": {}, **run.recipe}, ())
         recipe, pretrained = begin_with(recipe, run)
         recipe, teacher = learn_from(recipe, run)
         changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
-        parts = task_class.read_parts(recipe, bad_lines=bad_lines)
+        stored = _stored(recipe, config, preparing)
+        if stored is None:
+            parts = task_class.read_parts(recipe, bad_lines=bad_lines)
+        else:
+            parts = stored.parts(bad_lines)
         examples = taught(parts.train, teacher, path, run, translating)
         valid = parts.valid
-        text = _fingerprint([*examples, *valid], task_class.fingerprint)
+        text = _fingerprint([*examples, *valid], task_class.fingerprint, stored)
         if run is None:
             recipe = task_class.settled(recipe, None, examples)
         elif run.text not in (None, text):
@@ -120,9 +130,10 @@ def train(
         kept = run.tokenizer_folder if run is not None and is_learned else None
         if kept is None and pretrained is not None:
             kept = pretrained.vocabularies(recipe)
-        task = task_class.learn(recipe, examples) if kept is None else task_class.load(recipe, kept)
+        task = _task(recipe, kept, examples, stored)
         encoded = RunCorpora(run if is_learned else None)
-        training = TaskTraining(task, examples, valid, config, too_long, encoded)
+        samples = stored and stored.encoded(task, bad_lines=bad_lines, too_long=too_long)
+        training = TaskTraining(task, examples, valid, config, too_long, encoded, samples)
         choose("training.metric", config.metric, dict(training.metrics))
         torch.manual_seed(config.seed)
         model = training.build_model()
@@ -167,6 +178,9 @@ def with_test(recipe: Recipe, path: str | Path) -> Recipe:
     """
     run = Run.open(path) if is_run(path) else None
     recipe, _ = learn_from(recipe, run)
+    place = build(TrainingConfig, recipe.training, where="training").corpus
+    if recipe.named("train") and not recipe.data.test and is_on_disk(recipe, place):
+        return recipe
     if recipe.uses_phrasebook or recipe.data.test or not recipe.named("train"):
         return recipe
     if run is not None and run.recipe["data"].get("test") != HELD_OUT:
@@ -180,6 +194,7 @@ def resume(
     settings: Sequence[str] = (),
     reporter: Reporter | None = None,
     translating: Watch = unwatched,
+    preparing: Preparing = not_shown,
 ) -> Trained:
     """Go on with the training of a run folder, by the recipe that it keeps.
 
@@ -189,11 +204,19 @@ def resume(
             is and what it reads cannot change.
         reporter: Who is told; None prints to the console.
         translating: Shows how a teacher's translating goes, where there is one.
+        preparing: Shows how a text that is kept on disk is read and encoded.
     """
     table = cast(dict[str, JsonValue], kept_recipe(Run.open(path)).table())
     assign(table, settings)
     recipe = recipe_from_table(table)
-    return train(recipe, path, reporter=reporter, may_change=True, translating=translating)
+    return train(
+        recipe,
+        path,
+        reporter=reporter,
+        may_change=True,
+        translating=translating,
+        preparing=preparing,
+    )
 
 
 def _facts(
@@ -253,9 +276,42 @@ def _kept_batch(config: TrainingConfig, run: Run | None) -> int | Literal["auto"
     return build(TrainingConfig, kept_recipe(run).training, where="training").batch_tokens
 
 
-def _fingerprint(examples: Sequence[ExampleT], of: Callable[[ExampleT], str]) -> str:
-    """What tells these examples from others: a checksum of their texts, in their order."""
-    digest = hashlib.sha256()
+def _corpus(recipe: Recipe, config: TrainingConfig, run: Run | None) -> Literal["memory", "disk"]:
+    """Where the text is; a run goes on as it began."""
+    place = config.corpus
+    if place == "auto" and run is not None:
+        place = build(TrainingConfig, kept_recipe(run).training, where="training").corpus
+    return "disk" if is_on_disk(recipe, place) else "memory"
+
+
+def _stored(recipe: Recipe, config: TrainingConfig, watch: Preparing) -> StoredText | None:
+    """The text, where it is on disk."""
+    if config.corpus == "memory":
+        return None
+    return StoredText.of(recipe, cache=config.cache, watch=watch)
+
+
+def _task(
+    recipe: Recipe, kept: Path | None, examples: Sequence[object], stored: StoredText | None
+) -> AnyTask:
+    """The task with its vocabularies: as they are kept somewhere, or learned from the text."""
+    task = TASKS[recipe.task].task
+    if kept is not None:
+        return task.load(recipe, kept)
+    return task.learn(recipe, examples) if stored is None else stored.learned(recipe)
+
+
+def _fingerprint(
+    examples: Sequence[ExampleT], of: Callable[[ExampleT], str], stored: StoredText | None
+) -> str:
+    """What tells a text from others: a checksum of its examples, in their order.
+
+    Args:
+        examples: Those that are in memory.
+        of: What tells one from others.
+        stored: The text, where it is on disk.
+    """
+    digest = hashlib.sha256(stored.key.encode() if stored else b"")
     for example in examples:
         digest.update(of(example).encode())
     return digest.hexdigest()

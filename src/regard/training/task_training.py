@@ -1,6 +1,6 @@
 """What the loop needs of a task: batches of its text, validation, a few outputs to read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Generic
 
@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from regard.devices import Ahead, device_of
 from regard.inference import Predictor
 from regard.tasks import Task
+from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Batches
+from regard.text.batches import WINDOW
 from regard.training.encoded import RunCorpora
 from regard.training.settings import TrainingConfig
 
@@ -36,6 +38,7 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         too_long: Where examples beyond the maximum length are counted.
         encoded: Encodes pairs of texts, or has them from the run; None encodes. What other tasks
             encode is kept nowhere.
+        stored: What is learned from, where it is on disk; then ``train`` is some of it.
     """
 
     def __init__(
@@ -46,12 +49,20 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         config: TrainingConfig,
         too_long: BadLines | None = None,
         encoded: RunCorpora | None = None,
+        stored: Stored[EncodedT] | None = None,
     ) -> None:
         self.task, self.config, self.valid = task, config, list(valid)
         too_long = BadLines() if too_long is None else too_long
-        self.corpus, self._valid_corpus = task.encode_parts(
-            train, self.valid, too_long=too_long, kept=encoded or RunCorpora()
-        )
+        self.corpus: Sequence[EncodedT]
+        if stored is None:
+            self.corpus, self._valid_corpus = task.encode_parts(
+                train, self.valid, too_long=too_long, kept=encoded or RunCorpora()
+            )
+        else:
+            _, self._valid_corpus = task.encode_parts(
+                self.valid, self.valid, too_long=BadLines(), kept=RunCorpora()
+            )
+            self.corpus = train = stored
         counted = (self.corpus, self._valid_corpus) if task.is_written else (train, valid)
         self.batch_tokens = DEFAULT_BATCH if config.batch_tokens == "auto" else config.batch_tokens
         self.num_examples, self.num_valid = map(len, counted)
@@ -134,7 +145,8 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         model = self.task.build_model()
         if self.task.is_written:
             return model
-        shortest = int(self.task.lengths(self.corpus).argmin())
+        lengths = self._lengths_at(self.corpus)(self._looked_at())
+        shortest = int(self._looked_at()[lengths.max(axis=0).argmin()])
         with torch.no_grad():
             batch = self.task.collate([self.corpus[shortest]])
             self.task.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
@@ -143,17 +155,19 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     @property
     def num_tokens(self) -> int:
         """Tokens of the text to learn from, on its longer side."""
-        return int(self._lengths(self.corpus).max(axis=0).sum())
+        looked_at = self._looked_at()
+        tokens = self._lengths_at(self.corpus)(looked_at).max(axis=0).sum()
+        return int(tokens * (self.num_samples / len(looked_at)))
 
     def largest(self, tokens: int) -> Iterator[BatchT]:
         """Of batches of so many tokens, those of which any may take most memory.
 
         That with most tokens on both sides together, that with most rows, and the longest.
         """
-        lengths = self._lengths(self.corpus)
-        batches = Batches(lengths[0], lengths[-1], max_tokens=tokens, seed=self.config.seed)
+        batches = self._plan(self.corpus, seed=self.config.seed, tokens=tokens)
         plans = [plan.indices for plan in islice(batches.epoch(0), _LOOKED_AT)]
-        sizes = [(len(each), *lengths[:, each].max(axis=1).tolist()) for each in plans]
+        lengths_at = self._lengths_at(self.corpus)
+        sizes = [(len(each), *lengths_at(each).max(axis=1).tolist()) for each in plans]
         wholes = [rows * sum(longest) for rows, *longest in sizes]
         rows, longest = [size[0] for size in sizes], [max(size[1:]) for size in sizes]
         for place in {int(np.argmax(of)) for of in (wholes, rows, longest)}:
@@ -163,9 +177,19 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         for plan in self._plan(self._valid_corpus, seed=0).epoch(0):
             yield self.task.collate([self._valid_corpus[index] for index in plan.indices.tolist()])
 
-    def _lengths(self, corpus: Sequence[EncodedT]) -> Int64[np.ndarray, "sides n"]:
-        """What each costs of ``training.batch_tokens``, on one side or on both."""
-        return np.atleast_2d(self.task.lengths(corpus))
+    def _looked_at(self) -> Int64[np.ndarray, " n"]:
+        """The samples that stand for all: where they are on disk, some from all over them."""
+        step = len(self.corpus) // WINDOW if isinstance(self.corpus, Stored) else 0
+        return np.arange(0, len(self.corpus), max(1, step))
+
+    def _lengths_at(
+        self, corpus: Sequence[EncodedT]
+    ) -> Callable[[Int64[np.ndarray, " n"]], Int64[np.ndarray, "sides n"]]:
+        """What some of them cost of ``training.batch_tokens``, on one side or on both."""
+        if isinstance(corpus, Stored):
+            return corpus.lengths_at
+        lengths = np.atleast_2d(self.task.lengths(corpus))
+        return lambda indices: lengths[:, indices]
 
     def _outputs(self, model: nn.Module, examples: Sequence[ExampleT]) -> list[AnswerT]:
         """What the model makes of examples, greedily where it writes."""
@@ -173,6 +197,9 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         plain = None if decoding is None else decoding.plain()
         return Predictor(model, self.task).answers(examples, decoding=plain)
 
-    def _plan(self, corpus: Sequence[EncodedT], *, seed: int) -> Batches:
-        lengths = self._lengths(corpus)
-        return Batches(lengths[0], lengths[-1], max_tokens=self.batch_tokens, seed=seed)
+    def _plan(self, corpus: Sequence[EncodedT], *, seed: int, tokens: int | None = None) -> Batches:
+        most = tokens or self.batch_tokens
+        if isinstance(corpus, Stored):
+            return Batches.of_stored(len(corpus), corpus.lengths_at, max_tokens=most, seed=seed)
+        lengths = np.atleast_2d(self.task.lengths(corpus))
+        return Batches(lengths[0], lengths[-1], max_tokens=most, seed=seed)

@@ -72,3 +72,68 @@ def test_rows_begin_end_and_are_padded_on_the_right():
     assert batch.labels.tolist() == [[4, 3, 0], [5, 6, 3]]
     assert batch.target_lengths.tolist() == [2, 3]
     assert collate(corpus, np.array([0])).source.tolist() == [[7, 3]]
+
+
+def make_stored(n=1000, *, window=128, block=8, seed=5):
+    both = np.stack([lengths(n), lengths(n, 1)])
+    asked = []
+
+    def lengths_at(indices):
+        asked.append(indices)
+        return both[:, indices]
+
+    batches = Batches.of_stored(
+        n, lengths_at, max_tokens=200, seed=seed, window=window, block=block
+    )
+    return batches, asked
+
+
+def test_of_stored_samples_each_comes_once_an_epoch():
+    batches, _ = make_stored()
+    for epoch in (0, 1):
+        found = [index for plan in batches.epoch(epoch) for index in plan.indices.tolist()]
+        assert sorted(found) == list(range(1000))
+    assert order(batches, 0) == order(batches, 0) != order(batches, 1)
+    assert order(batches, 0) != order(make_stored(seed=6)[0], 0)
+
+
+@pytest.mark.parametrize("n", [1, 7, 128, 135, 1000, 1024])
+def test_of_stored_samples_an_epoch_is_taken_up_at_every_cursor(n):
+    batches, _ = make_stored(n)
+    plans = list(batches.epoch(3))
+    assert plans[-1].cursor == n
+    for place, plan in enumerate(plans[:-1]):
+        assert order(batches, 3, plan.cursor) == [
+            each.indices.tolist() for each in plans[place + 1 :]
+        ]
+
+
+def test_of_stored_samples_a_window_is_blocks_from_all_over_the_text_shuffled():
+    batches, _ = make_stored(4096, window=64)
+    first = sorted(
+        index for plan in batches.epoch(0) if plan.cursor <= 64 for index in plan.indices
+    )
+    blocks = {int(index) // 8 for index in first}
+    assert first == sorted(block * 8 + place for block in blocks for place in range(8))
+    assert max(blocks) - min(blocks) > 250
+
+
+def test_of_stored_samples_only_a_window_is_looked_at():
+    batches, asked = make_stored(100_000, window=64)
+    next(batches.epoch(0))
+    assert [len(indices) for indices in asked] == [64]
+    next(batches.epoch(0, 64 * 1000))
+    assert [len(indices) for indices in asked] == [64, 64]
+
+
+def test_of_stored_samples_a_window_must_be_whole_blocks():
+    with pytest.raises(SettingError, match="window must be divisible by block"):
+        make_stored(window=100, block=8)
+
+
+def test_of_stored_samples_the_order_never_changes_between_versions():
+    sizes = np.arange(1, 12)
+    batches = Batches.of_stored(
+        11, lambda indices: np.stack([sizes[indices]] * 2), max_tokens=12, seed=1, window=4, block=2
+    )
+    assert order(batches, 2) == [[6], [7], [4, 5], [3], [0, 1, 2], [9], [10], [8]]

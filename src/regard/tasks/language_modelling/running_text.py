@@ -9,6 +9,7 @@ from regard.errors import DataError
 from regard.tasks.checking import CheckedExample
 from regard.tasks.language_modelling.settings import RunningTextData
 from regard.tasks.recipe import Recipe
+from regard.tasks.streaming import Chunk, Shard
 from regard.text import BadLines, Line, normalize, read_lines
 from regard.text.lines import readable, text_suffix
 from regard.text.records import member, object_of
@@ -54,6 +55,29 @@ def read_passages(
     """
     column = recipe.settings(RunningTextData).column
     return [passage for file in recipe.files(split) for passage in _passages(file, column)]
+
+
+def passages_of_chunk(
+    recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
+) -> list[Passage]:
+    """The passages in some lines of a file.
+
+    Raises:
+        DataError: A line is not UTF-8, or no record with text.
+    """
+    column, ending = recipe.settings(RunningTextData).column, chunk.ending
+    found = [
+        (text, line.where) for line in chunk.decoded() for text in lines_of(line, ending, column)
+    ]
+    parts = [
+        found[first : first + _PASSAGE_LINES] for first in range(0, len(found), _PASSAGE_LINES)
+    ]
+    return [Passage(tuple(text for text, _ in part), part[0][1]) for part in parts]
+
+
+def text_shards(recipe: Recipe, split: str) -> list[Shard]:
+    """The files of a split."""
+    return [(file, None) for file in recipe.files(split)]
 
 
 def checked_passage(passage: Passage) -> CheckedExample:

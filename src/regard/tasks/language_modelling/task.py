@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,23 +21,28 @@ from regard.tasks.language_modelling.running_text import (
     Passage,
     checked_passage,
     hold_out_end,
+    passages_of_chunk,
     perplexity,
     read_passages,
+    text_shards,
 )
 from regard.tasks.language_modelling.settings import TextData
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
+from regard.tasks.streaming import Stored
 from regard.tasks.task import Table
 from regard.text import (
     EOS_ID,
     BadLines,
+    Sequences,
     Tokenizer,
     TokenizerConfig,
     load_tokenizer,
     normalize,
     train_tokenizer,
 )
+from regard.text.mapped import MappedArrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +55,7 @@ class Stretch:
         length: How many are predicted.
     """
 
-    ids: Int64[np.ndarray, " ids"]
+    ids: Int[np.ndarray, " ids"]
     first: int
     length: int
 
@@ -93,6 +98,31 @@ class Surprise:
         return {"nats": round(self.nats, 4), "tokens": self.tokens}
 
 
+class StoredWindows(Stored[Stretch]):
+    """Training windows of a text that is on disk.
+
+    Args:
+        arrays: ``text``.
+        context: Tokens of a window.
+    """
+
+    def __init__(self, arrays: MappedArrays, context: int) -> None:
+        super().__init__(arrays)
+        self._text = arrays["text"].ids
+        self._context = min(context, len(self._text) - 1)
+
+    def __len__(self) -> int:
+        return max(0, -(-(len(self._text) - self._context) // self._context))
+
+    def sample(self, index: int) -> Stretch:
+        """A window."""
+        return Stretch(self._text, index * self._context, self._context)
+
+    def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:
+        """Tokens predicted of each."""
+        return np.full((2, len(indices)), self._context)
+
+
 class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
     """Running text to predictions.
 
@@ -111,6 +141,11 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
     subject = staticmethod(Passage.text)
     checked = staticmethod(checked_passage)
     least_for_test: ClassVar[int] = 3  # a passage is many lines, and two are left of three
+    held_out: ClassVar[Literal["hash", "end"]] = "end"
+    stored_as: ClassVar[tuple[str, ...]] = ("text",)
+    numbered: ClassVar[tuple[str, ...]] = ()
+    shards = staticmethod(text_shards)
+    of_chunk = staticmethod(passages_of_chunk)
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
         self.recipe, self.tokenizer = recipe, tokenizer
@@ -176,6 +211,21 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
         context = min(self.data.context, len(text) - 1)
         return [Stretch(text, first, context) for first in range(0, len(text) - context, context)]
 
+    @classmethod
+    def apart(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
+        """All of them: what is held out is another part of the text."""
+        return list(examples)
+
+    def to_store(
+        self, examples: Sequence[Passage], *, too_long: BadLines
+    ) -> Mapping[str, Sequences]:
+        """The tokens and line ends of each passage."""
+        return {"text": Sequences.of([self._ids(passage)[1:].tolist() for passage in examples])}
+
+    def stored(self, arrays: MappedArrays) -> StoredWindows:
+        """Windows of a text on disk."""
+        return StoredWindows(arrays, self.data.context)
+
     def lengths(self, encoded: Sequence[Stretch]) -> Int64[np.ndarray, " n"]:
         """Tokens predicted of each."""
         return np.array([each.length for each in encoded], dtype=np.int64)
@@ -192,8 +242,9 @@ class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
                 last = len(each.ids) - 1 - each.length
                 shift = int(torch.randint(each.length, (), generator=generator))
                 first = min(last, first + shift)
-            ids = torch.from_numpy(each.ids[first : first + each.length + 1])
-            rows += [(*window, owner) for window in _windows(ids, data.context, data.overlap)]
+            window = each.ids[first : first + each.length + 1]
+            ids = torch.from_numpy(window.astype(np.int64, copy=False))
+            rows += [(*part, owner) for part in _windows(ids, data.context, data.overlap)]
         reads, labels, owners = (list(part) for part in zip(*rows, strict=True))
         return WindowBatch(
             ids=nn.utils.rnn.pad_sequence(reads, batch_first=True, padding_value=EOS_ID),

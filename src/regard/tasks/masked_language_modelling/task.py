@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,13 +21,16 @@ from regard.tasks.language_modelling import Passage
 from regard.tasks.language_modelling.running_text import (
     checked_passage,
     hold_out_end,
+    passages_of_chunk,
     perplexity,
     read_passages,
+    text_shards,
 )
 from regard.tasks.masked_language_modelling.settings import MaskedTextData
 from regard.tasks.masked_language_modelling.windows import (
     FIRST_ID,
     MaskedStretch,
+    StoredStretches,
     Window,
     cut_into_stretches,
     mask_windows,
@@ -41,6 +44,7 @@ from regard.text import (
     EOS_ID,
     PAD_ID,
     BadLines,
+    Sequences,
     Tokenizer,
     TokenizerConfig,
     load_tokenizer,
@@ -48,6 +52,7 @@ from regard.text import (
     train_tokenizer,
     words_of_spans,
 )
+from regard.text.mapped import MappedArrays
 from regard.text.masking import NO_WORD
 from regard.text.whole_words import WholeWords
 
@@ -137,6 +142,11 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
     subject = staticmethod(Passage.text)
     checked = staticmethod(checked_passage)
     least_for_test: ClassVar[int] = 3  # a passage is many lines, and two are left of three
+    held_out: ClassVar[Literal["hash", "end"]] = "end"
+    stored_as: ClassVar[tuple[str, ...]] = ("text", "words")
+    numbered: ClassVar[tuple[str, ...]] = ("words",)
+    shards = staticmethod(text_shards)
+    of_chunk = staticmethod(passages_of_chunk)
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, words: WholeWords) -> None:
         self.recipe, self.tokenizer, self.words = recipe, tokenizer, words
@@ -207,6 +217,25 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
         if not training:
             return [self._encoded(passage) for passage in examples]
         return cut_into_stretches([self._encoded(passage) for passage in examples], self._inside)
+
+    @classmethod
+    def apart(cls, examples: Sequence[Passage], held: Sequence[Passage]) -> list[Passage]:
+        """All of them: what is held out is another part of the text."""
+        return list(examples)
+
+    def to_store(
+        self, examples: Sequence[Passage], *, too_long: BadLines
+    ) -> Mapping[str, Sequences]:
+        """The tokens and line ends of the passages, and the number of each one's word."""
+        (whole,) = cut_into_stretches([self._encoded(passage) for passage in examples], None)
+        return {
+            name: Sequences(ids, np.array([0, len(ids)], dtype=np.int64))
+            for name, ids in (("text", whole.ids.astype(np.int32)), ("words", whole.words))
+        }
+
+    def stored(self, arrays: MappedArrays) -> StoredStretches:
+        """Stretches of a text on disk."""
+        return StoredStretches(arrays, self._inside)
 
     def lengths(self, encoded: Sequence[MaskedStretch]) -> Int64[np.ndarray, " n"]:
         """Tokens of each."""

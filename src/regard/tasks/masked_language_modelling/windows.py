@@ -9,12 +9,14 @@ import torch
 from jaxtyping import Int, Int64
 from torch import Tensor, nn
 
+from regard.tasks.streaming import Stored
 from regard.text import BOS_ID, EOS_ID, PAD_ID, mask_words
+from regard.text.mapped import MappedArrays
 from regard.text.masking import NO_WORD, Masked
 
 # Random tokens are drawn above the reserved ids.
 FIRST_ID = 4
-_Ids = Int64[np.ndarray, "_"]
+_Ids = Int[np.ndarray, "_"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +31,7 @@ class MaskedStretch:
         blanks: Whether what is to be guessed is masked already.
     """
 
-    ids: Int64[np.ndarray, " ids"]
+    ids: Int[np.ndarray, " ids"]
     words: Int64[np.ndarray, " ids"]
     first: int
     length: int
@@ -55,16 +57,43 @@ class Window:
     blanks: bool = False
 
 
-def cut_into_stretches(passages: Sequence[MaskedStretch], length: int) -> list[MaskedStretch]:
-    """A whole text in stretches, whatever the passages and lines in them."""
+def cut_into_stretches(
+    passages: Sequence[MaskedStretch], length: int | None
+) -> list[MaskedStretch]:
+    """A whole text in stretches, whatever the passages and lines in them; None makes one of it."""
     ids = np.concatenate([each.ids for each in passages])
     words = np.concatenate([each.words for each in passages])
     shift = np.cumsum([0, *(int(each.words.max(initial=-1)) + 1 for each in passages[:-1])])
     of_each = np.repeat(shift, [len(each.words) for each in passages])
     words = np.where(words == NO_WORD, NO_WORD, words + of_each)
-    length = min(length, len(ids))
+    length = len(ids) if length is None else min(length, len(ids))
     firsts = range(0, len(ids) - length + 1, length)
     return [MaskedStretch(ids, words, first, length) for first in firsts]
+
+
+class StoredStretches(Stored[MaskedStretch]):
+    """Stretches of a text that is on disk.
+
+    Args:
+        arrays: ``text`` and ``words``.
+        length: Tokens of a stretch.
+    """
+
+    def __init__(self, arrays: MappedArrays, length: int) -> None:
+        super().__init__(arrays)
+        self._text, self._words = arrays["text"].ids, arrays["words"].ids
+        self._length = min(length, len(self._text))
+
+    def __len__(self) -> int:
+        return len(self._text) // self._length
+
+    def sample(self, index: int) -> MaskedStretch:
+        """A stretch."""
+        return MaskedStretch(self._text, self._words, index * self._length, self._length)
+
+    def lengths_at(self, indices: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, "2 n"]:
+        """Tokens of each."""
+        return np.full((2, len(indices)), self._length)
 
 
 def windows_of(

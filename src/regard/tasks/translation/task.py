@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from regard.config import JsonValue
 from regard.errors import DataError, SettingError
@@ -14,6 +13,8 @@ from regard.metrics import bleu
 from regard.tasks.held_out import Parts, evenly, hold_out_by_hash
 from regard.tasks.recipe import DataConfig, Recipe
 from regard.tasks.sequence_task import SequenceTask
+from regard.tasks.sequences import StoredPairs
+from regard.tasks.streaming import Chunk, Shard
 from regard.tasks.translations import Translations
 from regard.text import (
     BadLines,
@@ -22,11 +23,15 @@ from regard.text import (
     Pair,
     PairLayout,
     PairTokenizer,
+    Sequences,
     check_pairs,
     normalize,
     read_pairs,
 )
+from regard.text.corpus import encode_pairs
 from regard.text.lines import readable
+from regard.text.mapped import MappedArrays
+from regard.text.readers import pairs_of_lines
 from regard.text.records import member
 
 # Latin marks end a sentence only before a space: not in 3.14.
@@ -37,6 +42,9 @@ class TranslationTask(SequenceTask):
     """A sentence for a sentence."""
 
     metrics: ClassVar[Mapping[str, int]] = {"bleu": 1}
+    held_out: ClassVar[Literal["hash", "end"]] = "hash"
+    stored_as: ClassVar[tuple[str, ...]] = ("source", "target")
+    numbered: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def read(
@@ -68,7 +76,7 @@ class TranslationTask(SequenceTask):
                 for number, phrase in enumerate(phrases(split), 1)  # type: ignore[arg-type]
             ]
         layout = PairLayout(columns=recipe.settings(DataConfig).columns, merge_references=merge)
-        files = pair_files(recipe, split)
+        files = cls.shards(recipe, split)
         pairs = [
             pair
             for source, target in files
@@ -109,6 +117,71 @@ class TranslationTask(SequenceTask):
                 "data.train must hold different sentences; got the same ones throughout."
             )
         return Parts(rest, held_out, test)
+
+    @classmethod
+    def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
+        """The files of a split's pairs; two where sources and targets are in files of their own.
+
+        Raises:
+            SettingError: Three or more are named; or of two, one stands for more files.
+        """
+        named = recipe.sharded(split)
+        if len(named) > 2:
+            raise SettingError(
+                f"data.{split} must be one file of pairs, or a source and a target file; got "
+                f"{len(named)} files. Name more by their folder, or by a pattern: shards/*.tsv."
+            )
+        if len(named) < 2:
+            return [(file, None) for files in named for file in files]
+        sources, targets = named
+        if len(sources) != len(targets):
+            raise SettingError(
+                f"data.{split} must name as many files of sources as of targets; got "
+                f"{len(sources)} and {len(targets)}."
+            )
+        return list(zip(sources, targets, strict=True))
+
+    @classmethod
+    def of_chunk(
+        cls, recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
+    ) -> list[Pair]:
+        """The pairs in some lines.
+
+        Raises:
+            DataError: A line cannot be used, and ``data.on_bad_line`` is not ``skip``.
+        """
+        data = recipe.settings(DataConfig)
+        return list(
+            pairs_of_lines(
+                chunk.decoded(),
+                chunk.decoded_targets(),
+                ending=chunk.ending,
+                header=chunk.decoded_header(),
+                layout=PairLayout(columns=data.columns),
+                on_bad_line=data.on_bad_line,
+                bad_lines=bad_lines,
+            )
+        )
+
+    @classmethod
+    def apart(cls, examples: Sequence[Pair], held: Sequence[Pair]) -> list[Pair]:
+        """The pairs that share no side with those held out."""
+        return _apart(examples, held)
+
+    def to_store(self, examples: Sequence[Pair], *, too_long: BadLines) -> Mapping[str, Sequences]:
+        """The ids of both sides, of pairs that are not too long."""
+        corpus = encode_pairs(
+            examples,
+            self.tokenizer,
+            max_length=self.data.max_length,
+            on_long=self.data.on_long,
+            too_long=too_long,
+        )
+        return {"source": corpus.source, "target": corpus.target}
+
+    def stored(self, arrays: MappedArrays) -> StoredPairs:
+        """The pairs of a corpus on disk."""
+        return StoredPairs(arrays, source_end=self.data.source_end)
 
     @classmethod
     def check(
@@ -199,29 +272,6 @@ class TranslationTask(SequenceTask):
             part = sentence[pieces[first].start : last.end].strip()
             if part:
                 yield part
-
-
-def pair_files(recipe: Recipe, split: str) -> list[tuple[Path, Path | None]]:
-    """The files of a split's pairs; two where sources and targets are in files of their own.
-
-    Raises:
-        SettingError: Three or more are named; or of two, one stands for more files.
-    """
-    named = recipe.sharded(split)
-    if len(named) > 2:
-        raise SettingError(
-            f"data.{split} must be one file of pairs, or a source and a target file; "
-            f"got {len(named)} files. Name more by their folder, or by a pattern: shards/*.tsv."
-        )
-    if len(named) < 2:
-        return [(file, None) for files in named for file in files]
-    sources, targets = named
-    if len(sources) != len(targets):
-        raise SettingError(
-            f"data.{split} must name as many files of sources as of targets; got {len(sources)} "
-            f"and {len(targets)}."
-        )
-    return list(zip(sources, targets, strict=True))
 
 
 def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> str:

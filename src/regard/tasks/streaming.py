@@ -1,0 +1,153 @@
+"""Text that is larger than memory: what a task makes of a part of it at a time."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal, Protocol, Self, TypeVar, cast, overload
+
+import numpy as np
+from jaxtyping import Int64
+
+from regard.tasks.recipe import Recipe
+from regard.tasks.task import AnyTask
+from regard.text import BadLines, Line, Sequences, decode_lines
+from regard.text.lines import text_suffix
+from regard.text.mapped import MappedArrays
+
+ExampleT = TypeVar("ExampleT")
+EncodedT = TypeVar("EncodedT")
+
+# A file of a text; and that of its targets, where these are in one of their own.
+Shard = tuple[Path, Path | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some lines of a shard, as they stand there.
+
+    Attributes:
+        shard: Where they are from.
+        numbers: Their numbers in it, from 1.
+        lines: The lines.
+        targets: The lines of the targets' file, where there is one.
+        header: The first line of the shard.
+    """
+
+    shard: Shard
+    numbers: Sequence[int]
+    lines: list[bytes]
+    targets: list[bytes] | None
+    header: bytes
+
+    @property
+    def ending(self) -> str:
+        """Of the file's name, compression put aside."""
+        return text_suffix(self.shard[0])
+
+    def decoded(self) -> list[Line]:
+        """The lines, which know their places."""
+        return list(decode_lines(self.lines, str(self.shard[0]), numbers=self.numbers))
+
+    def decoded_targets(self) -> list[Line] | None:
+        """Those of the targets."""
+        if self.targets is None:
+            return None
+        return list(decode_lines(self.targets, str(self.shard[1]), numbers=self.numbers))
+
+    def decoded_header(self) -> Line:
+        """The first line of the shard."""
+        return next(decode_lines([self.header], str(self.shard[0])))
+
+
+class Stored(Sequence[EncodedT]):
+    """Encoded samples on disk, each of them made when it is asked for.
+
+    Args:
+        arrays: What was encoded.
+    """
+
+    def __init__(self, arrays: MappedArrays) -> None:
+        self.arrays = arrays
+
+    @abstractmethod
+    def sample(self, index: int) -> EncodedT:
+        """One of them."""
+
+    @abstractmethod
+    def lengths_at(self, indices: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, "2 _"]:
+        """What some of them cost of ``training.batch_tokens``, on each side."""
+
+    @overload
+    def __getitem__(self, index: int) -> EncodedT: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[EncodedT]: ...
+
+    def __getitem__(self, index: int | slice) -> EncodedT | list[EncodedT]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(f"sample {index} of {len(self)}")
+        self.arrays.reading()
+        return self.sample(index)
+
+
+class StreamedTask(Protocol[ExampleT, EncodedT]):
+    """A task whose training text may be larger than memory.
+
+    Attributes:
+        held_out: What is validated on where no file is named: single lines by their ``hash``, or
+            the ``end`` of the text.
+        stored_as: The arrays that the text becomes.
+        numbered: Those of them that hold numbers from 0 in each chunk, in the order of the text,
+            which are to go on from chunk to chunk; below 0 are none.
+        recipe: Whose settings hold.
+    """
+
+    recipe: Recipe
+    held_out: ClassVar[Literal["hash", "end"]]
+    stored_as: ClassVar[tuple[str, ...]]
+    numbered: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
+        """The files of a split."""
+
+    @classmethod
+    def of_chunk(
+        cls, recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
+    ) -> list[ExampleT]:
+        """The examples in some lines, which may be none.
+
+        Raises:
+            DataError: A line cannot be used, and ``data.on_bad_line`` is not ``skip``.
+        """
+
+    @classmethod
+    def apart(cls, examples: Sequence[ExampleT], held: Sequence[ExampleT]) -> list[ExampleT]:
+        """Examples that have nothing in common with those held out."""
+
+    @classmethod
+    def load(cls, recipe: Recipe, folder: Path) -> Self:
+        """The task with the vocabularies of a folder."""
+
+    def to_store(
+        self, examples: Sequence[ExampleT], *, too_long: BadLines
+    ) -> Mapping[str, Sequences]:
+        """Ids of what is learned from, by the names of ``stored_as``.
+
+        Args:
+            examples: A part of the text.
+            too_long: Where what is left out or cut off for its length is counted.
+        """
+
+    def stored(self, arrays: MappedArrays) -> Stored[EncodedT]:
+        """All that was put together of ``to_store``, as it is learned from."""
+
+
+def streamed(task: type[AnyTask]) -> type[StreamedTask[object, object]] | None:
+    """The task, if its training text may be larger than memory; else None."""
+    if not hasattr(task, "to_store"):
+        return None
+    return cast("type[StreamedTask[object, object]]", task)

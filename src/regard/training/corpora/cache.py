@@ -1,0 +1,195 @@
+"""The folder where encoded text is kept: what of it is whose, and how large."""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.config import JsonValue
+from regard.errors import RunError, SettingError
+from regard.runs.files import (
+    explain_refusal,
+    make_folder,
+    read_file,
+    remove_folder,
+    seal,
+    unseal,
+    write_file,
+)
+from regard.runs.lock import Lock
+from regard.tasks.streaming import Shard
+from regard.text import open_text
+from regard.version import __version__
+
+# To be raised whenever the same text is encoded or kept otherwise than before.
+_FORMAT = 1
+SCAN, ABOUT, ENCODED, TOKENIZERS = "scan.json", "about.json", "encoded", "tokenizers"
+# Of a folder that is still being filled.
+PARTIAL = ".partial"
+_SUMS = "sums"
+_READ_AT_ONCE = 1 << 22
+
+
+def default_cache() -> Path:
+    """Where encoded text is kept unless ``training.cache`` says: beside the compiled kernels."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    base = Path(home) if home else Path.home() / ".cache"
+    return base / "regard" / "corpora"
+
+
+def key_of(table: Mapping[str, JsonValue]) -> str:
+    """What tells a thing made of these from others."""
+    whole = {**table, "format": _FORMAT, "regard": __version__}
+    said = json.dumps(whole, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def sum_of(file: Path, cache: Path) -> str:
+    """The checksum of what a file holds, known of one that has its size and time of before.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
+    with open_text(file):  # which says what is wrong with it
+        pass
+    state = file.stat()
+    place = cache / _SUMS / hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]
+    now = [state.st_size, state.st_mtime_ns]
+    with suppress(OSError, ValueError, TypeError):
+        *before, known = json.loads(place.read_text(encoding="utf-8"))
+        if before == now:
+            return str(known)
+    digest = hashlib.sha256()
+    with file.open("rb") as content:
+        while part := content.read(_READ_AT_ONCE):
+            digest.update(part)
+    found = digest.hexdigest()
+    # A file of its own and a name of its own: others may be at it, too.
+    temporary = place.with_name(f"{place.name}.{os.getpid()}")
+    with explain_refusal(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps([*now, found]), encoding="utf-8")
+        temporary.replace(place)
+    return found
+
+
+def sums_of(shards: Sequence[Shard], cache: Path) -> list[list[str]]:
+    """The checksums of the files of each shard."""
+    return [[sum_of(file, cache) for file in shard if file is not None] for shard in shards]
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """The right to write to a text's folder, waited for while another process has it."""
+    make_folder(folder)
+    while True:
+        try:
+            lock = Lock(folder)
+            break
+        except RunError:
+            if not os.access(folder, os.W_OK):
+                raise
+            time.sleep(0.2)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read_sealed(path: Path) -> dict[str, JsonValue] | None:
+    """A sealed table, if it is there and whole."""
+    try:
+        return unseal(read_file(path), where=path)
+    except RunError:
+        return None
+
+
+def write_sealed(path: Path, table: Mapping[str, object]) -> None:
+    """A table that ``read_sealed`` knows to be whole."""
+    write_file(path, seal(table))
+
+
+@dataclass(frozen=True, slots=True)
+class CachedText:
+    """A text in the cache.
+
+    Attributes:
+        key: What it is called there.
+        files: Where it was read.
+        size: Bytes of all that is kept of it.
+        encoded: How often it is encoded, by other tokenizers or settings.
+        samples: The most samples of those.
+        used: When it was last used, in seconds since 1970.
+        is_whole: Whether none of it is still to be encoded.
+    """
+
+    key: str
+    files: tuple[str, ...]
+    size: int
+    encoded: int
+    samples: int
+    used: float
+    is_whole: bool
+
+
+def cached_texts(cache: Path | None = None) -> list[CachedText]:
+    """What is cached, that used last first."""
+    cache = cache or default_cache()
+    found = [_cached(scan.parent) for scan in cache.glob(f"*/{SCAN}")] if cache.is_dir() else []
+    return sorted(found, key=lambda text: -text.used)
+
+
+def delete_cached(key: str, cache: Path | None = None) -> CachedText:
+    """Delete what is cached of a text; what was.
+
+    Raises:
+        RunError: It is in use, or the system refuses.
+        SettingError: There is none by that name.
+    """
+    cache = cache or default_cache()
+    known = {text.key: text for text in cached_texts(cache)}
+    if key not in known:
+        raise SettingError(
+            f"the text to delete must be one of the cache; got {key!r}. There are: "
+            f"{', '.join(known) or 'none'}."
+        )
+    lock = Lock(cache / key)
+    try:
+        remove_folder(cache / key)
+    finally:
+        lock.release()
+    return known[key]
+
+
+def used_now(folder: Path) -> None:
+    """Note that a text is in use."""
+    with suppress(OSError):
+        os.utime(folder / SCAN)
+
+
+def make_anew(folder: Path) -> None:
+    """An empty folder, whatever was there."""
+    with explain_refusal(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+
+
+def _cached(folder: Path) -> CachedText:
+    scan = read_sealed(folder / SCAN) or {}
+    abouts = [read_sealed(file) or {} for file in folder.glob(f"{ENCODED}/*/{ABOUT}")]
+    files = scan.get("files", [])
+    assert isinstance(files, list)
+    return CachedText(
+        key=folder.name,
+        files=tuple(str(file) for file in files),
+        size=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        encoded=len(abouts),
+        samples=max((int(str(about.get("samples", 0))) for about in abouts), default=0),
+        used=(folder / SCAN).stat().st_mtime,
+        is_whole=not list(folder.glob(f"{ENCODED}/*{PARTIAL}")),
+    )

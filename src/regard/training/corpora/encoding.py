@@ -1,0 +1,282 @@
+"""Text encoded by several processes into one set of files, which a kill leaves ready to go on."""
+
+import pickle
+import subprocess
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from time import monotonic
+from typing import TypedDict, cast
+
+import numpy as np
+
+from regard.errors import DataError, TrainingError
+from regard.runs.files import append, cut, fill_file, make_folder, sync_file
+from regard.tasks.streaming import Chunk
+from regard.text import BadLines, Sequences
+from regard.text.mapped import ENDS, IDS, NARROW, WIDE
+from regard.training.corpora.cache import make_anew, read_sealed, write_sealed
+from regard.training.corpora.encoder import Encoded, Encoder
+
+_PROGRESS = "progress.json"
+# Seconds between two moments from which a killed encoding goes on.
+_SAVED_EVERY = 10.0
+# What a process is started with: our own modules' places, and then the loop that waits for chunks.
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve()"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is written.
+
+    Attributes:
+        names: The arrays.
+        numbered: Those whose numbers go on from chunk to chunk.
+    """
+
+    names: tuple[str, ...]
+    numbered: tuple[str, ...]
+
+
+class _State(TypedDict):
+    """What ``progress.json`` holds: how far the files are whole."""
+
+    chunks: int
+    sizes: dict[str, int]
+    ends: dict[str, int]
+    next_number: dict[str, int]
+    bad_lines: "_Counted"
+    too_long: "_Counted"
+
+
+class _Counted(TypedDict):
+    counts: dict[str, int]
+    examples: dict[str, list[str]]
+
+
+def encode_into(
+    folder: Path,
+    layout: Layout,
+    chunks_after: Callable[[int], Iterable[Chunk]],
+    encoder: Encoder,
+    *,
+    processes: int,
+    progress: Callable[[int], None] = lambda count: None,
+) -> tuple[int, BadLines, BadLines]:
+    """Encode a text into the files of a folder, from where a killed encoding of it came.
+
+    Args:
+        folder: Of this text, tokenizer and settings alone.
+        layout: What is written.
+        chunks_after: The lines of the text, all chunks but the first so many.
+        encoder: Makes ids of a chunk.
+        processes: How many work; 1 is this one alone.
+        progress: Told how many more lines are encoded.
+
+    Returns:
+        How many samples there are; which lines were left out, and which were too long.
+
+    Raises:
+        DataError: A line cannot be used.
+        RunError: The disk is full or refuses.
+    """
+    writer = _Writer.of(folder, layout)
+    lines = chunks_after(writer.chunks)
+    with _results(encoder, lines, processes) as results:
+        for count, encoded in results:
+            writer.add(encoded)
+            progress(count)
+    writer.save()
+    return writer.samples, writer.bad_lines, writer.too_long
+
+
+class _Writer:
+    """Adds to the files, and says now and then how far they are whole."""
+
+    def __init__(self, folder: Path, layout: Layout, state: _State) -> None:
+        self.folder, self.layout = folder, layout
+        self.chunks, self._sizes = state["chunks"], state["sizes"]
+        self._ends, self._next_number = state["ends"], state["next_number"]
+        self.bad_lines, self.too_long = (
+            BadLines(Counter(counted["counts"]), counted["examples"])
+            for counted in (state["bad_lines"], state["too_long"])
+        )
+        self._saved_at = monotonic()
+
+    @classmethod
+    def of(cls, folder: Path, layout: Layout) -> "_Writer":
+        """Goes on where the files are whole, or begins."""
+        make_folder(folder)
+        state = cast("_State | None", read_sealed(folder / _PROGRESS))
+        names = [f"{name}{part}" for name in layout.names for part in (IDS, ENDS)]
+        if state is not None and all(_size(folder / n) >= state["sizes"][n] for n in names):
+            for name in names:
+                cut(folder / name, state["sizes"][name])
+            return cls(folder, layout, state)
+        make_anew(folder)
+        for name in names:
+            fill_file(folder / name, bytes(WIDE.itemsize) if name.endswith(ENDS) else b"")
+        none: _Counted = {"counts": {}, "examples": {}}
+        begun: _State = {
+            "chunks": 0,
+            "sizes": {name: _size(folder / name) for name in names},
+            "ends": dict.fromkeys(layout.names, 0),
+            "next_number": dict.fromkeys(layout.numbered, 0),
+            "bad_lines": none,
+            "too_long": {"counts": {}, "examples": {}},
+        }
+        return cls(folder, layout, begun)
+
+    @property
+    def samples(self) -> int:
+        """Parts of the first array."""
+        return self._sizes[f"{self.layout.names[0]}{ENDS}"] // WIDE.itemsize - 1
+
+    def add(self, encoded: Encoded) -> None:
+        """Add what a chunk became."""
+        for name in self.layout.names:
+            self._add(name, encoded.arrays[name])
+        self.bad_lines.merge(encoded.bad_lines)
+        self.too_long.merge(encoded.too_long)
+        self.chunks += 1
+        if monotonic() - self._saved_at > _SAVED_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Have all that was added outlive whatever happens."""
+        for name in self._sizes:
+            sync_file(self.folder / name)
+        state: _State = {
+            "chunks": self.chunks,
+            "sizes": self._sizes,
+            "ends": self._ends,
+            "next_number": self._next_number,
+            "bad_lines": _counted(self.bad_lines),
+            "too_long": _counted(self.too_long),
+        }
+        write_sealed(self.folder / _PROGRESS, state)
+        self._saved_at = monotonic()
+
+    def _add(self, name: str, sequences: Sequences) -> None:
+        ids, kind = sequences.ids, NARROW
+        if name in self.layout.numbered:
+            first, kind = self._next_number[name], WIDE
+            ids = np.where(ids < 0, ids, ids + first)
+            self._next_number[name] = max(first, int(ids.max(initial=-1)) + 1)
+        ends = sequences.offsets[1:] + self._ends[name]
+        self._ends[name] += int(sequences.offsets[-1])
+        for part, content in ((IDS, ids.astype(kind)), (ENDS, ends.astype(WIDE))):
+            append(self.folder / f"{name}{part}", content.tobytes())
+            self._sizes[f"{name}{part}"] += content.nbytes
+
+
+@contextmanager
+def _results(
+    encoder: Encoder, lines: Iterable[Chunk], processes: int
+) -> Iterator[Iterator[tuple[int, Encoded]]]:
+    """How many lines each chunk has, and what becomes of it, in their order."""
+    if processes == 1:
+        yield ((len(chunk.lines), encoder.encode(chunk)) for chunk in lines)
+        return
+    with ExitStack() as stack:
+        idle: SimpleQueue[_Process] = SimpleQueue()
+        for _ in range(processes):
+            idle.put(stack.enter_context(_Process.started(encoder)))
+        pool = ThreadPoolExecutor(processes)
+        stack.callback(pool.shutdown, cancel_futures=True)
+
+        def encode(chunk: Chunk) -> Encoded:
+            process = idle.get()
+            try:
+                return process.encode(chunk)
+            finally:
+                idle.put(process)
+
+        yield _in_order(pool, encode, lines, ahead=2 * processes)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor,
+    encode: Callable[[Chunk], Encoded],
+    lines: Iterable[Chunk],
+    *,
+    ahead: int,
+) -> Iterator[tuple[int, Encoded]]:
+    waiting: deque[tuple[int, Future[Encoded]]] = deque()
+    for chunk in lines:
+        waiting.append((len(chunk.lines), pool.submit(encode, chunk)))
+        while len(waiting) > ahead:
+            count, future = waiting.popleft()
+            yield count, future.result()
+    for count, future in waiting:
+        yield count, future.result()
+
+
+class _Process:
+    """A process of its own that encodes what it is given, and ends when nobody gives any more."""
+
+    def __init__(self, program: "subprocess.Popen[bytes]") -> None:
+        self._program = program
+
+    @classmethod
+    @contextmanager
+    def started(cls, encoder: Encoder) -> Iterator["_Process"]:
+        """One that has the encoder; ended with the block."""
+        code = _PROGRAM.format(path=sys.path, module=Encoder.__module__)
+        program = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us, who end it
+        )
+        process = cls(program)
+        try:
+            process._send(encoder)
+            yield process
+        finally:
+            program.kill()
+            program.communicate()
+
+    def encode(self, chunk: Chunk) -> Encoded:
+        """What a chunk becomes.
+
+        Raises:
+            DataError: A line cannot be used.
+            TrainingError: The process is gone.
+        """
+        self._send(chunk)
+        assert self._program.stdout is not None
+        try:
+            found: Encoded | str = pickle.load(self._program.stdout)
+        except (EOFError, pickle.UnpicklingError) as error:
+            raise self._gone() from error
+        if isinstance(found, str):
+            raise DataError(found)
+        return found
+
+    def _send(self, content: Encoder | Chunk) -> None:
+        assert self._program.stdin is not None
+        try:
+            pickle.dump(content, self._program.stdin)
+            self._program.stdin.flush()
+        except OSError as error:
+            raise self._gone() from error
+
+    def _gone(self) -> TrainingError:
+        return TrainingError(
+            "a process that encodes text must run to its end; one has ended with status "
+            f"{self._program.poll()}. Was there memory enough? The same command goes on."
+        )
+
+
+def _counted(lines: BadLines) -> _Counted:
+    return {"counts": dict(lines.counts), "examples": lines.examples}
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() else -1

@@ -1,0 +1,157 @@
+"""A first look at all lines of a text: how many there are, a sample, and some held out."""
+
+import json
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Literal
+
+from regard.runs.files import fill_file, sync_file
+from regard.tasks.streaming import Chunk, Shard
+from regard.training.corpora.shard_lines import CHUNK_LINES, RawLine, raw_lines
+
+# Different lines that a tokenizer is learned from, and those that are held out to validate on.
+SAMPLE, HELD = 200_000, 1000
+HELD_SHARE = 0.02
+# Lines of a text's end that are held out at most.
+_HELD_END = 100_000
+# Lines after which it is told how far it is.
+_TOLD_EVERY = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLine:
+    """A line of a text that is kept by itself.
+
+    Attributes:
+        shard: Which of the shards it is from, from 0.
+        number: Its number there, from 1.
+        raw: The line, and that of the targets' file.
+    """
+
+    shard: int
+    number: int
+    raw: RawLine
+
+
+@dataclass(slots=True)
+class _Smallest:
+    """The lines with the smallest hashes, each different line once: any text's own sample."""
+
+    most: int
+    kept: dict[int, KeptLine] = field(default_factory=dict)
+    limit: int = 1 << 32
+
+    def offer(self, shard: int, number: int, raw: RawLine) -> None:
+        source, target = raw
+        hashed = zlib.crc32(target, zlib.crc32(source)) if target else zlib.crc32(source)
+        if hashed < self.limit and hashed not in self.kept:
+            self.kept[hashed] = KeptLine(shard, number, raw)
+            if len(self.kept) >= self.most * 5 // 4:
+                self._drop()
+
+    def lines(self) -> list[KeptLine]:
+        self._drop()
+        return [self.kept[hashed] for hashed in sorted(self.kept)]
+
+    def _drop(self) -> None:
+        smallest = sorted(self.kept)[: self.most]
+        self.kept = {hashed: self.kept[hashed] for hashed in smallest}
+        if len(smallest) == self.most:
+            self.limit = smallest[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a look at all lines shows.
+
+    Attributes:
+        lines: How many each shard has.
+        headers: The first line of each.
+        until: Lines of all shards after which what is held out begins.
+        sample: Lines to learn a tokenizer from.
+        held: Lines to validate on.
+    """
+
+    lines: list[int]
+    headers: list[bytes]
+    until: int
+    sample: list[KeptLine]
+    held: list[KeptLine]
+
+
+def scan(
+    shards: Sequence[Shard],
+    held_out: Literal["hash", "end"] | None,
+    *,
+    share: float = HELD_SHARE,
+    progress: Callable[[int], None] = lambda count: None,
+) -> Scan:
+    """Look at all lines once.
+
+    Args:
+        shards: The files.
+        held_out: How lines are held out: those with the smallest hashes, whatever their order; or
+            the last ones. None holds none out.
+        share: Of all lines, how many are held out at most.
+        progress: Told how many more lines were read, now and then.
+
+    Raises:
+        DataError: A file is missing or damaged.
+    """
+    smallest = _Smallest(SAMPLE + HELD)
+    last: deque[KeptLine] = deque(maxlen=_HELD_END if held_out == "end" else 0)
+    counts, headers = list[int](), list[bytes]()
+    for place, shard in enumerate(shards):
+        number, header = 0, b""
+        for number, raw in enumerate(raw_lines(shard), start=1):
+            header = header if number > 1 else raw[0]
+            smallest.offer(place, number, raw)
+            if held_out == "end":
+                last.append(KeptLine(place, number, raw))
+            if number % _TOLD_EVERY == 0:
+                progress(_TOLD_EVERY)
+        progress(number % _TOLD_EVERY)
+        counts.append(number)
+        headers.append(header)
+    total, lines = sum(counts), smallest.lines()
+    if held_out == "hash":
+        wanted = min(HELD, max(1, round(total * share)))
+        return Scan(counts, headers, total, lines[wanted:][:SAMPLE], lines[:wanted])
+    held = list(last)[-min(len(last), round(total * share)) :] if held_out and share else []
+    first = (held[0].shard, held[0].number) if held else (len(shards), 0)
+    learned = [line for line in lines[:SAMPLE] if (line.shard, line.number) < first]
+    return Scan(counts, headers, total - len(held), learned, held)
+
+
+def write_lines(path: Path, lines: Iterable[KeptLine]) -> None:
+    """Lines into a file of JSON, in the order of the text."""
+    ordered = sorted(lines, key=lambda line: (line.shard, line.number))
+    rows = (json.dumps([line.shard, line.number, *map(as_json_text, line.raw)]) for line in ordered)
+    fill_file(path, "".join(f"{row}\n" for row in rows).encode())
+    sync_file(path)
+
+
+def read_chunks(path: Path, shards: Sequence[Shard], headers: Sequence[str]) -> Iterator[Chunk]:
+    """What ``write_lines`` wrote, the lines of a shard together."""
+    with path.open("rb") as file:
+        rows = (json.loads(line) for line in file)
+        for place, found in groupby(rows, key=itemgetter(0)):
+            while group := list(islice(found, CHUNK_LINES)):
+                numbers, lines = [row[1] for row in group], [_raw(row[2]) for row in group]
+                targets = [_raw(row[3]) for row in group if row[3] is not None]
+                header = _raw(headers[place])
+                yield Chunk(shards[place], numbers, lines, targets or None, header)
+
+
+def as_json_text(raw: bytes | None) -> str | None:
+    """A line as JSON can hold it, whether it is UTF-8 or not."""
+    return None if raw is None else raw.decode("utf-8", "surrogateescape")
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

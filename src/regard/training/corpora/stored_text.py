@@ -1,0 +1,343 @@
+"""A training text on disk: its sample, what is held out of it, its tokenizer, all of its ids."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from regard.config import JsonValue, as_table
+from regard.errors import DataError
+from regard.runs.files import checksums, explain_refusal, new_folder, sync_folder
+from regard.tasks import TASKS, AnyTask, Parts, Recipe
+from regard.tasks.language_modelling.settings import RunningTextData
+from regard.tasks.streaming import Chunk, Shard, Stored, StreamedTask, streamed
+from regard.text import BadLines
+from regard.text.mapped import MappedArrays
+from regard.training.corpora.cache import (
+    ABOUT,
+    ENCODED,
+    PARTIAL,
+    SCAN,
+    TOKENIZERS,
+    alone,
+    default_cache,
+    key_of,
+    read_sealed,
+    sums_of,
+    used_now,
+    write_sealed,
+)
+from regard.training.corpora.encoder import Encoder
+from regard.training.corpora.encoding import Layout, encode_into
+from regard.training.corpora.scanning import (
+    HELD_SHARE,
+    as_json_text,
+    read_chunks,
+    scan,
+    write_lines,
+)
+from regard.training.corpora.shard_lines import CHUNK_LINES, chunks
+
+# What shows how work goes: told what it is and how much (None where nobody knows), it gives what
+# counts it.
+Watch = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+
+_SAMPLE, _HELD, _TOKENIZER = "sample.jsonl", "held.jsonl", "tokenizer"
+# What of ``[data]`` is no matter of ids: the files, and what is done with the ids later.
+_LATER = {
+    *("train", "valid", "test", "valid_share", "source_language", "target_language"),
+    *("context", "overlap", "rate", "next_sentence", "source_end"),
+}
+# Examples of a sample that show what language a text is in, and the like.
+_FEW = 2000
+
+
+def unwatched(work: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    """Work shown to nobody."""
+    return nullcontext(lambda count: None)
+
+
+@dataclass(frozen=True)
+class StoredText:
+    """A training text that is read in parts, and whose ids are on disk.
+
+    Attributes:
+        recipe: Whose text it is.
+        folder: What is kept of it.
+        shards: Its files.
+        task: The task's class.
+        watch: Shows how reading and encoding go.
+    """
+
+    recipe: Recipe
+    folder: Path
+    shards: list[Shard]
+    task: type[StreamedTask[object, object]]
+    watch: Watch
+
+    @classmethod
+    def of(
+        cls, recipe: Recipe, *, cache: str | Path | None = None, watch: Watch = unwatched
+    ) -> "StoredText":
+        """The training text of a recipe, its lines counted once.
+
+        Args:
+            recipe: Of a task that can be streamed.
+            cache: Where what is encoded is kept; None is ``default_cache``.
+            watch: Shows how reading and encoding go.
+
+        Raises:
+            DataError: A file is missing or damaged, or there is no line.
+            RunError: The cache cannot be written.
+        """
+        task = streamed(TASKS[recipe.task].task)
+        assert task is not None
+        shards = task.shards(recipe, "train")
+        root = default_cache() if cache is None else Path(cache)
+        sums = sums_of(shards, root)
+        made_of: dict[str, JsonValue] = {"files": sums, "held": _held_by(recipe, task)}
+        text = cls(recipe, root / key_of(made_of), shards, task, watch)
+        if read_sealed(text.folder / SCAN) is None:
+            with alone(text.folder):
+                if read_sealed(text.folder / SCAN) is None:
+                    text._scan()
+        used_now(text.folder)
+        return text
+
+    @property
+    def key(self) -> str:
+        """What tells the text from others."""
+        return self.folder.name
+
+    @property
+    def num_lines(self) -> int:
+        """Lines to learn from."""
+        return cast(int, self._scanned["until"])
+
+    def sample(self, most: int | None = None) -> list[object]:
+        """Examples from all over the text, to learn a tokenizer from.
+
+        Args:
+            most: At most about so many; None takes all of the sample.
+        """
+        found: list[object] = []
+        for chunk in self._kept(_SAMPLE):
+            found += self.task.of_chunk(self.recipe, chunk)
+            if most is not None and len(found) >= most:
+                break
+        return found[:most]
+
+    def parts(self, bad_lines: BadLines | None = None) -> Parts[object]:
+        """Examples enough to see what language it is, and all that is validated on."""
+        return Parts(self.sample(_FEW), self.valid(bad_lines))
+
+    def valid(self, bad_lines: BadLines | None = None) -> list[object]:
+        """What is validated on: the recipe's file, or what is held out of the text."""
+        kind = TASKS[self.recipe.task].task
+        named = kind.read(self.recipe, "valid", bad_lines=bad_lines)
+        if named:
+            return list(named)
+        return [
+            example
+            for chunk in self._kept(_HELD)
+            for example in self.task.of_chunk(self.recipe, chunk)
+        ]
+
+    def learned(self, recipe: Recipe) -> AnyTask:
+        """The task with its vocabularies, learned from the sample or known of before.
+
+        Args:
+            recipe: Settled, such as in its languages.
+        """
+        kind = TASKS[self.recipe.task].task
+        asked: dict[str, JsonValue] = {
+            "task": self.recipe.task,
+            "data": _settings(self.recipe),
+            "tokenizer": as_table(recipe.tokenizer),
+        }
+        place = self.folder / TOKENIZERS / key_of(asked)
+        if not place.is_dir():
+            with alone(self.folder), self.watch("learning the tokenizer", None):
+                if not place.is_dir():
+                    place.parent.mkdir(exist_ok=True)
+                    learned = kind.learn(recipe, self.sample())
+                    with new_folder(place) as folder:
+                        learned.save(folder)
+        return kind.load(recipe, place)
+
+    def encoded(
+        self,
+        task: AnyTask,
+        *,
+        processes: int | None = None,
+        bad_lines: BadLines | None = None,
+        too_long: BadLines | None = None,
+    ) -> Stored[object]:
+        """All samples as ids, encoded now unless they have been.
+
+        Args:
+            task: With its vocabularies.
+            processes: How many encode; None takes as many as there are processors.
+            bad_lines: Where lines left out are counted.
+            too_long: Where samples left out or cut for their length are counted.
+
+        Raises:
+            DataError: A line cannot be used, or no sample is left.
+            RunError: The disk is full or refuses.
+        """
+        ready = cast("StreamedTask[object, object]", task)
+        with TemporaryDirectory() as saved:
+            tokenizer = Path(saved)
+            task.save(tokenizer)
+            asked: dict[str, JsonValue] = {
+                "task": self.recipe.task,
+                "data": _settings(self.recipe),
+                "tokenizer": checksums(tokenizer),
+            }
+            place = self.folder / ENCODED / key_of(asked)
+            if read_sealed(place / ABOUT) is None:
+                with alone(self.folder):
+                    if read_sealed(place / ABOUT) is None:
+                        self._encode(place, tokenizer, ready, processes)
+        about = read_sealed(place / ABOUT)
+        assert about is not None
+        for tally, name in ((bad_lines, "bad_lines"), (too_long, "too_long")):
+            if tally is not None:
+                tally.merge(_bad_lines(about[name]))
+        return ready.stored(MappedArrays(place, ready.stored_as, ready.numbered))
+
+    def _encode(
+        self,
+        place: Path,
+        tokenizer: Path,
+        task: StreamedTask[object, object],
+        processes: int | None,
+    ) -> None:
+        """Fill the folder of what is encoded, which is there when all of it is."""
+        scanned = self._scanned
+        lines, until = cast(list[int], scanned["lines"]), cast(int, scanned["until"])
+        partial_place = place.with_name(place.name + PARTIAL)
+        held = list(self._kept(_HELD)) if task.held_out == "hash" else []
+        encoder = Encoder(self.recipe.table(), tokenizer, held)
+        layout = Layout(task.stored_as, task.numbered)
+        with self.watch("encoding", until) as progress:
+            samples, bad_lines, too_long = encode_into(
+                partial_place,
+                layout,
+                lambda skip: self._chunks(lines, until, skip, progress),
+                encoder,
+                processes=processes or _processors(),
+                progress=progress,
+            )
+        if not samples:
+            reasons = [each[0] for each in (too_long.examples | bad_lines.examples).values()]
+            raise DataError(
+                f"data.train must hold {self.unit} that can be learned from; got none. "
+                f"{' '.join(reasons[:1])}"
+            )
+        about = {
+            "samples": samples,
+            "bad_lines": {"counts": bad_lines.counts, "examples": bad_lines.examples},
+            "too_long": {"counts": too_long.counts, "examples": too_long.examples},
+        }
+        write_sealed(partial_place / ABOUT, about)
+        with explain_refusal(place):
+            shutil.rmtree(place, ignore_errors=True)
+            partial_place.rename(place)
+        sync_folder(place.parent)
+
+    def _chunks(
+        self, lines: list[int], until: int, skip: int, progress: Callable[[int], None]
+    ) -> Iterator[Chunk]:
+        progress(min(until, skip * CHUNK_LINES))
+        return chunks(self.shards, lines, skip=skip, until=until)
+
+    def _scan(self) -> None:
+        """Look at all lines; what is seen is there when all of it is."""
+        held_by = _held_by(self.recipe, self.task)
+        with self.watch("reading the text", None) as progress:
+            found = scan(
+                self.shards,
+                None if held_by is None else self.task.held_out,
+                share=_held_share(self.recipe),
+                progress=progress,
+            )
+        if not found.until:
+            raise DataError("data.train must hold text to learn from; got nothing.")
+        if held_by is not None and not found.held:
+            raise DataError(
+                f"data.train must hold more {self.unit} where data.valid is not set; got "
+                f"{found.until} lines."
+            )
+        write_lines(self.folder / _SAMPLE, found.sample)
+        write_lines(self.folder / _HELD, found.held)
+        about = {
+            "files": [str(file) for shard in self.shards for file in shard if file is not None],
+            "lines": found.lines,
+            "headers": [as_json_text(header) for header in found.headers],
+            "until": found.until,
+        }
+        write_sealed(self.folder / SCAN, about)
+
+    def _kept(self, name: str) -> Iterator[Chunk]:
+        headers = cast(list[str], self._scanned["headers"])
+        return read_chunks(self.folder / name, self.shards, headers)
+
+    @cached_property
+    def _scanned(self) -> dict[str, JsonValue]:
+        found = read_sealed(self.folder / SCAN)
+        assert found is not None
+        return found
+
+    @property
+    def unit(self) -> str:
+        """What examples are called."""
+        return TASKS[self.recipe.task].task.unit
+
+
+def parts_of(recipe: Recipe) -> Parts[object]:
+    """What a run learned from and was validated on: of a text on disk, a sample of the former.
+
+    Args:
+        recipe: As the run keeps it.
+
+    Raises:
+        DataError: The text is not there any more, or cannot be read.
+    """
+    if recipe.training.get("corpus") != "disk":
+        return TASKS[recipe.task].task.read_parts(recipe)
+    cache = recipe.training.get("cache")
+    text = StoredText.of(recipe, cache=None if cache is None else str(cache))
+    return Parts(text.sample(), text.valid())
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _held_by(recipe: Recipe, task: type[StreamedTask[object, object]]) -> JsonValue:
+    """What decides which lines are held out; None where the recipe names others."""
+    return None if recipe.named("valid") else [task.held_out, _held_share(recipe)]
+
+
+def _held_share(recipe: Recipe) -> float:
+    return recipe.data.valid_share if isinstance(recipe.data, RunningTextData) else HELD_SHARE
+
+
+def _settings(recipe: Recipe) -> dict[str, JsonValue]:
+    """What ``[data]`` says of how text is read and encoded."""
+    return {name: value for name, value in as_table(recipe.data).items() if name not in _LATER}
+
+
+def _bad_lines(counted: JsonValue) -> BadLines:
+    assert isinstance(counted, dict)
+    return BadLines(Counter(counted["counts"]), counted["examples"])

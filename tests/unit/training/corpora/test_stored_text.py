@@ -1,0 +1,206 @@
+"""A text on disk is the text in memory; it is made once, and a kill costs little of it."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from regard.errors import DataError
+from regard.tasks import TASKS
+from regard.text import BadLines
+from regard.training.corpora import StoredText, encoding
+from regard.training.corpora.encoder import Encoder
+
+LM = {"task": "language_modelling", "data": {"context": 8, "valid_share": 0.2}}
+MASKED = {"task": "masked_language_modelling", "data": {"context": 8, "valid_share": 0.2}}
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+def ids_of(stored):
+    return {
+        name: [array[place].tolist() for place in range(len(array))]
+        for name, array in stored.arrays.items()
+    }
+
+
+def encoded(recipe, cache, *, processes=1, **tallies):
+    text = StoredText.of(recipe, cache=cache)
+    return text.encoded(text.learned(recipe), processes=processes, **tallies)
+
+
+def test_pairs_on_disk_are_those_of_memory(recipe, cache):
+    recipe = recipe()
+    text = StoredText.of(recipe, cache=cache)
+    task = text.learned(recipe)
+    stored = text.encoded(task, processes=1)
+    held = text.valid()
+    assert len(held) == 1
+    left = task.apart(task.read(recipe, "train", merge=False), held)
+    wanted = task.encode(left, training=True)
+    assert len(stored) == len(wanted) == 59
+    for found, each in zip(stored, wanted, strict=True):
+        assert found.source.tolist() == each.source.tolist()
+        assert found.target.tolist() == each.target.tolist()
+    some = np.array([3, 50, 7])
+    assert (stored.lengths_at(some) == task.lengths(wanted)[:, some]).all()
+
+
+def test_several_processes_write_what_one_does(recipe, cache, tmp_path):
+    one = encoded(recipe(), cache)
+    assert ids_of(encoded(recipe(), tmp_path / "other", processes=2)) == ids_of(one)
+
+
+@pytest.mark.parametrize("settings", [LM, MASKED], ids=lambda each: each["task"])
+def test_running_text_on_disk_is_that_of_memory(recipe, cache, settings, tmp_path):
+    (tmp_path / "text").mkdir()
+    lines = [" ".join(f"w{(n * m) % 50}" for m in range(1, 9)) for n in range(301)]
+    (tmp_path / "text" / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = {**settings["data"], "train": "text"}
+    recipe = recipe(settings["task"], data=data)
+    text = StoredText.of(recipe, cache=cache)
+    task = text.learned(recipe)
+    stored = text.encoded(task, processes=1)
+    learned = [line for passage in text.sample() for line in passage.lines]
+    held = [line for passage in text.valid() for line in passage.lines]
+    assert (learned, held) == (lines[:241], lines[241:])
+    (tmp_path / "text" / "a.txt").write_text("\n".join(lines[:241]) + "\n", encoding="utf-8")
+    wanted = task.encode(task.read(recipe, "train"), training=True)
+    assert abs(len(stored) - len(wanted)) <= 1  # in memory there is a line end before all text
+    shift = len(wanted[0].ids) - len(stored[0].ids)
+    assert stored[0].ids.tolist() == wanted[0].ids[shift:].tolist()
+    if settings is MASKED:
+        assert stored[0].words.tolist() == wanted[0].words.tolist()
+    places = np.arange(len(stored))
+    assert (stored.lengths_at(places)[0] == task.lengths([*stored])).all()
+    assert stored[1].first == wanted[1].first
+
+
+def test_what_is_encoded_once_is_not_again(recipe, cache, pairs, monkeypatch):
+    first, bad = encoded(recipe(), cache), BadLines()
+
+    def fail(*_):
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(Encoder, "encode", fail)
+    shutil.move(pairs, pairs.with_name("elsewhere"))
+    moved = recipe(data={"train": str(pairs.with_name("elsewhere"))})
+    assert ids_of(encoded(moved, cache, bad_lines=bad)) == ids_of(first)
+
+
+@pytest.mark.parametrize("change", ["text", "tokenizer", "length", "lines"])
+def test_what_differs_is_encoded_anew(recipe, cache, pairs, change):
+    first = ids_of(encoded(recipe(), cache))
+    sections = {}
+    if change == "text":
+        (pairs / "a.tsv").write_text("one\ttwo\nthree\tfour\n", encoding="utf-8")
+    elif change == "tokenizer":
+        sections = {"tokenizer": {"type": "characters"}}
+    elif change == "length":
+        sections = {"data": {"max_length": 5}}
+    elif change == "lines":
+        sections = {"data": {"columns": [2, 1]}}
+    assert ids_of(encoded(recipe(**sections), cache)) != first
+
+
+def test_what_is_too_long_is_counted_whenever_it_is_asked_for(recipe, cache):
+    counts = []
+    for _ in range(2):
+        too_long = BadLines()
+        encoded(recipe(data={"max_length": 5}), cache, too_long=too_long)
+        counts.append(too_long)
+    assert counts[0].total > 10
+    assert counts[0] == counts[1]
+
+
+def test_lines_left_out_are_counted_whatever_chunk_they_are_in(recipe, cache, pairs):
+    with (pairs / "a.tsv").open("a") as file:
+        file.write("no tab\n" * 9)
+    bad = BadLines()
+    stored = encoded(recipe(data={"on_bad_line": "skip"}), cache, bad_lines=bad)
+    assert bad.counts == {"columns": 9}
+    assert bad.examples["columns"][0].startswith(f"{pairs / 'a.tsv'}:38: expected 2 columns")
+    assert len(stored) == 59
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_line_that_cannot_be_used_is_named(recipe, cache, pairs, processes):
+    with (pairs / "a.tsv").open("a") as file:
+        file.write("no tab\n")
+    text = StoredText.of(recipe(data={"on_bad_line": "skip"}), cache=cache)
+    task = text.learned(text.recipe)
+    strict = StoredText.of(recipe(), cache=cache)
+    with pytest.raises(DataError, match=r"a\.tsv:38: expected 2 columns, found 1"):
+        strict.encoded(task, processes=processes)
+
+
+@pytest.mark.parametrize("after", range(1, 9, 2))
+def test_a_killed_encoding_goes_on_where_its_files_are_whole(recipe, cache, tmp_path, after):
+    whole = ids_of(encoded(recipe(), tmp_path / "other"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "_SAVED_EVERY", 0.0)
+        encode, calls = Encoder.encode, []
+
+        def killed(self, chunk):
+            calls.append(chunk)
+            if len(calls) > after:
+                raise KeyboardInterrupt
+            return encode(self, chunk)
+
+        patch.setattr(Encoder, "encode", killed)
+        with pytest.raises(KeyboardInterrupt):
+            encoded(recipe(), cache)
+    for file in cache.rglob("*.ids"):  # what was written after the last moment that counts
+        with file.open("ab") as left:
+            left.write(b"half")
+    with pytest.MonkeyPatch.context() as patch:
+        seen = []
+
+        def counted(self, chunk):
+            seen.append(chunk)
+            return encode(self, chunk)
+
+        patch.setattr(Encoder, "encode", counted)
+        assert ids_of(encoded(recipe(), cache)) == whole
+    assert len(seen) == 10 - after
+    assert not list(cache.rglob("*.partial"))
+
+
+def test_files_that_are_shorter_than_they_were_are_made_anew(recipe, cache):
+    whole = ids_of(encoded(recipe(), cache))
+    (place,) = cache.glob("*/encoded/*")
+    (place / "about.json").unlink()
+    place.rename(place.with_name(f"{place.name}.partial"))
+    (partial,) = cache.glob("*/encoded/*")
+    (partial / "source.ids").write_bytes(b"")
+    assert ids_of(encoded(recipe(), cache)) == whole
+
+
+def test_a_validation_file_holds_nothing_out(recipe, cache, tmp_path):
+    (tmp_path / "valid.tsv").write_text("x y\tz\n", encoding="utf-8")
+    recipe = recipe(data={"valid": str(tmp_path / "valid.tsv")})
+    text = StoredText.of(recipe, cache=cache)
+    assert [pair.source for pair in text.valid()] == ["x y"]
+    assert len(text.encoded(text.learned(recipe), processes=1)) == 60
+
+
+def test_a_shard_cut_short_is_named(recipe, cache, pairs):
+    file = pairs / "b.tsv.gz"
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(DataError, match=r"b\.tsv\.gz must be a whole compressed file"):
+        StoredText.of(recipe(), cache=cache)
+
+
+def test_a_text_with_no_pair_short_enough_is_an_error(recipe, cache):
+    with pytest.raises(
+        DataError, match=r"pairs that can be learned from; got none\. .*tsv:\d+: the"
+    ):
+        encoded(recipe(data={"max_length": 1}), cache)
+
+
+def test_every_task_that_can_be_streamed_says_how():
+    names = [name for name, entry in TASKS.items() if hasattr(entry.task, "to_store")]
+    assert names == ["language_modelling", "masked_language_modelling", "translation"]

@@ -1,0 +1,154 @@
+"""Training from disk: the same samples, in an order that a later run takes up anywhere."""
+
+from functools import partial
+
+import pytest
+
+from regard.errors import RunError, SettingError
+from regard.inference import Predictor
+from regard.runs import Run
+from regard.text import Batches
+from regard.training import ConsoleReporter, TrainingConfig, train, with_test
+from regard.training.corpora import StoredText
+from regard.training.task_training import TaskTraining
+
+MODEL = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2, "dropout": 0.1}
+SETTINGS = {
+    "updates": 9,
+    "batch_tokens": 40,
+    "validate_every": 4,
+    "validation_pairs": 0,
+    "warmup": 1,
+    "corpus": "disk",
+}
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch):
+    """Windows of four blocks of four, so that a small text has several of both."""
+    made = partial(Batches.of_stored, window=16, block=4)
+    monkeypatch.setattr(Batches, "of_stored", made)
+
+
+@pytest.fixture
+def small(recipe, tmp_path):
+    def make(**training):
+        model = {
+            "type": "transformer",
+            **MODEL,
+            "num_encoder_layers": 1,
+            "num_decoder_layers": 1,
+        }
+        settings = {**SETTINGS, "cache": str(tmp_path / "cache"), **training}
+        return recipe(model=model, training=settings)
+
+    return make
+
+
+class Quiet(ConsoleReporter):
+    """Says nothing, and stops at an update as Ctrl-C does."""
+
+    def __init__(self, stop=None):
+        super().__init__(quiet=True)
+        self.stop, self.facts = stop, []
+
+    def started(self, facts, *, counted="tokens"):
+        self.facts = list(facts)
+
+    def updated(self, update, epoch, tokens, figures):
+        if update == self.stop:
+            raise KeyboardInterrupt
+
+
+def weights(path):
+    return (path / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("stop", [2, 6])
+def test_resumed_is_undisturbed(small, tmp_path, stop):
+    whole = train(small(), tmp_path / "whole", reporter=Quiet())
+    with pytest.raises(KeyboardInterrupt):
+        train(small(), tmp_path / "broken", reporter=Quiet(stop))
+    train(small(), tmp_path / "broken", reporter=Quiet())
+    assert whole.summary["epochs"] >= 1
+    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
+
+
+def test_it_says_how_much_there_is(small, tmp_path):
+    reporter = Quiet()
+    trained = train(small(), tmp_path / "run", reporter=reporter)
+    assert reporter.facts[0] == "59 pairs to train on, 1 to validate on"
+    assert isinstance(trained.predictor, Predictor)
+    saved = Run.open(tmp_path / "run").recipe["training"]
+    assert saved["corpus"] == "disk"
+
+
+def test_every_sample_comes_once_an_epoch_whatever_the_epoch(small, tmp_path):
+    recipe = small()
+    text = StoredText.of(recipe, cache=tmp_path / "cache")
+    task = text.learned(recipe)
+    stored = text.encoded(task, processes=1)
+    training = TaskTraining(task, [], text.valid(), TrainingConfig(**SETTINGS), stored=stored)
+    orders = []
+    for epoch in (0, 1):
+        training.begin_epoch(epoch)
+        rows = [
+            (tuple(each.source.tolist()), tuple(each.target.tolist()))
+            for batch, _ in training.batches(epoch, 0)
+            for each in batch.encoded
+        ]
+        orders.append(rows)
+    wanted = sorted((tuple(e.source.tolist()), tuple(e.target.tolist())) for e in stored)
+    assert sorted(orders[0]) == sorted(orders[1]) == wanted
+    assert orders[0] != orders[1]
+
+
+def test_another_text_does_not_go_on_with_the_run(small, tmp_path, pairs):
+    train(small(), tmp_path / "run", reporter=Quiet())
+    (pairs / "a.tsv").write_text("one\ttwo\n" * 20, encoding="utf-8")
+    with pytest.raises(RunError, match="must go on with the text it began with"):
+        train(small(), tmp_path / "run", reporter=Quiet())
+
+
+def test_where_the_text_is_stays_as_it_was_begun(small, tmp_path):
+    train(small(), tmp_path / "run", reporter=Quiet())
+    with pytest.raises(RunError, match=r"training\.corpus"):
+        train(small(corpus="memory"), tmp_path / "run", reporter=Quiet(), may_change=True)
+    train(small(corpus="auto"), tmp_path / "run", reporter=Quiet())
+
+
+def test_no_test_is_held_out_of_a_text_on_disk(small, tmp_path):
+    assert with_test(small(), tmp_path / "run").data.test == ()
+    assert with_test(small(corpus="auto"), tmp_path / "run").data.test == "held out"
+
+
+def test_a_task_that_cannot_says_so_before_anything_is_written(recipe, tmp_path):
+    wanted = recipe("classification", training={"updates": 1, "corpus": "disk"})
+    with pytest.raises(SettingError, match="must be memory for classification"):
+        train(wanted, tmp_path / "run", reporter=Quiet())
+    assert not (tmp_path / "run").exists()
+
+
+RUNNING = {
+    "language_modelling": {"type": "decoder", "num_layers": 1},
+    "masked_language_modelling": {"type": "transformer", "num_layers": 1},
+}
+
+
+@pytest.mark.parametrize("task", RUNNING)
+def test_running_text_is_learned_from_disk(recipe, tmp_path, task):
+    lines = [" ".join(f"w{(n * m) % 20}" for m in range(1, 9)) for n in range(300)]
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    wanted = recipe(
+        task,
+        data={"train": "text.txt", "context": 8},
+        model={**RUNNING[task], **MODEL},
+        training={**SETTINGS, "label_smoothing": 0.0, "cache": str(tmp_path / "cache")},
+    )
+    reporter = Quiet()
+    train(wanted, tmp_path / "run", reporter=reporter)
+    assert "passages to train on" in reporter.facts[0]
+    with pytest.raises(KeyboardInterrupt):
+        train(wanted, tmp_path / "broken", reporter=Quiet(stop=6))
+    train(wanted, tmp_path / "broken", reporter=Quiet())
+    assert weights(tmp_path / "broken") == weights(tmp_path / "run")
