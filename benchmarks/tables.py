@@ -315,6 +315,7 @@ GROUPS = (
             "fast_translators",
             "generation_speed",
             "labelling_speed",
+            "large_corpus",
             "recurrent_decoding",
         ),
         says="""

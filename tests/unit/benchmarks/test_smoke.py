@@ -44,6 +44,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "kernel_regression": (*ONE, *ALONE),
     "labelling_speed": (*ONE, *ALONE),
     "language_modelling": ("--work", "WORK", *ALONE),
+    "large_corpus": ("--work", "WORK", *ONE, *ALONE),
     "long_sentences": ("--work", "WORK"),
     "model_memory": (*ONE,),
     "multi30k": ("--run", "WORK", *ALONE),
