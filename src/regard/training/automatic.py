@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from regard.checks import check_positive
-from regard.config import JsonValue, assign
+from regard.config import JsonValue, assign, build
 from regard.errors import DataError, SettingError
 from regard.tasks import Recipe, recipe_from_table
 from regard.tasks.translation import TranslationTask
@@ -15,6 +16,8 @@ from regard.text.checking import length_unit
 from regard.text.guessing import guess_language
 from regard.text.languages import side_script
 from regard.text.normalization import has_unspaced, split_words
+from regard.training.corpora import StoredText, is_on_disk
+from regard.training.settings import TrainingConfig
 
 # Up to so many different words on either side, a vocabulary holds them all.
 _CLOSED_VOCABULARY = 5000
@@ -131,10 +134,9 @@ def choose_recipe(
         "data": {"train": [str(Path(file).resolve()) for file in files]}
     }
     assign(wanted, settings)
-    pairs = TranslationTask.read(recipe_from_table({"data": wanted["data"]}), "train", merge=False)
-    if not pairs:
-        raise DataError("data.train must name the training text; got nothing.")
-    table, reasons = _choose(pairs, minutes or _asked_minutes(wanted))
+    told = {name: wanted[name] for name in ("data", "training") if name in wanted}
+    pairs, count = _read(recipe_from_table(told))
+    table, reasons = _choose(pairs, count, minutes or _asked_minutes(wanted))
     for section, chosen in table.items():
         asked = wanted.setdefault(section, {})
         if not isinstance(asked, dict):
@@ -153,17 +155,31 @@ def _asked_minutes(wanted: dict[str, JsonValue]) -> float | None:
     return float(found) if isinstance(found, int | float) and found > 0 else None
 
 
+def _read(recipe: Recipe) -> tuple[Sequence[Pair], int]:
+    """The pairs, or of a text that is trained from disk a sample; and how many there are."""
+    place = {"corpus": recipe.training.get("corpus", "auto"), "updates": 1}
+    config = build(TrainingConfig, place, where="training")
+    if is_on_disk(recipe, config.corpus):
+        cache = recipe.training.get("cache")
+        text = StoredText.of(recipe, cache=None if cache is None else str(cache))
+        return cast("Sequence[Pair]", text.sample()), text.num_lines
+    pairs = TranslationTask.read(recipe, "train", merge=False)
+    if not pairs:
+        raise DataError("data.train must name the training text; got nothing.")
+    return pairs, len(pairs)
+
+
 def _choose(
-    pairs: Sequence[Pair], minutes: int | float | None
+    pairs: Sequence[Pair], count: int, minutes: int | float | None
 ) -> tuple[dict[str, dict[str, JsonValue]], dict[str, str]]:
     """Recipe sections, and the reason for each."""
     step = max(1, len(pairs) // _SAMPLE)
     source = _look([pair.source for pair in pairs[::step]])
     target = _look([pair.target for pair in pairs[::step]])
-    tokens = len(pairs) * (target.words + 1)
+    tokens = count * (target.words + 1)
     time = minutes or _worth(tokens)
-    size = _size(len(pairs), tokens, time)
-    tokenizer, why_tokenizer = _tokenizer(len(pairs), source, target)
+    size = _size(count, tokens, time)
+    tokenizer, why_tokenizer = _tokenizer(count, source, target)
     # Small text: more, smaller batches, so that there are some thirty updates in a pass.
     batch = min(4096, max(512, 2 ** round(max(1.0, tokens / 30)).bit_length() // 2))
     updates = time * 60 * size.speed / batch
@@ -175,7 +191,7 @@ def _choose(
             **({"target_language": target.language} if target.language else {}),
         },
         "tokenizer": tokenizer,
-        "model": {**size.table, "dropout": 0.3 if len(pairs) < 200_000 else 0.1},
+        "model": {**size.table, "dropout": 0.3 if count < 200_000 else 0.1},
         "training": {
             "minutes": float(time),
             "batch_tokens": batch,
@@ -190,10 +206,10 @@ def _choose(
     if tokenizer.get("shared") is False and size.table["type"] == "transformer":
         table["model"]["tie_embeddings"] = "target"
     reasons = {
-        "text": f"{len(pairs):,} pairs, {_named(source)} to {_named(target)}, "
+        "text": f"{count:,} pairs, {_named(source)} to {_named(target)}, "
         f"{_lengths(source, target)} on average",
         "tokenizer": why_tokenizer,
-        "model": f"{size.name}; {_why_size(size, len(pairs))}",
+        "model": f"{size.name}; {_why_size(size, count)}",
         "training": f"{time:g} minutes{'' if minutes else ' (--minutes sets another time)'}, "
         f"some {max(1, round(time * 60 * size.speed / tokens)):,} passes at most, batches of "
         f"{batch:,} tokens",

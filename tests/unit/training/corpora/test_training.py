@@ -9,6 +9,7 @@ from regard.inference import Predictor
 from regard.runs import Run
 from regard.text import Batches
 from regard.training import ConsoleReporter, TrainingConfig, train, with_test
+from regard.training.automatic import choose_recipe
 from regard.training.corpora import StoredText
 from regard.training.task_training import TaskTraining
 
@@ -127,6 +128,13 @@ def test_a_task_that_cannot_says_so_before_anything_is_written(recipe, tmp_path)
     with pytest.raises(SettingError, match="must be memory for classification"):
         train(wanted, tmp_path / "run", reporter=Quiet())
     assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_is_chosen_from_a_sample_as_from_the_text(pairs, tmp_path):
+    on_disk = ["training.corpus=disk", f"training.cache={tmp_path / 'cache'}"]
+    one, other = choose_recipe([pairs]), choose_recipe([pairs], settings=on_disk)
+    assert other.reasons == one.reasons
+    assert other.recipe.model == one.recipe.model
 
 
 RUNNING = {
