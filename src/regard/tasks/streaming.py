@@ -1,10 +1,10 @@
 """Text that is larger than memory: what a task makes of a part of it at a time."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol, Self, TypeVar, cast, overload
+from typing import ClassVar, Generic, Literal, TypeVar, overload
 
 import numpy as np
 from jaxtyping import Int64
@@ -93,7 +93,7 @@ class Stored(Sequence[EncodedT]):
         return self.sample(index)
 
 
-class StreamedTask(Protocol[ExampleT, EncodedT]):
+class StreamedTask(ABC, Generic[ExampleT, EncodedT]):
     """A task whose training text may be larger than memory.
 
     Attributes:
@@ -102,19 +102,19 @@ class StreamedTask(Protocol[ExampleT, EncodedT]):
         stored_as: The arrays that the text becomes.
         numbered: Those of them that hold numbers from 0 in each chunk, in the order of the text,
             which are to go on from chunk to chunk; below 0 are none.
-        recipe: Whose settings hold.
     """
 
-    recipe: Recipe
     held_out: ClassVar[Literal["hash", "end"]]
     stored_as: ClassVar[tuple[str, ...]]
     numbered: ClassVar[tuple[str, ...]]
 
     @classmethod
+    @abstractmethod
     def shards(cls, recipe: Recipe, split: str) -> list[Shard]:
         """The files of a split."""
 
     @classmethod
+    @abstractmethod
     def of_chunk(
         cls, recipe: Recipe, chunk: Chunk, *, bad_lines: BadLines | None = None
     ) -> list[ExampleT]:
@@ -125,13 +125,11 @@ class StreamedTask(Protocol[ExampleT, EncodedT]):
         """
 
     @classmethod
+    @abstractmethod
     def apart(cls, examples: Sequence[ExampleT], held: Sequence[ExampleT]) -> list[ExampleT]:
         """Examples that have nothing in common with those held out."""
 
-    @classmethod
-    def load(cls, recipe: Recipe, folder: Path) -> Self:
-        """The task with the vocabularies of a folder."""
-
+    @abstractmethod
     def to_store(
         self, examples: Sequence[ExampleT], *, too_long: BadLines
     ) -> Mapping[str, Sequences]:
@@ -142,12 +140,11 @@ class StreamedTask(Protocol[ExampleT, EncodedT]):
             too_long: Where what is left out or cut off for its length is counted.
         """
 
+    @abstractmethod
     def stored(self, arrays: MappedArrays) -> Stored[EncodedT]:
         """All that was put together of ``to_store``, as it is learned from."""
 
 
 def streamed(task: type[AnyTask]) -> type[StreamedTask[object, object]] | None:
     """The task, if its training text may be larger than memory; else None."""
-    if not hasattr(task, "to_store"):
-        return None
-    return cast("type[StreamedTask[object, object]]", task)
+    return task if issubclass(task, StreamedTask) else None

@@ -192,7 +192,10 @@ class Batches:
             if len(found) < size:
                 found = np.concatenate([found, rest])
             stream = _BEYOND_WINDOWS + start // size
-            return found[permutation(len(found), seed=self._seed, epoch=epoch, stream=stream)]
+            shuffled: Indices = found[
+                permutation(len(found), seed=self._seed, epoch=epoch, stream=stream)
+            ]
+            return shuffled
 
         return drawn
 

@@ -59,7 +59,8 @@ class Sequences:
 
     def lengths_at(self, indices: Int64[np.ndarray, " _"]) -> Int64[np.ndarray, " _"]:
         """How many ids those sentences have, without a look at the others."""
-        return self.offsets[indices + 1] - self.offsets[indices]
+        lengths: Int64[np.ndarray, " _"] = self.offsets[indices + 1] - self.offsets[indices]
+        return lengths
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,8 @@ from regard.text.corpus import Sequences
 # first.
 IDS, ENDS = ".ids", ".ends"
 # Of ids; of ends, and of what is numbered through all of a text.
-NARROW, WIDE = np.dtype("<i4"), np.dtype("<i8")
+NARROW: "np.dtype[np.signedinteger]" = np.dtype("<i4")
+WIDE: "np.dtype[np.signedinteger]" = np.dtype("<i8")
 # Reads after which what was read is given back to the system.
 _READS = 4096
 

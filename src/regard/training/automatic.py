@@ -134,7 +134,9 @@ def choose_recipe(
         "data": {"train": [str(Path(file).resolve()) for file in files]}
     }
     assign(wanted, settings)
-    told = {name: wanted[name] for name in ("data", "training") if name in wanted}
+    told: dict[str, JsonValue] = {
+        name: wanted[name] for name in ("data", "training") if name in wanted
+    }
     pairs, count = _read(recipe_from_table(told))
     table, reasons = _choose(pairs, count, minutes or _asked_minutes(wanted))
     for section, chosen in table.items():

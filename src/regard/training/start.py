@@ -132,7 +132,9 @@ def train(
             kept = pretrained.vocabularies(recipe)
         task = _task(recipe, kept, examples, stored)
         encoded = RunCorpora(run if is_learned else None)
-        samples = stored and stored.encoded(task, bad_lines=bad_lines, too_long=too_long)
+        samples = None
+        if stored is not None:
+            samples = stored.encoded(task, bad_lines=bad_lines, too_long=too_long)
         training = TaskTraining(task, examples, valid, config, too_long, encoded, samples)
         choose("training.metric", config.metric, dict(training.metrics))
         torch.manual_seed(config.seed)
@@ -229,7 +231,7 @@ def _facts(
     task, teacher = training.task, training.task.recipe.training.get("distill")
     parameters = sum(p.numel() for p in model.parameters())
     facts = [
-        f"{training.num_examples:,} {task.unit} to train on, {training.num_valid:,} to validate on",
+        training.told_size,
         *([f"their targets are what {teacher} writes"] if teacher else []),
         *task.facts(),
         *_told_size(task),

@@ -62,8 +62,9 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             _, self._valid_corpus = task.encode_parts(
                 self.valid, self.valid, too_long=BadLines(), kept=RunCorpora()
             )
-            self.corpus = train = stored
-        counted = (self.corpus, self._valid_corpus) if task.is_written else (train, valid)
+            self.corpus = stored
+        is_encoded = task.is_written or stored is not None
+        counted = (self.corpus, self._valid_corpus) if is_encoded else (train, valid)
         self.batch_tokens = DEFAULT_BATCH if config.batch_tokens == "auto" else config.batch_tokens
         self.num_examples, self.num_valid = map(len, counted)
         self._epoch_corpus = self.corpus
@@ -78,6 +79,16 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
     def num_samples(self) -> int:
         """What an epoch is made of: examples, or windows of them."""
         return len(self.corpus)
+
+    @property
+    def told_size(self) -> str:
+        """How much there is to learn from and to validate on, in a line for people."""
+        learned, valid = self.task.unit, ""
+        if isinstance(self.corpus, Stored) and not self.task.is_written:
+            learned, valid = "windows of text", f" {learned}"
+        return (
+            f"{self.num_examples:,} {learned} to train on, {self.num_valid:,}{valid} to validate on"
+        )
 
     @property
     def metrics(self) -> Mapping[str, int]:

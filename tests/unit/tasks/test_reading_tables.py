@@ -127,7 +127,7 @@ def test_a_file_without_names_says_where_there_are_some(tmp_path, task, data):
 
 def test_names_and_numbers_of_columns_do_not_go_together(tmp_path):
     (tmp_path / "a.tsv").write_text("a\tb\n", encoding="utf-8")
-    with pytest.raises(SettingError, match=r"all numbers, or all names; got \[1, 'en'\]"):
+    with pytest.raises(SettingError, match=r"all be numbers, or all names; got \[1, 'en'\]"):
         read("translation", tmp_path, train="a.tsv", columns=[1, "en"])
 
 

@@ -30,7 +30,7 @@ from regard.tasks.language_modelling.settings import TextData
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
 from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
-from regard.tasks.streaming import Stored
+from regard.tasks.streaming import Stored, StreamedTask
 from regard.tasks.task import Table
 from regard.text import (
     EOS_ID,
@@ -123,7 +123,9 @@ class StoredWindows(Stored[Stretch]):
         return np.full((2, len(indices)), self._context)
 
 
-class LanguageModelling(OnePassTask[Passage, Stretch, WindowBatch, Surprise]):
+class LanguageModelling(
+    OnePassTask[Passage, Stretch, WindowBatch, Surprise], StreamedTask[Passage, Stretch]
+):
     """Running text to predictions.
 
     A line's end is the end token, so that a line break is one more thing to predict.

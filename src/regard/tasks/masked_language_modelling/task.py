@@ -39,6 +39,7 @@ from regard.tasks.masked_language_modelling.windows import (
 )
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.streaming import StreamedTask
 from regard.tasks.task import Table
 from regard.text import (
     EOS_ID,
@@ -122,7 +123,10 @@ class Guesses:
         }
 
 
-class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, Guesses]):
+class MaskedLanguageModelling(
+    OnePassTask[Passage, MaskedStretch, MaskedBatch, Guesses],
+    StreamedTask[Passage, MaskedStretch],
+):
     """Running text to guesses of its words.
 
     ``[begin] text [end] …``: BERT's ``[CLS]`` and ``[SEP]`` are the tokenizer's begin and end; the

@@ -13,8 +13,8 @@ from regard.metrics import bleu
 from regard.tasks.held_out import Parts, evenly, hold_out_by_hash
 from regard.tasks.recipe import DataConfig, Recipe
 from regard.tasks.sequence_task import SequenceTask
-from regard.tasks.sequences import StoredPairs
-from regard.tasks.streaming import Chunk, Shard
+from regard.tasks.sequences import EncodedSequences, StoredPairs
+from regard.tasks.streaming import Chunk, Shard, StreamedTask
 from regard.tasks.translations import Translations
 from regard.text import (
     BadLines,
@@ -38,7 +38,7 @@ from regard.text.records import member
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
 
 
-class TranslationTask(SequenceTask):
+class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     """A sentence for a sentence."""
 
     metrics: ClassVar[Mapping[str, int]] = {"bleu": 1}

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.tasks import TASKS, recipe_from_table
+from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.recipe import RecipeTable
-from regard.tasks.streaming import Chunk, StreamedTask, streamed
+from regard.tasks.streaming import Chunk, StreamedTask
 from regard.text import BadLines, Sequences
 
 
@@ -49,20 +49,19 @@ class Encoder:
         Raises:
             DataError: A line cannot be used.
         """
-        task, held = self._ready
+        task, recipe, held = self._ready
         bad_lines, too_long = BadLines(), BadLines()
-        examples = task.of_chunk(task.recipe, chunk, bad_lines=bad_lines)
+        examples = task.of_chunk(recipe, chunk, bad_lines=bad_lines)
         kept = task.apart(examples, held)
         return Encoded(task.to_store(kept, too_long=too_long), bad_lines, too_long)
 
     @cached_property
-    def _ready(self) -> tuple[StreamedTask[object, object], list[object]]:
+    def _ready(self) -> tuple[StreamedTask[object, object], Recipe, list[object]]:
         recipe = recipe_from_table(self.recipe)
-        kind = streamed(TASKS[recipe.task].task)
-        assert kind is not None
-        task = kind.load(recipe, self.tokenizer)
+        task = TASKS[recipe.task].task.load(recipe, self.tokenizer)
+        assert isinstance(task, StreamedTask)
         held = [example for chunk in self.held for example in task.of_chunk(recipe, chunk)]
-        return task, held
+        return task, recipe, held
 
     def __getstate__(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in ("recipe", "tokenizer", "held")}

@@ -191,7 +191,7 @@ class StoredText:
             DataError: A line cannot be used, or no sample is left.
             RunError: The disk is full or refuses.
         """
-        ready = cast("StreamedTask[object, object]", task)
+        assert isinstance(task, StreamedTask)
         with TemporaryDirectory() as saved:
             tokenizer = Path(saved)
             task.save(tokenizer)
@@ -204,13 +204,13 @@ class StoredText:
             if read_sealed(place / ABOUT) is None:
                 with alone(self.folder):
                     if read_sealed(place / ABOUT) is None:
-                        self._encode(place, tokenizer, ready, processes)
+                        self._encode(place, tokenizer, task, processes)
         about = read_sealed(place / ABOUT)
         assert about is not None
         for tally, name in ((bad_lines, "bad_lines"), (too_long, "too_long")):
             if tally is not None:
                 tally.merge(_bad_lines(about[name]))
-        return ready.stored(MappedArrays(place, ready.stored_as, ready.numbered))
+        return task.stored(MappedArrays(place, task.stored_as, task.numbered))
 
     def _encode(
         self,

@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 
 from regard.errors import RunError, SettingError
-from regard.inference import Predictor
 from regard.runs import Run
 from regard.text import Batches
 from regard.training import ConsoleReporter, TrainingConfig, train, with_test
@@ -15,9 +14,9 @@ from regard.training.task_training import TaskTraining
 
 MODEL = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2, "dropout": 0.1}
 SETTINGS = {
-    "updates": 9,
+    "updates": 24,
     "batch_tokens": 40,
-    "validate_every": 4,
+    "validate_every": 20,
     "validation_pairs": 0,
     "warmup": 1,
     "corpus": "disk",
@@ -65,23 +64,16 @@ def weights(path):
     return (path / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("stop", [2, 6])
-def test_resumed_is_undisturbed(small, tmp_path, stop):
-    whole = train(small(), tmp_path / "whole", reporter=Quiet())
-    with pytest.raises(KeyboardInterrupt):
-        train(small(), tmp_path / "broken", reporter=Quiet(stop))
-    train(small(), tmp_path / "broken", reporter=Quiet())
-    assert whole.summary["epochs"] >= 1
-    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
-
-
-def test_it_says_how_much_there_is(small, tmp_path):
+def test_resumed_is_undisturbed(small, tmp_path):
     reporter = Quiet()
-    trained = train(small(), tmp_path / "run", reporter=reporter)
+    whole = train(small(), tmp_path / "whole", reporter=reporter)
     assert reporter.facts[0] == "59 pairs to train on, 1 to validate on"
-    assert isinstance(trained.predictor, Predictor)
-    saved = Run.open(tmp_path / "run").recipe["training"]
-    assert saved["corpus"] == "disk"
+    assert whole.summary["epochs"] >= 1
+    for stop in (3, 22):
+        with pytest.raises(KeyboardInterrupt):
+            train(small(), tmp_path / "broken", reporter=Quiet(stop))
+    train(small(), tmp_path / "broken", reporter=Quiet())
+    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
 
 
 def test_every_sample_comes_once_an_epoch_whatever_the_epoch(small, tmp_path):
@@ -104,18 +96,15 @@ def test_every_sample_comes_once_an_epoch_whatever_the_epoch(small, tmp_path):
     assert orders[0] != orders[1]
 
 
-def test_another_text_does_not_go_on_with_the_run(small, tmp_path, pairs):
-    train(small(), tmp_path / "run", reporter=Quiet())
+def test_a_run_goes_on_with_the_text_it_began_with_where_it_was(small, tmp_path, pairs):
+    train(small(updates=2), tmp_path / "run", reporter=Quiet())
+    assert Run.open(tmp_path / "run").recipe["training"]["corpus"] == "disk"
+    with pytest.raises(RunError, match=r"training\.corpus"):
+        train(small(updates=2, corpus="memory"), tmp_path / "run", may_change=True)
+    train(small(updates=2, corpus="auto"), tmp_path / "run", reporter=Quiet())
     (pairs / "a.tsv").write_text("one\ttwo\n" * 20, encoding="utf-8")
     with pytest.raises(RunError, match="must go on with the text it began with"):
-        train(small(), tmp_path / "run", reporter=Quiet())
-
-
-def test_where_the_text_is_stays_as_it_was_begun(small, tmp_path):
-    train(small(), tmp_path / "run", reporter=Quiet())
-    with pytest.raises(RunError, match=r"training\.corpus"):
-        train(small(corpus="memory"), tmp_path / "run", reporter=Quiet(), may_change=True)
-    train(small(corpus="auto"), tmp_path / "run", reporter=Quiet())
+        train(small(updates=2), tmp_path / "run", reporter=Quiet())
 
 
 def test_no_test_is_held_out_of_a_text_on_disk(small, tmp_path):
@@ -133,7 +122,8 @@ def test_a_task_that_cannot_says_so_before_anything_is_written(recipe, tmp_path)
 def test_a_recipe_is_chosen_from_a_sample_as_from_the_text(pairs, tmp_path):
     on_disk = ["training.corpus=disk", f"training.cache={tmp_path / 'cache'}"]
     one, other = choose_recipe([pairs]), choose_recipe([pairs], settings=on_disk)
-    assert other.reasons == one.reasons
+    assert other.reasons[0].startswith("text: 60 pairs, ")
+    assert other.reasons[1:] == one.reasons[1:]
     assert other.recipe.model == one.recipe.model
 
 
@@ -151,12 +141,17 @@ def test_running_text_is_learned_from_disk(recipe, tmp_path, task):
         task,
         data={"train": "text.txt", "context": 8},
         model={**RUNNING[task], **MODEL},
-        training={**SETTINGS, "label_smoothing": 0.0, "cache": str(tmp_path / "cache")},
+        training={
+            **SETTINGS,
+            "updates": 6,
+            "label_smoothing": 0.0,
+            "cache": str(tmp_path / "cache"),
+        },
     )
     reporter = Quiet()
     train(wanted, tmp_path / "run", reporter=reporter)
-    assert "passages to train on" in reporter.facts[0]
+    assert reporter.facts[0].endswith("windows of text to train on, 1 passages to validate on")
     with pytest.raises(KeyboardInterrupt):
-        train(wanted, tmp_path / "broken", reporter=Quiet(stop=6))
+        train(wanted, tmp_path / "broken", reporter=Quiet(stop=3))
     train(wanted, tmp_path / "broken", reporter=Quiet())
     assert weights(tmp_path / "broken") == weights(tmp_path / "run")
