@@ -21,6 +21,7 @@ from regard.runs import Run, is_run
 from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT, with_training
+from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
 from regard.training.callbacks import Callback, CallbackReporter, OngoingTraining
@@ -132,9 +133,7 @@ def train(
             kept = pretrained.vocabularies(recipe)
         task = _task(recipe, kept, examples, stored)
         encoded = RunCorpora(run if is_learned else None)
-        samples = None
-        if stored is not None:
-            samples = stored.encoded(task, bad_lines=bad_lines, too_long=too_long)
+        samples = _samples(stored, task, bad_lines, too_long)
         training = TaskTraining(task, examples, valid, config, too_long, encoded, samples)
         choose("training.metric", config.metric, dict(training.metrics))
         torch.manual_seed(config.seed)
@@ -301,6 +300,15 @@ def _task(
     if kept is not None:
         return task.load(recipe, kept)
     return task.learn(recipe, examples) if stored is None else stored.learned(recipe)
+
+
+def _samples(
+    stored: StoredText | None, task: AnyTask, bad_lines: BadLines, too_long: BadLines
+) -> Stored[object] | None:
+    """What is learned from, where it is on disk."""
+    if stored is None:
+        return None
+    return stored.encoded(task, bad_lines=bad_lines, too_long=too_long)
 
 
 def _fingerprint(
