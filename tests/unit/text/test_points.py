@@ -64,7 +64,7 @@ def test_a_missing_column_is_said_with_the_one_that_is_near(tmp_path: Path):
 
 
 def test_another_ending_is_refused(tmp_path: Path):
-    with pytest.raises(SettingError, match=r"must be one of \.csv, \.tsv; got '\.xlsx'"):
+    with pytest.raises(SettingError, match=r"must be one of \.csv, \.jsonl, \.tsv; got '\.xlsx'"):
         list(read_points(tmp_path / "table.xlsx"))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from regard.choices import choose
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import HELD_OUT
 from regard.tasks.streaming import streamed
@@ -57,7 +57,11 @@ def _why_not(recipe: Recipe) -> str | None:
 
 def _size(recipe: Recipe) -> int:
     """Bytes of the training text, about; 0 where that cannot be told."""
-    return sum(_size_of(file) for file in recipe.files("train"))
+    try:
+        files = recipe.files("train")
+    except DataError:  # who reads them says what is wrong with them
+        return 0
+    return sum(map(_size_of, files))
 
 
 def _size_of(file: Path) -> int:
