@@ -179,7 +179,8 @@ def encode(
     check_at_least("processes", 1 if processes is None else processes, 1)
     extra = [] if cache is None else [f"training.cache={cache.resolve()}"]
     recipe = find_recipe(what, [*settings, *extra])
-    from regard.training.corpora import encode_ahead, is_on_disk
+    from regard.training.corpora.place import is_on_disk
+    from regard.training.corpora.preparing import encode_ahead
 
     text, stored = encode_ahead(recipe, processes=processes, watch=preparing_bar)
     say(f"{text.key}\t{len(stored)} samples\t{text.folder}")
@@ -197,7 +198,7 @@ def cached(*, delete: str | None = None, cache: Path | None = None) -> None:
         delete: The name of a text to delete, as the list has it; or all.
         cache: Where they are; by default in the user's cache.
     """
-    from regard.training.corpora import cached_texts, delete_cached
+    from regard.training.corpora.cache import cached_texts, delete_cached
 
     texts = cached_texts(cache)
     if delete is None:

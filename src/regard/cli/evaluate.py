@@ -190,7 +190,7 @@ def _examples(
 ) -> tuple[Sequence[object], Sequence[object]]:
     """What to evaluate on, and what the run learned from, if it is still there."""
     from regard.tasks import OnePassTask, Parts
-    from regard.training.corpora import parts_of
+    from regard.training.corpora.stored_text import parts_of
 
     parts: Parts[object] = Parts((), ())
     with suppress(DataError):
@@ -276,7 +276,7 @@ def _with_references(pairs: "list[Pair]", files: Sequence[Path]) -> "list[Pair]"
 
 def _training_targets(predictor: "Predictor") -> list[str]:
     """What the run was trained to say, for a baseline; nothing if the text is no longer there."""
-    from regard.training.corpora import parts_of
+    from regard.training.corpora.stored_text import parts_of
 
     with suppress(DataError):
         return [pair.target for pair in cast("Sequence[Pair]", parts_of(predictor.recipe).train)]

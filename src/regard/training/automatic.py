@@ -16,7 +16,8 @@ from regard.text.checking import length_unit
 from regard.text.guessing import guess_language
 from regard.text.languages import side_script
 from regard.text.normalization import has_unspaced, split_words
-from regard.training.corpora import StoredText, is_on_disk
+from regard.training.corpora.place import is_on_disk
+from regard.training.corpora.stored_text import StoredText
 from regard.training.settings import TrainingConfig
 
 # Up to so many different words on either side, a vocabulary holds them all.

@@ -26,7 +26,8 @@ from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
 from regard.training.callbacks import Callback, CallbackReporter, OngoingTraining
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
-from regard.training.corpora import StoredText, is_on_disk
+from regard.training.corpora.place import is_on_disk
+from regard.training.corpora.stored_text import StoredText
 from regard.training.corpora.stored_text import Watch as Preparing
 from regard.training.corpora.stored_text import unwatched as not_shown
 from regard.training.distilling import Watch, learn_from, taught, unwatched

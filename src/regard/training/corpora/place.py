@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from regard.choices import choose
+from regard.choices import check_choice, choose
 from regard.errors import DataError, SettingError
 from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe import HELD_OUT
@@ -27,8 +27,9 @@ def is_on_disk(recipe: Recipe, place: Place) -> bool:
             compressed files counted four times, and nothing speaks against it.
 
     Raises:
-        SettingError: It cannot be, and is to be.
+        SettingError: It cannot be, and is to be; or the place is unknown.
     """
+    check_choice("place", place, Place)
     if place == "memory":
         return False
     reason = _why_not(recipe)

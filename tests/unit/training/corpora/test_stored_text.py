@@ -9,8 +9,9 @@ from regard.errors import DataError
 from regard.tasks import TASKS
 from regard.tasks.streaming import streamed
 from regard.text import BadLines
-from regard.training.corpora import StoredText, encoding
+from regard.training.corpora import encoding
 from regard.training.corpora.encoder import Encoder
+from regard.training.corpora.stored_text import StoredText
 
 LM = {"task": "language_modelling", "data": {"context": 8, "valid_share": 0.2}}
 MASKED = {"task": "masked_language_modelling", "data": {"context": 8, "valid_share": 0.2}}
