@@ -86,7 +86,7 @@ def _recipe(work: Path, train: str, updates: int = 1) -> Any:
 def encode_here(work: Path, train: str, processes: int) -> dict[str, float]:
     """Seconds that encoding takes, tokenizer and all lines known, and pairs a second."""
     from regard.tasks import TASKS
-    from regard.training.corpora import StoredText
+    from regard.training.corpora.stored_text import StoredText
 
     recipe = _recipe(work, train)
     text = StoredText.of(recipe, cache=work / "cache")

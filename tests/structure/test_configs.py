@@ -162,7 +162,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "regard.interop.save_checkpoint.layout": lambda name: interop.save_checkpoint(
         torch.nn.Identity(), Path("nowhere"), layout=name
     ),
-    "regard.training.corpora.is_on_disk.place": lambda name: is_on_disk(Recipe(), name),
     "regard.layers.FeedForward.activation": lambda name: layers.FeedForward(8, 8, activation=name),
     "regard.layers.KernelAttention.kernel": layers.KernelAttention,
     "regard.layers.PartsEmbedding.kind": lambda name: layers.PartsEmbedding(

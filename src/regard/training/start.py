@@ -113,10 +113,7 @@ def train(
         recipe, teacher = learn_from(recipe, run)
         changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
         stored = _stored(recipe, config, preparing)
-        if stored is None:
-            parts = task_class.read_parts(recipe, bad_lines=bad_lines)
-        else:
-            parts = stored.parts(bad_lines)
+        parts = _parts(recipe, stored, bad_lines)
         examples = taught(parts.train, teacher, path, run, translating)
         valid = parts.valid
         text = _fingerprint([*examples, *valid], task_class.fingerprint, stored)
@@ -291,6 +288,13 @@ def _stored(recipe: Recipe, config: TrainingConfig, watch: Preparing) -> StoredT
     if config.corpus == "memory":
         return None
     return StoredText.of(recipe, cache=config.cache, watch=watch)
+
+
+def _parts(recipe: Recipe, stored: StoredText | None, bad_lines: BadLines) -> Parts[object]:
+    """The examples of the training; of a text on disk, some to learn from."""
+    if stored is not None:
+        return stored.parts(bad_lines)
+    return TASKS[recipe.task].task.read_parts(recipe, bad_lines=bad_lines)
 
 
 def _task(

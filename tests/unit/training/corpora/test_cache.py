@@ -5,18 +5,12 @@ import pytest
 
 from regard.errors import DataError, RunError, SettingError
 from regard.runs.lock import Lock
-from regard.training.corpora import (
-    LARGE,
-    StoredText,
-    cached_texts,
-    default_cache,
-    delete_cached,
-    encode_ahead,
-    is_on_disk,
-)
 from regard.training.corpora import cache as cache_module
 from regard.training.corpora import place as place_module
-from regard.training.corpora.cache import sum_of
+from regard.training.corpora.cache import cached_texts, default_cache, delete_cached, sum_of
+from regard.training.corpora.place import LARGE, is_on_disk
+from regard.training.corpora.preparing import encode_ahead
+from regard.training.corpora.stored_text import StoredText
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from regard.runs import Run
 from regard.text import Batches
 from regard.training import ConsoleReporter, TrainingConfig, train, with_test
 from regard.training.automatic import choose_recipe
-from regard.training.corpora import StoredText
+from regard.training.corpora.stored_text import StoredText
 from regard.training.task_training import TaskTraining
 
 MODEL = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2, "dropout": 0.1}
