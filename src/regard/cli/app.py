@@ -21,7 +21,7 @@ from regard.cli.serve import serve
 from regard.cli.settings import settings
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
-from regard.errors import Interrupted, RegardError, SettingError
+from regard.errors import Interrupted, RegardError, SettingError, ToldElsewhere
 from regard.version import __version__
 
 BAD_INPUT = 2
@@ -86,6 +86,8 @@ def run_command(arguments: Sequence[str]) -> int:
             note(f"error: {_one_line(str(error))} See regard --help.")
         except Interrupted as stop:
             return 128 + stop.signal_number
+        except ToldElsewhere:
+            return BAD_INPUT
         except RegardError as error:
             note(f"error: {_one_line(str(error))}")
         except KeyboardInterrupt:

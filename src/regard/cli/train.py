@@ -1,7 +1,8 @@
 """``regard train``."""
 
+import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
@@ -15,6 +16,7 @@ from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
 from regard.config import build, read_toml
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
+from regard.training.launching import check_processes, find_place, launch
 from regard.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
@@ -31,8 +33,9 @@ def train(
     on_bad_line: Literal["error", "skip"] | None = None,
     distill: Path | None = None,
     device: str | None = None,
+    processes: int | None = None,
     resume: bool = False,
-) -> None:
+) -> int:
     """Train a model into a run folder: a translator, a classifier, a tagger.
 
     Example: `regard train pairs.tsv --minutes 30`
@@ -63,18 +66,47 @@ def train(
         distill: The run folder of a translator to learn from.
         device: Where to train, over the recipe's training.device: `auto` takes a GPU if there is
             one; `cpu`; `cuda`, or `cuda:1` for the second GPU; `mps` for that of a Mac.
+        processes: How many processes of this machine train it together, each on a GPU of its own
+            where there are GPUs: the same batches and so the same model as by one, only sooner. On
+            several machines torchrun starts them.
         resume: Go on with the run in --run by the recipe that it keeps; --minutes (in all) and
             --set training.… go over it. What the model is and what it reads stays.
     """
     if device is not None:
         check_device_name("--device", device)
+    if processes is not None:
+        check_processes(processes)
+    if processes is not None and processes > 1:
+        options = {
+            "run": run,
+            "minutes": minutes,
+            "on-bad-line": on_bad_line,
+            "distill": distill,
+            "device": device,
+        }
+        given = [f"--{name}={value}" for name, value in options.items() if value is not None]
+        given += [f"--set={setting}" for setting in settings] + ["--resume"] * resume
+        return launch(["train", *what, *given], processes)
     asked = _settings(settings, minutes, on_bad_line, distill, device)
     try:
-        _train(what, run, asked, minutes=minutes, resume=resume)
+        with _together():
+            _train(what, run, asked, minutes=minutes, resume=resume)
     except KeyboardInterrupt as stop:
         if not isinstance(stop, Interrupted):  # which has been told of
             note("stopped outside the updates; the same command goes on from what is saved")
         raise
+    return 0
+
+
+def _together() -> AbstractContextManager[object]:
+    """The other processes, where torchrun or ``--processes`` has started several."""
+    if find_place() is None:
+        return nullcontext()
+    # Torch's own words on connections that close, many lines in each process, tell nobody anything.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
+    from regard.training.ranks import joined
+
+    return joined()
 
 
 def _train(

@@ -248,6 +248,21 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             generator: In training only, where noise is drawn, such as what is masked.
         """
 
+    def collate_part(
+        self, encoded: Sequence[EncodedT], rows: slice, *, generator: torch.Generator
+    ) -> BatchT:
+        """What one of several processes learns from of a batch in training.
+
+        A task that draws noise and wants the same noise in a part as in the whole has its own.
+
+        Args:
+            encoded: What goes into the whole batch.
+            rows: Which of it is wanted, one or more.
+            generator: Draws the noise of the whole batch.
+        """
+        part = torch.Generator().manual_seed(generator.initial_seed() + rows.start)
+        return self.collate(encoded[rows], generator=part)
+
     @abstractmethod
     def loss(
         self, model: nn.Module, batch: BatchT, *, smoothing: float = 0.0

@@ -58,6 +58,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "peers.regard_speed": ("BATCHES", "--updates", "1", "--warmup", "0", *ALONE),
     "peers.setup_joey": ("WORK", "--dry"),
     "pretraining": ("hotel", "--work", "WORK"),
+    "process_scaling": ("--work", "WORK", *ONE),
     "question_answering": (
         *("--work", "WORK", "--only"),
         *("spans-chinese", "choices", "pairs-esim", "sentences"),

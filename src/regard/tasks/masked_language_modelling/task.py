@@ -241,6 +241,24 @@ class MaskedLanguageModelling(OnePassTask[Passage, MaskedStretch, MaskedBatch, G
             count=len(encoded),
         )
 
+    def collate_part(
+        self, encoded: Sequence[MaskedStretch], rows: slice, *, generator: torch.Generator
+    ) -> MaskedBatch:
+        """Some of the windows of a batch, shifted and masked as they are in the whole."""
+        whole = self.collate(encoded, generator=generator)
+        kept = (whole.owners >= rows.start) & (whole.owners < rows.stop)
+        is_kept = kept[whole.chosen.nonzero()[:, 0]]
+        return MaskedBatch(
+            ids=whole.ids[kept],
+            lengths=whole.lengths[kept],
+            segments=whole.segments[kept],
+            chosen=whole.chosen[kept],
+            answers=whole.answers[is_kept],
+            follows=whole.follows[kept] if len(whole.follows) else whole.follows,
+            owners=whole.owners[kept] - rows.start,
+            count=rows.stop - rows.start,
+        )
+
     def loss(
         self, model: nn.Module, batch: MaskedBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:

@@ -104,6 +104,20 @@ def test_whole_words_are_masked_together(make):
     assert runs < 0.35
 
 
+@pytest.mark.parametrize("next_sentence", [False, True])
+def test_parts_of_a_batch_are_masked_as_the_whole_is(make, next_sentence):
+    job, examples = make(next_sentence=next_sentence)
+    encoded = job.encode(examples, training=True)[:7]
+    whole = job.collate(encoded, generator=dice())
+    cuts = [slice(0, 3), slice(3, 4), slice(4, 7)]
+    parts = [job.collate_part(encoded, rows, generator=dice()) for rows in cuts]
+    for name in ("ids", "lengths", "segments", "chosen", "answers", "follows"):
+        joined = torch.cat([getattr(part, name) for part in parts])
+        assert joined.equal(getattr(whole, name)), name
+    assert [part.owners.tolist() for part in parts] == [[0, 1, 2], [0], [0, 1, 2]]
+    assert [part.count for part in parts] == [3, 1, 3]
+
+
 def test_without_a_generator_a_window_is_always_masked_alike(make):
     job, examples = make()
     encoded = job.encode(examples)
