@@ -199,6 +199,7 @@ GROUPS = (
             "chinese_english",
             "long_sentences",
             "classical_chinese",
+            "markup",
             "joey_side_by_side: BLEU",
         ),
         picture="![BLEU by length of the source, three models](figures/long_sentences.svg)",
@@ -292,10 +293,10 @@ GROUPS = (
         ),
     ),
     Group(
-        title="Answers written from a document",
-        figures=("documents",),
+        title="Answers and summaries written from a document",
+        figures=("documents", "summarisation"),
         says="""
-        Copying is what makes them ({written.ours[0]} ROUGE-L; {not_copied.ours[0]}
+        Copying is what makes answers ({written.ours[0]} ROUGE-L; {not_copied.ours[0]}
         without); yet from scratch they are no better than the story's sentence that
         shares most words with the question ({written.beside[1]}), and the Transformer's
         are worse ({written_transformer.ours[0]}).

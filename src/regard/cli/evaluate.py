@@ -137,6 +137,7 @@ def _evaluate_written(
     outputs, seconds = _translate(predictor, asked.pairs, decoding)
     right = [pair.references for pair in asked.pairs]
     sources = [pair.source for pair in asked.pairs]
+    rouge = "rouge_l" in predictor.task.metrics
     report = evaluation.evaluate(
         outputs,
         right,
@@ -145,13 +146,18 @@ def _evaluate_written(
         target_language=data.target_language,
         training_targets=_training_targets(predictor),
         trivial=predictor.sequence_task.baselines(asked.recipe, asked.split),
-        rouge="rouge_l" in predictor.task.metrics,
+        rouge=rouge,
     )
     texts, record = [str(report)], {"seconds": round(seconds, 3), **report.to_dict()}
     if other is not None:
         theirs, _ = _translate(other, asked.pairs, decoding)
         compared = evaluation.compare(
-            theirs, outputs, right, sources=sources, target_language=data.target_language
+            theirs,
+            outputs,
+            right,
+            sources=sources,
+            target_language=data.target_language,
+            rouge=rouge,
         )
         texts += [f"{compare} → {run}", str(compared)]
         record |= {"compared_with": str(compare), "comparison": compared.to_dict()}

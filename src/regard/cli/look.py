@@ -89,7 +89,7 @@ def look(
             Path(run), texts, file, target, of_layers, of_heads, beam_size, serve, device
         )
     examples = shown.document.examples
-    say(draw_examples(examples))
+    say(draw_examples(examples, shown.document.opening))
     write_file(out, shown.page())
     note(f"wrote {out}")
     if not serve and any(_is_long(example) for example in examples):

@@ -59,7 +59,8 @@ def predict(
             tab, the target; in jsonl the log-probability of each token as well.
         attention: Add what was looked at: to text a tab and the strongest links between tokens,
             source-output, counted from 0; to jsonl the tokens and all weights.
-        layers: Whose attention that is, counted from 0: 3 or 0,2-3. By default that of all layers.
+        layers: Whose attention that is, counted from 0: 3 or 0,2-3. By default that of all layers;
+            of a model that copies words, that which it copies by.
         output_format: Lines of text, or a JSON object a line with scores.
         on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
         precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of

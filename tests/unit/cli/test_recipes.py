@@ -10,6 +10,7 @@ from regard.config import build
 from regard.errors import SettingError
 from regard.tasks import TASKS, read_recipe
 from regard.tasks.classification import LabelledText
+from regard.tasks.generation import DocumentExample
 from regard.tasks.language_modelling import Passage
 from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
@@ -35,6 +36,7 @@ JOB_EXAMPLES = {
     ],
     "question_answering": [Question("ab", "c d", (Answer("c", 0),))],
     "regression": [Point((x,), x, ("x",), "a:1") for x in (0.0, 1.0, 2.0)],
+    "sentence_extraction": [DocumentExample("ab. c.", "", ("c.",), "a:1")],
     "sentence_selection": [Question("ab", "c. d.", (Answer("c", 0),))],
     "word_answering": [Question("ab", "c. d.", (Answer("c", 0),))],
     "tagging": [TaggedWords(("ab", "c"), ("O", "B-X"), "a:1")],

@@ -8,7 +8,7 @@ and evaluation are those of ``translation.py``.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -29,7 +29,8 @@ SEPARATOR = "‖"
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])\s+|(?<=[.!?]['\"’”])\s+|(?<=[。！？])(?![”’」』])|(?<=[。！？][”’」』])"
 )
-_DOCUMENT_KEYS, _ANSWER_KEYS = ("document", "context"), ("answers", "answer", "summary")
+_DOCUMENT_KEYS = ("document", "context")
+_ANSWER_KEYS = ("answers", "answer", "summary", "summaries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +120,24 @@ def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, 
     record = object_of(text, where)
     document = _member(record, _DOCUMENT_KEYS, where)
     question = record.get("question", "")
-    said = _member(record, _ANSWER_KEYS, where) if with_answers else []
+    said = _said(record, where) if with_answers else []
     for name, value in (("document", document), ("question", question)):
         if not isinstance(value, str):
             raise DataError(f"{where}: {name} must be text; got {value!r}.")
-    said = [said] if isinstance(said, str) else said
-    answers = [one for one in said if isinstance(one, str)] if isinstance(said, list) else None
-    if answers is None or answers != said:
-        raise DataError(f"{where}: answers must be a text or a list of texts; got {said!r}.")
-    return str(document), str(question), answers
+    return str(document), str(question), said
+
+
+def _said(record: Mapping[str, JsonValue], where: str) -> list[str]:
+    """Every right answer, under whichever keys."""
+    _member(record, _ANSWER_KEYS, where)  # whose error says that there is none
+    found: list[str] = []
+    for said in (record[key] for key in _ANSWER_KEYS if key in record):
+        given = said if isinstance(said, list) else [said]
+        answers = [one for one in given if isinstance(one, str)]
+        if answers != given:
+            raise DataError(f"{where}: answers must be a text or a list of texts; got {said!r}.")
+        found += answers
+    return found
 
 
 def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> JsonValue:
@@ -188,8 +198,7 @@ def source_of(document: DocumentExample, data: DocumentData) -> str:
         parts = sentences(text)
         if document.question:
             parts = by_overlap(parts, document.question)
-        joint = " " if any(" " in part for part in parts) else ""
-        text = joint.join(parts[: data.sentences])
+        text = chosen(parts, range(min(data.sentences, len(parts))))
     return f"{document.question} {SEPARATOR} {text}" if document.question else text
 
 
@@ -219,6 +228,17 @@ def sentences(text: str) -> list[str]:
         ['国王很伤心。', '他走了！']
     """
     return [part for part in _SENTENCE_END.split(text) if part]
+
+
+def chosen(parts: Sequence[str], places: Iterable[int]) -> str:
+    """Some sentences of a text, joined as its sentences are: with a space where any has one.
+
+    Example:
+        >>> chosen(["He ran.", "Stop!", "Why?"], [1, 2]), chosen(["国王很伤心。", "他走了！"], [1])
+        ('Stop! Why?', '他走了！')
+    """
+    joint = " " if any(" " in part for part in parts) else ""
+    return joint.join(parts[place] for place in places)
 
 
 def by_overlap(parts: Sequence[str], question: str) -> list[str]:
@@ -261,20 +281,3 @@ def hold_out(
 ) -> tuple[list[DocumentExample], list[DocumentExample]]:
     """The documents to train on and those to validate on: no text is among both."""
     return hold_out_texts(documents, attrgetter("text"), unit="documents")
-
-
-def baselines(documents: Sequence[DocumentExample]) -> dict[str, list[str]]:
-    """Answers that take no model, by how they are made: sentences of the documents."""
-    cut = [sentences(document.text) for document in documents]
-    found = {"the first sentence": [parts[0] for parts in cut]}
-    if any(document.question for document in documents):
-        found["the sentence that shares most words with the question"] = [
-            _most_shared(parts, document.question)
-            for parts, document in zip(cut, documents, strict=True)
-        ]
-    return found
-
-
-def _most_shared(parts: Sequence[str], question: str) -> str:
-    asked = set(words(question))
-    return max(parts, key=lambda part: len(asked & set(words(part))))

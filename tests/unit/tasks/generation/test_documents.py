@@ -11,7 +11,6 @@ from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, read_recipe, recipe_from_table
 from regard.tasks.generation import DocumentData, DocumentExample, GenerationTask
 from regard.tasks.generation.documents import (
-    baselines,
     by_overlap,
     cut_to,
     hold_out,
@@ -161,9 +160,7 @@ def test_what_is_beyond_the_longest_source_is_cut() -> None:
     assert cut_to("abc de", tokenizer, 3) == "abc de"
 
 
-def test_baselines_are_sentences_of_the_documents() -> None:
-    one = DocumentExample(TALE, "Who ran away?", (), "")
-    found = baselines([one])
-    assert found["the first sentence"] == ["A king was old."]
-    assert list(found.values())[1] == ["Hans ran away."]
-    assert list(baselines([DocumentExample(TALE, "", (), "")])) == ["the first sentence"]
+def test_summaries_are_read_under_every_name_and_all_of_them(tmp_path) -> None:
+    record = {"document": TALE, "summary": "A son ran.", "summaries": ["Hans ran.", "A son ran."]}
+    (one,) = read_documents([written(tmp_path / "s.jsonl", json.dumps(record))], DocumentData())
+    assert one.answers == ("A son ran.", "Hans ran.")
