@@ -107,6 +107,8 @@ def test_what_was_copied_is_told_and_drawn(regard, trained, tmp_path: Path, reci
     assert len(said["copied_from"]) == len(said["output_tokens"]) == len(said["attention"])
     looked = regard("look", run, document(3), "--out", tmp_path / "page.html")
     assert looked.code == 0, looked
+    if said["translation"]:
+        assert "copied, from which character on: " in looked.out
     layer = {"summarisation": 1, "summarisation-pointer": 0}[recipe]
     page = (tmp_path / "page.html").read_text("utf-8")
     assert f'"opening":{{"kind":"cross","layer":{layer},"head":"mean"}}' in page

@@ -71,6 +71,11 @@ def test_a_word_is_a_copy_of_the_same_word_that_was_looked_at_most() -> None:
     tokens = tuple(tokenizer.target.encode(output))
     alignment = Alignment(source, tokens, weights, 5, tokenizer, is_copying=True)
     assert alignment.copied_from() == [4, None, 3]
+    assert alignment.copies() == [("king", 15), ("ran", None), ("a", 13)]
+    whole = tuple(tokenizer.target.encode("ran to the king had"))
+    eye = torch.tensor([[0.0] * 6, [0.0] * 6, *torch.eye(6)[:3].tolist()])
+    joined = Alignment(source, whole, eye, 5, tokenizer, is_copying=True)
+    assert joined.copies() == [("ran to", None), ("the king had", 0)]
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
