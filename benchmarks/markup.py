@@ -101,6 +101,8 @@ def recipe_table(row: Row, work: Path) -> dict[str, Any]:
     languages = ["en", "zh"] if row.columns == (1, 2) else ["zh", "en"]
     table["data"] |= {split: [str(written(row, split, work))] for split in ("train", "valid")}
     table["data"] |= dict(zip(("source_language", "target_language"), languages, strict=True))
+    pieces = table["tokenizer"]["vocab_size"]
+    table["tokenizer"]["vocab_size"] = measuring.sized(pieces, None)  # few lines have few
     table["tokenizer"]["placeholders"] = row.placeholders
     return table
 
