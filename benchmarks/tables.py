@@ -315,6 +315,7 @@ GROUPS = (
             "model_memory",
             "fast_translators",
             "generation_speed",
+            "bulk_prediction",
             "labelling_speed",
             "recurrent_decoding",
         ),

@@ -20,6 +20,7 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "regard.tasks": ("jobs, and recipes for them", "任务与配方"),
     "regard.training": ("from text to a run folder", "从文本到运行文件夹"),
     "regard.inference": ("a run in use", "使用训练好的运行"),
+    "regard.inference.bulk": ("answers to any number of files", "回答任意多个文件"),
     "regard.interop": ("torch's own modules and Hugging Face", "torch 自带的模块与 Hugging Face"),
     "regard.viewer": ("pages and pictures of attention", "注意力的网页与图"),
     "regard.comparison": ("architectures side by side", "架构对比"),

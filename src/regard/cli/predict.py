@@ -2,11 +2,12 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.oddities import Oddities
@@ -35,6 +36,7 @@ def predict(
     on_bad_line: Literal["error", "skip"] = "error",
     precision: Precision = "auto",
     device: str = AUTO,
+    bulk: Bulk = STREAM,
 ) -> None:
     """Answer lines of text: a line in, a line out.
 
@@ -46,6 +48,11 @@ def predict(
     trained on is translated in parts, and a note on stderr says so. A run that labels or tags
     answers with the label and its probability, or with word/tag. A language model goes on with each
     line, as it writes; with --score it says how surprising the line is, in nats a token.
+
+    With --input it answers any number of files into a folder, each into a file of its own that
+    appears when it is whole, and goes on where it was when it is run again:
+
+    Example: `regard predict runs/ende --input 'shards/*.parquet' --output answers --engine ray`
 
     Args:
         run: The run folder.
@@ -67,8 +74,22 @@ def predict(
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.
+        bulk: Files to answer into a folder.
     """
     check_device_name("--device", device)
+    if bulk.is_asked():
+        given: dict[str, object] = {"FILE": file, "--score": score, "--attention": attention}
+        given |= {"--layers": layers, "--on-bad-line": on_bad_line == "skip"}
+        refuse(given, "with --input; rows that cannot be answered are noted beside the answers")
+        predict_files(
+            run,
+            bulk,
+            decoding=decoding.given() | ({} if n_best is None else {"n_best": n_best}),
+            output_format=output_format,
+            precision=precision,
+            device=device,
+        )
+        return
     from regard.inference import Predictor
     from regard.inference.numbers import numbers_of
 
@@ -91,7 +112,7 @@ def predict(
         return
     predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
     if not predictor.writes:
-        given: dict[str, object] = {"--attention": attention}
+        given = {"--attention": attention}
         given |= {"--score": score and not is_language_model}
         given |= {"--n-best": n_best, **decoding.flags()}
         refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
@@ -162,23 +183,12 @@ def _answer_lines(
                 oddities.see(line.problem)
                 if predictor.writes:
                     _remark(line, oddities, predictor.sequence_task.data.max_length)
-                for text in _lines(line, number, output_format, n_best):
+                for text in line.printed(number, output_format, n_best):
                     say(text)
             sys.stdout.flush()
             done += len(group)
             advance(len(group))
     oddities.end()
-
-
-def _lines(line: "AnsweredLine", number: int, output_format: str, n_best: int) -> Iterator[str]:
-    if output_format == "jsonl":
-        yield json.dumps(line.to_dict(), ensure_ascii=False)
-    elif n_best > 1:
-        for each in line.translations.found:
-            score = each.score if each.utility is None else each.utility
-            yield f"{number}\t{score:.4f}\t{each.text}"
-    else:
-        yield line.text()
 
 
 def _remark(line: "AnsweredLine", oddities: Oddities, longest: int) -> None:

@@ -1,6 +1,7 @@
 """Lines in, answers out: one answer a line, in order, as soon as there is one."""
 
 import errno
+import json
 import os
 import sys
 from collections import deque
@@ -52,6 +53,23 @@ class AnsweredLine:
     def text(self) -> str:
         """The answer in a line."""
         return "" if self.answer is None else self.answer.text()
+
+    def printed(self, number: int, output_format: str, n_best: int = 1) -> Iterator[str]:
+        """The lines that say it.
+
+        Args:
+            number: Of the line that was answered, from 1.
+            output_format: ``jsonl`` for an object, ``text`` for what people read.
+            n_best: How many answers there are of it; of several each says the number of its line.
+        """
+        if output_format == "jsonl":
+            yield json.dumps(self.to_dict(), ensure_ascii=False)
+        elif n_best > 1:
+            for each in self.translations.found:
+                score = each.score if each.utility is None else each.utility
+                yield f"{number}\t{score:.4f}\t{each.text}"
+        else:
+            yield self.text()
 
     def to_dict(self) -> dict[str, JsonValue]:
         """The answer as plain data, ready for JSON."""
@@ -238,6 +256,7 @@ def answers(
     decoding: DecodingConfig | None = None,
     attention: bool = False,
     layers: Sequence[int] | None = None,
+    answer: Callable[[Sequence[object]], Sequence[Answer]] | None = None,
 ) -> Iterator[list[AnsweredLine]]:
     """The answers to each group of raw lines, in order; what repeats is answered once.
 
@@ -252,6 +271,7 @@ def answers(
         decoding: As for ``Predictor.answers``, and so are the others.
         attention: See there.
         layers: See there.
+        answer: What is said of examples instead of the predictor's answers.
 
     Raises:
         DataError: A line cannot be read.
@@ -259,8 +279,9 @@ def answers(
     task = predictor.task
     asking = task.question if isinstance(task, OnePassTask) else task.asked
     read = partial(asking, ending=ending)
-    nothing = Translations.of_nothing("") if predictor.writes else None
-    answer = partial(predictor.answers, decoding=decoding, attention=attention, layers=layers)
+    nothing = Translations.of_nothing("") if predictor.writes and answer is None else None
+    if answer is None:
+        answer = partial(predictor.answers, decoding=decoding, attention=attention, layers=layers)
     known: dict[bytes, Answer] = {}
     raw: list[bytes] = []
 

@@ -30,6 +30,7 @@ SMOKE: dict[str, tuple[str, ...]] = {
     "attention_growth": (*ONE,),
     "attention_mechanisms": ("--work", "WORK"),
     "bertviz_side_by_side": ("--dry",),
+    "bulk_prediction": (*ONE,),
     "chinese_english": ("--work", "WORK"),
     "classical_chinese": ("--work", "WORK"),
     "classification": ("--work", "WORK"),
