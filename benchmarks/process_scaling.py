@@ -40,12 +40,17 @@ RECIPE = "transformer-tiny"
 WARMUP, UPDATES = sized((10, 50), (1, 2))
 COUNTS = (1, 2)
 SETTINGS = (
-    "data.train=phrasebook",
     "model.dropout=0.0",
     "training.validation_pairs=0",
     "training.precision=float32",
 )
-SMALL = ("model.model_dim=8", "model.num_heads=2", "model.ffn_dim=8", "training.batch_tokens=128")
+SMALL = (
+    "tokenizer.type=words",
+    "model.model_dim=8",
+    "model.num_heads=2",
+    "model.ffn_dim=8",
+    "training.batch_tokens=128",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,9 +133,10 @@ def train(work: Path, processes: int, updates: int) -> dict[str, float]:
 
     run = work / f"by{processes}"
     shutil.rmtree(run, ignore_errors=True)
-    small = SMALL if TINY is not None else ()
+    small = (*SMALL, f"data.train={_few_pairs(work)}") if TINY is not None else ()
     limits = (f"training.updates={updates}", f"training.validate_every={min(WARMUP, updates)}")
-    settings = [word for each in (*SETTINGS, *small, *limits) for word in ("--set", each)]
+    text = "data.train=phrasebook"
+    settings = [word for each in (text, *SETTINGS, *small, *limits) for word in ("--set", each)]
     command = [sys.executable, "-m", "regard", "train", RECIPE, "--run", str(run), *settings]
     before = sent()
     subprocess.run(
@@ -148,6 +154,14 @@ def train(work: Path, processes: int, updates: int) -> dict[str, float]:
         "parameters": sum(weights.values()),
         "tokens_a_second": (last["tokens"] - first["tokens"]) / taken if taken else 0.0,
     }
+
+
+def _few_pairs(work: Path) -> Path:
+    """A text that is read in no time."""
+    work.mkdir(parents=True, exist_ok=True)
+    file = work.resolve() / "pairs.tsv"
+    file.write_text("".join(f"a {n} b\tb {n} a\n" for n in range(60)), encoding="utf-8")
+    return file
 
 
 def _position(checkpoint: Any) -> Mapping[str, float]:

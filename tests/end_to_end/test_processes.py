@@ -12,7 +12,10 @@ HERE = Path(__file__).parent
 # The twenty of the promise take minutes: REGARD_RANK_KILLS=20.
 KILLS = int(os.environ.get("REGARD_RANK_KILLS", "2"))
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="trains in forked processes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="trains in forked processes"),
+]
 
 
 def came_of(folder, scenario, *arguments):
@@ -57,7 +60,6 @@ def test_parts_of_a_model_learn_as_the_whole_does_and_leave_its_files(tmp_path):
     assert found["same"] == {"1": False, "2": True}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(60 + 30 * KILLS)
 def test_a_training_whose_processes_are_killed_ends_with_the_same_bytes(tmp_path):
     found = came_of(tmp_path, "killed", KILLS)
