@@ -43,6 +43,9 @@ from regard.text import (
 )
 from regard.text.guessing import guess_language
 
+# Why a pair is left out whose sides do not hold the same markup, where that is read as signs.
+OTHER_MARKUP = "other markup"
+
 
 class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
     """A text for a text, written token by token by a sequence-to-sequence model.
@@ -319,7 +322,7 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             if self.tokenizer.is_alike(pair.source, pair.target):
                 kept.append(pair)
             elif too_long is not None:
-                too_long.add("other markup", f"{pair.where}: the target holds other markup.")
+                too_long.add(OTHER_MARKUP, f"{pair.where}: the target holds other markup.")
         return kept
 
     def _translation(self, read: EncodedSequences, output: Output) -> Translation:
