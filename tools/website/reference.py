@@ -43,6 +43,7 @@ PARTS = {
         "pair_matching",
         "question_answering",
         "regression",
+        "sentence_extraction",
         "sentence_selection",
         "tagging",
         "translation",
