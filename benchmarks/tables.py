@@ -1,4 +1,4 @@
-"""The figures of README.md, README.zh.md and docs/measured.md, made from the records.
+"""The figures of README.md, README.zh.md, docs/measured.md and `regard recipes`, of the records.
 
 python -m benchmarks.tables           write them
 python -m benchmarks.tables --check   fail, and show why, if they are not what is there
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measuring, quoting
+from benchmarks import measuring, quoting, shipped
 
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 MEASURED = "docs/measured.md"
@@ -473,7 +473,7 @@ _MEASURED = """\
 
 Every figure comes from a script in [benchmarks/](../benchmarks/README.md) that leaves a record
 beside it; peers run in the same minutes on the same machine. `python -m benchmarks.tables` writes
-this page.
+this page. ▼ marks what is no better than what needs no model: the baseline beside it.
 """
 
 
@@ -493,7 +493,7 @@ def main() -> None:
         if arguments.check:
             print(_difference(path, page))
         else:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(page, "utf-8")
     if arguments.check and stale:
         names = ", ".join(path.name for path in stale)
@@ -507,7 +507,10 @@ def pages(records: Sequence[Mapping[str, Any]], folder: Path) -> dict[Path, str]
         quoting.QuoteError: A sentence does not fit the records, or a figure is in no group.
     """
     quoted = quoting.numbers(records, QUOTED)
-    wanted = {folder / MEASURED: measured(records, quoted)}
+    wanted = {
+        folder / MEASURED: measured(records, quoted),
+        folder / shipped.FIGURES: shipped.recipe_figures(quoted),
+    }
     for name, language in _READMES.items():
         text = _there(folder / name)
         wanted[folder / name] = insert(text, short(quoted, language), name=name)
@@ -528,13 +531,15 @@ def measured(records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.
         quoting.QuoteError: A figure is in no group, or in two.
     """
     parts, left = [_MEASURED], [figure for record in records for figure in record["figures"]]
+    marked = shipped.no_better(records)
     for group in GROUPS:
         lines = []
         for place in group.figures:
             name = place.partition(":")[0]
             for figure in quoting.find(records, place):
                 left.remove(figure)
-                lines.append(line([*figure.values(), f"[`{name}`](../benchmarks/{name}.py)"]))
+                script = f"[`{name}`](../benchmarks/{name}.py)"
+                lines.append(line([*shipped.cells(figure, marked), script]))
         said = quoting.say(group.says, quoted, holds=group.holds)
         table = "\n".join([_HEAD, *lines])
         blocks = (f"## {group.title}", said, group.picture, table)

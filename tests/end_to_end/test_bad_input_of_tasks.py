@@ -47,7 +47,10 @@ def in_gbk(text: str) -> bytes:
 
 
 EMPTY = r"FILE must hold [a-z ,]+; got (none|an empty file)"
-ENCODING = r"FILE:\d+: not UTF-8 \(byte 0xB0 at place 1\)\. Convert the file: iconv -f ITS-ENCODING"
+ENCODING = (
+    r"FILE:\d+: not UTF-8 \(byte 0xB0 at place 1\)\. Convert the file, which reads "
+    r"'安娜坐在花园里。' in GB18030: iconv -f GB18030 -t UTF-8 FILE > utf8-"
+)
 SPOILED: list[tuple[str, str, Spoil, str]] = [
     *(("empty", task, lambda text: "", EMPTY) for task in ALL),
     *(("encoding", task, in_gbk, ENCODING) for task in ALL),

@@ -26,7 +26,7 @@ class Bulk:
     Attributes:
         input: Answer these files, folders of files or patterns ('shards/*.parquet'), each into a
             file of its own in --output; what is there already is left alone.
-        output: The folder of the answers to --input.
+        output: The file to write the answers into, by default stdout; of --input the folder.
         embed: Turn each row of --input into a vector, the mean of the states it is read into.
         engine: Who answers --input: `local`, this process; or `ray`, workers of Ray Data on this
             machine or a cluster.
@@ -38,7 +38,7 @@ class Bulk:
     """
 
     input: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = ()
-    output: Path | None = None
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
     embed: bool = False
     engine: Literal["local", "ray"] = "local"
     actors: int | None = None
@@ -52,7 +52,7 @@ class Bulk:
         Raises:
             SettingError: An option is given that needs others.
         """
-        given = {"--output": self.output, "--actors": self.actors, "--address": self.address}
+        given: dict[str, object] = {"--actors": self.actors, "--address": self.address}
         given |= {"--remake": self.remake or None, "--embed": self.embed or None}
         given |= {"--engine": self.engine if self.engine != "local" else None}
         if not self.input:

@@ -11,7 +11,7 @@ from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.oddities import Oddities
-from regard.cli.output import progress_bar, refuse, say
+from regard.cli.output import progress_bar, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import SettingError
 from regard.layers.choices import Precision
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 def predict(
     run: Path,
-    file: Path | None = None,
     /,
-    *,
+    *files: Path,
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     n_best: int | None = None,
     score: bool = False,
@@ -42,9 +41,11 @@ def predict(
 
     Example: `echo 我爱中国 | regard predict regard-demo`
 
+    Example: `regard predict runs/reviews new.csv --output labels.txt`
+
     Five different answers: `… --method sample --top-p 0.9 --n-best 5`
 
-    Reads a file, or stdin; an empty line stays an empty line. A line longer than the model was
+    Reads files, or stdin; an empty line stays an empty line. A line longer than the model was
     trained on is translated in parts, and a note on stderr says so. A run that labels or tags
     answers with the label and its probability, or with word/tag. A language model goes on with each
     line, as it writes; with --score it says how surprising the line is, in nats a token.
@@ -56,8 +57,8 @@ def predict(
 
     Args:
         run: The run folder.
-        file: Lines of text, by default stdin. Of a .tsv file the source's column is read, of a
-            .jsonl file what is at "source"; each may end in .gz or .zst.
+        files: Lines of text, by default stdin. Of a .tsv or .csv file the columns of training are
+            read, of a .jsonl file its keys; each may end in .gz or .zst.
         decoding: How outputs are searched for.
         n_best: Translations of each line, the best or as many samples; with more than one, a line
             of text is: the line's number, a tab, the score, a tab, the translation.
@@ -78,7 +79,7 @@ def predict(
     """
     check_device_name("--device", device)
     if bulk.is_asked():
-        given: dict[str, object] = {"FILE": file, "--score": score, "--attention": attention}
+        given: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
         given |= {"--layers": layers, "--on-bad-line": on_bad_line == "skip"}
         refuse(given, "with --input; rows that cannot be answered are noted beside the answers")
         predict_files(
@@ -90,6 +91,37 @@ def predict(
             device=device,
         )
         return
+    with writing_to(bulk.output, apart_from=files):
+        _predict(
+            run,
+            files or (None,),
+            decoding,
+            n_best=n_best,
+            score=score,
+            attention=attention,
+            layers=layers,
+            output_format=output_format,
+            on_bad_line=on_bad_line,
+            precision=precision,
+            device=device,
+        )
+
+
+def _predict(
+    run: Path,
+    files: Sequence[Path | None],
+    decoding: DecodingOptions,
+    *,
+    n_best: int | None,
+    score: bool,
+    attention: bool,
+    layers: str | None,
+    output_format: str,
+    on_bad_line: str,
+    precision: Precision,
+    device: str,
+) -> None:
+    """Answer the lines of some files, or of stdin."""
     from regard.inference import Predictor
     from regard.inference.numbers import numbers_of
 
@@ -101,7 +133,7 @@ def predict(
             )
         continue_lines(
             run,
-            file,
+            files,
             decoding,
             n_best=n_best,
             output_format=output_format,
@@ -126,22 +158,26 @@ def predict(
             given = {"--attention": attention, "--n-best": n_best}
             refuse(given, "with --score; nothing is searched for")
             handling = {"output_format": output_format, "on_bad_line": on_bad_line}
-            _score_lines(predictor, file, search, **handling)
+            for file in files:
+                _score_lines(predictor, file, search, **handling)
             return
         if attention and search.n_best > 1 and output_format == "text":
             raise SettingError(
                 "--attention must go with one translation a line, or with --output-format jsonl; "
                 f"got --n-best {search.n_best}."
             )
-    _answer_lines(
-        predictor,
-        file,
-        search,
-        attention=attention,
-        layers=numbers_of("--layers", layers),
-        output_format=output_format,
-        on_bad_line=on_bad_line,
-    )
+    of_layers, done = numbers_of("--layers", layers), 0
+    for file in files:
+        done = _answer_lines(
+            predictor,
+            file,
+            search,
+            done=done,
+            attention=attention,
+            layers=of_layers,
+            output_format=output_format,
+            on_bad_line=on_bad_line,
+        )
 
 
 def _answer_lines(
@@ -149,17 +185,21 @@ def _answer_lines(
     file: Path | None,
     search: "DecodingConfig | None",
     *,
+    done: int,
     attention: bool,
     layers: Sequence[int] | None,
     output_format: str,
     on_bad_line: str,
-) -> None:
-    """Print the answer to each line of a file or of stdin, as soon as there is one."""
+) -> int:
+    """Print the answer to each line of a file or of stdin, as soon as there is one.
+
+    Returns:
+        How many lines were answered, with the ``done`` of the files before.
+    """
     from regard.inference.filtering import answers, groups_of
 
-    groups, name, ending = groups_of(file)
+    groups, name, ending = groups_of(file, predictor.task.asked_fields())
     oddities = Oddities()
-    done = 0
     work = "translating" if predictor.writes else "answering"
     bar = (
         nullcontext(lambda count: None)
@@ -189,6 +229,7 @@ def _answer_lines(
             done += len(group)
             advance(len(group))
     oddities.end()
+    return done
 
 
 def _remark(line: "AnsweredLine", oddities: Oddities, longest: int) -> None:
@@ -227,7 +268,7 @@ def _score_lines(
     from regard.inference.filtering import groups_of
     from regard.inference.pair_scoring import scored_lines
 
-    groups, name, ending = groups_of(file)
+    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=True))
     oddities = Oddities("Its score is left empty.")
     scored = scored_lines(
         predictor,

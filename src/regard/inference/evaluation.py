@@ -24,6 +24,7 @@ from regard.inference.report import (
 from regard.metrics import MetricScore, References
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.task import Answer, AnyTask, Table
+from regard.watching import counted, working
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
@@ -155,7 +156,8 @@ def evaluate_task(
     assert isinstance(task, OnePassTask)
     answers = predictor.answers(examples, progress=progress)
     dice = random.Random(seed)
-    trivial = task.baselines(train, examples) if train else {}
+    with working("baselines"):
+        trivial = task.baselines(train, examples) if train else {}
     scores = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
     order = sorted(range(len(scores)), key=scores.__getitem__)
     figures = _with_intervals(task, answers, examples, dice)
@@ -345,7 +347,7 @@ def _with_intervals(
 ) -> tuple[Figure, ...]:
     count = len(examples)
     drawn: list[dict[str, float]] = []
-    for _ in range(_RESAMPLES):
+    for _ in counted("resampling", range(_RESAMPLES), _RESAMPLES):
         places = dice.choices(range(count), k=count)
         drawn.append(task.score([answers[i] for i in places], [examples[i] for i in places]))
     found = []

@@ -11,6 +11,7 @@ from regard.fields import Count, check_fields
 from regard.tasks.decoding import DecodingConfig
 from regard.text import TokenizerConfig
 from regard.text.records import OnBadLine
+from regard.text.tables import Column
 
 PHRASEBOOK = "phrasebook"
 SettingsT = TypeVar("SettingsT")
@@ -55,12 +56,13 @@ class DataConfig(SequenceData):
     """Where the sentence pairs are, and what they are.
 
     Attributes:
-        train: One TSV or JSONL file, or two files of lines (source, target), or ``phrasebook``.
+        train: One TSV, CSV or JSONL file, or two of lines (source, target), or ``phrasebook``.
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
         source_language: Code of the source's language (``zh``), for metrics and pages.
         target_language: Code of the target's language (``en``).
-        columns: TSV only: columns of source, target and further references, from 1.
+        columns: Columns of source, target and further references: numbers from 1, or names in the
+            header, which are keys in JSONL.
         max_length: Longest sentence, in tokens, that training takes.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
         on_long: The same for a sentence beyond max_length.
@@ -73,7 +75,7 @@ class DataConfig(SequenceData):
     test: tuple[str, ...] | str = ()
     source_language: str | None = None
     target_language: str | None = None
-    columns: tuple[Count, ...] = ()
+    columns: tuple[Column, ...] = ()
     max_length: Count = 256
     on_bad_line: OnBadLine = "error"
     on_long: Literal["error", "skip"] = "skip"
@@ -236,7 +238,7 @@ def check_framed_positions(model: HasPositions, most: int, tokenizer: TokenizerC
         )
 
 
-def check_different_columns(**columns: int) -> None:
+def check_different_columns(**columns: int | str) -> None:
     """Raise SettingError if two of these columns are one; of what is not there it is 0."""
     given = [column for column in columns.values() if column]
     if len(set(given)) < len(given):

@@ -42,6 +42,7 @@ from regard.text import (
     train_pair_tokenizer,
 )
 from regard.text.guessing import guess_language
+from regard.watching import counted
 
 # Why a pair is left out whose sides do not hold the same markup, where that is read as signs.
 OTHER_MARKUP = "other markup"
@@ -201,7 +202,10 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         """Pairs to learn from, as ids in flat arrays."""
         data = self.data
         return encode_corpus(
-            [self.shortened(pair, too_long) for pair in self._alike(pairs, too_long)],
+            [
+                self.shortened(pair, too_long)
+                for pair in counted("cutting", self._alike(pairs, too_long), len(pairs))
+            ],
             self.tokenizer,
             max_length=data.max_length,
             on_long=data.on_long,

@@ -16,6 +16,7 @@ from regard.tasks.checking import CheckReport
 from regard.tasks.held_out import Parts
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.text import BadLines, Corpus, Line, PairTokenizer
+from regard.text.tables import Field
 
 ExampleT = TypeVar("ExampleT")
 EncodedT = TypeVar("EncodedT")
@@ -205,6 +206,14 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             training: Whether it is to learn from: then examples may be left out, or cut up.
             too_long: Where what is left out or cut off for its length is counted.
         """
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """What a row of a table says to ask about; none if its lines are read as they are.
+
+        Args:
+            with_answers: Whether it says an answer, too, which is to be scored.
+        """
+        return ()
 
     @abstractmethod
     def encode_parts(

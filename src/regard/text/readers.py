@@ -14,6 +14,7 @@ from regard.fields import check_fields
 from regard.text.lines import BadLines, Line, read_lines, text_suffix, why_unreadable
 from regard.text.normalization import normalize
 from regard.text.records import OnBadLine
+from regard.text.tables import Field, read_table
 
 T = TypeVar("T")
 
@@ -45,8 +46,9 @@ class PairLayout:
     """Where a file keeps the sides of a pair.
 
     Attributes:
-        columns: TSV: columns of source, target and further references, counted from 1. Empty means
-            a file of exactly two columns.
+        columns: Columns of source, target and further references, counted from 1, or what the
+            header calls them; of JSONL, names are the keys. Empty means a file of exactly two
+            columns, or of more whose header says which is which.
         source_key: JSONL: where the source is.
         target_key: JSONL: where the target is; may be absent where references are.
         references_key: JSONL: where a list of all right translations may be.
@@ -54,11 +56,27 @@ class PairLayout:
             references, as for evaluation. Off, each is a pair of its own, as for training.
     """
 
-    columns: tuple[int, ...] = ()
+    columns: tuple[int | str, ...] = ()
     source_key: str = "source"
     target_key: str = "target"
     references_key: str = "references"
     merge_references: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The source, the target and further references, as tables and objects have them."""
+        columns = self.columns or (1, 2)
+        names = ("source", "target", *(f"reference {n}" for n in range(2, len(columns))))
+        is_fixed = bool(self.columns)
+        return tuple(Field(*each, is_fixed) for each in zip(names, columns, strict=True))
+
+    def with_keys(self) -> "PairLayout":
+        """The layout of JSONL: columns that have names are keys."""
+        names = [column for column in self.columns if isinstance(column, str)]
+        if not names:
+            return self
+        source, target, *_ = names if len(names) > 1 else (names[0], self.target_key)
+        return replace(self, source_key=source, target_key=target)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -67,7 +85,7 @@ class PairLayout:
                 f"columns must name the source's and the target's column; got {self.columns[0]} "
                 f"alone. Name both: {_COLUMNS_CURE}."
             )
-        if any(column < 1 for column in self.columns):
+        if any(isinstance(column, int) and column < 1 for column in self.columns):
             raise SettingError(
                 f"columns must be at least 1; got {list(self.columns)}. The first column is 1."
             )
@@ -97,8 +115,9 @@ def read_pairs(
     They are read as they are asked for, so a message about line 118 comes when it is reached.
 
     Args:
-        source: A ``.tsv`` or ``.jsonl`` file; or, with ``target``, the sentences of one side. Each
-            may be compressed: ``.gz``, ``.zst``.
+        source: A ``.tsv``, ``.csv`` or ``.jsonl`` file; or, with ``target``, the sentences of one
+            side. Each may be compressed: ``.gz``, ``.zst``. How tables are read, and what a header
+            says, is in ``read_table``.
         target: The translations of the lines of ``source``, line by line.
         layout: Where each side is. None reads two columns, or the usual keys.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
@@ -123,8 +142,9 @@ def read_pairs(
     if target is not None:
         pairs = _usable(_side_by_side(source, target), _from_lines, on_bad_line, tallies)
     else:
-        parse = choose(f"the ending of {source}", text_suffix(source), _PARSERS)(layout)
-        pairs = _usable(read_lines(source), parse, on_bad_line, tallies)
+        read = choose(f"the ending of {source}", text_suffix(source), _READERS)
+        lines, parse = read(source, layout)
+        pairs = _usable(lines, parse, on_bad_line, tallies)
     if layout.merge_references:
         pairs = iter(_merged(pairs))
     is_empty = True
@@ -190,10 +210,17 @@ def _from_lines(lines: tuple[Line, Line]) -> Pair:
     return _pair(source, [target], lines[0].where, target_where=lines[1].where)
 
 
-def _tsv(layout: PairLayout) -> Callable[[Line], Pair]:
-    """Reads a line of columns; if they were chosen, the first line says how many there are."""
-    columns = layout.columns or (1, 2)
+# The lines of a file, and what makes a pair of one.
+_Read = tuple[Iterable[Line], Callable[[Line], Pair]]
+
+
+def _table(path: Path, layout: PairLayout) -> _Read:
+    """Reads rows of columns; if they were chosen, the first line says how many there are."""
+    table = read_table(path, layout.fields)
+    columns = tuple(table.columns.values())
     expected = None if layout.columns else 2
+    if table.header is not None:
+        expected = len(table.header)
 
     def parse(line: Line) -> Pair:
         nonlocal expected
@@ -205,7 +232,7 @@ def _tsv(layout: PairLayout) -> Callable[[Line], Pair]:
         source, *targets = (cells[column - 1] for column in columns)
         return _pair(source, targets, line.where)
 
-    return parse
+    return table.lines, parse
 
 
 def _wrong_columns(line: Line, found: int, expected: int) -> str:
@@ -219,7 +246,9 @@ def _wrong_columns(line: Line, found: int, expected: int) -> str:
     return f"{message} Is there a tab inside a sentence?"
 
 
-def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
+def _jsonl(path: Path, layout: PairLayout) -> _Read:
+    layout = layout.with_keys()
+
     def parse(line: Line) -> Pair:
         try:
             record = json.loads(_readable(line))
@@ -236,7 +265,7 @@ def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
             raise _no_text("target", (layout.target_key, layout.references_key), record, line)
         return _pair(sources[0], [*targets, *references], line.where)
 
-    return parse
+    return read_lines(path), parse
 
 
 def _texts(record: dict[str, JsonValue], key: str, line: Line) -> list[str]:
@@ -287,7 +316,8 @@ def _pair(source: str, targets: list[str], where: str, target_where: str | None 
     return Pair(source, references[0], references, where, target_where)
 
 
-_PARSERS: dict[str, Callable[[PairLayout], Callable[[Line], Pair]]] = {
+_READERS: dict[str, Callable[[Path, PairLayout], _Read]] = {
+    ".csv": _table,
     ".jsonl": _jsonl,
-    ".tsv": _tsv,
+    ".tsv": _table,
 }

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, TypeVar
 
@@ -10,12 +9,15 @@ from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
+from regard.text.tables import Field, read_table
 
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
 OnLong = Literal["error", "skip"]
 Record = dict[str, str]
+# The lines of a file, and what makes a record of one.
+_Read = tuple[Iterable[Line], Callable[[Line], Record]]
 
 
 class Handling(TypedDict):
@@ -23,19 +25,6 @@ class Handling(TypedDict):
 
     on_bad_line: OnBadLine
     bad_lines: BadLines | None
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One thing that a record says.
-
-    Attributes:
-        name: Its key in JSONL, and in messages.
-        column: Its column in TSV, from 1.
-    """
-
-    name: str
-    column: int
 
 
 def read_records(
@@ -47,11 +36,11 @@ def read_records(
 ) -> Iterator[tuple[Record, str]]:
     r"""The records of one file, each with its ``file:line``.
 
-    A TSV file is split at line ends and tabs only; no quoting is known. Every line must have as
-    many columns as the first.
+    Every row of a table must have as many columns as the first; how tables are read, and what a
+    header says, is in ``read_table``.
 
     Args:
-        path: A ``.tsv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``.
+        path: A ``.tsv``, ``.csv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``.
         fields: What a record must say; none may be empty.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
         bad_lines: Where lines left out are counted.
@@ -68,9 +57,9 @@ def read_records(
         >>> [record for record, _ in read_records(path, [Field("label", 1), Field("text", 2)])]
         [{'label': '1', 'text': '很好。'}, {'label': '0', 'text': '不好。'}]
     """
-    parse = choose(f"the ending of {path}", text_suffix(path), _PARSERS)(fields)
+    lines, parse = choose(f"the ending of {path}", text_suffix(path), _READERS)(path, fields)
     yield from usable(
-        read_lines(path),
+        lines,
         lambda line: (parse(line), line.where),
         "records",
         on_bad_line=on_bad_line,
@@ -150,9 +139,15 @@ def record_in(text: str) -> str | dict[str, JsonValue]:
         return text  # which may begin with a brace
 
 
-def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
-    last = max(field.column for field in fields)
-    expected: int | None = None
+def member(record: Mapping[str, object], field: Field) -> object | None:
+    """What a record says of a field, by the first of its names that is there; None if none is."""
+    return next((record[key] for key in field.keys if key in record), None)
+
+
+def _table(path: Path, fields: Sequence[Field]) -> _Read:
+    table = read_table(path, fields)
+    last = max(table.columns.values())
+    expected = None if table.header is None else len(table.header)
 
     def parse(line: Line) -> Record:
         nonlocal expected
@@ -160,45 +155,45 @@ def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
         if expected is None:
             expected = max(len(cells), last)
         if len(cells) != expected:
-            what = ", ".join(f"{field.name} in column {field.column}" for field in fields)
+            what = ", ".join(f"{name} in column {n}" for name, n in table.columns.items())
             raise DataError(
                 f"{line.where}: expected {expected} columns, found {len(cells)}. It should hold "
                 f"{what}."
             )
-        return {field.name: _filled(cells[field.column - 1], field, line) for field in fields}
+        return {name: _filled(cells[n - 1], name, line) for name, n in table.columns.items()}
 
-    return parse
+    return table.lines, parse
 
 
-def _jsonl(fields: Sequence[Field]) -> Callable[[Line], Record]:
+def _jsonl(path: Path, fields: Sequence[Field]) -> _Read:
     def parse(line: Line) -> Record:
         record = object_of(readable(line), line.where)
-        return {field.name: _filled(_member(record, field, line), field, line) for field in fields}
+        return {f.name: _filled(_text(record, f, line), f.name, line) for f in fields}
 
-    return parse
+    return read_lines(path), parse
 
 
-def _member(record: Mapping[str, object], field: Field, line: Line) -> str:
-    if field.name not in record:
+def _text(record: Mapping[str, object], field: Field, line: Line) -> str:
+    if not any(key in record for key in field.keys):
         raise DataError(
-            f"{line.where}: expected the key {field.name!r}; found "
-            f"{', '.join(map(repr, record)) or 'none'}."
+            f"{line.where}: expected the key {field.keys[0]!r}; found "
+            f"{', '.join(map(repr, record)) or 'none'}. Say which it is: "
+            f"--set data.{field.name}=KEY."
         )
-    value = record[field.name]
+    value = member(record, field)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{line.where}: {field.name} must be text; got {value!r}.")
     return str(value)
 
 
-def _filled(value: str, field: Field, line: Line) -> str:
+def _filled(value: str, name: str, line: Line) -> str:
     if not value.strip():
-        raise DataError(
-            f"{line.where}: the {field.name} is empty. Fill it in, or leave the line out."
-        )
+        raise DataError(f"{line.where}: the {name} is empty. Fill it in, or leave the line out.")
     return value
 
 
-_PARSERS: dict[str, Callable[[Sequence[Field]], Callable[[Line], Record]]] = {
+_READERS: dict[str, Callable[[Path, Sequence[Field]], _Read]] = {
+    ".csv": _table,
     ".jsonl": _jsonl,
-    ".tsv": _tsv,
+    ".tsv": _table,
 }

@@ -1,15 +1,19 @@
 """Sentences of words with a tag each: CoNLL-U, columns with blank lines between, JSONL."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.choices import choose
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine, usable
+from regard.text.records import OnBadLine, record_in, usable
+from regard.text.tables import Field, table_of
+
+# What a sentence's words and its tags are called in JSONL.
+_KEYS = (("tokens", "words"), ("tags", "labels", "ner_tags", "pos_tags"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,8 @@ class TaggedWords:
 def read_tagged(
     path: Path,
     *,
-    word: int = 1,
-    tag: int = 2,
+    word: int | str = 1,
+    tag: int | str = 2,
     on_bad_line: OnBadLine = "error",
     bad_lines: BadLines | None = None,
 ) -> Iterator[TaggedWords]:
@@ -39,12 +43,13 @@ def read_tagged(
 
     Of ``.conllu`` files words and universal tags (columns 2 and 4) are read; a contraction's line
     (``1-2``) and an empty node's (``8.1``) are passed over, its words are lines of their own. Of
-    ``.conll``, ``.tsv`` and ``.txt`` files, columns parted by a tab, a sentence's end by a blank
-    line. Of ``.jsonl``, the lists at "tokens" and "tags".
+    ``.conll``, ``.tsv`` and ``.txt`` files, columns parted by a tab (or, in lines without one, by
+    spaces), and of ``.csv`` by a comma, a sentence's end by a blank line. Of ``.jsonl``, the lists
+    at "tokens" and "tags". What a header says is in ``read_table``.
 
     Args:
         path: The file, which may be compressed: ``.gz``, ``.zst``.
-        word: The word's column, from 1; not of CoNLL-U.
+        word: The word's column, its number from 1 or its name in a header; not of CoNLL-U.
         tag: The tag's column.
         on_bad_line: Whether a sentence that cannot be used is an error, or is left out.
         bad_lines: Where sentences left out are counted.
@@ -63,8 +68,8 @@ def read_tagged(
     """
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
     yield from usable(
-        read(path),
-        lambda block: block(word, tag),
+        read(path, (Field("word", word), Field("tag", tag))),
+        lambda block: block(),
         "sentences",
         on_bad_line=on_bad_line,
         bad_lines=bad_lines,
@@ -72,22 +77,53 @@ def read_tagged(
     )
 
 
-# What is left of a sentence's lines once they are parsed, given the columns of word and tag.
-_Block = Callable[[int, int], TaggedWords]
+def read_words(path: Path, *, word: int | str = 1) -> Iterator[TaggedWords]:
+    """The sentences of a file of columns whose tags are asked for, or are not looked at.
+
+    Args:
+        path: A ``.conll``, ``.conllu``, ``.tsv`` or ``.csv`` file, as ``read_tagged`` takes it.
+        word: The word's column, its number from 1 or its name in a header; not of CoNLL-U.
+
+    Raises:
+        DataError: The file is missing or damaged, or a word cannot be read.
+    """
+    is_conllu = text_suffix(path) == ".conllu"
+    lines = read_lines(path) if is_conllu else _tabbed(read_lines(path))
+    table = table_of(lines, text_suffix(path), (Field("word", 2 if is_conllu else word),))
+    place = table.columns["word"]
+    for block in _paragraphs(table.lines):
+        rows = [_cells(line, place, place) for line in block if not line.text.startswith("# ")]
+        kept = [row for row in rows if not is_conllu or row[0].isdecimal()]
+        words = tuple(normalize(row[place - 1]) or row[place - 1] for row in kept)
+        if words:
+            yield TaggedWords(words, None, block[0].where)
 
 
-def _columns(path: Path) -> Iterator[_Block]:
-    for lines in _paragraphs(path):
-        yield lambda word, tag, lines=lines: _sentence(  # type: ignore[misc]
+# What is left of a sentence's lines once they are parsed.
+_Block = Callable[[], TaggedWords]
+
+
+def _columns(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
+    table = table_of(_tabbed(read_lines(path)), text_suffix(path), fields)
+    word, tag = table.columns["word"], table.columns["tag"]
+    for lines in _paragraphs(table.lines):
+        yield lambda lines=lines: _sentence(  # type: ignore[misc]
             [_cells(line, word, tag) for line in lines], word - 1, tag - 1, lines[0].where
         )
 
 
-def _conllu(path: Path) -> Iterator[_Block]:
-    for lines in _paragraphs(path):
+def _tabbed(lines: Iterable[Line]) -> Iterator[Line]:
+    """Lines with tabs between their columns; CoNLL of 2003 has spaces, of which words have none."""
+    for line in lines:
+        has_spaces = " " in line.text and "\t" not in line.text
+        yield replace(line, text="\t".join(line.text.split(" "))) if has_spaces else line
+
+
+def _conllu(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
+    for lines in _paragraphs(read_lines(path)):
         kept = [line for line in lines if not line.text.startswith("#")]
         if kept:
-            yield lambda word, tag, lines=kept: _sentence(  # type: ignore[misc]
+            yield lambda lines=kept: _sentence(  # type: ignore[misc]
                 [cells for line in lines if (cells := _cells(line, 2, 4, 10))[0].isdecimal()],
                 1,
                 3,
@@ -95,20 +131,20 @@ def _conllu(path: Path) -> Iterator[_Block]:
             )
 
 
-def _jsonl(path: Path) -> Iterator[_Block]:
+def _jsonl(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
     for line in read_lines(path):
-        yield lambda word, tag, line=line: _record(line)  # type: ignore[misc]
+        yield lambda line=line: _record(line)  # type: ignore[misc]
 
 
 def _record(line: Line) -> TaggedWords:
-    try:
-        record = json.loads(readable(line))
-        words, tags = record["tokens"], record["tags"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    record = record_in(readable(line))
+    members: Mapping[str, JsonValue] = {} if isinstance(record, str) else record
+    words, tags = (next((members[k] for k in keys if k in members), None) for keys in _KEYS)
+    if words is None or tags is None:
         raise DataError(
             f'{line.where}: expected a JSON object {{"tokens": [...], "tags": [...]}}, found '
             f"{line.text[:60]!r}."
-        ) from None
+        )
     if not (isinstance(words, list) and isinstance(tags, list) and len(words) == len(tags)):
         raise DataError(
             f"{line.where}: tags must be as many as tokens, one each; got {_count(tags)} for "
@@ -147,10 +183,10 @@ def _cells(line: Line, word: int, tag: int, least: int = 0) -> list[str]:
     return cells
 
 
-def _paragraphs(path: Path) -> Iterator[list[Line]]:
+def _paragraphs(every: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines between blank lines."""
     lines: list[Line] = []
-    for line in read_lines(path):
+    for line in every:
         if line.text.strip():
             lines.append(line)
         elif lines:
@@ -160,9 +196,10 @@ def _paragraphs(path: Path) -> Iterator[list[Line]]:
         yield lines
 
 
-_READERS: dict[str, Callable[[Path], Iterator[_Block]]] = {
+_READERS: dict[str, Callable[[Path, Sequence[Field]], Iterator[_Block]]] = {
     ".conll": _columns,
     ".conllu": _conllu,
+    ".csv": _columns,
     ".jsonl": _jsonl,
     ".tsv": _columns,
     ".txt": _columns,

@@ -17,6 +17,7 @@ from regard.text.files import TABLE_FILE, read_table
 from regard.text.pieces import Piece, Span
 from regard.text.sentencepieces import load_sentencepiece, train_sentencepiece
 from regard.text.words import load_list, train_list
+from regard.watching import working
 
 MarkupName = Literal["none", "rst", "xml"]
 TokenizerType = Literal["bpe", "unigram", "words", "characters", "checkpoint"]
@@ -160,7 +161,8 @@ def train_tokenizer(lines: Iterable[str], settings: TokenizerConfig) -> Tokenize
     if settings.folder is not None:
         return _saved(Path(settings.folder), settings)
     train, _ = TOKENIZERS[settings.type]
-    return train(lines, settings)
+    with working("learning a tokenizer"):
+        return train(lines, settings)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -17,6 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from regard.watching import watching
+
 # Seconds between two plain lines.
 _LINE_EVERY = 10.0
 # How figures begin that say which share of its time a process waits for others: its rank follows.
@@ -119,7 +121,7 @@ class ConsoleReporter:
         )
         self._bar_task = self._bar.add_task("training", total=1.0, figures="")
         try:
-            with self._bar:
+            with watching(None), self._bar:  # one bar at a time
                 yield
         finally:
             self._bar = None

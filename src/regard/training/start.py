@@ -296,7 +296,7 @@ def _facts(
         (too_long, f"cut or left out {{:,}} {task.unit} too long{markup}"),
     ):
         if counted.total:
-            facts.append(what.format(counted.total))
+            facts.append(f"{what.format(counted.total)}: {counted}")
     return facts
 
 

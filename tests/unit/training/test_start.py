@@ -254,8 +254,12 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
     ]
     assert facts[2].startswith("rnn_seq2seq with ")
     assert facts[3:] == [
-        "left out 1 lines that cannot be read",
-        "cut or left out 1 pairs too long",
+        "left out 1 lines that cannot be read: columns, 1 (first "
+        f"{tmp_path}/train.tsv:90: expected 2 columns, found 1. "
+        "A tab must stand between the sentences.)",
+        f"cut or left out 1 pairs too long: source too long, 1 (first {tmp_path}/train.tsv:91: "
+        "the source must be at most 256 tokens long; got 300. Raise max_length, split the "
+        "sentence, or leave such pairs out.)",
     ]
 
 

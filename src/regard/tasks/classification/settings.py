@@ -6,6 +6,7 @@ from regard.fields import Count, Natural, Share, check_fields
 from regard.tasks.recipe import check_different_columns
 from regard.tasks.word_parts import WordPartsName
 from regard.text.records import OnBadLine
+from regard.text.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -13,13 +14,14 @@ class ClassificationData:
     """Where the labelled texts are.
 
     Attributes:
-        train: TSV or JSONL files.
+        train: TSV, CSV or JSONL files.
         valid: The same, for validation; empty takes a few examples from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
-        text: The text's column of a TSV file, from 1; of JSONL, the key is "text".
-        label: The label's column; of JSONL, the key is "label".
+        text: The text's column in a table: its number from 1, or its name in the header; a name is
+            its key in JSONL, too, which is else "text".
+        label: The label's column; of JSONL, the key is else "label".
         aspect: The column of what of the text is asked about, such as the kind of goods a review is
-            of; of JSONL, the key is "aspect". 0: there is none.
+            of; of JSONL, the key is else "aspect". 0: there is none.
         parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
             ``characters`` or ``ngrams`` of them; or its pairs with its ``neighbours``, which suit
             text cut into characters.
@@ -33,9 +35,9 @@ class ClassificationData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    text: Count = 1
-    label: Count = 2
-    aspect: Natural = 0
+    text: Column = 1
+    label: Column = 2
+    aspect: Natural | str = 0
     parts: WordPartsName = "ngrams"
     drop_words: Share = 0.0
     max_length: Count = 256

@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -23,6 +23,7 @@ from regard.tasks.recipe import Recipe
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
 from regard.text.records import object_of, record_in, usable
+from regard.text.tables import TABLES, Field, read_table
 
 # Between the question and the document.
 SEPARATOR = "‖"
@@ -30,7 +31,7 @@ _SENTENCE_END = re.compile(
     r"(?<=[.!?])\s+|(?<=[.!?]['\"’”])\s+|(?<=[。！？])(?![”’」』])|(?<=[。！？][”’」』])"
 )
 _DOCUMENT_KEYS = ("document", "context")
-_ANSWER_KEYS = ("answers", "answer", "summary", "summaries")
+_ANSWER_KEYS = ("answers", "answer", "summary", "summaries", "highlights", "headline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +70,43 @@ def read_documents(
     found: list[DocumentExample] = []
     for file in files:
         ending = text_suffix(file)
-        if ending not in (".jsonl", ".tsv"):
+        if ending not in (".jsonl", *TABLES):
             raise SettingError(
-                f"the ending of {file} must be .jsonl or .tsv; got {ending or 'none'!r}."
+                f"the ending of {file} must be .jsonl, .tsv or .csv; got {ending or 'none'!r}."
             )
+        lines, layout = _rows(file, data) if ending in TABLES else (read_lines(file), data)
         found += usable(
-            read_lines(file),
-            partial(parse_document, data=data, ending=ending, with_answers=True),
+            lines,
+            partial(
+                parse_document,
+                data=layout,
+                ending=".tsv" if ending in TABLES else ending,
+                with_answers=True,
+            ),
             "documents",
             on_bad_line=data.on_bad_line,
             bad_lines=bad_lines,
             rule=f"{file} must hold documents and answers",
         )
     return found
+
+
+def _rows(file: Path, data: DocumentData) -> tuple[Iterable[Line], DocumentData]:
+    """The rows of a table, and the settings with the numbers of its columns."""
+    table = read_table(file, document_fields(data, with_answers=True))
+    numbers = table.columns
+    return table.lines, replace(
+        data,
+        document=numbers["document"],
+        question=numbers.get("question", 0),
+        answer=numbers["answer"],
+    )
+
+
+def document_fields(data: DocumentData, *, with_answers: bool = False) -> list[Field]:
+    """What a row or an object says of a document; the answer only where it has to."""
+    names = ["document", *(["question"] if data.question else [])]
+    return [Field.of(data, name) for name in [*names, *["answer"] * with_answers]]
 
 
 def parse_document(
@@ -104,7 +129,7 @@ def parse_document(
     if ending == ".tsv":
         found = _of_columns(text, line.where, data, with_answers=with_answers)
     elif ending == ".jsonl" or isinstance(record_in(text), dict):
-        found = _of_record(text, line.where, with_answers=with_answers)
+        found = _of_record(text, line.where, data, with_answers=with_answers)
     else:
         question, tab, document = text.partition("\t")
         found = (document, question, ()) if tab else (text, "", ())
@@ -116,22 +141,25 @@ def parse_document(
     return DocumentExample(document, question, right, line.where)
 
 
-def _of_record(text: str, where: str, *, with_answers: bool) -> tuple[str, str, Sequence[str]]:
+def _of_record(
+    text: str, where: str, data: DocumentData, *, with_answers: bool
+) -> tuple[str, str, Sequence[str]]:
     record = object_of(text, where)
-    document = _member(record, _DOCUMENT_KEYS, where)
-    question = record.get("question", "")
-    said = _said(record, where) if with_answers else []
+    document = _member(record, _keys(data.document, _DOCUMENT_KEYS), where)
+    (question_key,) = _keys(data.question, ("question",))
+    question = record.get(question_key, "")
+    said = _said(record, _keys(data.answer, _ANSWER_KEYS), where) if with_answers else []
     for name, value in (("document", document), ("question", question)):
         if not isinstance(value, str):
             raise DataError(f"{where}: {name} must be text; got {value!r}.")
     return str(document), str(question), said
 
 
-def _said(record: Mapping[str, JsonValue], where: str) -> list[str]:
+def _said(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> list[str]:
     """Every right answer, under whichever keys."""
-    _member(record, _ANSWER_KEYS, where)  # whose error says that there is none
+    _member(record, keys, where)  # whose error says that there is none
     found: list[str] = []
-    for said in (record[key] for key in _ANSWER_KEYS if key in record):
+    for said in (record[key] for key in keys if key in record):
         given = said if isinstance(said, list) else [said]
         answers = [one for one in given if isinstance(one, str)]
         if answers != given:
@@ -140,12 +168,17 @@ def _said(record: Mapping[str, JsonValue], where: str) -> list[str]:
     return found
 
 
+def _keys(column: int | str, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """What a thing is called in objects: as the recipe calls its column, or as usual."""
+    return (column,) if isinstance(column, str) else usual
+
+
 def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> JsonValue:
     for key in keys:
         if key in record:
             return record[key]
     raise DataError(
-        f"{where}: expected the key {' or '.join(map(repr, keys))}; found "
+        f"{where}: expected the key {' or '.join(map(repr, keys[:3]))}; found "
         f"{', '.join(map(repr, record)) or 'none'}."
     )
 
@@ -154,15 +187,17 @@ def _of_columns(
     text: str, where: str, data: DocumentData, *, with_answers: bool
 ) -> tuple[str, str, Sequence[str]]:
     cells = text.split("\t")
-    last = max(data.document, data.question, data.answer if with_answers else 1)
+    fields = document_fields(data, with_answers=with_answers)
+    places = {field.name: field.column for field in fields if isinstance(field.column, int)}
+    last = max(places.values(), default=1)
     if len(cells) < last:
         raise DataError(
             f"{where}: expected at least {last} columns, found {len(cells)}. The document is in "
             f"column {data.document} (data.document), the answer in {data.answer} (data.answer)."
         )
-    question = cells[data.question - 1] if data.question else ""
-    answers = [cells[data.answer - 1]] if with_answers else []
-    return cells[data.document - 1], question, answers
+    said = {name: cells[place - 1] for name, place in places.items()}
+    answers = [said["answer"]] if "answer" in said else []
+    return said.get("document", text), said.get("question", ""), answers
 
 
 def pairs_of(

@@ -13,6 +13,7 @@ from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.generation.documents import (
     DocumentExample,
     cut_to,
+    document_fields,
     hold_out,
     pairs_of,
     parse_document,
@@ -30,6 +31,7 @@ from regard.tasks.translations import Translations
 from regard.text import BadLines, Line, Pair, PairTokenizer
 from regard.text.lines import readable
 from regard.text.records import record_in
+from regard.text.tables import Field
 
 
 class GenerationTask(SequenceTask):
@@ -99,6 +101,10 @@ class GenerationTask(SequenceTask):
     def told_reading(self) -> list[str]:
         """How much of a document is read."""
         return [told_reading(self.recipe.settings(DocumentData))]
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The document, the question if the recipe has one, and the answer where that is given."""
+        return document_fields(self.recipe.settings(DocumentData), with_answers=with_answers)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
         """The document of a text, or of a JSON record, and what is asked about it.

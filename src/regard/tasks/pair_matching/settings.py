@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from regard.fields import Count, check_fields
 from regard.tasks.recipe import check_different_columns
 from regard.text.records import OnBadLine
+from regard.text.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,14 +13,15 @@ class PairsData:
     """Where the pairs are.
 
     Attributes:
-        train: .tsv or .jsonl of pairs with a label; or .json as SQuAD's, which gives two pairs a
-            question: with its own passage ("match"), and with another of the same article
+        train: .tsv, .csv or .jsonl of pairs with a label; or .json as SQuAD's, which gives two
+            pairs a question: with its own passage ("match"), and with another of the same article
             ("other").
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
-        first: The first text's column of a TSV file, from 1; of JSONL, the key is "first".
-        second: The second text's; of JSONL, the key is "second".
-        label: The label's; of JSONL, the key is "label".
+        first: The first text's column in a table: its number from 1, or its name in the header; a
+            name is its key in JSONL, too, which is else "first".
+        second: The second text's; of JSONL, the key is else "second".
+        label: The label's; of JSONL, the key is else "label".
         max_length: Most tokens of each text; what is beyond is cut off.
         on_bad_line: Whether a pair that cannot be used is an ``error``, or is left out (``skip``).
     """
@@ -27,9 +29,9 @@ class PairsData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    first: Count = 1
-    second: Count = 2
-    label: Count = 3
+    first: Column = 1
+    second: Column = 2
+    label: Column = 3
     max_length: Count = 192
     on_bad_line: OnBadLine = "error"
 

@@ -7,6 +7,7 @@ from regard.fields import Count, Share, check_fields
 from regard.tasks.recipe import Recipe
 from regard.tasks.word_parts import WordPartsName, reads_parts
 from regard.text.records import OnBadLine
+from regard.text.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,10 +18,11 @@ class TaggingData:
     masked language model, they are cut into its pieces, the first of which carries the tag.
 
     Attributes:
-        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv), or .jsonl.
+        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv) or as in .csv, or
+            .jsonl.
         valid: The same, for validation; empty takes a few sentences from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
-        word: The word's column, from 1; not of .conllu.
+        word: The word's column, its number from 1 or its name in a header; not of .conllu.
         tag: The tag's column.
         lowercase: Whether words are looked up in lower case; their characters are read as they are.
         min_count: How often a word must occur to get an id.
@@ -40,8 +42,8 @@ class TaggingData:
     train: tuple[str, ...] | str = ()
     valid: tuple[str, ...] | str = ()
     test: tuple[str, ...] | str = ()
-    word: Count = 1
-    tag: Count = 2
+    word: Column = 1
+    tag: Column = 2
     lowercase: bool = False
     min_count: Count = 1
     parts: WordPartsName = "characters"

@@ -248,7 +248,7 @@ def test_a_run_in_training_is_refused(files, out, tmp_path):
 def test_options_that_need_others(translator, files, out, capsys):
     run, file = str(translator), str(files / "a.txt")
     for words, message in (
-        (["--output", str(out)], "--output must go with --input"),
+        (["--remake"], "--remake must go with --input"),
         (["--engine", "ray"], "--engine must go with --input"),
         (["--input", file], "--input must go with --output FOLDER"),
         (["--input", file, "--output", str(out), "--actors", "2"], "--actors must go with --engi"),

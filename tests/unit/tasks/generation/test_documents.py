@@ -75,8 +75,10 @@ def test_lines_that_cannot_be_used(tmp_path, name, line, message) -> None:
 
 
 def test_files_that_cannot_be_used(tmp_path) -> None:
-    with pytest.raises(SettingError, match=r"the ending of .*a\.csv must be \.jsonl or \.tsv"):
-        read_documents([written(tmp_path / "a.csv", "a")], DocumentData())
+    with pytest.raises(
+        SettingError, match=r"the ending of .*a\.xml must be \.jsonl, \.tsv or \.csv"
+    ):
+        read_documents([written(tmp_path / "a.xml", "a")], DocumentData())
     with pytest.raises(SettingError, match="document, question and answer must be different colu"):
         DocumentData(question=2)
     with pytest.raises(SettingError, match="sentences must be at least 1; got 0"):
