@@ -73,7 +73,7 @@ def test_a_training_whose_processes_are_killed_ends_with_the_same_bytes(tmp_path
 def test_what_cannot_be_trained_is_said_once_and_before(tmp_path):
     found = came_of(tmp_path, "refused")
     said = {
-        "missing": "none.tsv must be a file; got nothing there.",
+        "missing": "none.tsv must exist; it does not.",
         "few": "training.batch_tokens must give each of 4 processes an example; got",
         "batch": "model.norm_kind must be layer or rms where 2 processes train",
         "cuda": "training.device must be",
