@@ -78,7 +78,7 @@ def test_what_cannot_be_trained_is_said_once_and_before(tmp_path):
         "batch": "model.norm_kind must be layer or rms where 2 processes train",
         "cuda": "training.device must be",
         "muon": "training.optimizer must be adamw or sgd where training.shard is true",
-        "recipe": "training.seed must be the same in all processes; got 1 in process 0 and 2 in",
+        "recipe": "training.seed must be the same in all processes; got None in process 0 and 2 in",
         "folder": "run must be a folder that all processes see; process 1 does not see what",
     }
     for name, case in found.items():
