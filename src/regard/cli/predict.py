@@ -144,7 +144,7 @@ def _predict(
         return
     predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
     if not predictor.writes:
-        given = {"--attention": attention}
+        given: dict[str, object] = {"--attention": attention}
         given |= {"--score": score and not is_language_model}
         given |= {"--n-best": n_best, **decoding.flags()}
         refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
