@@ -591,8 +591,8 @@ def _there(path: Path) -> str:
 
 
 def _difference(path: Path, page: str) -> str:
-    lines = (text.splitlines() for text in (_there(path), page))
-    return "\n".join(difflib.unified_diff(*lines, path.name, "benchmarks/records", lineterm=""))
+    old, new = _there(path).splitlines(), page.splitlines()
+    return "\n".join(difflib.unified_diff(old, new, path.name, "benchmarks/records", lineterm=""))
 
 
 class _Raw(argparse.RawDescriptionHelpFormatter):
