@@ -21,7 +21,8 @@ from regard.inference import Predictor
 from regard.metrics import bleu, exact_match, rouge_l, sentence_rouge_l
 from regard.tasks import read_recipe
 from regard.tasks.generation import DocumentExample
-from regard.tasks.generation.documents import baselines, read_documents, source_of
+from regard.tasks.generation.documents import read_documents, source_of
+from regard.tasks.generation.extracts import extracts
 
 CORPUS = "fairytaleqa"
 # What the table calls each: its recipe, and model settings that differ from it.
@@ -132,7 +133,7 @@ def main() -> None:
         predictor, facts = train_for(table, arguments.work / folder_name(name))
         documents = read_documents(predictor.recipe.files("test"), predictor.recipe.data)
         trivial = trivial or {
-            way: figures_of(found, documents) for way, found in baselines(documents).items()
+            way: figures_of(found, documents) for way, found in extracts(documents).items()
         }
         answers = answer(predictor, documents)
         results[name] = {

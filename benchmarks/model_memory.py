@@ -92,6 +92,7 @@ def measure_here(side: str, precision: str, folder: Path) -> dict[str, float]:
     """MiB that this process holds before there is a model and after an answer, and at most."""
     if side == OURS:
         from regard.inference import Predictor
+        from regard.models.prepared import encoder_kernels, kernels  # noqa: F401 (a package's part)
 
         before = _memory("VmRSS")
         predictor = Predictor.load(folder / "run", precision=precision)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ import torch
 
 from benchmarks import measuring
 from benchmarks.training import train
-from regard.cli.train import find_recipe
+from regard.cli.jobs import find_recipe
 from regard.inference import Predictor
 from regard.tasks import Recipe, read_parts
 

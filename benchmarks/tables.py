@@ -1,4 +1,4 @@
-"""The figures of README.md, README.zh.md and docs/measured.md, made from the records.
+"""The figures of README.md, README.zh.md, docs/measured.md and `regard recipes`, of the records.
 
 python -m benchmarks.tables           write them
 python -m benchmarks.tables --check   fail, and show why, if they are not what is there
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measuring, quoting
+from benchmarks import measuring, quoting, shipped
 
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 MEASURED = "docs/measured.md"
@@ -199,6 +199,7 @@ GROUPS = (
             "chinese_english",
             "long_sentences",
             "classical_chinese",
+            "markup",
             "joey_side_by_side: BLEU",
         ),
         picture="![BLEU by length of the source, three models](figures/long_sentences.svg)",
@@ -292,10 +293,10 @@ GROUPS = (
         ),
     ),
     Group(
-        title="Answers written from a document",
-        figures=("documents",),
+        title="Answers and summaries written from a document",
+        figures=("documents", "summarisation"),
         says="""
-        Copying is what makes them ({written.ours[0]} ROUGE-L; {not_copied.ours[0]}
+        Copying is what makes answers ({written.ours[0]} ROUGE-L; {not_copied.ours[0]}
         without); yet from scratch they are no better than the story's sentence that
         shares most words with the question ({written.beside[1]}), and the Transformer's
         are worse ({written_transformer.ours[0]}).
@@ -314,6 +315,7 @@ GROUPS = (
             "model_memory",
             "fast_translators",
             "generation_speed",
+            "bulk_prediction",
             "labelling_speed",
             "large_corpus",
             "recurrent_decoding",
@@ -472,7 +474,7 @@ _MEASURED = """\
 
 Every figure comes from a script in [benchmarks/](../benchmarks/README.md) that leaves a record
 beside it; peers run in the same minutes on the same machine. `python -m benchmarks.tables` writes
-this page.
+this page. ▼ marks what is no better than what needs no model: the baseline beside it.
 """
 
 
@@ -492,7 +494,7 @@ def main() -> None:
         if arguments.check:
             print(_difference(path, page))
         else:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(page, "utf-8")
     if arguments.check and stale:
         names = ", ".join(path.name for path in stale)
@@ -506,7 +508,10 @@ def pages(records: Sequence[Mapping[str, Any]], folder: Path) -> dict[Path, str]
         quoting.QuoteError: A sentence does not fit the records, or a figure is in no group.
     """
     quoted = quoting.numbers(records, QUOTED)
-    wanted = {folder / MEASURED: measured(records, quoted)}
+    wanted = {
+        folder / MEASURED: measured(records, quoted),
+        folder / shipped.FIGURES: shipped.recipe_figures(quoted),
+    }
     for name, language in _READMES.items():
         text = _there(folder / name)
         wanted[folder / name] = insert(text, short(quoted, language), name=name)
@@ -527,13 +532,15 @@ def measured(records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.
         quoting.QuoteError: A figure is in no group, or in two.
     """
     parts, left = [_MEASURED], [figure for record in records for figure in record["figures"]]
+    marked = shipped.no_better(records)
     for group in GROUPS:
         lines = []
         for place in group.figures:
             name = place.partition(":")[0]
             for figure in quoting.find(records, place):
                 left.remove(figure)
-                lines.append(line([*figure.values(), f"[`{name}`](../benchmarks/{name}.py)"]))
+                script = f"[`{name}`](../benchmarks/{name}.py)"
+                lines.append(line([*shipped.cells(figure, marked), script]))
         said = quoting.say(group.says, quoted, holds=group.holds)
         table = "\n".join([_HEAD, *lines])
         blocks = (f"## {group.title}", said, group.picture, table)
@@ -585,8 +592,8 @@ def _there(path: Path) -> str:
 
 
 def _difference(path: Path, page: str) -> str:
-    lines = (text.splitlines() for text in (_there(path), page))
-    return "\n".join(difflib.unified_diff(*lines, path.name, "benchmarks/records", lineterm=""))
+    old, new = _there(path).splitlines(), page.splitlines()
+    return "\n".join(difflib.unified_diff(old, new, path.name, "benchmarks/records", lineterm=""))
 
 
 class _Raw(argparse.RawDescriptionHelpFormatter):

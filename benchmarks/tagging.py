@@ -23,7 +23,7 @@ import torch
 
 from benchmarks import measuring
 from benchmarks.training import train
-from regard.cli.train import find_recipe
+from regard.cli.jobs import find_recipe
 from regard.tasks import Recipe, read_parts
 from regard.tasks.tagging import Tagging
 from regard.text import Batches

@@ -37,6 +37,7 @@ from regard.tasks.sequence_task import SequenceTask
 from regard.tasks.sequences import SequenceBatch
 from regard.text import Corpus, Sequences, collate
 from regard.training import Trainer, TrainingConfig
+from regard.training.shares import ALL, Share
 
 UNAVAILABLE = 3
 VOCAB_SIZE = measuring.sized(9712, 300)
@@ -63,8 +64,10 @@ class GivenBatches:
     def begin_epoch(self, epoch: int) -> None:
         """Nothing: every epoch is the same."""
 
-    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[SequenceBatch, int]]:
-        """Every batch, padded as it is asked for."""
+    def batches(
+        self, epoch: int, cursor: int, share: Share = ALL
+    ) -> Iterator[tuple[SequenceBatch, int]]:
+        """Every batch, whole, padded as it is asked for."""
         for batch in self.given:
             corpus = Corpus(
                 Sequences.of(map(swapped, batch.source)), Sequences.of(map(swapped, batch.target))

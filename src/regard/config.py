@@ -42,13 +42,20 @@ def write_toml(table: Mapping[str, object]) -> str:
     return tomli_w.dumps({k: _without_none(v) for k, v in table.items() if v is not None})
 
 
-def build(config: type[ConfigT], table: Mapping[str, object], *, where: str) -> ConfigT:
+def build(
+    config: type[ConfigT],
+    table: Mapping[str, object],
+    *,
+    where: str,
+    beside: Sequence[str] = (),
+) -> ConfigT:
     """An instance of the dataclass ``config`` from ``table``.
 
     Args:
         config: A dataclass whose fields are numbers, strings, flags, tuples of those, or None.
         table: Keys and values as TOML or ``--set`` gave them.
         where: Prefix of each key in messages (``model``).
+        beside: Keys that the table may have had besides, to be offered for one that is unknown.
 
     Raises:
         SettingError: A key is unknown, or a value has the wrong type or range.
@@ -67,7 +74,7 @@ def build(config: type[ConfigT], table: Mapping[str, object], *, where: str) -> 
     values = {}
     for key, value in table.items():
         if key not in hints:
-            raise SettingError(_unknown(where, key, list(hints)))
+            raise SettingError(_unknown(where, key, [*hints, *beside]))
         values[key] = checked(f"{where}.{key}", value, hints[key])
     try:
         return config(**values)

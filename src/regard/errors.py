@@ -29,6 +29,14 @@ class TrainingError(RegardError, RuntimeError):
     """Training cannot go on: the loss is not finite, or the disk is full."""
 
 
+class Parted(RegardError, ConnectionError):  # noqa: N818  (it is us who stay)
+    """Another process of the same training is gone, and has not said why."""
+
+
+class ToldElsewhere(RegardError, RuntimeError):  # noqa: N818  (the error is another one's)
+    """Another process of the same training has failed, and has told why."""
+
+
 class OutOfMemory(RegardError, MemoryError):  # noqa: N818  (torch and Python have the other name)
     """Work does not fit into the memory of the device; says what would."""
 

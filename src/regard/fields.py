@@ -23,30 +23,12 @@ def at_least(least: int | float, *, cure: str = "") -> Callable[[str, int | floa
     return partial(check_at_least, least=least, cure=cure)
 
 
-def check_column(name: str, column: int | str, *, least: int = 1) -> None:
-    """Raise SettingError unless a column is a number from ``least`` on, or a name.
-
-    Example:
-        >>> check_column("label", "")
-        Traceback (most recent call last):
-        regard.errors.SettingError: label must be a column's number, or its name; got ''.
-    """
-    if isinstance(column, int):
-        check_at_least(name, column, least)
-    elif not column:
-        raise SettingError(f"{name} must be a column's number, or its name; got ''.")
-
-
 # A size, a number of things; how many of what may be missing; a rate; a quantity; a weight.
 Count = Annotated[int, at_least(1)]
 Natural = Annotated[int, at_least(0)]
 Share = Annotated[float, check_fraction]
 Positive = Annotated[float, check_positive, check_finite]
 Weight = Annotated[float, at_least(0), check_finite]
-
-# A column by its number, from 1, or by its name; 0 where there need be none.
-Column = Annotated[int | str, check_column]
-SomeColumn = Annotated[int | str, partial(check_column, least=0)]
 
 # Beyond what torch, NumPy and TOML's other readers take.
 _TOO_LARGE = 2**63

@@ -47,7 +47,10 @@ def in_gbk(text: str) -> bytes:
 
 
 EMPTY = r"FILE must hold [a-z ,]+; got (none|an empty file)"
-ENCODING = r"FILE:\d+: not UTF-8 \(byte 0xB0 at place 1\)\. Convert the file: iconv -f ITS-ENCODING"
+ENCODING = (
+    r"FILE:\d+: not UTF-8 \(byte 0xB0 at place 1\)\. Convert the file, which reads "
+    r"'安娜坐在花园里。' in GB18030: iconv -f GB18030 -t UTF-8 FILE > utf8-"
+)
 SPOILED: list[tuple[str, str, Spoil, str]] = [
     *(("empty", task, lambda text: "", EMPTY) for task in ALL),
     *(("encoding", task, in_gbk, ENCODING) for task in ALL),
@@ -62,13 +65,20 @@ SPOILED: list[tuple[str, str, Spoil, str]] = [
         "column",
         "generation",
         in_line('"answers"', '"other"'),
-        "FILE:8: expected the key 'answers' or 'answer' or 'summary'; found 'document', 'other'",
+        "FILE:8: expected the key 'answers' or 'answer' or 'summary' or 'summaries'; "
+        "found 'document', 'other'",
     ),
     (
         "column",
         "image_classification",
         in_line('"pixels"', '"image"'),
         "FILE:8: expected the key 'pixels'; found 'image', 'label'",
+    ),
+    (
+        "column",
+        "sentence_extraction",
+        in_line('"summary"', '"other"'),
+        "FILE:8: expected the key 'answers' or 'answer' or 'summary' or 'summaries'; found",
     ),
     (
         "row",
@@ -225,6 +235,10 @@ NOT_LONG_ENOUGH: dict[str, tuple[dict[str, dict[str, Any]], str]] = {
     "question_answering": (
         {"model": LEARNED},
         "model.max_length must be at least 451, .*; got 10. Lower data.max_length, or raise model",
+    ),
+    "sentence_extraction": (
+        {"model": LEARNED},
+        "model.max_length must be at least data.max_length = 32; got 10",
     ),
     "sentence_selection": (
         {"model": {"max_sentences": 2}},
@@ -457,6 +471,7 @@ GOOD = {
     "pair_matching": b"Anna sat\tBert sat\n",
     "question_answering": b"Where did Anna sit ?\tAnna sat in the garden .\n",
     "regression": b"1,2\n",
+    "sentence_extraction": b'{"document": "Anna sat . Bert sat ."}\n',
     "sentence_selection": listed([asked(1)]).encode() + b"\n",
     "tagging": b"Anna sat\n",
     "translation": b"Anna sat\n",

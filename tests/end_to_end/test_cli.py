@@ -232,7 +232,7 @@ def test_a_file_goes_over_a_recipe_of_its_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").write_text("我\n", "utf-8")
-    assert "the ending of demo must be one of" in regard.refused("data", "check", "demo")
+    assert "demo must be for one job; it may be for 2" in regard.refused("data", "check", "demo")
 
 
 def test_columns_are_chosen_as_the_message_says(
@@ -341,7 +341,7 @@ def test_settings_are_listed_with_their_defaults_and_meanings(regard) -> None:
     assert "[training]" not in regard("settings", "model").out
     message = regard.refused("settings", "modle")
     assert "what to list must be one of" in message
-    assert "  document = 1  TSV: column of the document, from 1.\n" in out
+    assert "  document = 1  Column of the document in a table: its number from 1, or its" in out
     of_task = regard("settings", "generation").out
     assert "[data]\n" in of_task
     assert "[head]" not in of_task

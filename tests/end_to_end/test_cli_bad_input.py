@@ -24,7 +24,7 @@ def test_a_missing_file(regard, tmp_path: Path) -> None:
 
 def test_an_empty_file(regard, writes: Writes) -> None:
     message = regard.refused("train", writes("empty.tsv", ""))
-    assert message.endswith("empty.tsv must hold sentence pairs; got an empty file.")
+    assert message.endswith("empty.tsv must hold something to learn from; got an empty file.")
 
 
 def test_line_counts_that_differ(regard, writes: Writes) -> None:
@@ -46,7 +46,12 @@ def test_a_tab_too_many(regard, writes: Writes) -> None:
 def test_columns_that_are_not_chosen(regard, writes: Writes) -> None:
     pairs = writes("cmn.tsv", "a\tb\tCC-BY\n" * 30)
     for command in (("data", "check"), ("data", "sample"), ("train",)):
-        message = regard.refused(*command, pairs)
+        done = regard(*command, pairs)
+        assert done.code == 2
+        assert "cmn.tsv must be for one job; it may be for 2. Give one of the" in done.err
+        assert f"regard {' '.join(command)} {pairs} --set 'data.columns=[1, 2]'" in done.err
+        named = ("--run", pairs.parent / "run") if command == ("train",) else ()
+        message = regard.refused(*command, "transformer-tiny", pairs, *named)
         assert "cmn.tsv:1: expected 2 columns, found 3. Say which to read: --columns 1 2" in message
         assert "or --set 'data.columns=[1,2]' (regard train)." in message
     assert "columns must differ from each other; got [1, 1]." in regard.refused(
@@ -57,8 +62,7 @@ def test_columns_that_are_not_chosen(regard, writes: Writes) -> None:
 def test_a_recipe_without_text_has_nothing_to_check(regard) -> None:
     for command in ("check", "sample"):
         assert regard.refused("data", command, "transformer-base") == (
-            "error: transformer-base must name sentence pairs in [data]; got none. "
-            "Name the files instead."
+            "error: transformer-base must name text in [data]; got none. Name the files behind it."
         )
 
 
@@ -303,8 +307,8 @@ def test_text_that_cannot_be_looked_at(regard, run: Path) -> None:
 def test_a_command_that_is_none(regard) -> None:
     assert 'Did you mean "train"?' in regard.refused("trian")
     assert "Did you mean 'demo'?" in regard.refused("train", "dmo")
-    assert "must be a recipe or files of sentence pairs" in regard.refused("train")
-    assert "files must name sentence pairs" in regard.refused("data", "check")
+    assert "must be a recipe or files of text; got nothing" in regard.refused("train")
+    assert "files must name text; got nothing" in regard.refused("data", "check")
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "model.pt2"])

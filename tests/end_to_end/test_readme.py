@@ -32,6 +32,8 @@ def home(corpus: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for place, name in enumerate(("train.en", "train.de")):
         side = [line.split("\t")[place] for line in pairs]
         (tmp_path / name).write_text("\n".join(side) + "\n", "utf-8")
+    rows = [f"The room was {n % 7} steps away,{('good', 'bad')[n % 2]}" for n in range(40)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["review,label", *rows]) + "\n", "utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -62,6 +64,8 @@ def test_its_commands_work(line: str, regard, home: Path) -> None:
     if words[0] == "train":  # the same words, a training of seconds
         if "--minutes" in words:
             words[words.index("--minutes") + 1] = "0.02"
+        elif "reviews.csv" in words:
+            words += ["--set", "training.epochs=1"]
         else:
             words[words.index("runs/ende")] = "runs/short"
             words += ["--set", "training.updates=2", "--set", "tokenizer.vocab_size=950"]

@@ -160,6 +160,12 @@ TINY: dict[str, Tiny] = {
         {"model": {"is_learned": True}},
         lambda rows: "\n".join(["area,floor,rent", *rows]),
     ),
+    "sentence_extraction": Tiny(
+        "stories.jsonl",
+        lambda n: {"document": asked(n)["context"], "summary": said(n)},
+        {"data": {"max_length": 32}, "tokenizer": _WORDS, "model": _READER},
+        listed,
+    ),
     "sentence_selection": Tiny(
         "questions.json", asked, {"model": {"model_dim": 8, "max_sentences": 8}}, squad
     ),

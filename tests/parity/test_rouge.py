@@ -1,11 +1,12 @@
-"""ROUGE-L beside Google's."""
+"""ROUGE beside Google's."""
 
 import random
+from functools import partial
 
 import pytest
 from rouge_score import rouge_scorer
 
-from regard.metrics import rouge_l, sentence_rouge_l
+from regard.metrics import rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n
 
 VOCABULARY = ["the", "king's", "king", "sad", "Sad,", "a", "(long)", "time", "3", "33", "kings."]
 
@@ -15,13 +16,22 @@ def texts(seed: int, count: int) -> list[str]:
     return [" ".join(rng.choices(VOCABULARY, k=rng.randint(0, 12))) for _ in range(count)]
 
 
-def test_the_figure_is_that_of_rouge_score() -> None:
-    scorer = rouge_scorer.RougeScorer(["rougeL"])
+WAYS = {
+    "rougeL": (sentence_rouge_l, rouge_l),
+    "rouge1": (partial(sentence_rouge_n, n=1), partial(rouge_n, n=1)),
+    "rouge2": (partial(sentence_rouge_n, n=2), partial(rouge_n, n=2)),
+}
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_the_figure_is_that_of_rouge_score(kind: str) -> None:
+    of_each, of_all = WAYS[kind]
+    scorer = rouge_scorer.RougeScorer([kind])
     outputs, first, second = (texts(seed, 40) for seed in (1, 2, 3))
     references = list(zip(first, second, strict=True))
-    found = sentence_rouge_l(outputs, references)
+    found = of_each(outputs, references)
     for output, known, value in zip(outputs, references, found, strict=True):
-        wanted = max(scorer.score(one, output)["rougeL"].fmeasure for one in known)
+        wanted = max(scorer.score(one, output)[kind].fmeasure for one in known)
         assert value == pytest.approx(100 * wanted)
     assert len(set(found)) > 10
-    assert rouge_l(outputs, references).value == pytest.approx(sum(found) / len(found))
+    assert of_all(outputs, references).value == pytest.approx(sum(found) / len(found))

@@ -14,7 +14,7 @@ import pytest
 import torch
 from tests.structure.test_names import modules, own, packages
 
-from regard import attention, interop, layers, text, viewer
+from regard import attention, inference, interop, layers, text, viewer
 from regard.choices import nearest
 from regard.errors import SettingError
 from regard.fields import hints_of
@@ -159,6 +159,8 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "regard.attention.register_mask.allowed": lambda name: attention.register_mask(
         "mine", attention.causal, name
     ),
+    "regard.inference.load.precision": lambda name: inference.load("nowhere", precision=name),
+    "regard.load.precision": lambda name: inference.load("nowhere", precision=name),
     "regard.interop.save_checkpoint.layout": lambda name: interop.save_checkpoint(
         torch.nn.Identity(), Path("nowhere"), layout=name
     ),

@@ -29,7 +29,9 @@ def main() -> None:
     if options.no_gallery:
         gallery.leave_blank(drawn)
     else:
-        gallery.draw(drawn, BUILD / "gallery", updates=options.updates)
+        # Runs are kept, those that are shorter than they should be apart.
+        runs = f"gallery-{options.updates}" if options.updates else "gallery"
+        gallery.draw(drawn, BUILD / runs, updates=options.updates)
     if not options.sources_only:
         command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
         quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # a word on the builder's future

@@ -54,10 +54,10 @@ PICTURES = (
     ),
     Picture(
         "sentence.html",
-        ("One sentence, two ways to say it", "一句话，两种说法"),
+        ("A translation that was given", "给定的译文"),
         (
-            "What the same translator looks at when it is given the output to explain.",
-            "把译文指定给同一个翻译器，看它各看了哪里。",
+            "What the same translator looks at when it is told what to write.",
+            "译文由人给定，看同一个翻译器写每个词时看了哪里。",
         ),
     ),
     Picture(
@@ -196,7 +196,9 @@ def _masks() -> NotebookPage:
         "prefix(6)": rg.weights(query, key, mask=rg.prefix(6)),
         "causal(), alibi()": rg.weights(query[None], key[None], mask=is_causal, bias=rg.alibi())[0],
     }
-    return _shown(list(weights.values()), "; ".join(weights))
+    return _shown(
+        list(weights.values()), "; ".join(f"{n}: {name}" for n, name in enumerate(weights, 1))
+    )
 
 
 def _kernels() -> NotebookPage:
@@ -205,7 +207,7 @@ def _kernels() -> NotebookPage:
         rg.weights(points[None], points[None], score=rg.Gaussian(width))[0]
         for width in (0.1, 0.3, 1.0)
     ]
-    return _shown(weights, "bandwidth 0.1; 0.3; 1")
+    return _shown(weights, "1: bandwidth 0.1; 2: 0.3; 3: 1")
 
 
 def _shown(heads: Sequence[torch.Tensor], title: str) -> NotebookPage:

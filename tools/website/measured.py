@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measuring, quoting
+from benchmarks import measuring, quoting, shipped
 from benchmarks.tables import GROUPS, QUOTED, Group, line
 
 # A heading and a sentence for each group.
@@ -16,7 +16,8 @@ _INTRO = """\
 # 实测数据
 
 每个数都出自 benchmarks/ 里的脚本，脚本会留下记录；对照方在同一时段、
-同一台机器上测量。表中文字取自记录，为英文。“还没达到目标”和“不如简单基线”的地方，都如实写明。
+同一台机器上测量。表中文字取自记录，为英文。“还没达到目标”和“不如简单基线”的地方，都如实写明；
+▼ 表示不比旁边那个不用模型的基线好。
 """
 _HEAD = "| 测什么 | regard | 对照 | 说明 | 脚本 |\n|---|---:|---|---|---|"
 
@@ -32,9 +33,10 @@ def _part(
     group: Group, records: Sequence[Mapping[str, Any]], quoted: Mapping[str, quoting.Numbers]
 ) -> str:
     """A group under the anchor that it has in English, so that links fit both pages."""
+    marked = shipped.no_better(records)
     chinese = CHINESE.get(group.title, {"title": group.title, "says": group.says})
     rows = [
-        line([*figure.values(), f"`{place.partition(':')[0]}`"])
+        line([*shipped.cells(figure, marked), f"`{place.partition(':')[0]}`"])
         for place in group.figures
         for figure in quoting.find(records, place)
     ]

@@ -13,15 +13,17 @@ from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
 from regard.cli.export import export
+from regard.cli.info import info
 from regard.cli.look import look
-from regard.cli.output import note
+from regard.cli.output import note, work_bars
 from regard.cli.predict import predict
+from regard.cli.recipes import recipes
 from regard.cli.runs import runs
 from regard.cli.serve import serve
 from regard.cli.settings import settings
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
-from regard.errors import Interrupted, RegardError, SettingError
+from regard.errors import Interrupted, RegardError, SettingError, ToldElsewhere
 from regard.version import __version__
 
 BAD_INPUT = 2
@@ -41,19 +43,21 @@ app = App(
     name="regard",
     help=(
         "Attention on PyTorch: use it, train it, look inside it.\n\n"
-        "Begin with `regard demo`. Then, with sentence pairs of your own, one a line and a tab "
-        "between the two: `regard train pairs.tsv --minutes 30`. Each command's `--help` has an "
+        "Begin with `regard demo`. Then, with text of your own, sentence pairs, labels, tags or "
+        "questions: `regard train FILE` says what it takes it for. Each command's `--help` has an "
         "example."
     ),
     help_format="markdown",
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for _command in (demo, train, predict, evaluate, bench, look, serve, export, settings):
+for _command in (demo, train, predict, evaluate, info, bench, look, serve, export, settings):
     app.command(_command)
-app.command(data)
-app.command(compare)
-app.command(runs)
+for _commands in (data, compare, recipes, runs):
+    app.command(_commands)
+app.register_install_completion_command(
+    help="Let the shell (bash, zsh, fish) complete commands, options and their values."
+)
 
 
 def main() -> None:
@@ -81,11 +85,14 @@ def run_command(arguments: Sequence[str]) -> int:
             command, bound, _ = app.parse_args(
                 list(arguments), exit_on_error=False, print_error=False
             )
-            return int(command(*bound.args, **bound.kwargs) or 0)
+            with work_bars():
+                return int(command(*bound.args, **bound.kwargs) or 0)
         except CycloptsError as error:
             note(f"error: {_one_line(str(error))} See regard --help.")
         except Interrupted as stop:
             return 128 + stop.signal_number
+        except ToldElsewhere:
+            return BAD_INPUT
         except RegardError as error:
             note(f"error: {_one_line(str(error))}")
         except KeyboardInterrupt:

@@ -38,7 +38,7 @@ class Files:
         page: Write a page with plots, which needs no network.
     """
 
-    out: Path | None = None
+    out: Annotated[Path | None, Parameter(name=["--out", "--output"])] = None
     page: Path | None = None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from regard.layers.choices import Precision
 _AT_ONCE = 32
 
 if TYPE_CHECKING:
+    from regard.inference.generator import Generator
+    from regard.tasks import DecodingConfig
     from regard.text import Line
 
 
@@ -28,7 +31,7 @@ def is_run_of_language_model(run: Path) -> bool:
 
 def continue_lines(
     run: Path,
-    file: Path | None,
+    files: Sequence[Path | None],
     options: DecodingOptions,
     *,
     n_best: int | None,
@@ -37,11 +40,11 @@ def continue_lines(
     precision: Precision,
     device: str,
 ) -> None:
-    """Each line of a file or of stdin and what follows it; of stdin, one answer as it is written.
+    """Each line of files or of stdin and what follows it; of stdin, one answer as it is written.
 
     Args:
         run: The run folder.
-        file: Prompts, one a line, or at "text" of JSON objects if it ends in .jsonl; None is stdin.
+        files: Prompts, one a line, or at "text" of JSON objects in .jsonl; None is stdin.
         options: How to search, over what the recipe says.
         n_best: Continuations of each.
         output_format: ``text``, the prompt and its continuation; or ``jsonl``.
@@ -49,12 +52,28 @@ def continue_lines(
         precision: What weights are kept in.
         device: Where it works.
     """
-    from regard.inference.filtering import asked, groups_of
     from regard.inference.generator import Generator
 
     continuer = Generator.load(run, precision=precision, device=device, setting="--device")
     changes = options.given() | ({} if n_best is None else {"n_best": n_best})
     decoding = continuer.decoding.changed(**changes)
+    for file in files:
+        _continue_file(
+            continuer, file, decoding, output_format=output_format, on_bad_line=on_bad_line
+        )
+
+
+def _continue_file(
+    continuer: "Generator",
+    file: Path | None,
+    decoding: "DecodingConfig",
+    *,
+    output_format: str,
+    on_bad_line: str,
+) -> None:
+    """The same of one file or of stdin."""
+    from regard.inference.filtering import asked, groups_of
+
     is_one = decoding.n_best == 1 and decoding.minimum_bayes_risk is None
     # Whoever types, or waits for each answer, sees it as it is written.
     is_streamed = is_one and decoding.method != "beam" and output_format == "text" and file is None

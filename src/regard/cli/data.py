@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from regard.cli.output import note, preparing_bar, progress_bar, say
-from regard.cli.recipes import packaged_recipes
+from regard.cli.jobs import Files, are_pairs, find_recipe, guessed, is_recipe, split_settings
+from regard.cli.output import note, preparing_bar, progress_bar, refuse, say
 from regard.errors import SettingError
 
 if TYPE_CHECKING:
+    from regard.config import JsonValue
     from regard.tasks import Recipe
     from regard.tasks.checking import CheckReport
+
+PHRASEBOOK = "phrasebook"
 
 data = App(
     name="data",
@@ -25,8 +28,7 @@ data = App(
     default_parameter=Parameter(negative=()),
 )
 
-Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
-Columns = Annotated[tuple[int, ...], Parameter(consume_multiple=True)]
+Columns = Annotated[tuple[int | str, ...], Parameter(consume_multiple=True)]
 
 
 @data.command
@@ -35,6 +37,7 @@ def check(
     valid: Files = (),
     test: Files = (),
     columns: Columns = (),
+    settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     run: Path | None = None,
     examples: int = 3,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
@@ -52,11 +55,13 @@ def check(
     are in test too.
 
     Args:
-        files: The training text: one .tsv or .jsonl file, two files of lines, a recipe by name or
-            path, or phrasebook. A recipe that names no files is followed by them.
+        files: The training text: a file, of which it is guessed what it is for; two files of lines;
+            a recipe by name or path, which files may follow; or phrasebook.
         valid: The validation text, in the same forms.
         test: The test text, in the same forms.
-        columns: Columns of source, target and further references in a .tsv file, from 1.
+        columns: Columns of source, target and further references in a table: numbers from 1, or
+            names in its header.
+        settings: A setting over the recipe's, such as data.text=review; may be given often.
         run: A run, whose tokenizer is asked for lengths and lost characters.
         examples: Examples shown of each finding.
         as_json: Print one JSON object instead.
@@ -68,9 +73,10 @@ def check(
     from regard.text.checking import STEPS
 
     check_at_least("examples", examples, 0)
-    recipe = _recipe_of_task(files, valid, test, columns, run)
-    if recipe is None:
-        recipe = _recipe(files, valid=valid, test=test, columns=columns)
+    recipe = _recipe(files, valid=valid, test=test, columns=columns, settings=settings)
+    if recipe.task != "translation":
+        given: dict[str, object] = {"--columns": columns, "--run": run}
+        refuse(given, f"for {recipe.task}; it is for sentence pairs")
     tokenizer = None if run is None else load_pair_tokenizer(Run.open(run).tokenizer_folder)
     with progress_bar("checking", lambda: STEPS) as advance:
         report = TASKS[recipe.task].task.check(
@@ -88,69 +94,64 @@ def _say(report: "CheckReport", as_json: bool) -> int:
     return 1 if report.problems else 0
 
 
-def _recipe_of_task(
-    files: Sequence[str],
-    valid: Sequence[str],
-    test: Sequence[str],
-    columns: Sequence[int],
-    run: Path | None,
-) -> "Recipe | None":
-    """The recipe that is named, where it is of another task than translation."""
-    from regard.cli.train import find_recipe
-
-    if not files or not _is_recipe(files[0]) or files[0] == "phrasebook":
-        return None
-    splits = {"valid": valid, "test": test}
-    settings = [
-        f"data.{name}={[str(Path(file).resolve()) for file in given]}"
-        for name, given in splits.items()
-        if given
-    ]
-    recipe = find_recipe(files, settings)
-    if recipe.task == "translation":
-        return None
-    for option, value in {"--columns": columns, "--run": run}.items():
-        if value:
-            raise SettingError(f"{option} must go with sentence pairs; got it with {files[0]}.")
-    if hasattr(recipe.data, "on_bad_line"):
-        recipe = replace(recipe, data=replace(recipe.data, on_bad_line="skip"))
-    return recipe
-
-
 @data.command
 def sample(
     *files: str,
     number: Annotated[int, Parameter(name=["--number", "-n"])] = 10,
     split: str = "train",
     columns: Columns = (),
+    settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     seed: int = 0,
     on_bad_line: Literal["error", "skip"] = "error",
 ) -> None:
-    """Print some sentence pairs at random, a tab between the two.
+    """Print some examples at random, tabs between what is asked and what is right.
 
     Example: `regard data sample phrasebook -n 20`
 
     Args:
-        files: One .tsv or .jsonl file, two files of lines, a recipe by name or path, or phrasebook.
+        files: One .tsv, .csv or .jsonl file, two files of lines, a recipe by name or path, or
+            phrasebook.
         number: How many.
         split: Which part of a recipe's data or of the phrasebook: train, valid, test, new.
-        columns: Columns of source and target in a .tsv file, from 1.
-        seed: Another one draws other pairs.
+        columns: Columns of source and target in a table: numbers from 1, or names in its header.
+        settings: A setting over the recipe's, such as data.text=review; may be given often.
+        seed: Another one draws other examples.
         on_bad_line: What to do about lines that cannot be read: stop, or leave them out.
     """
     from regard.checks import check_at_least
     from regard.choices import choose
-    from regard.tasks.translation import TranslationTask
 
     check_at_least("number", number, 1)
-    recipe = _recipe(files, columns=columns, on_bad_line=on_bad_line)
+    recipe = _recipe(
+        files, columns=columns, settings=settings, on_bad_line=on_bad_line, verb="data sample"
+    )
     splits = ("train", "valid", "test", *(["new"] if recipe.uses_phrasebook else []))
     choose("split", split, dict.fromkeys(splits))
-    pairs = TranslationTask.read(recipe, split, merge=False)
-    if not pairs:
+    examples = list(_examples(recipe, split))
+    if not examples:
         raise SettingError(f"split must be one the data has; got {split!r}, for which it has none.")
-    for pair in random.Random(seed).sample(pairs, min(number, len(pairs))):
-        say("\t".join([pair.source, *pair.references]))
+    for example in random.Random(seed).sample(examples, min(number, len(examples))):
+        say("\t".join(example))
+
+
+def _examples(recipe: "Recipe", split: str) -> Iterator[list[str]]:
+    """What is asked in each example of a split, and what is right."""
+    from regard.tasks import TASKS, OnePassTask
+    from regard.tasks.translation import TranslationTask
+    from regard.text import Pair
+
+    task = TASKS[recipe.task].task
+    if issubclass(task, TranslationTask):
+        every: Iterable[object] = task.read(recipe, split, merge=False)
+    else:
+        every = task.read(recipe, split)
+    for example in every:
+        if isinstance(example, Pair):
+            yield [example.source, *example.references]
+        elif issubclass(task, OnePassTask):
+            checked = task.checked(example)
+            right = [*filter(None, [" ".join(checked.labels)]), *checked.answers]
+            yield [" ".join(part.split()) for part in (*checked.parts, *right)]
 
 
 @data.command
@@ -174,7 +175,6 @@ def encode(
         cache: Where it is kept, over the recipe's training.cache; by default in the user's cache.
     """
     from regard.checks import check_at_least
-    from regard.cli.train import find_recipe
 
     check_at_least("processes", 1 if processes is None else processes, 1)
     extra = [] if cache is None else [f"training.cache={cache.resolve()}"]
@@ -218,37 +218,57 @@ def _recipe(
     *,
     valid: Sequence[str] = (),
     test: Sequence[str] = (),
-    columns: Sequence[int] = (),
+    columns: Sequence[int | str] = (),
+    settings: Sequence[str] = (),
     on_bad_line: str = "skip",
+    verb: str = "data check",
 ) -> "Recipe":
-    """A recipe that reads these files; one named among them, with the options over it."""
-    from regard.cli.train import find_recipe
-    from regard.tasks import recipe_from_table
+    """A recipe that reads these files; one named among them, with the options over it.
 
+    Raises:
+        SettingError: Nothing is named, or what files are for cannot be guessed.
+    """
     if not files:
         raise SettingError(
-            "files must name sentence pairs; got nothing. Try phrasebook, the built-in ones."
+            "files must name text; got nothing. Try phrasebook, the built-in sentence pairs."
         )
-    table: dict[str, object] = {"on_bad_line": on_bad_line}
+    asked = [*split_settings("valid", valid), *split_settings("test", test)]
     if columns:
-        table["columns"] = list(columns)
-    table |= {name: _absolute(side) for name, side in (("valid", valid), ("test", test)) if side}
-    if len(files) == 1 and _is_recipe(files[0]):
-        recipe = find_recipe(files)
-        if not any(recipe.named(split) for split in ("train", "valid", "test")):
-            raise SettingError(
-                f"{files[0]} must name sentence pairs in [data]; got none. Name the files instead."
-            )
-        return recipe_from_table({"data": {**recipe.table()["data"], **table}})
-    return recipe_from_table({"data": {"train": _absolute(files), **table}})
+        asked.append(f"data.columns={list(columns)}")
+    asked += settings
+    if list(files) == [PHRASEBOOK]:
+        return _of_pairs(["data.train='phrasebook'", *asked], on_bad_line)
+    if is_recipe(files[0]):
+        return _with_bad_lines(_named(files, asked), on_bad_line)
+    if not are_pairs(files, asked):
+        guess = guessed(files, verb)
+        asked = [*guess.settings, *asked]
+        if guess.recipe is not None:
+            return _with_bad_lines(find_recipe([guess.recipe, *files], asked), on_bad_line)
+    return _of_pairs([*split_settings("train", files), *asked], on_bad_line)
 
 
-def _is_recipe(name: str) -> bool:
-    """Whether ``name`` is a recipe's; a file of that name goes over one that comes with regard."""
-    return name.endswith(".toml") or (name in packaged_recipes() and not Path(name).is_file())
+def _of_pairs(settings: Sequence[str], on_bad_line: str) -> "Recipe":
+    """A recipe of sentence pairs, of which no more is said than where they are."""
+    from regard.config import assign
+    from regard.tasks import recipe_from_table
+
+    table: dict[str, JsonValue] = {"data": {"on_bad_line": on_bad_line}}
+    assign(table, settings)
+    return recipe_from_table(table)
 
 
-def _absolute(files: Sequence[str]) -> str | list[str]:
-    if list(files) == ["phrasebook"]:
-        return "phrasebook"
-    return [str(Path(name)) for name in files]
+def _named(files: Sequence[str], settings: Sequence[str]) -> "Recipe":
+    """The recipe that is named, which must say where its text is."""
+    recipe = find_recipe(files, settings)
+    if not recipe.uses_phrasebook and not any(map(recipe.named, ("train", "valid", "test"))):
+        raise SettingError(
+            f"{files[0]} must name text in [data]; got none. Name the files behind it."
+        )
+    return recipe
+
+
+def _with_bad_lines(recipe: "Recipe", on_bad_line: str) -> "Recipe":
+    if not hasattr(recipe.data, "on_bad_line"):
+        return recipe
+    return replace(recipe, data=replace(recipe.data, on_bad_line=on_bad_line))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from regard.inference import Predictor
     from regard.inference.ensemble import Member
     from regard.tasks import AnyTask, Recipe
+    from regard.tasks.task import Answer
     from regard.tasks.translations import Translations
     from regard.text import Pair
 
@@ -32,7 +33,7 @@ _SPLITS = ("train", "valid", "test")
 def evaluate(
     run: Path,
     /,
-    *,
+    *files: Path,
     split: str = "test",
     source: Path | None = None,
     target: Path | None = None,
@@ -49,6 +50,8 @@ def evaluate(
 
     Example: `regard evaluate regard-demo --split new`
 
+    Example: `regard evaluate runs/reviews held-back.csv`
+
     Of a translator: BLEU and chrF with sacrebleu's signatures and 95 % intervals, exact match, what
     trivial outputs would score, quality by length of the source, and ten outputs to read: best,
     worst and at random. Of other tasks: their figures with intervals, beside answers that take no
@@ -56,10 +59,12 @@ def evaluate(
 
     Args:
         run: The run folder.
-        split: Part of the recipe's data: test, valid or train; the phrasebook has new as well.
-        source: Lines to translate instead, or a .tsv or .jsonl file of pairs; for other tasks, a
-            file like the recipe's own.
-        target: The right answers to the lines of --source.
+        files: Text to evaluate on, in the form of the training text: files like the recipe's own;
+            of translators one of pairs, or one of sources and one of translations.
+        split: Without files, part of the recipe's data: test, valid or train; the phrasebook has
+            new as well.
+        source: The same as the first file.
+        target: The same as the second: the right answers to the lines of the first.
         references: Further files of right answers, line by line.
         compare: Another run, to say which is better and whether that is chance.
         also: Of classifiers: further runs that answer together with this one, by the mean of their
@@ -76,6 +81,7 @@ def evaluate(
     from regard.inference import Predictor
     from regard.inference.ensemble import Ensemble
 
+    given = _given(files, source, target)
     load = partial(Predictor.load, precision=precision, device=device, setting="--device")
     predictor = load(run)
     if predictor.writes:
@@ -83,32 +89,50 @@ def evaluate(
             raise SettingError(f"--also must go with a run of a classifier; got {run}.")
         if plot is not None:
             raise SettingError(f"--plot must go with a run of labels, tags or spans; got {run}.")
-        asked = _asked_pairs(predictor, split, source, target, references)
+        asked = _asked_pairs(predictor, split, given, references)
         _evaluate_written(predictor, run, asked, compare, decoding, as_json=as_json, load=load)
         return
-    given: dict[str, object] = {"--target": target, "--references": references}
-    given |= {"--compare": compare, **decoding.flags()}
-    refuse(given, f"for a run of {predictor.recipe.task}; it is for translators")
+    options: dict[str, object] = {"--target": target, "--references": references}
+    options |= decoding.flags()
+    refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
     every = Ensemble([predictor, *map(load, also)]) if also else predictor
-    _evaluate_answers(every, run, split, source, plot, as_json=as_json)
+    other = None if compare is None else load(compare)
+    if other is not None and other.recipe.task != predictor.recipe.task:
+        raise SettingError(
+            f"--compare must name a run of {predictor.recipe.task}; got one of {other.recipe.task}."
+        )
+    _evaluate_answers(every, run, split, given, plot, as_json=as_json, compared=(compare, other))
+
+
+def _given(files: Sequence[Path], source: Path | None, target: Path | None) -> Sequence[Path]:
+    """The files to evaluate on, however they are named; none for a part of the recipe's data."""
+    if files and (source or target):
+        raise SettingError(
+            "--source and --target must be left out where files follow the run; "
+            f"got {' '.join(map(str, files))}."
+        )
+    if target is not None and source is None:
+        raise SettingError("--target must go with --source; got no --source.")
+    return files or [path for path in (source, target) if path is not None]
 
 
 def _evaluate_answers(
     predictor: "Member",
     run: Path,
     split: str,
-    source: Path | None,
+    files: Sequence[Path],
     plot: Path | None,
     *,
     as_json: bool,
+    compared: "tuple[Path | None, Predictor | None]",
 ) -> None:
     """Figures of answers that are computed in one pass, baselines, tables and examples to read."""
+    from regard.inference.answer_comparison import compare_answers
     from regard.inference.evaluation import evaluate_task
     from regard.runs import Run
 
-    examples, train = _examples(
-        predictor.task, _naming(predictor.task.recipe, source), split, source
-    )
+    recipe = _naming(predictor.task.recipe, files)
+    examples, train = _examples(predictor.task, recipe, split, is_given=bool(files))
     with progress_bar("answering", lambda: len(examples)) as advance:
         report = evaluate_task(predictor, examples, train, progress=advance)
     if plot is not None:
@@ -116,7 +140,19 @@ def _evaluate_answers(
 
         plot_report(predictor, report, examples, Run.open(run).metrics(), plot)
         note(f"wrote {plot}")
-    _say(run, str(report), report.to_dict(), as_json=as_json)
+    texts, record = [str(report)], report.to_dict()
+    path, other = compared
+    if other is not None:
+        theirs = _answers(other, examples)
+        found = compare_answers(predictor.task, theirs, _answers(predictor, examples), examples)
+        texts += [f"{path} → {run}", str(found)]
+        record |= {"compared_with": str(path), "comparison": found.to_dict()}
+    _say(run, "\n".join(texts), record, as_json=as_json)
+
+
+def _answers(predictor: "Member", examples: "Sequence[object]") -> "Sequence[Answer]":
+    with progress_bar("answering", lambda: len(examples)) as advance:
+        return predictor.answers(examples, progress=advance)
 
 
 def _evaluate_written(
@@ -137,6 +173,7 @@ def _evaluate_written(
     outputs, seconds = _translate(predictor, asked.pairs, decoding)
     right = [pair.references for pair in asked.pairs]
     sources = [pair.source for pair in asked.pairs]
+    rouge = "rouge_l" in predictor.task.metrics
     report = evaluation.evaluate(
         outputs,
         right,
@@ -145,13 +182,18 @@ def _evaluate_written(
         target_language=data.target_language,
         training_targets=_training_targets(predictor),
         trivial=predictor.sequence_task.baselines(asked.recipe, asked.split),
-        rouge="rouge_l" in predictor.task.metrics,
+        rouge=rouge,
     )
     texts, record = [str(report)], {"seconds": round(seconds, 3), **report.to_dict()}
     if other is not None:
         theirs, _ = _translate(other, asked.pairs, decoding)
         compared = evaluation.compare(
-            theirs, outputs, right, sources=sources, target_language=data.target_language
+            theirs,
+            outputs,
+            right,
+            sources=sources,
+            target_language=data.target_language,
+            rouge=rouge,
         )
         texts += [f"{compare} → {run}", str(compared)]
         record |= {"compared_with": str(compare), "comparison": compared.to_dict()}
@@ -178,15 +220,16 @@ def _translate(
     return [cast("Translations", each).best.text for each in found], time.perf_counter() - started
 
 
-def _naming(recipe: "Recipe", source: Path | None) -> "Recipe":
-    """The recipe, with this file as what to test on if there is one."""
-    if source is None:
+def _naming(recipe: "Recipe", files: Sequence[Path]) -> "Recipe":
+    """The recipe, with these files as what to test on if there are any."""
+    if not files:
         return recipe
-    return replace(recipe, data=replace(recipe.data, test=(str(source.resolve()),)))
+    test = tuple(str(file.resolve()) for file in files)
+    return replace(recipe, data=replace(recipe.data, test=test))
 
 
 def _examples(
-    task: "AnyTask", recipe: "Recipe", split: str, source: Path | None
+    task: "AnyTask", recipe: "Recipe", split: str, *, is_given: bool
 ) -> tuple[Sequence[object], Sequence[object]]:
     """What to evaluate on, and what the run learned from, if it is still there."""
     from regard.tasks import OnePassTask, Parts
@@ -195,7 +238,7 @@ def _examples(
     parts: Parts[object] = Parts((), ())
     with suppress(DataError):
         parts = parts_of(task.recipe)
-    if source is not None:
+    if is_given:
         return task.read(recipe, "test"), parts.train
     splits = (*_SPLITS, "new") if recipe.uses_phrasebook else _SPLITS
     choose("split", split, dict.fromkeys(splits))
@@ -209,10 +252,9 @@ def _examples(
         return getattr(parts, split), parts.train
     examples = task.read(recipe, split)
     if not examples:
-        cure = "--source" if isinstance(task, OnePassTask) else "--source and --target"
         raise DataError(
             f"data.{split} must name the text to evaluate on; the recipe names none. "
-            f"Give {cure}, or --split valid."
+            "Name a file behind the run, or give --split valid."
         )
     return examples, parts.train
 
@@ -229,8 +271,7 @@ class _Asked:
 def _asked_pairs(
     predictor: "Predictor",
     split: str,
-    source: Path | None,
-    target: Path | None,
+    files: Sequence[Path],
     references: Sequence[Path],
 ) -> _Asked:
     from regard.tasks.recipe import DataConfig
@@ -238,19 +279,26 @@ def _asked_pairs(
     from regard.text import PairLayout, read_pairs
 
     task, recipe = predictor.task, predictor.recipe
-    if source is not None and isinstance(task, TranslationTask):
+    if files and isinstance(task, TranslationTask):
+        source, *targets = files
+        if len(targets) > 1:
+            raise SettingError(
+                "FILE must be one of pairs, or a source's and a target's; got "
+                f"{len(files)} files. Further right answers go with --references."
+            )
+        target = targets[0] if targets else None
         layout = PairLayout(
             columns=recipe.settings(DataConfig).columns, merge_references=target is None
         )
         pairs = list(read_pairs(source, target, layout=layout))
         return _Asked(_with_references(pairs, references), recipe, split)
-    if source is not None:
-        given = {"--target": target, "--references": references}
-        refuse(given, f"for a run of {recipe.task}; --source holds the answers")
-        split, recipe = "test", _naming(recipe, source)
-    elif target is not None or references:
-        raise SettingError("--target and --references must go with --source; got no --source.")
-    examples, _ = _examples(task, recipe, split, source)
+    if files:
+        given = {"--target": files[1:], "--references": references}
+        refuse(given, f"for a run of {recipe.task}; its files hold the answers")
+        split, recipe = "test", _naming(recipe, files)
+    elif references:
+        raise SettingError("--references must go with a file of sources; got none.")
+    examples, _ = _examples(task, recipe, split, is_given=bool(files))
     return _Asked(cast("Sequence[Pair]", examples), recipe, split)
 
 

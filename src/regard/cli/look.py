@@ -14,6 +14,7 @@ from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import DataError, SettingError
 
 if TYPE_CHECKING:
+    from regard.inference import Predictor
     from regard.viewer import Example, NotebookPage
 
 _LONG = 512  # tokens up to which a page holds every weight
@@ -75,6 +76,7 @@ def look(
     if model is not None:
         _refuse("--beam-size", beam_size is not None, "a run")
         files = [path for path in (run, *texts, file) if path is not None]
+        copies: list[str] = []
         shown = _look_into_model(
             model, files, target, of_layers, of_heads, truncate, allow_download, serve, device
         )
@@ -85,11 +87,11 @@ def look(
             raise SettingError(
                 "RUN must be given, or --model; got neither. See regard look --help."
             )
-        shown = _look_into_run(
+        shown, copies = _look_into_run(
             Path(run), texts, file, target, of_layers, of_heads, beam_size, serve, device
         )
     examples = shown.document.examples
-    say(draw_examples(examples))
+    say("\n\n".join([draw_examples(examples, shown.document.opening), *copies]))
     write_file(out, shown.page())
     note(f"wrote {out}")
     if not serve and any(_is_long(example) for example in examples):
@@ -118,7 +120,8 @@ def _look_into_run(
     beam_size: int | None,
     serve: bool,
     device: str,
-) -> "NotebookPage":
+) -> "tuple[NotebookPage, list[str]]":
+    """The page, and what was copied, in lines."""
     from regard.checks import check_at_least
     from regard.inference import Predictor
     from regard.inference.looking import look_into, rows_of
@@ -135,7 +138,7 @@ def _look_into_run(
     if not predictor.writes:
         options: dict[str, object] = {"--target": target, "--beam-size": beam_size}
         refuse(options, f"for a run of {predictor.recipe.task}; it is for translators")
-        return show(look_into(predictor, given, layers=layers, heads=heads))
+        return show(look_into(predictor, given, layers=layers, heads=heads)), []
     if beam_size is not None:
         check_at_least("beam_size", beam_size, 1, cure="Use 1 for greedy search.")
     task = predictor.task
@@ -143,7 +146,23 @@ def _look_into_run(
     document = look_into(
         predictor, sources, target=target, layers=layers, heads=heads, beam_size=beam_size
     )
-    return show(document, rows=rows_of(predictor, document) if serve else None)
+    page = show(document, rows=rows_of(predictor, document) if serve else None)
+    if target is not None or predictor.seq2seq.copying_layer is None:
+        return page, []
+    return page, _copies(predictor, sources, beam_size)
+
+
+def _copies(predictor: "Predictor", sources: Sequence[str], beam_size: int | None) -> list[str]:
+    """What each output was copied from, a line each."""
+    found = predictor.translate(sources, beam_size=beam_size, attention=True)
+    lines = []
+    for each in found:
+        if (alignment := each[0].alignment) is not None and alignment.tokens:
+            said = [
+                text if place is None else f"[{text}]{place}" for text, place in alignment.copies()
+            ]
+            lines.append(f"copied, from which character on: {' '.join(said)}")
+    return lines
 
 
 def _look_into_model(

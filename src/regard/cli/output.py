@@ -2,11 +2,26 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+    suppress,
+)
 from pathlib import Path
+from threading import Lock, Timer
+from typing import TYPE_CHECKING
 
 from regard.errors import RunError, SettingError
+from regard.watching import watching
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+# Seconds that work may take before it has a bar.
+_MOMENT = 0.5
 
 
 def say(text: str = "") -> None:
@@ -52,6 +67,36 @@ def write_file(path: Path, text: str) -> None:
 
 
 @contextmanager
+def writing_to(path: Path | None, *, apart_from: Sequence[Path] = ()) -> Iterator[None]:
+    """Let results be written into a file, made with its folder; None leaves them where they go.
+
+    Args:
+        path: The file.
+        apart_from: What is read meanwhile.
+
+    Raises:
+        SettingError: It is one of what is read.
+        RunError: The system refuses.
+    """
+    if path is None:
+        yield
+        return
+    if path.resolve() in {other.resolve() for other in apart_from}:
+        raise SettingError(f"--output must be another file than those that are read; got {path}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w", encoding="utf-8", errors="surrogateescape", newline="\n")
+    except OSError as error:
+        raise RunError(
+            f"{path} must be a file that can be written; got: {error.strerror}. "
+            "Choose another with --output."
+        ) from error
+    with file, redirect_stdout(file):
+        yield
+    note(f"wrote {path}")
+
+
+@contextmanager
 def progress_bar(
     work: str, total: Callable[[], int | None], *, beside_results: bool = False
 ) -> Iterator[Callable[[int], None]]:
@@ -71,7 +116,8 @@ def progress_bar(
     # Without being told, rich would move stdout to its console: results would miss their file.
     console, to_screen = Console(stderr=True), sys.stdout.isatty()
     columns = (*Progress.get_default_columns(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, console=console, transient=True, redirect_stdout=to_screen) as bar:
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=to_screen)
+    with bar, watching(WorkBars(bar)):
         task = bar.add_task(work, total=total(), rate="")
         began, done = time.perf_counter(), 0
 
@@ -88,3 +134,74 @@ def preparing_bar(work: str, total: int | None) -> AbstractContextManager[Callab
     """Shows how a text that does not fit into memory is read and encoded."""
     note(work if total is None else f"{work}: {total:,} lines; what is done is kept")
     return progress_bar(work, lambda: total)
+
+
+class WorkBars:
+    """Bars of long work on stderr, where people see that: one for each, with the time left.
+
+    What takes no longer than a moment has none, and what does not say how far it is has a bar that
+    moves to and fro.
+
+    Args:
+        bar: Where they are drawn; None draws them by themselves.
+    """
+
+    def __init__(self, bar: "Progress | None" = None) -> None:
+        self._bar, self._is_given = bar, bar is not None
+        self._lock = Lock()
+        self._working = 0
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[Callable[[float], None]]:
+        """A context around some work, which gives what is told the share of it that is done."""
+        shown: list[TaskID] = []
+        is_over = False
+
+        def show() -> None:
+            with self._lock:
+                if not is_over:
+                    shown.append(self._started().add_task(name, total=None))
+
+        def tell(share: float) -> None:
+            if shown and self._bar is not None:
+                self._bar.update(shown[0], total=1.0, completed=share)
+
+        waiting = Timer(_MOMENT, show)
+        waiting.daemon = True
+        self._working += 1
+        waiting.start()
+        try:
+            yield tell
+        finally:
+            waiting.cancel()
+            with self._lock:
+                is_over = True
+                self._working -= 1
+                self._end(shown)
+
+    def _started(self) -> "Progress":
+        from rich.console import Console
+        from rich.progress import Progress
+
+        if self._bar is None:
+            to_screen = sys.stdout.isatty()
+            console = Console(stderr=True)
+            self._bar = Progress(console=console, transient=True, redirect_stdout=to_screen)
+            self._bar.start()
+        return self._bar
+
+    def _end(self, shown: "Sequence[TaskID]") -> None:
+        if self._bar is None:
+            return
+        for task in shown:
+            self._bar.remove_task(task)
+        if not self._working and not self._is_given:
+            self._bar.stop()
+            self._bar = None
+
+
+def work_bars() -> AbstractContextManager[None]:
+    """A context in which long work has bars, if people see stderr."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return nullcontext()
+    return watching(WorkBars())

@@ -2,15 +2,16 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from regard.cli.bulk import STREAM, Bulk, predict_files
 from regard.cli.continuing import continue_lines, is_run_of_language_model
 from regard.cli.decoding_options import AS_THE_RECIPE_SAYS, DecodingOptions
 from regard.cli.oddities import Oddities
-from regard.cli.output import progress_bar, refuse, say
+from regard.cli.output import progress_bar, refuse, say, writing_to
 from regard.devices.kinds import AUTO, check_device_name
 from regard.errors import SettingError
 from regard.layers.choices import Precision
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 
 def predict(
     run: Path,
-    file: Path | None = None,
     /,
-    *,
+    *files: Path,
     decoding: DecodingOptions = AS_THE_RECIPE_SAYS,
     n_best: int | None = None,
     score: bool = False,
@@ -35,22 +35,30 @@ def predict(
     on_bad_line: Literal["error", "skip"] = "error",
     precision: Precision = "auto",
     device: str = AUTO,
+    bulk: Bulk = STREAM,
 ) -> None:
     """Answer lines of text: a line in, a line out.
 
     Example: `echo 我爱中国 | regard predict regard-demo`
 
+    Example: `regard predict runs/reviews new.csv --output labels.txt`
+
     Five different answers: `… --method sample --top-p 0.9 --n-best 5`
 
-    Reads a file, or stdin; an empty line stays an empty line. A line longer than the model was
+    Reads files, or stdin; an empty line stays an empty line. A line longer than the model was
     trained on is translated in parts, and a note on stderr says so. A run that labels or tags
     answers with the label and its probability, or with word/tag. A language model goes on with each
     line, as it writes; with --score it says how surprising the line is, in nats a token.
 
+    With --input it answers any number of files into a folder, each into a file of its own that
+    appears when it is whole, and goes on where it was when it is run again:
+
+    Example: `regard predict runs/ende --input 'shards/*.parquet' --output answers --engine ray`
+
     Args:
         run: The run folder.
-        file: Lines of text, by default stdin. Of a .tsv file the source's column is read, of a
-            .jsonl file what is at "source"; each may end in .gz or .zst.
+        files: Lines of text, by default stdin. Of a .tsv or .csv file the columns of training are
+            read, of a .jsonl file its keys; each may end in .gz or .zst.
         decoding: How outputs are searched for.
         n_best: Translations of each line, the best or as many samples; with more than one, a line
             of text is: the line's number, a tab, the score, a tab, the translation.
@@ -59,15 +67,61 @@ def predict(
             tab, the target; in jsonl the log-probability of each token as well.
         attention: Add what was looked at: to text a tab and the strongest links between tokens,
             source-output, counted from 0; to jsonl the tokens and all weights.
-        layers: Whose attention that is, counted from 0: 3 or 0,2-3. By default that of all layers.
+        layers: Whose attention that is, counted from 0: 3 or 0,2-3. By default that of all layers;
+            of a model that copies words, that which it copies by.
         output_format: Lines of text, or a JSON object a line with scores.
         on_bad_line: What to do about a line that cannot be read: stop, or leave its answer empty.
         precision: What weights are kept in: `int8` takes a quarter of the memory and is faster of
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.
+        bulk: Files to answer into a folder.
     """
     check_device_name("--device", device)
+    if bulk.is_asked():
+        given: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
+        given |= {"--layers": layers, "--on-bad-line": on_bad_line == "skip"}
+        refuse(given, "with --input; rows that cannot be answered are noted beside the answers")
+        predict_files(
+            run,
+            bulk,
+            decoding=decoding.given() | ({} if n_best is None else {"n_best": n_best}),
+            output_format=output_format,
+            precision=precision,
+            device=device,
+        )
+        return
+    with writing_to(bulk.output, apart_from=files):
+        _predict(
+            run,
+            files or (None,),
+            decoding,
+            n_best=n_best,
+            score=score,
+            attention=attention,
+            layers=layers,
+            output_format=output_format,
+            on_bad_line=on_bad_line,
+            precision=precision,
+            device=device,
+        )
+
+
+def _predict(
+    run: Path,
+    files: Sequence[Path | None],
+    decoding: DecodingOptions,
+    *,
+    n_best: int | None,
+    score: bool,
+    attention: bool,
+    layers: str | None,
+    output_format: str,
+    on_bad_line: str,
+    precision: Precision,
+    device: str,
+) -> None:
+    """Answer the lines of some files, or of stdin."""
     from regard.inference import Predictor
     from regard.inference.numbers import numbers_of
 
@@ -79,7 +133,7 @@ def predict(
             )
         continue_lines(
             run,
-            file,
+            files,
             decoding,
             n_best=n_best,
             output_format=output_format,
@@ -104,22 +158,26 @@ def predict(
             given = {"--attention": attention, "--n-best": n_best}
             refuse(given, "with --score; nothing is searched for")
             handling = {"output_format": output_format, "on_bad_line": on_bad_line}
-            _score_lines(predictor, file, search, **handling)
+            for file in files:
+                _score_lines(predictor, file, search, **handling)
             return
         if attention and search.n_best > 1 and output_format == "text":
             raise SettingError(
                 "--attention must go with one translation a line, or with --output-format jsonl; "
                 f"got --n-best {search.n_best}."
             )
-    _answer_lines(
-        predictor,
-        file,
-        search,
-        attention=attention,
-        layers=numbers_of("--layers", layers),
-        output_format=output_format,
-        on_bad_line=on_bad_line,
-    )
+    of_layers, done = numbers_of("--layers", layers), 0
+    for file in files:
+        done = _answer_lines(
+            predictor,
+            file,
+            search,
+            done=done,
+            attention=attention,
+            layers=of_layers,
+            output_format=output_format,
+            on_bad_line=on_bad_line,
+        )
 
 
 def _answer_lines(
@@ -127,17 +185,21 @@ def _answer_lines(
     file: Path | None,
     search: "DecodingConfig | None",
     *,
+    done: int,
     attention: bool,
     layers: Sequence[int] | None,
     output_format: str,
     on_bad_line: str,
-) -> None:
-    """Print the answer to each line of a file or of stdin, as soon as there is one."""
+) -> int:
+    """Print the answer to each line of a file or of stdin, as soon as there is one.
+
+    Returns:
+        How many lines were answered, with the ``done`` of the files before.
+    """
     from regard.inference.filtering import answers, groups_of
 
-    groups, name, ending = groups_of(file)
+    groups, name, ending = groups_of(file, predictor.task.asked_fields())
     oddities = Oddities()
-    done = 0
     work = "translating" if predictor.writes else "answering"
     bar = (
         nullcontext(lambda count: None)
@@ -161,23 +223,13 @@ def _answer_lines(
                 oddities.see(line.problem)
                 if predictor.writes:
                     _remark(line, oddities, predictor.sequence_task.data.max_length)
-                for text in _lines(line, number, output_format, n_best):
+                for text in line.printed(number, output_format, n_best):
                     say(text)
             sys.stdout.flush()
             done += len(group)
             advance(len(group))
     oddities.end()
-
-
-def _lines(line: "AnsweredLine", number: int, output_format: str, n_best: int) -> Iterator[str]:
-    if output_format == "jsonl":
-        yield json.dumps(line.to_dict(), ensure_ascii=False)
-    elif n_best > 1:
-        for each in line.translations.found:
-            score = each.score if each.utility is None else each.utility
-            yield f"{number}\t{score:.4f}\t{each.text}"
-    else:
-        yield line.text()
+    return done
 
 
 def _remark(line: "AnsweredLine", oddities: Oddities, longest: int) -> None:
@@ -216,7 +268,7 @@ def _score_lines(
     from regard.inference.filtering import groups_of
     from regard.inference.pair_scoring import scored_lines
 
-    groups, name, ending = groups_of(file)
+    groups, name, ending = groups_of(file, predictor.task.asked_fields(with_answers=True))
     oddities = Oddities("Its score is left empty.")
     scored = scored_lines(
         predictor,

@@ -1,8 +1,8 @@
 """``regard train``."""
 
+import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
 from glob import has_magic
 from inspect import cleandoc
 from pathlib import Path
@@ -10,42 +10,45 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from regard.choices import choose
+from regard.cli.jobs import Files, find_recipe, split_settings
 from regard.cli.output import note, preparing_bar, progress_bar
-from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
-from regard.config import build, read_toml
+from regard.cli.recipes import listed_recipes
+from regard.config import build
 from regard.devices.kinds import check_device_name
 from regard.errors import Interrupted, RunError, SettingError
+from regard.training.launching import check_processes, find_place, launch
 from regard.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
 
-_DATA_ENDINGS = (".tsv", ".jsonl", ".tsv.gz", ".jsonl.gz", ".tsv.zst", ".jsonl.zst")
-_TABLES = (".parquet", ".arrow")
-
 
 def train(
     *what: str,
+    valid: Files = (),
+    test: Files = (),
     run: Path | None = None,
     minutes: float | None = None,
     settings: Annotated[tuple[str, ...], Parameter(name="--set", show_default=False)] = (),
     on_bad_line: Literal["error", "skip"] | None = None,
     distill: Path | None = None,
     device: str | None = None,
+    processes: int | None = None,
     resume: bool = False,
-) -> None:
+) -> int:
     """Train a model into a run folder: a translator, a classifier, a tagger.
 
     Example: `regard train pairs.tsv --minutes 30`
 
-    Example: `regard train classification-convolution reviews.tsv`
+    Example: `regard train classification-convolution reviews.csv --test held-back.csv`
 
     With a recipe, by name or path, it trains that; files after it are what it trains on, in the
-    form that the recipe's task reads. With sentence pairs only, it looks at them, picks tokenizer,
-    model and batch, and says what it chose. Ctrl-C saves and stops; the same command goes on.
-    With --resume it goes on by other limits, rates or batches, and remembers what was changed. It
-    trains on a GPU where there is one; what is begun on one device goes on on any other.
+    form that the recipe's task reads. With files only, it guesses from the first what they are for
+    (labels, tags, pairs, summaries, questions, running text), says so, why, and the command that
+    says the same; of sentence pairs it picks tokenizer, model and batch. Ctrl-C saves and stops;
+    the same command goes on. With --resume it goes on by other limits, rates or batches, and
+    remembers what was changed. It trains on a GPU where there is one; what is begun on one device
+    goes on on any other.
 
     Example: `regard train --resume --run runs/pairs --set training.learning_rate=0.0005`
 
@@ -55,9 +58,11 @@ def train(
     Example: `regard train transformer-fast --distill runs/teacher --run runs/student`
 
     Args:
-        what: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .jsonl or
+        what: A recipe, or files to train on, or both. Sentence pairs are one .tsv, .csv, .jsonl or
             .parquet file, or two files of lines, source and target; each may end in .gz or .zst,
             and may be a folder of such files or a pattern in quotes: 'shards/*.tsv.gz'.
+        valid: What to validate on, in the same forms; by default a part of the training text.
+        test: What `regard evaluate` asks about; by default a part of the training text.
         run: The run folder; by default runs/ and the recipe's or the file's name.
         minutes: Time to train; over the recipe's.
         settings: A setting over the recipe's, such as model.num_heads=4; may be given often.
@@ -66,18 +71,48 @@ def train(
         distill: The run folder of a translator to learn from.
         device: Where to train, over the recipe's training.device: `auto` takes a GPU if there is
             one; `cpu`; `cuda`, or `cuda:1` for the second GPU; `mps` for that of a Mac.
+        processes: How many processes of this machine train it together, each on a GPU of its own
+            where there are GPUs: the same batches and so the same model as by one, only sooner. On
+            several machines torchrun starts them.
         resume: Go on with the run in --run by the recipe that it keeps; --minutes (in all) and
             --set training.… go over it. What the model is and what it reads stays.
     """
     if device is not None:
         check_device_name("--device", device)
-    asked = _settings(settings, minutes, on_bad_line, distill, device)
+    files = [*split_settings("valid", valid), *split_settings("test", test)]
+    if processes is not None:
+        check_processes(processes)
+    if processes is not None and processes > 1:
+        options = {
+            "run": run,
+            "minutes": minutes,
+            "on-bad-line": on_bad_line,
+            "distill": distill,
+            "device": device,
+        }
+        given = [f"--{name}={value}" for name, value in options.items() if value is not None]
+        given += [f"--set={setting}" for setting in (*files, *settings)] + ["--resume"] * resume
+        return launch(["train", *what, *given], processes)
+    asked = [*files, *_settings(settings, minutes, on_bad_line, distill, device)]
     try:
-        _train(what, run, asked, minutes=minutes, resume=resume)
+        with _together():
+            _train(what, run, asked, minutes=minutes, resume=resume)
     except KeyboardInterrupt as stop:
         if not isinstance(stop, Interrupted):  # which has been told of
             note("stopped outside the updates; the same command goes on from what is saved")
         raise
+    return 0
+
+
+def _together() -> AbstractContextManager[object]:
+    """The other processes, where torchrun or ``--processes`` has started several."""
+    if find_place() is None:
+        return nullcontext()
+    # Torch's own words on connections that close, many lines in each process, tell nobody anything.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
+    from regard.training.ranks import joined
+
+    return joined()
 
 
 def _train(
@@ -166,48 +201,6 @@ if train.__doc__ is not None:  # python -OO has none
     train.__doc__ = f"{head}\nRecipes:\n\n{listed_recipes()}\n{args}{rest}"
 
 
-def find_recipe(
-    what: Sequence[str], settings: Sequence[str] = (), *, minutes: float | None = None
-) -> "Recipe":
-    """The recipe that the words of a command line name.
-
-    Args:
-        what: A recipe's name or path, files of sentence pairs, or a recipe and then files.
-        settings: ``key.path=value`` texts, which go over the recipe.
-        minutes: Time to train, where no recipe says.
-
-    Raises:
-        SettingError: Nothing is named, no recipe has that name, or a setting is not known.
-        DataError: No recipe is named, and the files cannot be used.
-    """
-    if not what:
-        raise SettingError(
-            "what to train must be a recipe or files of sentence pairs; got nothing. "
-            f"Recipes: {', '.join(packaged_recipes())}."
-        )
-    first, *files = what
-    if _is_data(first, files):
-        from regard.training.automatic import choose_recipe
-
-        chosen = choose_recipe([Path(name) for name in what], minutes=minutes, settings=settings)
-        for reason in chosen.reasons:
-            note(reason)
-        return chosen.recipe
-    data = [f"data.train={[str(Path(name).resolve()) for name in files]}"] if files else []
-    if first.endswith(".toml"):
-        path = Path(first)
-        if not path.is_file():
-            raise SettingError(f"{path} must be a recipe file; there is none.{_offer(path)}")
-    else:
-        choose("recipe", first, packaged_recipes())
-        path = packaged_recipe(first)
-    read_toml(path)  # what can be wrong with a name or a file is said before torch is loaded
-    from regard.tasks import read_recipe
-
-    recipe = read_recipe(path, [*data, *settings])
-    return recipe if first.endswith(".toml") else replace(recipe, folder=Path())
-
-
 def default_run(what: Sequence[str]) -> Path:
     """Where a run goes unless it is told.
 
@@ -220,17 +213,3 @@ def default_run(what: Sequence[str]) -> Path:
     path = Path(what[0] if what else "run")
     name = path.parent.name if has_magic(path.name) else path.name
     return Path("runs") / (name.partition(".")[0] or "run")
-
-
-def _is_data(first: str, others: Sequence[str]) -> bool:
-    if first.endswith(".toml") or (first in packaged_recipes() and not Path(first).is_file()):
-        return False
-    is_there = Path(first).is_file() or Path(first).is_dir()
-    return first.endswith((*_DATA_ENDINGS, *_TABLES)) or is_there or bool(others)
-
-
-def _offer(path: Path) -> str:
-    name = path.name.removesuffix(".toml")
-    if name in packaged_recipes():
-        return f" {name} comes with regard: leave out the ending."
-    return ""

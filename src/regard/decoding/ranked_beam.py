@@ -39,9 +39,10 @@ class _Extended:
         self.ends: Bool[np.ndarray, "A K"] = np.empty(shape, np.bool_)
         self.origins: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
         self.log_probs: Float64[np.ndarray, "A K"] = np.empty(shape)
-        self.going_origins: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
+        self.rows: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
         self.going_log_probs: Float64[np.ndarray, "A K"] = np.empty(shape)
         self.going_tokens: Int64[np.ndarray, "A K T"] = np.empty((*shape, length), np.int64)
+        self.added: Int64[np.ndarray, "A K"] = np.empty(shape, np.int64)
 
 
 def ranked_beam(
@@ -75,13 +76,12 @@ def ranked_beam(
     # Only here: what cannot be compiled cannot be imported.
     from regard.decoding.ranked_kernels import extend
 
-    found = _Found(limits.numpy(), n_best, penalties)
-    count = len(limits)
+    found = _Found(limits.contiguous().numpy(), n_best, penalties)
+    count, told = len(limits), np.empty(3, np.bool_)
     beams = _Beams(np.arange(count), np.zeros((count, 1, 0), np.int64), np.zeros((count, 1)))
     token = torch.full((count,), bos_id)
     for length in range(1, int(limits.max()) + 1):
         values, tokens, state = step.best(token, state, beam_size + 1, allowed.hidden(length))
-        check_numbers(values)
         best = _Extended(len(beams.sentences), beam_size, length)
         extend(
             beams.tokens,
@@ -92,23 +92,29 @@ def ranked_beam(
             best.ends,
             best.origins,
             best.log_probs,
-            best.going_origins,
+            best.rows,
             best.going_log_probs,
             best.going_tokens,
+            best.added,
+            told,
         )
-        found.finish(beams, best, length)
+        if told[0]:
+            check_numbers(values)
+        if told[1]:
+            found.finish(beams, best, length)
         longer = _Beams(beams.sentences, best.going_tokens, best.going_log_probs)
-        stops = found.stops(longer, length, beam_size)
-        if stops.any():
+        rows, added = best.rows, best.added
+        stops = found.stops(longer, length)
+        if stops is not None:
             found.close(beams, longer, stops, length)
             if stops.all():
                 break
-        going = np.flatnonzero(~stops)
-        rows = (best.going_origins[going] + going[:, None] * beams.log_probs.shape[1]).ravel()
-        if not np.array_equal(rows, np.arange(len(token))):
-            state = state.select(torch.from_numpy(rows))
-        beams = _Beams(longer.sentences[going], longer.tokens[going], longer.log_probs[going])
-        token = torch.from_numpy(np.ascontiguousarray(beams.tokens[:, :, -1].ravel()))
+            going = np.flatnonzero(~stops)
+            rows, added = rows[going], added[going]
+            longer = _Beams(longer.sentences[going], longer.tokens[going], longer.log_probs[going])
+        if stops is not None or told[2] or rows.size != token.shape[0]:
+            state = state.select(torch.from_numpy(rows.ravel()))
+        beams, token = longer, torch.from_numpy(added.ravel())
     return found.collect()
 
 
@@ -127,8 +133,6 @@ class _Found:
 
     def finish(self, beams: _Beams, best: _Extended, length: int) -> None:
         """Take the answers that ended with this step."""
-        if not best.ends.any():
-            return
         scores = np.where(best.ends, best.log_probs / self._penalties[length], -np.inf)
         known = np.concatenate([self._scores[beams.sentences], scores], axis=1)
         self._scores[beams.sentences] = -np.sort(-known, axis=1)[:, : self._scores.shape[1]]
@@ -137,14 +141,23 @@ class _Found:
         origins = best.origins[rows, places]
         self._keep(beams, rows, origins, best.log_probs[rows, places], length, finished=True)
 
-    def stops(self, longer: _Beams, length: int, beam_size: int) -> Bool[np.ndarray, " A"]:
-        """Which sentences are done."""
-        sentences = longer.sentences
-        reachable = longer.log_probs.max(axis=1) / self._largest_penalty[sentences]
-        full = self._counts[sentences] >= beam_size
-        beaten = self._scores[sentences, -1] >= reachable
-        done: np.ndarray = full | beaten | (self._limits[sentences] <= length)
-        return done
+    def stops(self, longer: _Beams, length: int) -> Bool[np.ndarray, " A"] | None:
+        """Which sentences are done; None is none."""
+        from regard.decoding.ranked_kernels import find_stops
+
+        stops, is_any = np.empty(len(longer.sentences), np.bool_), np.empty(1, np.bool_)
+        find_stops(
+            longer.sentences,
+            longer.log_probs,
+            length,
+            self._counts,
+            self._scores,
+            self._largest_penalty,
+            self._limits,
+            stops,
+            is_any,
+        )
+        return stops if is_any[0] else None
 
     def close(
         self, beams: _Beams, longer: _Beams, stops: Bool[np.ndarray, " A"], length: int

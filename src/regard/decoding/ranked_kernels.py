@@ -28,7 +28,19 @@ def _next(sentence, totals, values, tokens, taken):  # type: ignore[no-untyped-d
 
 @compiled
 def extend(  # type: ignore[no-untyped-def]
-    before, totals, values, tokens, eos_id, ends, origins, log_probs, going_origins, going, longer
+    before,
+    totals,
+    values,
+    tokens,
+    eos_id,
+    ends,
+    origins,
+    log_probs,
+    rows,
+    going,
+    longer,
+    added,
+    told,
 ):
     """The best extensions of each sentence's beginnings, and those that go on.
 
@@ -44,11 +56,17 @@ def extend(  # type: ignore[no-untyped-def]
         ends: Which of the first K are ended, (A, K).
         origins: The beginning that each of the first K extends.
         log_probs: Of those.
-        going_origins: The beginning that each of those that go on extends.
+        rows: Which of all beginnings each of those that go on extends, (A, K).
         going: Log-probabilities of those.
         longer: Those, (A, K, T + 1).
+        added: Their last tokens.
+        told: Whether a log-probability is no number, whether any answer ended, and whether others
+            go on than all beginnings in their order, (3,).
     """
     A, W, T = before.shape
+    told[0] = told[1] = told[2] = False
+    for r in range(A * W):
+        told[0] |= np.isnan(values[r, 0])
     K = ends.shape[1]
     taken = np.empty(W, np.int64)  # of what may follow each beginning
     for a in range(A):
@@ -59,21 +77,49 @@ def extend(  # type: ignore[no-untyped-def]
             is_end = token == eos_id
             if place < K:
                 ends[a, place] = is_end and total != -np.inf
+                told[1] |= ends[a, place]
                 origins[a, place] = origin
                 log_probs[a, place] = total
             if kept < K and not is_end:
-                going_origins[a, kept] = origin
+                rows[a, kept] = a * W + origin
                 going[a, kept] = total
-                for t in range(T):
-                    longer[a, kept, t] = before[a, origin, t]
-                longer[a, kept, T] = token
+                added[a, kept] = token
                 kept += 1
         for k in range(kept, K):
-            going_origins[a, k] = W - 1
+            rows[a, k] = a * W + W - 1
             going[a, k] = -np.inf
+            added[a, k] = eos_id
+        for k in range(K):
+            told[2] |= rows[a, k] != a * K + k
             for t in range(T):
-                longer[a, k, t] = before[a, W - 1, t]
-            longer[a, k, T] = eos_id
+                longer[a, k, t] = before[a, rows[a, k] - a * W, t]
+            longer[a, k, T] = added[a, k]
+
+
+@compiled
+def find_stops(sentences, going, length, counts, scores, largest, limits, stops, told):  # type: ignore[no-untyped-def]
+    """Which sentences are done: as many ended as the beam is wide, none can be better, or the end.
+
+    Args:
+        sentences: Which sentences those are that are searched, (A,).
+        going: Log-probabilities of what goes on, (A, K).
+        length: Tokens of that.
+        counts: How many answers of each sentence have ended, (B,).
+        scores: The best of their scores, (B, n_best).
+        largest: What a log-probability is divided by at most, for each sentence.
+        limits: Most tokens of each sentence's answers.
+        stops: Which are done, (A,).
+        told: Whether any is, (1,).
+    """
+    told[0] = False
+    for a in range(sentences.size):
+        b = sentences[a]
+        likeliest = -np.inf
+        for k in range(going.shape[1]):
+            likeliest = max(likeliest, going[a, k])
+        is_beaten = scores[b, scores.shape[1] - 1] >= likeliest / largest[b]
+        stops[a] = counts[b] >= going.shape[1] or is_beaten or limits[b] <= length
+        told[0] |= stops[a]
 
 
 @compiled

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
         repeatable,
         set_random_states,
     )
+    from regard.devices.several import claim_device, find_own_device
 
 __all__ = [
     "CPU",
     "Ahead",
     "DeviceName",
     "check_device_name",
+    "claim_device",
     "device_of",
     "find_device",
+    "find_own_device",
     "free_memory",
     "in_halves",
     "is_out_of_memory",

@@ -1,6 +1,7 @@
 """Which device work is done on, from its name; and what people are told of it."""
 
 import os
+from itertools import chain
 
 import torch
 from torch import nn
@@ -58,8 +59,8 @@ def device_of(model: nn.Module) -> torch.device:
         >>> device_of(nn.Linear(2, 3)), device_of(nn.Identity())
         (device(type='cpu'), device(type='cpu'))
     """
-    tensors = (*model.parameters(), *model.buffers())
-    return tensors[0].device if tensors else CPU
+    first = next(chain(model.parameters(), model.buffers()), None)
+    return CPU if first is None else first.device
 
 
 def wait_for(device: torch.device) -> None:

@@ -23,7 +23,8 @@ from regard.inference.report import (
 )
 from regard.metrics import MetricScore, References
 from regard.tasks.one_pass_task import OnePassTask
-from regard.tasks.task import Answer, AnyTask
+from regard.tasks.task import Answer, AnyTask, Table
+from regard.watching import counted, working
 
 # Lengths a bucket of sources ends at, in words or, for text without spaces, characters.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
@@ -62,7 +63,8 @@ def evaluate(
         edges: The longest source of each bucket; one more takes what is longer.
         seed: Which outputs are shown at random.
         trivial: Outputs that took no work, by how they are made, instead of the source itself.
-        rouge: Whether ROUGE-L comes before the other figures, as for summaries and answers.
+        rouge: Whether ROUGE comes before the other figures, as for summaries and answers; with
+            sources, what is taken over from them is counted too.
 
     Raises:
         DataError: Outputs, references and sources do not pair up.
@@ -87,7 +89,13 @@ def evaluate(
         count=len(hypotheses),
         scores=figures(hypotheses, resamples=resamples),
         baselines=tuple(
-            Baseline(name=name, scores=figures(texts, resamples=0))
+            Baseline(
+                name=name,
+                scores=figures(texts, resamples=0),
+                p_value=metrics.compare_rouge(texts, hypotheses, right)[0].p_value
+                if rouge
+                else None,
+            )
             for name, texts in trivial.items()
         ),
         by_length=()
@@ -101,6 +109,29 @@ def evaluate(
             edges=edges,
         ),
         outputs=_outputs_to_read(hypotheses, right, sources, seed),
+        tables=(taken_over(hypotheses, right, sources),) if rouge and sources else (),
+    )
+
+
+def taken_over(hypotheses: Sequence[str], references: References, sources: Sequence[str]) -> Table:
+    """What outputs do not take over from their sources word for word, and what they say twice.
+
+    Beside them the first reference of each: figure 6 of See et al. (2017).
+
+    Args:
+        hypotheses: The outputs.
+        references: One right answer of each, or several.
+        sources: What they were made of.
+    """
+    known = [right[0] for right in metrics.answers(references)]
+    rows: list[tuple[str | int | float, ...]] = []
+    for n in range(1, 5):
+        figures = [metrics.novelty(texts, sources, n=n) for texts in (hypotheses, known)]
+        figures += [metrics.repetition(texts, n=n) for texts in (hypotheses, known)]
+        rows.append((f"{n}-grams", *figures))
+    columns = ("", "new", "of references", "said before", "of references")
+    return Table(
+        "n-grams new to the document, and said before in the output, %", columns, tuple(rows)
     )
 
 
@@ -125,7 +156,8 @@ def evaluate_task(
     assert isinstance(task, OnePassTask)
     answers = predictor.answers(examples, progress=progress)
     dice = random.Random(seed)
-    trivial = task.baselines(train, examples) if train else {}
+    with working("baselines"):
+        trivial = task.baselines(train, examples) if train else {}
     scores = [task.example_score(a, e) for a, e in zip(answers, examples, strict=True)]
     order = sorted(range(len(scores)), key=scores.__getitem__)
     figures = _with_intervals(task, answers, examples, dice)
@@ -214,6 +246,7 @@ def compare(
     test: str = "randomisation",
     trials: int | None = None,
     shown: int = 5,
+    rouge: bool = False,
 ) -> PairedComparison:
     """Whether the second of two systems is better, and on which sentences.
 
@@ -226,6 +259,7 @@ def compare(
         test: ``randomisation`` or ``bootstrap``, both paired and two-sided.
         trials: How often chance is tried; None is as often as sacrebleu does.
         shown: Largest gains, and largest losses, to show.
+        rouge: Whether ROUGE comes before the other figures, by randomisation.
 
     Raises:
         DataError: Outputs, references and sources do not pair up.
@@ -239,7 +273,8 @@ def compare(
     """
     check_at_least("shown", shown, 0)
     _check_sources(sources, first)
-    comparisons = metrics.compare(
+    comparisons = metrics.compare_rouge(first, second, references) if rouge else []
+    comparisons += metrics.compare(
         first, second, references, target_language=target_language, test=test, trials=trials
     )
     right = metrics.answers(references)
@@ -280,7 +315,10 @@ def _figures(
     resamples: int,
 ) -> tuple[MetricScore, ...]:
     scored = partial(metrics.bleu, target_language=target_language, resamples=resamples)
-    scores = [metrics.rouge_l(texts, references, resamples=resamples)] if rouge else []
+    scores = []
+    if rouge:
+        scores.append(metrics.rouge_l(texts, references, resamples=resamples))
+        scores += [metrics.rouge_n(texts, references, n=n, resamples=resamples) for n in (1, 2)]
     scores.append(scored(texts, references))
     if not metrics.is_unspaced(target_language):
         lower = scored(texts, references, lowercase=True)
@@ -309,7 +347,7 @@ def _with_intervals(
 ) -> tuple[Figure, ...]:
     count = len(examples)
     drawn: list[dict[str, float]] = []
-    for _ in range(_RESAMPLES):
+    for _ in counted("resampling", range(_RESAMPLES), _RESAMPLES):
         places = dice.choices(range(count), k=count)
         drawn.append(task.score([answers[i] for i in places], [examples[i] for i in places]))
     found = []

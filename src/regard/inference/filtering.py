@@ -1,15 +1,16 @@
 """Lines in, answers out: one answer a line, in order, as soon as there is one."""
 
 import errno
+import json
 import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from regard.config import JsonValue
 from regard.errors import DataError
@@ -19,11 +20,17 @@ from regard.tasks.task import Answer
 from regard.tasks.translations import Translations
 from regard.text import Line, decode_lines, open_text
 from regard.text.lines import text_suffix
+from regard.text.tables import TABLES, Field, read_table
+from regard.text.tagged import read_words
 
 ReadT = TypeVar("ReadT")
+# A line as a file has it, or one that was read of a table.
+RawLine: TypeAlias = bytes | Line
 
 # Answers that are kept for lines that repeat.
 _KEPT = 4096
+# Files of words that are to be tagged.
+_WORD_A_LINE = (".conll", ".conllu", *TABLES)
 # Lines answered at once, and bytes read at once where they are there.
 _LINES = 256
 _BYTES = 1 << 16
@@ -52,6 +59,23 @@ class AnsweredLine:
     def text(self) -> str:
         """The answer in a line."""
         return "" if self.answer is None else self.answer.text()
+
+    def printed(self, number: int, output_format: str, n_best: int = 1) -> Iterator[str]:
+        """The lines that say it.
+
+        Args:
+            number: Of the line that was answered, from 1.
+            output_format: ``jsonl`` for an object, ``text`` for what people read.
+            n_best: How many answers there are of it; of several each says the number of its line.
+        """
+        if output_format == "jsonl":
+            yield json.dumps(self.to_dict(), ensure_ascii=False)
+        elif n_best > 1:
+            for each in self.translations.found:
+                score = each.score if each.utility is None else each.utility
+                yield f"{number}\t{score:.4f}\t{each.text}"
+        else:
+            yield self.text()
 
     def to_dict(self) -> dict[str, JsonValue]:
         """The answer as plain data, ready for JSON."""
@@ -121,11 +145,62 @@ def of_file(path: Path) -> Iterator[list[bytes]]:
             yield group
 
 
-def groups_of(file: Path | None) -> tuple[Iterator[list[bytes]], str, str]:
-    """The raw lines of a file or of stdin in groups, what they are called, and their ending."""
-    if file is not None:
-        return of_file(file), str(file), text_suffix(file)
-    return arriving(_read_stdin), "stdin", ""
+def of_table(path: Path, fields: Sequence[Field]) -> Iterator[list[Line]]:
+    """The rows of a table in groups, each as the JSON object of the fields that it has.
+
+    Raises:
+        DataError: The file is missing, unreadable or damaged, or has no column of such a name.
+    """
+    table = read_table(path, fields)
+    keys = {field.name: field.keys[0] for field in fields}
+    only = keys[fields[0].name] if len(fields) == 1 else None
+
+    def record(row: Line) -> Line:
+        cells = row.text.split("\t")
+        found = {
+            keys[name]: cells[place - 1]
+            for name, place in table.columns.items()
+            if place <= len(cells)
+        }
+        if not found and len(cells) == 1 and only is not None:
+            found = {only: row.text}
+        text = json.dumps(found, ensure_ascii=False) if row.text.strip() else ""
+        return replace(row, text=text)
+
+    rows = map(record, table.lines)
+    while group := list(islice(rows, _LINES)):
+        yield group
+
+
+def of_sentences(path: Path, word: Field) -> Iterator[list[Line]]:
+    """The sentences of a file with a word a line in groups, each as a JSON object of its words.
+
+    Raises:
+        DataError: The file is missing, unreadable or damaged, or a word cannot be read.
+    """
+    found = read_words(path, word=word.column)
+    sentences = (Line(json.dumps({"tokens": each.words}), each.where) for each in found)
+    while group := list(islice(sentences, _LINES)):
+        yield group
+
+
+def groups_of(
+    file: Path | None, fields: Sequence[Field] = ()
+) -> tuple[Iterator[Sequence[RawLine]], str, str]:
+    """The raw lines of a file or of stdin in groups, what they are called, and their ending.
+
+    Args:
+        file: None is stdin.
+        fields: What the rows of a table say, which are then read as objects of JSONL; none leaves
+            them as lines.
+    """
+    if file is None:
+        return arriving(_read_stdin), "stdin", ""
+    if [field.name for field in fields] == ["word"] and text_suffix(file) in _WORD_A_LINE:
+        return of_sentences(file, fields[0]), str(file), ".jsonl"
+    if fields and text_suffix(file) in TABLES:
+        return of_table(file, fields), str(file), ".jsonl"
+    return of_file(file), str(file), text_suffix(file)
 
 
 def _read_stdin(count: int) -> bytes:
@@ -141,11 +216,11 @@ def _read_stdin(count: int) -> bytes:
         ) from error
 
 
-def numbered(groups: Iterable[Sequence[bytes]], name: str) -> Iterator[list[Line]]:
+def numbered(groups: Iterable[Sequence[RawLine]], name: str) -> Iterator[list[Line]]:
     r"""Groups of raw lines as lines that know their places.
 
     Args:
-        groups: As files give them.
+        groups: As files give them; those that know their places already keep them.
         name: What they are called in messages, such as the file's name.
 
     Example:
@@ -155,12 +230,12 @@ def numbered(groups: Iterable[Sequence[bytes]], name: str) -> Iterator[list[Line
     waiting: deque[bytes] = deque()
     decoded = decode_lines(iter(waiting.popleft, None), name)
     for group in groups:
-        waiting.extend(group)
-        yield [next(decoded) for _ in group]
+        waiting.extend(line for line in group if isinstance(line, bytes))
+        yield [line if isinstance(line, Line) else next(decoded) for line in group]
 
 
 def asked(
-    groups: Iterable[Sequence[bytes]],
+    groups: Iterable[Sequence[RawLine]],
     read: Callable[[Line], ReadT],
     *,
     name: str,
@@ -230,7 +305,7 @@ def _answerable(
 
 def answers(
     predictor: Predictor,
-    groups: Iterable[Sequence[bytes]],
+    groups: Iterable[Sequence[RawLine]],
     *,
     name: str,
     ending: str = "",
@@ -238,6 +313,7 @@ def answers(
     decoding: DecodingConfig | None = None,
     attention: bool = False,
     layers: Sequence[int] | None = None,
+    answer: Callable[[Sequence[object]], Sequence[Answer]] | None = None,
 ) -> Iterator[list[AnsweredLine]]:
     """The answers to each group of raw lines, in order; what repeats is answered once.
 
@@ -252,6 +328,7 @@ def answers(
         decoding: As for ``Predictor.answers``, and so are the others.
         attention: See there.
         layers: See there.
+        answer: What is said of examples instead of the predictor's answers.
 
     Raises:
         DataError: A line cannot be read.
@@ -259,14 +336,15 @@ def answers(
     task = predictor.task
     asking = task.question if isinstance(task, OnePassTask) else task.asked
     read = partial(asking, ending=ending)
-    nothing = Translations.of_nothing("") if predictor.writes else None
-    answer = partial(predictor.answers, decoding=decoding, attention=attention, layers=layers)
-    known: dict[bytes, Answer] = {}
-    raw: list[bytes] = []
+    nothing = Translations.of_nothing("") if predictor.writes and answer is None else None
+    if answer is None:
+        answer = partial(predictor.answers, decoding=decoding, attention=attention, layers=layers)
+    known: dict[bytes | str, Answer] = {}
+    raw: list[bytes | str] = []
 
-    def noted() -> Iterator[Sequence[bytes]]:
+    def noted() -> Iterator[Sequence[RawLine]]:
         for group in groups:
-            raw[:] = group
+            raw[:] = [line.text if isinstance(line, Line) else line for line in group]
             yield group
 
     def learn(lines: Sequence[Asked[object]]) -> None:

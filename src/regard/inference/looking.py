@@ -19,7 +19,7 @@ from regard.text import normalize
 from regard.text.phrasebook import Phrase
 from regard.text.records import record_in
 from regard.viewer import Document, Example, in_one_line
-from regard.viewer.example import Head, Layer
+from regard.viewer.example import Head, Layer, View
 from regard.viewer.parts import AskedRows
 
 _KEPT = 2  # examples whose queries and keys stay in memory
@@ -128,6 +128,7 @@ def document(
         examples=tuple(examples),
         source_language=getattr(recipe.data, "source_language", None),
         output_language=getattr(recipe.data, "target_language", None),
+        opening=_opening(predictor, examples[0]),
     )
 
 
@@ -216,6 +217,14 @@ def _answered(predictor: Predictor, text: str, where: str, chosen: ChosenHeads) 
     if shown is None:
         calls, shown = plain_view(text, answer.text(), calls)
     return task_examples(calls, shown, task.said(model, asked, encoded, answer), chosen)
+
+
+def _opening(predictor: Predictor, example: Example) -> View | None:
+    """What words were copied by, where some are and it is shown."""
+    layer = getattr(predictor.model, "copying_layer", None)
+    there = [one.layer for one in example.maps if one.kind == "cross"]
+    there += [one.layer for one in example.summaries if one.kind == "cross"]
+    return View(kind="cross", layer=layer) if layer is not None and layer in there else None
 
 
 def _title(example: Example) -> str:

@@ -9,7 +9,7 @@ import torch
 from regard.config import JsonValue
 from regard.decoding import Scored, score_answers
 from regard.errors import DataError
-from regard.inference.filtering import asked
+from regard.inference.filtering import RawLine, asked
 from regard.inference.predictor import Predictor
 from regard.text import BOS_ID, EOS_ID, Line, batched
 from regard.text.lines import readable
@@ -97,7 +97,7 @@ def score_pairs(
 
 def scored_lines(
     predictor: Predictor,
-    groups: Iterable[Sequence[bytes]],
+    groups: Iterable[Sequence[RawLine]],
     *,
     name: str,
     ending: str = "",

@@ -142,7 +142,7 @@ class Predictor(Generic[AnswerT]):
         if not isinstance(self.task, SequenceTask):
             raise RunError(
                 f"run must be the run of a translator; it is one of {self.recipe.task}. "
-                "Use regard predict or regard evaluate with it."
+                "Ask it in Python: Predictor.load(RUN).predict(TEXTS); or with regard predict."
             )
         return self.task
 

@@ -84,10 +84,13 @@ class Baseline:
     Attributes:
         name: How they are made.
         scores: Their figures, in the order of the report's.
+        p_value: How often chance alone makes as large a difference in the first of them; None where
+            that was not asked.
     """
 
     name: str
     scores: tuple[MetricScore, ...]
+    p_value: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,12 +102,14 @@ class TextReport(Report):
         baselines: The same figures for outputs that took no work.
         by_length: Quality by length of the source; empty if no sources were given.
         outputs: Ten to read: three best, three worst, four at random, all different.
+        tables: What else is counted, of summaries and answers.
     """
 
     scores: tuple[MetricScore, ...]
     baselines: tuple[Baseline, ...]
     by_length: tuple[Bucket, ...]
     outputs: tuple[ShownOutput, ...]
+    tables: tuple[Table, ...] = ()
 
     def score(self, name: str) -> float:
         """The figure called ``name``.
@@ -123,10 +128,13 @@ class TextReport(Report):
         yield f"{self.count} sentences"
         yield from (f"  {score}" for score in self.scores)
         for baseline in self.baselines:
-            yield f"  baseline, {baseline.name}: {_in_line(baseline.scores)}"
+            chance = "" if baseline.p_value is None else f" (p = {baseline.p_value:.4f})"
+            yield f"  baseline, {baseline.name}: {_in_line(baseline.scores)}{chance}"
         for bucket in self.by_length:
             figures = _in_line(bucket.scores)
             yield f"  sources of length {bucket.name} ({bucket.count}): {figures}"
+        for table in self.tables:
+            yield from (f"  {line}" for line in draw_table(table))
         for output in self.outputs:
             yield f"  {output.kind} #{output.index + 1} (chrF {output.chrf:.1f})"
             if output.source is not None:

@@ -300,7 +300,8 @@ class SequenceSearch:
     Args:
         searcher: The search with its settings.
         attention: Whether to note what the best output's tokens looked at.
-        layers: Whose attention that is, counted from 0; None takes all layers.
+        layers: Whose attention that is, counted from 0; None takes the one by whose weights tokens
+            are copied, and all layers of a model that copies none.
     """
 
     def __init__(
@@ -340,7 +341,8 @@ class SequenceSearch:
         if not self.attention:
             found = answers(model.steps, state)
         else:
-            trail = Trail(model.steps, layers=self.layers)
+            copying = None if model.copying_layer is None else [model.copying_layer]
+            trail = Trail(model.steps, layers=self.layers or copying)
             followed = trail.start(state, len(source), device=source.device)
             # Rows that hold the same tokens cannot be told apart: what they say is followed anew.
             is_followed = not self.searcher.has_copies

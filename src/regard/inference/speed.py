@@ -226,7 +226,7 @@ def _own(predictor: Predictor) -> Sequence[object]:
 
 
 def _of_file(predictor: Predictor, file: Path) -> Sequence[object]:
-    groups, name, ending = groups_of(file)
+    groups, name, ending = groups_of(file, predictor.task.asked_fields())
 
     def read(line: Line) -> object | None:
         return predictor.task.asked(line, ending) if line.text.strip() else None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from regard.choices import choose
+from regard.choices import check_choice, choose
 from regard.config import JsonValue
 from regard.devices.kinds import AUTO
 from regard.errors import SettingError
@@ -148,4 +148,5 @@ def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) 
         RunError: There is none, it is damaged, or a newer version of regard made it.
         SettingError: There is no such device, or it or the model cannot do this precision.
     """
+    check_choice("precision", precision, Precision)  # before anything is read
     return TrainedModel(Predictor.load(run, precision=precision, device=device))

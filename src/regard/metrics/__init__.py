@@ -1,11 +1,12 @@
 """Public metrics of translation, thinly wrapped: a figure comes with how it was computed."""
 
 from regard.metrics.alignment import AlignmentCounts, alignment_error_rate, count_links
+from regard.metrics.copying import novelty, repetition
 from regard.metrics.corpus import bleu, chrf, exact_match, sentence_chrf, ter
 from regard.metrics.languages import bleu_tokenizer, is_unspaced
-from regard.metrics.paired import TESTS, compare
+from regard.metrics.paired import TESTS, compare, compare_rouge
 from regard.metrics.references import References, answers
-from regard.metrics.rouge import rouge_l, sentence_rouge_l
+from regard.metrics.rouge import rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n
 from regard.metrics.score import MetricScore, SystemComparison
 
 __all__ = [
@@ -20,11 +21,16 @@ __all__ = [
     "bleu_tokenizer",
     "chrf",
     "compare",
+    "compare_rouge",
     "count_links",
     "exact_match",
     "is_unspaced",
+    "novelty",
+    "repetition",
     "rouge_l",
+    "rouge_n",
     "sentence_chrf",
     "sentence_rouge_l",
+    "sentence_rouge_n",
     "ter",
 ]

@@ -1,12 +1,19 @@
-"""ROUGE-L of summaries and answers: the longest common subsequence with a right one."""
+"""ROUGE of summaries and answers: what they share with a right one.
+
+Lin (2004), https://aclanthology.org/W04-1013. Words are runs of letters or of digits, without case
+and without stems; every character of Chinese and of other scripts without spaces is a word. On
+ASCII text the figures are those of Google's ``rouge-score``.
+"""
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence, Sized
 
 import numpy as np
 
+from regard.checks import check_at_least
 from regard.metrics.references import References, answers, streams
+from regard.metrics.resampling import SEED, drawn_means
 from regard.metrics.score import MetricScore
 
 # One character of Chinese, Japanese, Thai, Lao, Burmese or Khmer; or a run of letters and digits.
@@ -14,6 +21,8 @@ _UNSPACED = (
     "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 )
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+# How much two texts have in common, and what there is of it in each.
+_Shared = tuple[int, Sized, Sized]
 
 
 def rouge_l(
@@ -22,12 +31,10 @@ def rouge_l(
     *,
     resamples: int = 0,
 ) -> MetricScore:
-    """ROUGE-L (Lin, 2004), https://aclanthology.org/W04-1013: the mean over outputs, in percent.
+    """ROUGE-L: the mean over outputs, in percent.
 
     ``F = 2 P R / (P + R)`` of the longest common subsequence, where P is its share of the output
-    and R that of the reference; the best over the references. Words are runs of letters or of
-    digits, without case and without stems; every character of Chinese and of other scripts without
-    spaces is a word. On ASCII text it is the figure of Google's ``rouge-score``.
+    and R that of the reference; the best over the references.
 
     Args:
         hypotheses: The outputs.
@@ -43,32 +50,82 @@ def rouge_l(
         >>> round(rouge_l(["国王很伤心。"], ["国王伤心极了。"]).value, 1)
         72.7
     """
-    values = np.array(sentence_rouge_l(hypotheses, references))
-    counts = {len(known) for known in answers(references)}
-    signature = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|case:lc|stem:no|F1"
-    mean = margin = None
-    if resamples:
-        places = np.random.default_rng(12345).integers(0, len(values), (resamples, len(values)))
-        drawn = values[places].mean(axis=1)
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        mean, margin = float(drawn.mean()), float(high - low) / 2
-        signature = f"{signature}|bs:{resamples}|seed:12345"
-    return MetricScore(
-        name="ROUGE-L", value=float(values.mean()), signature=signature, mean=mean, margin=margin
-    )
+    return _mean("ROUGE-L", sentence_rouge_l(hypotheses, references), references, resamples)
+
+
+def rouge_n(
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    n: int,
+    resamples: int = 0,
+) -> MetricScore:
+    """ROUGE-1 for ``n = 1``, ROUGE-2 for 2: the mean over outputs, in percent.
+
+    ``F = 2 P R / (P + R)`` of the n-grams in common, each as often as in both.
+
+    Args:
+        hypotheses: The outputs.
+        references: One right answer of each, or several; their number may differ.
+        n: Words of an n-gram.
+        resamples: Bootstrap resamples for the interval; none are drawn for 0.
+
+    Raises:
+        DataError: Outputs and references do not pair up.
+        SettingError: n is below 1.
+
+    Example:
+        >>> [round(rouge_n(["the sad king"], ["the king was sad"], n=n).value, 1) for n in (1, 2)]
+        [85.7, 0.0]
+    """
+    values = sentence_rouge_n(hypotheses, references, n=n)
+    return _mean(f"ROUGE-{n}", values, references, resamples)
 
 
 def sentence_rouge_l(hypotheses: Sequence[str], references: References) -> list[float]:
-    """The same of each output by itself.
+    """ROUGE-L of each output by itself.
 
     Raises:
         DataError: Outputs and references do not pair up.
     """
-    streams(hypotheses, references)
-    return [
-        100 * max(_f_measure(words(one), words(other)) for other in known)
-        for one, known in zip(hypotheses, answers(references), strict=True)
-    ]
+    return _best(hypotheses, references, lambda one, other: (common_length(one, other), one, other))
+
+
+def sentence_rouge_n(hypotheses: Sequence[str], references: References, *, n: int) -> list[float]:
+    """ROUGE-1, ROUGE-2 and so on of each output by itself.
+
+    Raises:
+        DataError: Outputs and references do not pair up.
+        SettingError: n is below 1.
+    """
+    check_at_least("n", n, 1)
+
+    def shared(one: Sequence[str], other: Sequence[str]) -> _Shared:
+        first, second = n_grams(one, n), n_grams(other, n)
+        return (Counter(first) & Counter(second)).total(), first, second
+
+    return _best(hypotheses, references, shared)
+
+
+def signature_of(references: References) -> str:
+    """How ROUGE was computed, in sacrebleu's form.
+
+    Example:
+        >>> signature_of([["a", "b"], ["c", "d"]])
+        'nrefs:2|case:lc|stem:no|F1'
+    """
+    counts = {len(known) for known in answers(references)}
+    return f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|case:lc|stem:no|F1"
+
+
+def n_grams(found: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    """Every n words in a row.
+
+    Example:
+        >>> n_grams("abc", 2)
+        [('a', 'b'), ('b', 'c')]
+    """
+    return list(zip(*(found[first:] for first in range(n)), strict=False))
 
 
 def words(text: str) -> list[str]:
@@ -81,11 +138,15 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _f_measure(output: Sequence[str], reference: Sequence[str]) -> float:
-    common = common_length(output, reference)
-    if not common:
-        return 0.0
-    return 2 * common / (len(output) + len(reference))  # the harmonic mean of P and R
+def first_words(text: str, count: int) -> str:
+    """A text up to the end of one of its words.
+
+    Example:
+        >>> first_words("The king's son, who ran.", 3)
+        "The king's"
+    """
+    ends = [word.end() for word in _WORD.finditer(text)]
+    return text[: ends[count - 1]] if len(ends) > count else text
 
 
 def common_length(first: Sequence[str], second: Sequence[str]) -> int:
@@ -107,3 +168,33 @@ def common_length(first: Sequence[str], second: Sequence[str]) -> int:
         matched = row & places.get(word, 0)
         row = ((row + matched) | (row - matched)) & every
     return len(first) - row.bit_count()
+
+
+def _best(
+    hypotheses: Sequence[str],
+    references: References,
+    shared: Callable[[Sequence[str], Sequence[str]], _Shared],
+) -> list[float]:
+    """``F = 2 P R / (P + R)`` of each output beside the reference that it is nearest to."""
+    streams(hypotheses, references)
+    return [
+        100 * max(_f_measure(*shared(words(one), words(other))) for other in known)
+        for one, known in zip(hypotheses, answers(references), strict=True)
+    ]
+
+
+def _f_measure(common: int, output: Sized, reference: Sized) -> float:
+    return 2 * common / (len(output) + len(reference)) if common else 0.0
+
+
+def _mean(
+    name: str, values: Sequence[float], references: References, resamples: int
+) -> MetricScore:
+    signature, mean, margin = signature_of(references), None, None
+    if resamples:
+        drawn = drawn_means(values, resamples)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        mean, margin = float(drawn.mean()), float(high - low) / 2
+        signature = f"{signature}|bs:{resamples}|seed:{SEED}"
+    value = float(np.mean(values))
+    return MetricScore(name=name, value=value, signature=signature, mean=mean, margin=margin)

@@ -21,10 +21,13 @@ class Seq2Seq(nn.Module, ABC, Generic[StateT]):
         max_length: Longest sequence it can take, in tokens; None sets no limit.
         begins_source: Whether its encoder reads a begin before each source, for which no token of
             the source stands.
+        copying_layer: The layer of attention to the source by whose weights tokens are copied from
+            it; None where none are.
     """
 
     max_length: int | None
     begins_source: bool = False
+    copying_layer: int | None = None
 
     @abstractmethod
     def forward(

@@ -137,6 +137,7 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
         self.pointer: Pointer | None = None
         if config.copy:
             check_shared("model.copy", shared_vocab)
+            self.copying_layer = 0
             self.pointer = Pointer((embed if is_luong else hidden) + embed + context_dim)
 
     def forward(

@@ -125,6 +125,7 @@ class Transformer(Seq2Seq[TransformerState]):
         if config.copy:
             check_shared("model.copy", shared_vocab)
             self.copying = CopyAttention(width)
+            self.copying_layer = config.num_decoder_layers
             self.pointer = Pointer(2 * width)
 
     def forward(
@@ -276,7 +277,8 @@ class Transformer(Seq2Seq[TransformerState]):
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T Y"]:
         """The states, with what may be copied beside them."""
-        with at("cross", len(self.decoder)):
+        assert self.copying_layer is not None
+        with at("cross", self.copying_layer):
             weights: Tensor = self.copying(states, keys, mask=source_mask)
         seen = torch.cat([states, weights @ keys], dim=-1)
         ids = source.unsqueeze(1).expand_as(weights)

@@ -26,7 +26,11 @@ class _Card(TypedDict):
     summary: JsonValue
 
 
-class Card(_Card, total=False):
+class _Together(TypedDict, total=False):
+    processes: int
+
+
+class Card(_Card, _Together, total=False):
     """What ``run.json`` holds. Keys of ``total=False`` are missing in runs made before them.
 
     Attributes:
@@ -40,6 +44,7 @@ class Card(_Card, total=False):
         name: What the recipe was called; None of one without a file.
         text: A fingerprint of the text that is trained on.
         threads: Of the processor, that it is trained with.
+        processes: That train it together, where they are several.
         changes: What was changed while it was trained, the oldest first.
         tokenizer: Checksum of the tokenizer's listing.
     """
@@ -52,7 +57,9 @@ class Card(_Card, total=False):
     tokenizer: str | None
 
 
-def new_card(task: str, *, recipe: str, name: str | None, text: str | None) -> Card:
+def new_card(
+    task: str, *, recipe: str, name: str | None, text: str | None, processes: int = 1
+) -> Card:
     """What ``run.json`` says of a run that has only just been made.
 
     Args:
@@ -60,7 +67,9 @@ def new_card(task: str, *, recipe: str, name: str | None, text: str | None) -> C
         recipe: The checksum of the recipe's file.
         name: What the recipe is called, if it has a name.
         text: A fingerprint of the text that is trained on, if it has one.
+        processes: How many train it together.
     """
+    together: _Together = {} if processes == 1 else {"processes": processes}
     return {
         "format": FORMAT,
         "regard": __version__,
@@ -69,6 +78,7 @@ def new_card(task: str, *, recipe: str, name: str | None, text: str | None) -> C
         "name": name,
         "text": text,
         "threads": torch.get_num_threads(),
+        **together,
         "changes": [],
         "tokenizer": None,
         "finished": False,

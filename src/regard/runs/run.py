@@ -131,6 +131,7 @@ class Run:
         *,
         name: str | None = None,
         text: str | None = None,
+        processes: int = 1,
     ) -> "Run":
         """A new run at ``path``, open for training.
 
@@ -140,6 +141,7 @@ class Run:
             task: The name of the task.
             name: What the recipe is called, for people.
             text: A fingerprint of the text that is trained on, to know it again.
+            processes: How many train it together.
 
         Raises:
             RunError: The folder holds something, is in use, or cannot be written.
@@ -149,7 +151,8 @@ class Run:
         try:
             content = write_toml(recipe).encode()
             write_file(path / RECIPE_FILE, content)
-            card = new_card(task, recipe=checksum(content), name=name, text=text)
+            made = checksum(content)
+            card = new_card(task, recipe=made, name=name, text=text, processes=processes)
             write_file(path / CARD_FILE, seal(card))
             return cls(path, card=card, lock=lock)
         except BaseException:
@@ -274,6 +277,11 @@ class Run:
         return self._card.get("threads")
 
     @property
+    def processes(self) -> int:
+        """How many processes train it together."""
+        return self._card.get("processes", 1)
+
+    @property
     def changes(self) -> list[Change]:
         """What was changed while it was trained, the oldest first, as ``history`` tells it."""
         return list(self._card.get("changes", ()))
@@ -283,7 +291,8 @@ class Run:
 
         Args:
             update: The last one before.
-            changes: By the setting's dotted name, or ``threads``: before and from now on.
+            changes: By the setting's dotted name, or ``threads`` or ``processes``: before and from
+                now on.
         """
         self._check_open_for_training()
         noted = [*self.changes, entry(update, changes)]
@@ -291,6 +300,9 @@ class Run:
         _, threads = changes.get("threads", (None, None))
         if isinstance(threads, int):
             card["threads"] = threads
+        _, processes = changes.get("processes", (None, None))
+        if isinstance(processes, int):
+            card["processes"] = processes
         self._write_card(card)
         self.recipe = changed(self.recipe, noted)
 

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.text import BadLines, Finding
+from regard.text import BadLines, Finding, normalize
 from regard.text.checking import Lengths, described_lengths, lengths_of
 from regard.text.findings import SPOILT, described_findings
 
@@ -40,7 +40,8 @@ class CheckedExample:
 
     def sign(self, test: Callable[[str], str | None]) -> str | None:
         """What a test finds in one of its texts, the first that it finds something in."""
-        return next(filter(None, map(test, (*self.parts, *self.answers))), None)
+        texts = map(normalize, (*self.parts, *self.answers))
+        return next(filter(None, map(test, texts)), None)
 
 
 @runtime_checkable
@@ -204,7 +205,10 @@ class _Notes:
             for one in group[1:]
             if one.labels != group[0].labels
         ]
-        self.add("contradiction", odd, "training texts labelled otherwise before")
+        # A sentence may have other tags in another place; a text's one label may not.
+        is_problem = all(len(one.labels) == 1 for one in self.said["train"])
+        meaning = "training texts labelled otherwise before"
+        self.add("contradiction", odd, meaning, is_problem=is_problem)
 
     def encodings(self) -> None:
         """Text decoded wrongly, characters that no text should hold, markup."""

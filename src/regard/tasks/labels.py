@@ -1,9 +1,11 @@
 """Labels of whole texts: their numbers in training, and the most probable one as an answer."""
 
+import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
@@ -15,6 +17,12 @@ from regard.errors import DataError
 from regard.metrics.labels import accuracy, macro_f1
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.task import EncodedT
+from regard.text.lines import text_suffix
+from regard.text.tables import TABLES
+
+# Rows of a table from which its labels say that the first is a header; and what names look like.
+_LEAST_ROWS = 20
+_NAME = re.compile(r"[^\W\d][\w-]*( [\w-]+){0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +71,27 @@ def learn_labels(labels: Iterable[str | None]) -> list[str]:
     if len(found) < 2:
         raise DataError(
             f"data.train must hold at least two different labels; got {found}. "
-            "Is data.label the label's column?"
+            "Is data.label the label's column? `regard train FILE` alone guesses which it is."
         )
     return found
+
+
+def has_header(rows: Sequence[tuple[str, str]], file: Path) -> bool:
+    """Whether the first row of a table of texts and labels is a header that nobody knows.
+
+    Its label then occurs once, all others again and again; and both cells are like names.
+
+    Example:
+        >>> rows = [("review_text", "stars"), *[("It is good.", "5"), ("It is bad.", "1")] * 10]
+        >>> has_header(rows, Path("a.csv")), has_header(rows[1:], Path("a.csv"))
+        (True, False)
+    """
+    if text_suffix(file) not in TABLES or len(rows) < _LEAST_ROWS:
+        return False
+    counts = Counter(label for _, label in rows)
+    text, label = rows[0]
+    is_alone = counts.pop(label) == 1 and min(counts.values(), default=1) > 1
+    return is_alone and bool(_NAME.fullmatch(text) and _NAME.fullmatch(label))
 
 
 def number_of(label: str | None, labels: Sequence[str], where: str) -> int:

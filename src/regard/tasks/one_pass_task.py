@@ -16,6 +16,7 @@ from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT, KeptCorpora, 
 from regard.text import BadLines, Line, PairTokenizer
 from regard.text.lines import readable
 from regard.text.records import object_of, record_in
+from regard.watching import working
 
 
 class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
@@ -169,7 +170,8 @@ class OnePassTask(Task[ExampleT, EncodedT, BatchT, AnswerT]):
         Raises:
             DataError: No example is left to learn from, or one cannot be validated on.
         """
-        encoded = self.encode(train, training=True, too_long=too_long)
+        with working("encoding"):
+            encoded = self.encode(train, training=True, too_long=too_long)
         if not encoded:
             reasons = [message for found in too_long.examples.values() for message in found]
             cure = reasons[0] if reasons else "Raise data.max_length."

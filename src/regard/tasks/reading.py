@@ -69,7 +69,7 @@ def recipe_from_table(table: Mapping[str, object], *, folder: Path | None = None
         data=data,
         tokenizer=tokenizer,
         model_type=str(model_type),
-        model=build(config, model_table, where="model"),
+        model=build(config, model_table, where="model", beside=("type",)),
         head=section("head", kind.head),
         training=dict(sections["training"]),
         decoding=section("decoding", kind.decoding),

@@ -7,11 +7,12 @@ from typing import ClassVar, Literal, Protocol, TypedDict, TypeVar, runtime_chec
 
 from regard.config import JsonValue, as_table
 from regard.errors import SettingError
-from regard.fields import Column, Count, check_fields
+from regard.fields import Count, check_fields
 from regard.tasks.decoding import DecodingConfig
 from regard.text import TokenizerConfig
 from regard.text.records import OnBadLine
 from regard.text.shards import shards
+from regard.text.tables import Column
 
 PHRASEBOOK = "phrasebook"
 SettingsT = TypeVar("SettingsT")
@@ -56,14 +57,14 @@ class DataConfig(SequenceData):
     """Where the sentence pairs are, and what they are.
 
     Attributes:
-        train: One TSV or JSONL file or table (Parquet, Arrow), or two files of lines (source,
+        train: One TSV, CSV or JSONL file or table (Parquet, Arrow), or two of lines (source,
             target), or ``phrasebook``. Each may be a folder or a pattern (``shards/*.tsv.gz``).
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
         source_language: Code of the source's language (``zh``), for metrics and pages.
         target_language: Code of the target's language (``en``).
-        columns: Of source, target and further references: their numbers in TSV, from 1; their names
-            in JSONL and tables, ``translation.en`` for "en" in an object.
+        columns: Columns of source, target and further references: numbers from 1, or names in the
+            header, which are keys in JSONL and tables: ``translation.en`` for "en" in an object.
         max_length: Longest sentence, in tokens, that training takes.
         on_bad_line: Whether a line that cannot be read is an ``error``, or is left out (``skip``).
         on_long: The same for a sentence beyond max_length.

@@ -30,6 +30,7 @@ from regard.tasks import (
     pair_matching,
     question_answering,
     regression,
+    sentence_extraction,
     sentence_selection,
     tagging,
     translation,
@@ -172,6 +173,12 @@ TASKS: dict[str, TaskEntry] = {
         },
         head=regression.RegressionConfig,
         load=lambda: regression.Regression,
+    ),
+    "sentence_extraction": TaskEntry(
+        data=sentence_extraction.ExtractionData,
+        models=READERS,
+        head=TaggerConfig,
+        load=lambda: sentence_extraction.SentenceExtraction,
     ),
     "sentence_selection": TaskEntry(
         data=sentence_selection.SentencesData,

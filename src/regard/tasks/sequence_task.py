@@ -42,6 +42,10 @@ from regard.text import (
     train_pair_tokenizer,
 )
 from regard.text.guessing import guess_language
+from regard.watching import counted
+
+# Why a pair is left out whose sides do not hold the same markup, where that is read as signs.
+OTHER_MARKUP = "other markup"
 
 
 class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
@@ -198,7 +202,10 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
         """Pairs to learn from, as ids in flat arrays."""
         data = self.data
         return encode_corpus(
-            [self.shortened(pair, too_long) for pair in pairs],
+            [
+                self.shortened(pair, too_long)
+                for pair in counted("cutting", self._alike(pairs, too_long), len(pairs))
+            ],
             self.tokenizer,
             max_length=data.max_length,
             on_long=data.on_long,
@@ -314,15 +321,30 @@ class SequenceTask(Task[Pair, EncodedSequences, SequenceBatch, Translations]):
             "documents": self.reads_documents,
         }
 
+    def _alike(self, pairs: Sequence[Pair], too_long: BadLines | None) -> list[Pair]:
+        """The pairs that can be learned from: markup that is read as signs is the same on both."""
+        kept = []
+        for pair in pairs:
+            if self.tokenizer.is_alike(pair.source, pair.target):
+                kept.append(pair)
+            elif too_long is not None:
+                too_long.add(OTHER_MARKUP, f"{pair.where}: the target holds other markup.")
+        return kept
+
     def _translation(self, read: EncodedSequences, output: Output) -> Translation:
         alignment = None
         if output.weights is not None:
             alignment = Alignment(
-                read.text, output.tokens, output.weights, len(read.source), self.tokenizer
+                read.text,
+                output.tokens,
+                output.weights,
+                len(read.source),
+                self.tokenizer,
+                is_copying=bool(getattr(self.recipe.model, "copy", False)),
             )
         return Translation(
             source=read.text,
-            text=self.tokenizer.target.decode(output.tokens),
+            text=self.tokenizer.restored(self.tokenizer.target.decode(output.tokens), read.text),
             score=output.score,
             log_prob=output.log_prob,
             tokens=output.tokens,

@@ -42,8 +42,9 @@ class Chunk:
 
     @property
     def ending(self) -> str:
-        """Of the file's name, compression put aside."""
-        return text_suffix(self.shard[0])
+        """Of the file's name, compression put aside; the rows of CSV are here as TSV has them."""
+        ending = text_suffix(self.shard[0])
+        return ".tsv" if ending == ".csv" else ending
 
     def decoded(self) -> list[Line]:
         """The lines, which know their places."""

@@ -16,6 +16,7 @@ from regard.tasks.checking import CheckReport
 from regard.tasks.held_out import Parts
 from regard.tasks.recipe import Recipe, RecipeTable
 from regard.text import BadLines, Corpus, Line, PairTokenizer
+from regard.text.tables import Field
 
 ExampleT = TypeVar("ExampleT")
 EncodedT = TypeVar("EncodedT")
@@ -206,6 +207,14 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             too_long: Where what is left out or cut off for its length is counted.
         """
 
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """What a row of a table says to ask about; none if its lines are read as they are.
+
+        Args:
+            with_answers: Whether it says an answer, too, which is to be scored.
+        """
+        return ()
+
     @abstractmethod
     def encode_parts(
         self,
@@ -247,6 +256,21 @@ class Task(ABC, Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             encoded: What goes into it.
             generator: In training only, where noise is drawn, such as what is masked.
         """
+
+    def collate_part(
+        self, encoded: Sequence[EncodedT], rows: slice, *, generator: torch.Generator
+    ) -> BatchT:
+        """What one of several processes learns from of a batch in training.
+
+        A task that draws noise and wants the same noise in a part as in the whole has its own.
+
+        Args:
+            encoded: What goes into the whole batch.
+            rows: Which of it is wanted, one or more.
+            generator: Draws the noise of the whole batch.
+        """
+        part = torch.Generator().manual_seed(generator.initial_seed() + rows.start)
+        return self.collate(encoded[rows], generator=part)
 
     @abstractmethod
     def loss(

@@ -1,7 +1,7 @@
 """Encoded sentence pairs in memory, as flat arrays of ids."""
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -15,6 +15,7 @@ from regard.text.lines import BadLines
 from regard.text.pair_tokenizer import PairTokenizer
 from regard.text.readers import Pair
 from regard.text.records import OnLong
+from regard.watching import counted
 
 _CHUNK = 2048
 
@@ -115,7 +116,7 @@ def encode_corpus(
     """
     done = 0
 
-    def counted(count: int) -> None:
+    def tell(count: int) -> None:
         nonlocal done
         done = count
         if progress is not None:
@@ -127,7 +128,7 @@ def encode_corpus(
         max_length=max_length,
         on_long=on_long,
         too_long=too_long,
-        progress=counted,
+        progress=tell,
     )
     if not len(corpus):
         raise DataError(
@@ -155,7 +156,8 @@ def encode_pairs(
     sources, targets = _Growing(), _Growing()
     texts: tuple[list[str], list[str]] = ([], [])
     done = 0
-    for chunk in _chunks(pairs):
+    watched = counted("encoding", pairs, len(pairs)) if isinstance(pairs, Sized) else pairs
+    for chunk in _chunks(watched):
         source_ids = tokenizer.source.encode_all([pair.source for pair in chunk])
         target_ids = tokenizer.target.encode_all([pair.target for pair in chunk])
         for pair, source, target in zip(chunk, source_ids, target_ids, strict=True):

@@ -13,9 +13,33 @@ _CONTINUATION = "\u0080-\u00bf" + "".join(
 _MISREAD_LATIN = re.compile(f"[\u00c2-\u00f4][{_CONTINUATION}]+")
 _RUN = re.compile("[^\u0000-\u007f]{3,}")
 _HAN_OR_KANA = re.compile("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
+# The 3,755 most used Han characters of GB 2312, its rows 16 to 55, and its signs, 1 to 3.
+_COMMON_HAN = re.compile(rb"[\xb0-\xd7\xa1-\xa3][\xa1-\xfe]")
+# Besides letters, what Latin texts have of Windows-1252.
+_SIGNS = "‘’“”–—…€£°«»¿¡\xa0"
 _REPLACED = re.compile("\ufffd|锟斤拷|烫烫烫|屯屯屯|ï¿½")
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]*(?: [^<>]*)?/?>")
+
+
+def guess_encoding(line: bytes) -> str | None:
+    """The encoding that a line which is not UTF-8 may be in; None where nothing speaks for one.
+
+    Example:
+        >>> guess_encoding("我爱中国".encode("gbk")), guess_encoding("café".encode("cp1252"))
+        ('GB18030', 'WINDOWS-1252')
+        >>> guess_encoding("我爱".encode("utf-16")), guess_encoding(bytes([0xE6, 0x88]))
+        ('UTF-16', None)
+    """
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    beyond = sum(byte >= 0x80 for byte in line)
+    if 2 * len(_COMMON_HAN.findall(line)) > beyond / 2 and _decodes(line, "gb18030"):
+        return "GB18030"
+    if beyond > len(line) / 3 or not _decodes(line, "cp1252"):
+        return None
+    signs = [char for char in line.decode("cp1252") if not char.isascii()]
+    return "WINDOWS-1252" if all(char.isalpha() or char in _SIGNS for char in signs) else None
 
 
 def misreading(text: str) -> str | None:
@@ -70,6 +94,14 @@ def markup(text: str) -> str | None:
         if found and (pattern is _TAG or html.unescape(found[0]) != found[0]):
             return found[0]
     return None
+
+
+def _decodes(line: bytes, encoding: str) -> bool:
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _as_utf8(text: str, encoding: str) -> str | None:

@@ -5,6 +5,7 @@ The rows of a table, Parquet or Arrow, are lines of JSON here.
 
 import gzip
 import itertools
+import shlex
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,11 +19,20 @@ import zstandard
 
 from regard.errors import DataError
 from regard.text.arrow_tables import TABLES, read_rows
+from regard.text.encodings import guess_encoding
+from regard.watching import is_watched, working
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
+# Lines between two reports of how far a file was read.
+_LINES_BETWEEN = 4096
 # Messages kept of each reason why lines are left out.
 _EXAMPLES = 3
+# Characters shown of a line in an encoding that was guessed.
+_SHOWN = 20
+_UNPACKERS = {".gz": "gzip -dc", ".zst": "zstd -dc"}
+# What lines that come by a pipe are called, in place of a file.
+_STDIN = Path("stdin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +43,38 @@ class Line:
         text: The line without its end; what is not UTF-8 in it reads as U+FFFD.
         where: ``file:line``, counted from 1.
         problem: What is not UTF-8 in it; None if all is.
+        guess: Of such a line, the encoding that its file may be in, and how the line reads in it.
     """
 
     text: str
     where: str
     problem: str | None = None
+    guess: tuple[str, str] | None = None
 
 
 def why_unreadable(line: Line) -> str:
-    """What to say of a line that is not UTF-8: where, what, and the cure."""
+    """What to say of a line that is not UTF-8: where, what, and the command that converts it."""
+    path = Path(line.where.rpartition(":")[0])
+    encoding, beginning = line.guess or ("ITS-ENCODING", "")
+    reads = f", which reads {beginning!r} in {encoding}" if beginning else ""
     return (
-        f"{line.where}: not UTF-8 ({line.problem}). Convert the file: "
-        "iconv -f ITS-ENCODING -t UTF-8."
+        f"{line.where}: not UTF-8 ({line.problem}). Convert the file{reads}: "
+        f"{_conversion(path, encoding)}"
     )
+
+
+def _conversion(path: Path, encoding: str) -> str:
+    """The command that writes a file anew in UTF-8, into the folder one is in."""
+    if path.suffix in _UNPACKERS:
+        plain = path.with_suffix("")
+        unpack = f"{_UNPACKERS[path.suffix]} {shlex.quote(str(path))} | "
+    else:
+        plain, unpack = path, ""
+    given = "" if unpack or path == _STDIN else f" {shlex.quote(str(path))}"
+    convert = f"{unpack}iconv -f {encoding} -t UTF-8{given}"
+    if path == _STDIN:
+        return f"{convert} | regard …"
+    return f"{convert} > {shlex.quote(f'utf8-{plain.name}')}"
 
 
 def readable(line: Line) -> str:
@@ -95,6 +124,20 @@ class BadLines:
         """Lines left out, for whatever reason."""
         return self.counts.total()
 
+    def __str__(self) -> str:
+        r"""How often each reason occurs, and where first.
+
+        Example:
+            >>> bad = BadLines()
+            >>> bad.add_cut("text", "a.tsv:7", size=12, longest=8)
+            >>> print(bad)
+            text cut, 1 (first a.tsv:7: cut to 8 of 12 tokens.)
+        """
+        return "; ".join(
+            f"{reason}, {count:,} (first {self.examples[reason][0]})"
+            for reason, count in self.counts.items()
+        )
+
 
 def read_lines(path: Path) -> Iterator[Line]:
     """The lines of ``path``, decompressed if it ends in ``.gz`` or ``.zst``; rows as lines of JSON.
@@ -133,7 +176,10 @@ def decode_lines(
             yield Line(line.decode("utf-8"), f"{name}:{number}")
         except UnicodeDecodeError as error:
             problem = f"byte 0x{line[error.start]:02X} at place {error.start + 1}"
-            yield Line(line.decode("utf-8", "replace"), f"{name}:{number}", problem)
+            encoding = guess_encoding(line)
+            guess = encoding and (encoding, line.decode(encoding, "replace")[:_SHOWN])
+            text = line.decode("utf-8", "replace")
+            yield Line(text, f"{name}:{number}", problem, guess or None)
 
 
 @contextmanager
@@ -148,14 +194,14 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
     """
     try:
         with path.open("rb") as file:
+            lines: Iterable[bytes] = file
             if path.suffix in TABLES:
-                yield read_rows(path)
+                lines = read_rows(path)
             elif path.suffix == ".gz":
-                yield gzip.GzipFile(fileobj=file)
+                lines = gzip.GzipFile(fileobj=file)
             elif path.suffix == ".zst":
-                yield _split(_decompressed(file))
-            else:
-                yield file
+                lines = _split(_decompressed(file))
+            yield _told(lines, file, path) if is_watched() else lines
     except FileNotFoundError:
         raise DataError(f"{path} must exist; it does not.{_similar(path)}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
@@ -165,6 +211,16 @@ def open_text(path: Path) -> Iterator[Iterable[bytes]]:
         ) from error
     except OSError as error:
         raise DataError(f"{path} must be a readable file; got: {error.strerror}.") from error
+
+
+def _told(lines: Iterable[bytes], file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The same lines; how far the file was read is told as long work."""
+    size = max(1, path.stat().st_size)
+    with working(f"reading {path.name}") as tell:
+        for number, line in enumerate(lines):
+            if number % _LINES_BETWEEN == 0:
+                tell(file.tell() / size)
+            yield line
 
 
 def text_suffix(path: Path) -> str:

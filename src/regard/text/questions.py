@@ -13,7 +13,10 @@ from regard.errors import DataError
 from regard.text.lines import BadLines, Line, decode_lines, open_text, readable, text_suffix
 from regard.text.normalization import normalize
 from regard.text.records import OnBadLine, object_of, usable
+from regard.text.tables import Field
 
+# Where a row of a table has a question, and the text that answers it.
+QUESTION_FIELDS = (Field("question", 1), Field("context", 2))
 # A question's id in SQuAD's layout.
 _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\n]|\\.)*"|\d+)')
 

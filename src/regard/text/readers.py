@@ -14,7 +14,8 @@ from regard.errors import DataError, SettingError
 from regard.fields import check_fields
 from regard.text.lines import BadLines, Line, read_lines, text_suffix, why_unreadable
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine, columns_by_number, member
+from regard.text.records import OnBadLine, found_at
+from regard.text.tables import Field, table_of
 
 T = TypeVar("T")
 
@@ -46,9 +47,10 @@ class PairLayout:
     """Where a file keeps the sides of a pair.
 
     Attributes:
-        columns: Of source, target and further references: of TSV their numbers, from 1, of JSONL
-            and tables their names, which go over the keys below (``translation.en`` is the key in
-            an object). Empty means a file of exactly two columns.
+        columns: Columns of source, target and further references, counted from 1, or what the
+            header calls them. Of JSONL and tables (Parquet, Arrow), names are the keys, and go over
+            those below; ``translation.en`` is the key in an object. Empty means a file of exactly
+            two columns, or of more whose header says which is which.
         source_key: JSONL: where the source is.
         target_key: JSONL: where the target is; may be absent where references are.
         references_key: JSONL: where a list of all right translations may be.
@@ -61,6 +63,14 @@ class PairLayout:
     target_key: str = "target"
     references_key: str = "references"
     merge_references: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The source, the target and further references, as tables and objects have them."""
+        columns = self.columns or (1, 2)
+        names = ("source", "target", *(f"reference {n}" for n in range(2, len(columns))))
+        is_fixed = bool(self.columns)
+        return tuple(Field(*each, is_fixed) for each in zip(names, columns, strict=True))
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -82,16 +92,6 @@ class PairLayout:
                 f"columns must differ from each other; got {list(self.columns)}. Name the "
                 f"source's, then the target's: {_COLUMNS_CURE}."
             )
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The columns of a TSV file.
-
-        Raises:
-            SettingError: They are names.
-        """
-        named = {str(place): column for place, column in enumerate(self.columns, 1)}
-        return tuple(columns_by_number(named, ".tsv").values())
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -125,8 +125,9 @@ def read_pairs(
     They are read as they are asked for, so a message about line 118 comes when it is reached.
 
     Args:
-        source: A ``.tsv`` or ``.jsonl`` file, or a table, ``.parquet`` or ``.arrow``; or, with
-            ``target``, the sentences of one side. Each may be compressed: ``.gz``, ``.zst``.
+        source: A ``.tsv``, ``.csv`` or ``.jsonl`` file, or one of Arrow's tables, ``.parquet`` or
+            ``.arrow``; or, with ``target``, the sentences of one side. Each may be compressed:
+            ``.gz``, ``.zst``. How rows are read, and what a header says, is in ``read_table``.
         target: The translations of the lines of ``source``, line by line.
         layout: Where each side is. None reads two columns, or the usual keys.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
@@ -151,8 +152,10 @@ def read_pairs(
     if target is not None:
         pairs = _usable(_side_by_side(source, target), _from_lines, on_bad_line, tallies)
     else:
-        parse = choose(f"the ending of {source}", text_suffix(source), _PARSERS)(layout)
-        pairs = _usable(read_lines(source), parse, on_bad_line, tallies)
+        ending = text_suffix(source)
+        read = choose(f"the ending of {source}", ending, _READERS)
+        lines, parse = read(read_lines(source), ending, layout)
+        pairs = _usable(lines, parse, on_bad_line, tallies)
     if layout.merge_references:
         pairs = iter(_merged(pairs))
     is_empty = True
@@ -179,7 +182,8 @@ def pairs_of_lines(
         lines: Of the file.
         targets: The lines of the file of targets, where there is one.
         ending: Of the file's name, compression put aside.
-        header: The file's first line, which says how many columns there are.
+        header: The file's first line, which says how many columns there are, and perhaps what they
+            are called.
         layout: Where each side is. None reads two columns, or the usual keys.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
         bad_lines: Where lines left out are counted.
@@ -189,9 +193,13 @@ def pairs_of_lines(
         pairs = zip(lines, targets, strict=True)
         yield from _usable(pairs, _from_lines, on_bad_line, tallies)
         return
-    parse = choose(f"the ending of {header.where}", ending, _PARSERS)(layout or PairLayout())
-    with suppress(DataError):
-        parse(header)
+    read = choose(f"the ending of {header.where}", ending, _READERS)
+    rows, parse = read([header], ending, layout or PairLayout())
+    if not list(rows):  # it says what the columns are called
+        lines = [line for line in lines if line.where != header.where]
+    else:
+        with suppress(DataError):
+            parse(header)
     yield from _usable(lines, parse, on_bad_line, tallies)
 
 
@@ -250,10 +258,17 @@ def _from_lines(lines: tuple[Line, Line]) -> Pair:
     return _pair(source, [target], lines[0].where, target_where=lines[1].where)
 
 
-def _tsv(layout: PairLayout) -> Callable[[Line], Pair]:
-    """Reads a line of columns; if they were chosen, the first line says how many there are."""
-    columns = layout.numbers or (1, 2)
+# The lines of a file, and what makes a pair of one.
+_Read = tuple[Iterable[Line], Callable[[Line], Pair]]
+
+
+def _table(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
+    """Reads rows of columns; if they were chosen, the first line says how many there are."""
+    table = table_of(lines, ending, layout.fields)
+    columns = tuple(table.columns.values())
     expected = None if layout.columns else 2
+    if table.header is not None:
+        expected = len(table.header)
 
     def parse(line: Line) -> Pair:
         nonlocal expected
@@ -265,7 +280,7 @@ def _tsv(layout: PairLayout) -> Callable[[Line], Pair]:
         source, *targets = (cells[column - 1] for column in columns)
         return _pair(source, targets, line.where)
 
-    return parse
+    return table.lines, parse
 
 
 def _wrong_columns(line: Line, found: int, expected: int) -> str:
@@ -279,7 +294,7 @@ def _wrong_columns(line: Line, found: int, expected: int) -> str:
     return f"{message} Is there a tab inside a sentence?"
 
 
-def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
+def _jsonl(lines: Iterable[Line], ending: str, layout: PairLayout) -> _Read:
     def parse(line: Line) -> Pair:
         try:
             record = json.loads(_readable(line))
@@ -297,12 +312,12 @@ def _jsonl(layout: PairLayout) -> Callable[[Line], Pair]:
             raise _no_text("target", (target_key, *layout.more_keys), record, line)
         return _pair(sources[0], [*targets, *references], line.where)
 
-    return parse
+    return lines, parse
 
 
 def _texts(record: dict[str, JsonValue], key: str, line: Line) -> list[str]:
     """The text, or list of texts, at ``key``; empty if there is no such key, or nothing there."""
-    value = member(record, key)
+    value = found_at(record, key)
     given = [] if value is None else value if isinstance(value, list) else [value]
     texts = [text for text in given if isinstance(text, str)]
     if len(texts) < len(given):
@@ -348,7 +363,8 @@ def _pair(source: str, targets: list[str], where: str, target_where: str | None 
     return Pair(source, references[0], references, where, target_where)
 
 
-_PARSERS: dict[str, Callable[[PairLayout], Callable[[Line], Pair]]] = {
+_READERS: dict[str, Callable[[Iterable[Line], str, PairLayout], _Read]] = {
+    ".csv": _table,
     ".jsonl": _jsonl,
-    ".tsv": _tsv,
+    ".tsv": _table,
 }

@@ -2,20 +2,22 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, TypeVar
 
 from regard.choices import check_choice, choose
 from regard.config import JsonValue
-from regard.errors import DataError, SettingError
+from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
+from regard.text.tables import Field, read_table
 
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 OnBadLine = Literal["error", "skip"]
 OnLong = Literal["error", "skip"]
 Record = dict[str, str]
+# The lines of a file, and what makes a record of one.
+_Read = tuple[Iterable[Line], Callable[[Line], Record]]
 
 
 class Handling(TypedDict):
@@ -23,24 +25,6 @@ class Handling(TypedDict):
 
     on_bad_line: OnBadLine
     bad_lines: BadLines | None
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One thing that a record says.
-
-    Attributes:
-        name: What it is called in messages, and its key in JSONL unless its column has a name.
-        column: Its column in TSV, from 1; or its key in JSONL, see ``member``.
-    """
-
-    name: str
-    column: int | str
-
-    @property
-    def key(self) -> str:
-        """Its key in JSONL."""
-        return self.column if isinstance(self.column, str) else self.name
 
 
 def read_records(
@@ -52,12 +36,12 @@ def read_records(
 ) -> Iterator[tuple[Record, str]]:
     r"""The records of one file, each with its ``file:line``.
 
-    A TSV file is split at line ends and tabs only; no quoting is known. Every line must have as
-    many columns as the first.
+    Every row of a table must have as many columns as the first; how tables are read, and what a
+    header says, is in ``read_table``.
 
     Args:
-        path: A ``.tsv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``; or a table,
-            ``.parquet`` or ``.arrow``.
+        path: A ``.tsv``, ``.csv`` or ``.jsonl`` file, which may be compressed: ``.gz``, ``.zst``;
+            or a table of Arrow's, ``.parquet`` or ``.arrow``, whose columns are as keys of JSONL.
         fields: What a record must say; none may be empty.
         on_bad_line: Whether a line that cannot be used is an error, or is left out.
         bad_lines: Where lines left out are counted.
@@ -65,8 +49,7 @@ def read_records(
     Raises:
         DataError: The file is missing, damaged or holds no record that can be used, or a line
             cannot be used and ``on_bad_line`` is ``"error"``.
-        SettingError: The file's ending does not say how to read it, or a column is named by name
-            in a file that has none.
+        SettingError: The file's ending does not say how to read it.
 
     Example:
         >>> import tempfile
@@ -75,9 +58,9 @@ def read_records(
         >>> [record for record, _ in read_records(path, [Field("label", 1), Field("text", 2)])]
         [{'label': '1', 'text': '很好。'}, {'label': '0', 'text': '不好。'}]
     """
-    parse = choose(f"the ending of {path}", text_suffix(path), _PARSERS)(fields)
+    lines, parse = choose(f"the ending of {path}", text_suffix(path), _READERS)(path, fields)
     yield from usable(
-        read_lines(path),
+        lines,
         lambda line: (parse(line), line.where),
         "records",
         on_bad_line=on_bad_line,
@@ -142,39 +125,29 @@ def object_of(text: str, where: str) -> dict[str, JsonValue]:
     return record
 
 
-def member(record: Mapping[str, JsonValue], key: str) -> JsonValue:
-    """What a record holds at a key; where there is none, inside objects, at a path with dots.
+def found_at(record: Mapping[str, JsonValue], *keys: str) -> JsonValue:
+    """What a record holds at the first key at which there is something; None if there is nothing.
 
-    None where there is nothing.
+    A key that is not there may be a path, with dots, into the objects in the record.
 
     Example:
-        >>> member({"translation": {"de": "ja", "en": "yes"}}, "translation.en")
+        >>> found_at({"translation": {"de": "ja", "en": "yes"}}, "target", "translation.en")
         'yes'
     """
+    return next((value for key in keys if (value := _at(record, key)) is not None), None)
+
+
+def member(record: Mapping[str, JsonValue], field: Field) -> JsonValue:
+    """What a record says of a field, by the first of its names that is there; None if none is."""
+    return found_at(record, *field.keys)
+
+
+def _at(record: Mapping[str, JsonValue], key: str) -> JsonValue:
     if key in record:
         return record[key]
     first, dot, rest = key.partition(".")
     inner = record.get(first)
-    return member(inner, rest) if dot and isinstance(inner, Mapping) else None
-
-
-def columns_by_number(columns: Mapping[str, int | str], ending: str) -> dict[str, int]:
-    """Columns of a file that knows no names, such as TSV.
-
-    Args:
-        columns: By what they hold.
-        ending: Of the file.
-
-    Raises:
-        SettingError: One is named by name.
-    """
-    named = {name: column for name, column in columns.items() if isinstance(column, str)}
-    for name, column in named.items():
-        raise SettingError(
-            f"the column of the {name} must be a number in a {ending} file; got {column!r}. "
-            "Columns have names in .jsonl, .parquet and .arrow."
-        )
-    return {name: int(column) for name, column in columns.items()}
+    return _at(inner, rest) if dot and isinstance(inner, Mapping) else None
 
 
 def record_in(text: str) -> str | dict[str, JsonValue]:
@@ -192,10 +165,10 @@ def record_in(text: str) -> str | dict[str, JsonValue]:
         return text  # which may begin with a brace
 
 
-def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
-    columns = columns_by_number({field.name: field.column for field in fields}, ".tsv")
-    last = max(columns.values())
-    expected: int | None = None
+def _table(path: Path, fields: Sequence[Field]) -> _Read:
+    table = read_table(path, fields)
+    last = max(table.columns.values())
+    expected = None if table.header is None else len(table.header)
 
     def parse(line: Line) -> Record:
         nonlocal expected
@@ -203,47 +176,45 @@ def _tsv(fields: Sequence[Field]) -> Callable[[Line], Record]:
         if expected is None:
             expected = max(len(cells), last)
         if len(cells) != expected:
-            what = ", ".join(f"{name} in column {column}" for name, column in columns.items())
+            what = ", ".join(f"{name} in column {n}" for name, n in table.columns.items())
             raise DataError(
                 f"{line.where}: expected {expected} columns, found {len(cells)}. It should hold "
                 f"{what}."
             )
-        return {
-            field.name: _filled(cells[columns[field.name] - 1], field, line) for field in fields
-        }
+        return {name: _filled(cells[n - 1], name, line) for name, n in table.columns.items()}
 
-    return parse
+    return table.lines, parse
 
 
-def _jsonl(fields: Sequence[Field]) -> Callable[[Line], Record]:
+def _jsonl(path: Path, fields: Sequence[Field]) -> _Read:
     def parse(line: Line) -> Record:
         record = object_of(readable(line), line.where)
-        return {field.name: _filled(_member(record, field, line), field, line) for field in fields}
+        return {f.name: _filled(_text(record, f, line), f.name, line) for f in fields}
 
-    return parse
+    return read_lines(path), parse
 
 
-def _member(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:
-    value = member(record, field.key)
-    if value is None and field.key not in record:
+def _text(record: Mapping[str, JsonValue], field: Field, line: Line) -> str:
+    value = member(record, field)
+    if value is None and not any(key in record for key in field.keys):
         raise DataError(
-            f"{line.where}: expected the key {field.key!r}; found "
-            f"{', '.join(map(repr, record)) or 'none'}. Say which it is: data.{field.name}."
+            f"{line.where}: expected the key {field.keys[0]!r}; found "
+            f"{', '.join(map(repr, record)) or 'none'}. Say which it is: "
+            f"--set data.{field.name}=KEY."
         )
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{line.where}: {field.name} must be text; got {value!r}.")
     return str(value)
 
 
-def _filled(value: str, field: Field, line: Line) -> str:
+def _filled(value: str, name: str, line: Line) -> str:
     if not value.strip():
-        raise DataError(
-            f"{line.where}: the {field.name} is empty. Fill it in, or leave the line out."
-        )
+        raise DataError(f"{line.where}: the {name} is empty. Fill it in, or leave the line out.")
     return value
 
 
-_PARSERS: dict[str, Callable[[Sequence[Field]], Callable[[Line], Record]]] = {
+_READERS: dict[str, Callable[[Path, Sequence[Field]], _Read]] = {
+    ".csv": _table,
     ".jsonl": _jsonl,
-    ".tsv": _tsv,
+    ".tsv": _table,
 }

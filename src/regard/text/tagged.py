@@ -1,16 +1,20 @@
 """Sentences of words with a tag each: CoNLL-U, columns with blank lines between, JSONL."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from regard.choices import choose
+from regard.config import JsonValue
 from regard.errors import DataError
 from regard.text.lines import BadLines, Line, read_lines, readable, text_suffix
 from regard.text.normalization import normalize
-from regard.text.records import OnBadLine, columns_by_number, member, usable
+from regard.text.records import OnBadLine, found_at, record_in, usable
+from regard.text.tables import Field, table_of
+
+# What a sentence's words and its tags are called in JSONL.
+_KEYS = {"word": ("tokens", "words"), "tag": ("tags", "labels", "ner_tags", "pos_tags")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,14 @@ def read_tagged(
 
     Of ``.conllu`` files words and universal tags (columns 2 and 4) are read; a contraction's line
     (``1-2``) and an empty node's (``8.1``) are passed over, its words are lines of their own. Of
-    ``.conll``, ``.tsv`` and ``.txt`` files, columns parted by a tab, a sentence's end by a blank
-    line. Of ``.jsonl`` and tables, the lists at "tokens" and "tags", or at the names given.
+    ``.conll``, ``.tsv`` and ``.txt`` files, columns parted by a tab (or, in lines without one, by
+    spaces), and of ``.csv`` by a comma, a sentence's end by a blank line. Of ``.jsonl`` and tables
+    (``.parquet``, ``.arrow``), the lists at "tokens" and "tags", or at the names that are given.
+    What a header says is in ``read_table``.
 
     Args:
         path: The file, which may be compressed: ``.gz``, ``.zst``.
-        word: The word's column, from 1, or its name; not of CoNLL-U.
+        word: The word's column, its number from 1 or its name; not of CoNLL-U.
         tag: The tag's column.
         on_bad_line: Whether a sentence that cannot be used is an error, or is left out.
         bad_lines: Where sentences left out are counted.
@@ -53,8 +59,7 @@ def read_tagged(
     Raises:
         DataError: The file is missing, damaged or holds no sentence that can be used, or one
             cannot be used and ``on_bad_line`` is ``"error"``.
-        SettingError: The file's ending does not say how to read it, or a column is named by name
-            in a file that has none.
+        SettingError: The file's ending does not say how to read it.
 
     Example:
         >>> import tempfile
@@ -65,8 +70,8 @@ def read_tagged(
     """
     read = choose(f"the ending of {path}", text_suffix(path), _READERS)
     yield from usable(
-        read(path, {"word": word, "tag": tag}),
-        lambda parse: parse(),
+        read(path, (Field("word", word), Field("tag", tag))),
+        lambda block: block(),
         "sentences",
         on_bad_line=on_bad_line,
         bad_lines=bad_lines,
@@ -74,53 +79,76 @@ def read_tagged(
     )
 
 
-# A sentence still to be parsed.
-_Parse = Callable[[], TaggedWords]
-# What ``word`` and ``tag`` are.
-_Names = Mapping[str, int | str]
+def read_words(path: Path, *, word: int | str = 1) -> Iterator[TaggedWords]:
+    """The sentences of a file of columns whose tags are asked for, or are not looked at.
+
+    Args:
+        path: A ``.conll``, ``.conllu``, ``.tsv`` or ``.csv`` file, as ``read_tagged`` takes it.
+        word: The word's column, its number from 1 or its name in a header; not of CoNLL-U.
+
+    Raises:
+        DataError: The file is missing or damaged, or a word cannot be read.
+    """
+    is_conllu = text_suffix(path) == ".conllu"
+    lines = read_lines(path) if is_conllu else _tabbed(read_lines(path))
+    table = table_of(lines, text_suffix(path), (Field("word", 2 if is_conllu else word),))
+    place = table.columns["word"]
+    for block in _paragraphs(table.lines):
+        rows = [_cells(line, place, place) for line in block if not line.text.startswith("# ")]
+        kept = [row for row in rows if not is_conllu or row[0].isdecimal()]
+        words = tuple(normalize(row[place - 1]) or row[place - 1] for row in kept)
+        if words:
+            yield TaggedWords(words, None, block[0].where)
 
 
-def _columns(path: Path, columns: _Names) -> Iterator[_Parse]:
-    numbers = columns_by_number(columns, text_suffix(path))
-    for lines in _paragraphs(path):
-        yield partial(_of_columns, lines, numbers["word"], numbers["tag"])
+# What is left of a sentence's lines once they are parsed.
+_Block = Callable[[], TaggedWords]
 
 
-def _of_columns(lines: Sequence[Line], word: int, tag: int) -> TaggedWords:
-    rows = [_cells(line, word, tag) for line in lines]
-    return _sentence(rows, word - 1, tag - 1, lines[0].where)
+def _columns(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
+    table = table_of(_tabbed(read_lines(path)), text_suffix(path), fields)
+    word, tag = table.columns["word"], table.columns["tag"]
+    for lines in _paragraphs(table.lines):
+        yield lambda lines=lines: _sentence(  # type: ignore[misc]
+            [_cells(line, word, tag) for line in lines], word - 1, tag - 1, lines[0].where
+        )
 
 
-def _conllu(path: Path, columns: _Names) -> Iterator[_Parse]:
-    for lines in _paragraphs(path):
+def _tabbed(lines: Iterable[Line]) -> Iterator[Line]:
+    """Lines with tabs between their columns; CoNLL of 2003 has spaces, of which words have none."""
+    for line in lines:
+        has_spaces = " " in line.text and "\t" not in line.text
+        yield replace(line, text="\t".join(line.text.split(" "))) if has_spaces else line
+
+
+def _conllu(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
+    for lines in _paragraphs(read_lines(path)):
         kept = [line for line in lines if not line.text.startswith("#")]
         if kept:
-            yield partial(_of_conllu, kept)
+            yield lambda lines=kept: _sentence(  # type: ignore[misc]
+                [cells for line in lines if (cells := _cells(line, 2, 4, 10))[0].isdecimal()],
+                1,
+                3,
+                lines[0].where,
+            )
 
 
-def _of_conllu(lines: Sequence[Line]) -> TaggedWords:
-    rows = [cells for line in lines if (cells := _cells(line, 2, 4, 10))[0].isdecimal()]
-    return _sentence(rows, 1, 3, lines[0].where)
-
-
-def _jsonl(path: Path, columns: _Names) -> Iterator[_Parse]:
+def _jsonl(path: Path, fields: Sequence[Field]) -> Iterator[_Block]:
     for line in read_lines(path):
-        yield partial(_record, line, columns)
+        yield partial(_record, line, fields)
 
 
-def _record(line: Line, columns: _Names) -> TaggedWords:
-    usual = {"word": "tokens", "tag": "tags"}
-    keys = [key if isinstance(key, str) else usual[name] for name, key in columns.items()]
-    try:
-        record = json.loads(readable(line))
-        words, tags = (member(record, key) for key in keys)
-        if words is None or tags is None:
-            raise KeyError
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+def _record(line: Line, fields: Sequence[Field]) -> TaggedWords:
+    record = record_in(readable(line))
+    members: Mapping[str, JsonValue] = {} if isinstance(record, str) else record
+    keys = [(f.column,) if isinstance(f.column, str) else _KEYS[f.name] for f in fields]
+    words, tags = (found_at(members, *each) for each in keys)
+    (first, *_), (second, *_) = keys
+    if words is None or tags is None:
         raise DataError(
-            f'{line.where}: expected a JSON object {{"{keys[0]}": [...], "{keys[1]}": [...]}}, '
+            f'{line.where}: expected a JSON object {{"{first}": [...], "{second}": [...]}}, '
             f"found {line.text[:60]!r}."
-        ) from None
+        )
     if not (isinstance(words, list) and isinstance(tags, list) and len(words) == len(tags)):
         raise DataError(
             f"{line.where}: tags must be as many as tokens, one each; got {_count(tags)} for "
@@ -159,10 +187,10 @@ def _cells(line: Line, word: int, tag: int, least: int = 0) -> list[str]:
     return cells
 
 
-def _paragraphs(path: Path) -> Iterator[list[Line]]:
+def _paragraphs(every: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines between blank lines."""
     lines: list[Line] = []
-    for line in read_lines(path):
+    for line in every:
         if line.text.strip():
             lines.append(line)
         elif lines:
@@ -172,9 +200,10 @@ def _paragraphs(path: Path) -> Iterator[list[Line]]:
         yield lines
 
 
-_READERS: dict[str, Callable[[Path, _Names], Iterator[_Parse]]] = {
+_READERS: dict[str, Callable[[Path, Sequence[Field]], Iterator[_Block]]] = {
     ".conll": _columns,
     ".conllu": _conllu,
+    ".csv": _columns,
     ".jsonl": _jsonl,
     ".tsv": _columns,
     ".txt": _columns,

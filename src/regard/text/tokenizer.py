@@ -17,7 +17,9 @@ from regard.text.files import TABLE_FILE, read_table
 from regard.text.pieces import Piece, Span
 from regard.text.sentencepieces import load_sentencepiece, train_sentencepiece
 from regard.text.words import load_list, train_list
+from regard.watching import working
 
+MarkupName = Literal["none", "rst", "xml"]
 TokenizerType = Literal["bpe", "unigram", "words", "characters", "checkpoint"]
 
 
@@ -95,6 +97,9 @@ class TokenizerConfig:
         min_count: Words and characters only: how often a piece must occur to get an id.
         begin: Whether a text that is read by itself has the begin before it, BERT's ``[CLS]``. None
             reads it as what training began with did; else only a checkpoint's pieces have it.
+        placeholders: Of texts that are written for texts: markup that is read as one sign each and
+            put back into the output as it stands, in reStructuredText (``rst``) or in XML and HTML
+            (``xml``). Pairs whose sides hold different markup are not learned from.
         folder: Where a tokenizer of that type was saved, to be taken as it is; None learns one from
             the text. A run keeps its own in ``tokenizer/text``.
     """
@@ -108,6 +113,7 @@ class TokenizerConfig:
     character_coverage: float = 1.0
     min_count: Count = 1
     begin: bool | None = None
+    placeholders: MarkupName = "none"
     folder: str | None = None
 
     def __post_init__(self) -> None:
@@ -147,10 +153,16 @@ def train_tokenizer(lines: Iterable[str], settings: TokenizerConfig) -> Tokenize
         >>> tokenizer.encode("中国")
         [6, 7]
     """
+    if settings.placeholders != "none":
+        raise SettingError(
+            "tokenizer.placeholders must be none where no text is written for a text; got "
+            f"{settings.placeholders!r}. It is for translation and generation."
+        )
     if settings.folder is not None:
         return _saved(Path(settings.folder), settings)
     train, _ = TOKENIZERS[settings.type]
-    return train(lines, settings)
+    with working("learning a tokenizer"):
+        return train(lines, settings)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -32,7 +32,7 @@ def train(
     A part of the training text is held out to test on, where the recipe names no test text.
 
     Args:
-        recipe: The name of a recipe that comes with regard (``regard train --help`` lists them),
+        recipe: The name of a recipe that comes with regard (``regard recipes`` lists them),
             the path of a TOML file, the same as a table (``{"task": …, "model": {…}}``), or a
             ``Recipe``.
         run: The run folder, made if it does not exist. One that holds a run goes on with it, by the

@@ -63,7 +63,7 @@ def find_changes(run: Run, recipe: Recipe, *, may_change: bool) -> Changes:
     return changes
 
 
-def note_changes(run: Run, changes: Changes) -> None:
+def note_changes(run: Run, changes: Changes, *, processes: int = 1) -> None:
     """Write down in the run what goes on otherwise than before, and warn of other threads."""
     threads = torch.get_num_threads()
     if run.threads not in (None, threads):
@@ -76,6 +76,8 @@ def note_changes(run: Run, changes: Changes) -> None:
         )
     if run.threads != threads:
         changes = {**changes, "threads": (run.threads, threads)}
+    if run.processes != processes:
+        changes = {**changes, "processes": (run.processes, processes)}
     if changes:
         newest = run.newest_checkpoint()
         run.change(0 if newest is None else newest.step, changes)

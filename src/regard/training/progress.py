@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Protocol, TextIO, TypedDict, cast, runtime_checkable
 
@@ -17,8 +17,14 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from regard.watching import watching
+
 # Seconds between two plain lines.
 _LINE_EVERY = 10.0
+# How figures begin that say which share of its time a process waits for others: its rank follows.
+WAITING = "waiting_"
+# Processes whose waiting is shown one by one.
+_SHOWN = 8
 
 
 class TrainingSummary(TypedDict):
@@ -85,6 +91,7 @@ class ConsoleReporter:
         self._bar: Progress | None = None
         self._bar_task: TaskID | None = None
         self._speed, self._counted = 0.0, "tokens"
+        self._waiting: list[float] = []
         self._clock = self._last_line = time.perf_counter()
         self._started_at = (0.0, 0.0)
 
@@ -114,7 +121,7 @@ class ConsoleReporter:
         )
         self._bar_task = self._bar.add_task("training", total=1.0, figures="")
         try:
-            with self._bar:
+            with watching(None), self._bar:  # one bar at a time
                 yield
         finally:
             self._bar = None
@@ -126,6 +133,7 @@ class ConsoleReporter:
         self._speed = latest if self._speed == 0 else 0.95 * self._speed + 0.05 * latest
         self._clock = now
         text = f"update {update}  loss {figures['loss']:.3f}  {self._speed:,.0f} {self._counted}/s"
+        text += self._told_waiting(figures)
         if self._bar is not None and self._bar_task is not None:
             self._bar.update(
                 self._bar_task,
@@ -163,6 +171,21 @@ class ConsoleReporter:
             f"{summary['weights']}; validation: {figures}; in {path}"
         )
 
+    def _told_waiting(self, figures: Mapping[str, float]) -> str:
+        """Which share of the time each process waits for others; of many, the least and the most.
+
+        Averaged as the speed is.
+        """
+        latest = [share for name, share in figures.items() if name.startswith(WAITING)]
+        before = self._waiting or latest
+        self._waiting = [0.95 * old + 0.05 * new for old, new in zip(before, latest, strict=True)]
+        if not latest:
+            return ""
+        shown = [f"{share:.0%}" for share in self._waiting]
+        if len(shown) > _SHOWN:
+            shown = [f"{min(self._waiting):.0%} to {max(self._waiting):.0%}"]
+        return f"  waiting {' '.join(shown)}"
+
     def _time_left(self) -> str:
         begun, share = self._started_at
         done = self._share() - share
@@ -172,6 +195,37 @@ class ConsoleReporter:
 
     def _print(self, text: str) -> None:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+class _Silent:
+    """Tells nobody anything."""
+
+    def started(self, facts: Sequence[str], *, counted: str) -> None:
+        """Nothing."""
+
+    def training(self, share: Callable[[], float]) -> AbstractContextManager[None]:
+        """Nothing around the loop."""
+        return nullcontext()
+
+    def updated(self, update: int, epoch: int, tokens: int, figures: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def validated(
+        self, update: int, figures: Mapping[str, float], *, is_best: bool, samples: Sequence[str]
+    ) -> None:
+        """Nothing."""
+
+    def resumed(self, update: int) -> None:
+        """Nothing."""
+
+    def interrupted(self, path: Path, update: int) -> None:
+        """Nothing."""
+
+    def finished(self, path: Path, summary: TrainingSummary, seconds: float) -> None:
+        """Nothing."""
+
+
+SILENT: Reporter = _Silent()
 
 
 @runtime_checkable

@@ -56,6 +56,9 @@ class TrainingConfig:
             float16, else float32.
         compile: Whether torch.compile makes one program of the model, for batches of all sizes: on
             a GPU faster, after a minute or more at the beginning.
+        shard: Whether several processes have a part each of weights, gradients and optimizer
+            (FSDP2), for models that do not fit into the memory of one; by one process it is the
+            same as without.
         device: Where it is trained: ``auto`` takes a GPU if there is one, else the CPU; ``cpu``;
             ``cuda``, ``cuda:1``; or ``mps``. A run is tied to none: begun on one, it goes on on
             another.
@@ -96,6 +99,7 @@ class TrainingConfig:
     ema: Share | None = None
     precision: Precision = "auto"
     compile: bool = False
+    shard: bool = False
     device: DeviceName = AUTO
     seed: Natural = 1
     corpus: Literal["auto", "memory", "disk"] = newer("auto", before="memory")

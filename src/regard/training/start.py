@@ -4,15 +4,16 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import nn
 
 from regard.choices import choose
 from regard.config import JsonValue, as_table, assign, build
-from regard.devices import CPU, device_of, find_device, told_device
+from regard.devices import CPU, device_of, find_device, find_own_device, told_device
 from regard.devices.kinds import AUTO
 from regard.errors import RunError
 from regard.inference import Predictor
@@ -21,9 +22,11 @@ from regard.runs import Run, is_run
 from regard.runs.history import told
 from regard.tasks import TASKS, AnyTask, Parts, Recipe, recipe_from_table
 from regard.tasks.recipe import HELD_OUT, with_training
+from regard.tasks.sequence_task import OTHER_MARKUP
 from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
+from regard.training.alike import check_alike, check_folder, check_shared
 from regard.training.callbacks import Callback, CallbackReporter, OngoingTraining
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.corpora.place import is_on_disk
@@ -35,7 +38,8 @@ from regard.training.encoded import RunCorpora
 from regard.training.fitting import settle_batch
 from regard.training.listeners import Listeners, TensorBoardReporter, has_tensorboard
 from regard.training.pretrained import begin_with
-from regard.training.progress import ConsoleReporter, Reporter
+from regard.training.progress import SILENT, ConsoleReporter, Reporter
+from regard.training.ranks import Ranks, joined
 from regard.training.settings import TrainingConfig
 from regard.training.task_training import TaskTraining
 from regard.training.trainer import TrainedSummary, Trainer
@@ -92,78 +96,37 @@ def train(
         Interrupted: Asked to stop; the same call goes on.
     """
     path = Path(path)
-    watchers = [TensorBoardReporter(path)] if has_tensorboard() else []
-    listeners = Listeners(reporter or ConsoleReporter(), *watchers)
-    bad_lines, too_long = BadLines(), BadLines()
-    task_class = choose("task", recipe.task, TASKS).task
-    with ExitStack() as stack:
-        run: Run | None = None
-        if is_run(path):
-            run = stack.enter_context(Run.open_for_training(path))
-            recipe = as_then(recipe, run)
-        config = build(TrainingConfig, recipe.training, where="training")
-        device = find_device(config.device, setting="training.device")
-        # A run is tied to no device; what was found to fit into one's memory stays.
-        config = replace(config, device=AUTO, batch_tokens=_kept_batch(config, run))
-        config = replace(config, corpus=_corpus(recipe, config, run))
-        recipe = with_training(recipe, as_table(config))
-        if run is not None:
-            recipe = task_class.settled(recipe, {"data": {}, **run.recipe}, ())
-        recipe, pretrained = begin_with(recipe, run)
-        recipe, teacher = learn_from(recipe, run)
-        changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
-        stored = _stored(recipe, config, preparing)
-        parts = _parts(recipe, stored, bad_lines)
-        examples = taught(parts.train, teacher, path, run, translating)
-        valid = parts.valid
-        text = _fingerprint([*examples, *valid], task_class.fingerprint, stored)
-        if run is None:
-            recipe = task_class.settled(recipe, None, examples)
-        elif run.text not in (None, text):
-            raise RunError(
-                f"{path} must go on with the text it began with; its {task_class.unit} have "
-                "changed since. Restore them, or train the new ones into another folder: "
-                "--run FOLDER."
-            )
-        is_learned = run is not None and run.has_tokenizer
-        kept = run.tokenizer_folder if run is not None and is_learned else None
-        if kept is None and pretrained is not None:
-            kept = pretrained.vocabularies(recipe)
-        task = _task(recipe, kept, examples, stored)
-        encoded = RunCorpora(run if is_learned else None)
-        samples = _samples(stored, task, bad_lines, too_long)
-        training = TaskTraining(task, examples, valid, config, too_long, encoded, samples)
-        choose("training.metric", config.metric, dict(training.metrics))
-        torch.manual_seed(config.seed)
-        model = training.build_model()
-        if pretrained is not None:
-            pretrained.fill(model, recipe, run)
-        model = model.to(device)
-        config = settle_batch(training, model, config, device)
-        recipe = with_training(recipe, {**recipe.training, "batch_tokens": config.batch_tokens})
-        if run is None:
-            # Last, so that nothing is left behind by text or settings that cannot be used.
-            created = Run.create(path, recipe.table(), recipe.task, name=recipe.name, text=text)
-            run = stack.enter_context(created)
-        if not is_learned:
-            with run.new_tokenizer_folder() as folder:
-                task.save(folder)
-        encoded.save(run)
-        note_changes(run, changes)
-        facts = [*_facts(training, model, bad_lines, too_long)]
-        facts += [*_told_test(recipe, parts, task.unit), *told(run.changes)]
-        predictor = Predictor(model, task)
-        ongoing = OngoingTraining(path, predictor)
-        if callbacks:
-            listeners.add(CallbackReporter(callbacks, ongoing))
-        listeners.started(facts, counted=task.counted)
-        trainer = Trainer(
-            run, model, training, config, listeners, is_stopped=lambda: ongoing.is_stopped
+    with joined() as ranks, ExitStack() as stack:
+        check_alike(ranks, recipe)
+        listeners = _listeners(reporter, path) if ranks.is_first else Listeners(SILENT)
+        prepare = partial(
+            _prepare,
+            recipe,
+            path,
+            stack,
+            ranks,
+            listeners,
+            callbacks,
+            may_change,
+            translating,
+            preparing if ranks.is_first else not_shown,
         )
-        summary = trainer.fit()
-        run.fill(model)
+        ready = prepare() if ranks.is_first else None
+        check_folder(ranks, path)
+        ready = ready or prepare()  # the others, from what the first has written
+        model, ongoing = ready.predictor.model, ready.ongoing
+        summary = Trainer(
+            ready.run,
+            model,
+            ready.training,
+            ready.config,
+            listeners,
+            is_stopped=lambda: ongoing.is_stopped,
+            ranks=ranks,
+        ).fit()
+        (ready.run if ranks.is_first else Run.open(path)).fill(model)
         model.eval()
-    return Trained(path, predictor, summary)
+    return Trained(path, ready.predictor, summary)
 
 
 def with_test(recipe: Recipe, path: str | Path) -> Recipe:
@@ -218,11 +181,132 @@ def resume(
     )
 
 
+@dataclass(frozen=True)
+class _Ready:
+    """All that a training begins with."""
+
+    run: Run
+    predictor: Predictor
+    training: TaskTraining[Any, Any, Any, Any]
+    config: TrainingConfig
+    ongoing: OngoingTraining
+
+
+def _prepare(
+    recipe: Recipe,
+    path: Path,
+    stack: ExitStack,
+    ranks: Ranks,
+    listeners: Listeners,
+    callbacks: Sequence[Callback],
+    may_change: bool,
+    translating: Watch,
+    preparing: Preparing,
+) -> _Ready:
+    """Read the text, make the model, and open the run, which is held as long as ``stack``."""
+    bad_lines, too_long = BadLines(), BadLines()
+    task_class = choose("task", recipe.task, TASKS).task
+    run: Run | None = None
+    if is_run(path):
+        run = stack.enter_context(_opened(path, ranks))
+        recipe = as_then(recipe, run)
+    config = build(TrainingConfig, recipe.training, where="training")
+    device = _own_device(config.device, ranks)
+    # A run is tied to no device; what was found to fit into one's memory stays.
+    config = replace(config, device=AUTO, batch_tokens=_kept_batch(config, run))
+    config = replace(config, corpus=_corpus(recipe, config, run))
+    recipe = with_training(recipe, as_table(config))
+    if run is not None:
+        recipe = task_class.settled(recipe, {"data": {}, **run.recipe}, ())
+    recipe, pretrained = begin_with(recipe, run)
+    recipe, teacher = learn_from(recipe, run)
+    changes = {} if run is None else find_changes(run, recipe, may_change=may_change)
+    stored = _stored(recipe, config, preparing)
+    parts = _parts(recipe, stored, bad_lines)
+    examples = taught(parts.train, teacher, path, run, translating)
+    valid = parts.valid
+    text = _fingerprint([*examples, *valid], task_class.fingerprint, stored)
+    if run is None:
+        recipe = task_class.settled(recipe, None, examples)
+    elif run.text not in (None, text):
+        raise RunError(
+            f"{path} must go on with the text it began with; its {task_class.unit} have "
+            "changed since. Restore them, or train the new ones into another folder: "
+            "--run FOLDER."
+        )
+    is_learned = run is not None and run.has_tokenizer
+    kept = run.tokenizer_folder if run is not None and is_learned else None
+    if kept is None and pretrained is not None:
+        kept = pretrained.vocabularies(recipe)
+    task = _task(recipe, kept, examples, stored)
+    encoded = RunCorpora(run if is_learned else None)
+    samples = _samples(stored, task, bad_lines, too_long)
+    training = TaskTraining(task, examples, valid, config, too_long, encoded, samples)
+    choose("training.metric", config.metric, dict(training.metrics))
+    torch.manual_seed(config.seed)
+    model = training.build_model()
+    check_shared(ranks, model, config, training.examples_a_batch)
+    if pretrained is not None:
+        pretrained.fill(model, recipe, run)
+    model = model.to(device)
+    config = settle_batch(training, model, config, device)
+    recipe = with_training(recipe, {**recipe.training, "batch_tokens": config.batch_tokens})
+    if run is None:
+        # Last, so that nothing is left behind by text or settings that cannot be used.
+        created = Run.create(
+            path,
+            recipe.table(),
+            recipe.task,
+            name=recipe.name,
+            text=text,
+            processes=ranks.size,
+        )
+        run = stack.enter_context(created)
+    if ranks.is_first:
+        _keep(run, None if is_learned else task, encoded)
+        note_changes(run, changes, processes=ranks.size)
+    facts = [*_facts(training, model, bad_lines, too_long, ranks)]
+    facts += [*_told_test(recipe, parts, task.unit), *told(run.changes)]
+    predictor = Predictor(model, task)
+    ongoing = OngoingTraining(path, predictor)
+    if callbacks and ranks.is_first:
+        listeners.add(CallbackReporter(callbacks, ongoing))
+    listeners.started(facts, counted=task.counted)
+    return _Ready(run, predictor, training, config, ongoing)
+
+
+def _keep(run: Run, task: AnyTask | None, encoded: RunCorpora) -> None:
+    """Write what was learned from the text; None where the run has it."""
+    if task is not None:
+        with run.new_tokenizer_folder() as folder:
+            task.save(folder)
+    encoded.save(run)
+
+
+def _opened(path: Path, ranks: Ranks) -> Run:
+    """The run, which the first process alone may write."""
+    return Run.open_for_training(path) if ranks.is_first else Run.open(path)
+
+
+def _own_device(name: str, ranks: Ranks) -> torch.device:
+    setting = "training.device"
+    if ranks.is_alone:
+        return find_device(name, setting=setting)
+    return find_own_device(name, number=ranks.local_rank, count=ranks.local_size, setting=setting)
+
+
+def _listeners(reporter: Reporter | None, path: Path) -> Listeners:
+    """Whoever is told of a training by the process that prints."""
+    watchers = [TensorBoardReporter(path)] if has_tensorboard() else []
+    return Listeners(reporter or ConsoleReporter(), *watchers)
+
+
 def _facts(
     training: TaskTraining[ExampleT, EncodedT, BatchT, AnswerT],
     model: nn.Module,
     bad_lines: BadLines,
     too_long: BadLines,
+    ranks: Ranks,
 ) -> list[str]:
     """What is about to be trained, in lines for people."""
     task, teacher = training.task, training.task.recipe.training.get("distill")
@@ -234,14 +318,17 @@ def _facts(
         *_told_size(task),
         f"{task.recipe.model_type} with {parameters:,} parameters",
     ]
+    if not ranks.is_alone:
+        facts.append(f"by {ranks.size} processes, the same batches as by one")
     if (device := device_of(model)) != CPU:
         facts.append(f"on {told_device(device)}, {training.batch_tokens:,} tokens a batch")
+    markup = ", or whose sides hold other markup" if OTHER_MARKUP in too_long.counts else ""
     for counted, what in (
         (bad_lines, "left out {:,} lines that cannot be read"),
-        (too_long, f"cut or left out {{:,}} {task.unit} too long"),
+        (too_long, f"cut or left out {{:,}} {task.unit} too long{markup}"),
     ):
         if counted.total:
-            facts.append(what.format(counted.total))
+            facts.append(f"{what.format(counted.total)}: {counted}")
     return facts
 
 

@@ -18,11 +18,14 @@ from regard.text import BadLines, Batches
 from regard.text.batches import WINDOW
 from regard.training.encoded import RunCorpora
 from regard.training.settings import TrainingConfig
+from regard.training.shares import ALL, Share
 
 # Tokens of a batch where nobody says, and nothing tells what memory there is.
 DEFAULT_BATCH = 4096
 # Batches of an epoch among which the largest is looked for.
 _LOOKED_AT = 5000
+# And whose examples are counted.
+_COUNTED = 100
 # Outputs shown at each validation.
 _SAMPLES = 3
 
@@ -99,16 +102,26 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
         """Have the text as the task reads it in this epoch."""
         self._epoch_corpus = self.task.of_epoch(self.corpus, seed=self.config.seed, epoch=epoch)
 
-    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT, int]]:
-        """The rest of an epoch's batches, each with the cursor after it.
+    def batches(
+        self, epoch: int, cursor: int, share: Share = ALL
+    ) -> Iterator[tuple[BatchT | None, int]]:
+        """The rest of an epoch's batches, each with the cursor after it; or a share of each.
 
         Noise is drawn from seed, epoch and cursor, so that a run that goes on draws the same.
         """
-        for plan in self._plan(self._epoch_corpus, seed=self.config.seed).epoch(epoch, cursor):
+        plans = self._plan(self._epoch_corpus, seed=self.config.seed).epoch(epoch, cursor)
+        for place, plan in enumerate(plans):
             seeds = np.random.SeedSequence([self.config.seed, epoch, plan.cursor])
             generator = torch.Generator().manual_seed(int(seeds.generate_state(1)[0]))
             chosen = [self._epoch_corpus[index] for index in plan.indices.tolist()]
-            yield self.task.collate(chosen, generator=generator), plan.cursor
+            if share.is_all:
+                yield self.task.collate(chosen, generator=generator), plan.cursor
+                continue
+            costs = np.atleast_2d(self.task.lengths(chosen)).sum(axis=0)
+            rows = share.rows(place % share.accumulate, costs)
+            has = rows.start < rows.stop
+            part = self.task.collate_part(chosen, rows, generator=generator) if has else None
+            yield part, plan.cursor
 
     def backward(
         self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float
@@ -162,6 +175,12 @@ class TaskTraining(Generic[ExampleT, EncodedT, BatchT, AnswerT]):
             batch = self.task.collate([self.corpus[shortest]])
             self.task.loss(model.eval(), batch, smoothing=self.config.label_smoothing)
         return model.train()
+
+    @property
+    def examples_a_batch(self) -> float:
+        """How many examples a batch has, in the mean over the first ones of the first epoch."""
+        plans = islice(self._plan(self.corpus, seed=self.config.seed).epoch(0), _COUNTED)
+        return float(np.mean([len(plan.indices) for plan in plans]))
 
     @property
     def num_tokens(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from dataclasses import asdict, replace
-from typing import Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import Generic, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,19 +16,21 @@ from regard.devices import (
     Ahead,
     device_of,
     kept_randomness,
+    moved,
     out_of_memory_told,
     random_states,
     repeatable,
     set_random_states,
     told_device,
 )
-from regard.errors import Interrupted, TrainingError
+from regard.errors import Interrupted, Parted, TrainingError
 from regard.runs import Run, average
 from regard.runs.checkpoints import fill_model
 from regard.text.batches import WINDOW
 from regard.training.averaging import MovingAverage
 from regard.training.continuing import resume_command
 from regard.training.interruption import Interruption
+from regard.training.learning import learning
 from regard.training.optimizers import make_optimizer
 from regard.training.position import Position, TrainerState, is_validated
 from regard.training.precision import (
@@ -39,46 +41,14 @@ from regard.training.precision import (
     products_of,
 )
 from regard.training.progress import Reporter, TrainingSummary
+from regard.training.ranks import ALONE, Ranks
 from regard.training.schedule import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
+from regard.training.together import Signs, Together
+from regard.training.trainable import BatchT, Trainable
 
-BatchT = TypeVar("BatchT")  # what a task makes of examples
 # The batches of updates to come, with the cursor after them.
-_Ahead = Ahead[tuple[tuple[BatchT, ...], int]]
-
-
-@runtime_checkable
-class Trainable(Protocol[BatchT]):
-    """What the loop asks of a task."""
-
-    @property
-    def model_dim(self) -> int:
-        """The width that the paper's learning rate depends on."""
-
-    @property
-    def num_samples(self) -> int:
-        """Samples in an epoch."""
-
-    @property
-    def metrics(self) -> Mapping[str, int]:
-        """What ``training.metric`` may name: 1 where more is better, -1 where less is."""
-
-    def begin_epoch(self, epoch: int) -> None:
-        """Called before the first batch of an epoch."""
-
-    def batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT, int]]:
-        """The rest of an epoch's batches after ``cursor`` samples, each with the next cursor."""
-
-    def backward(
-        self, model: nn.Module, batch: BatchT, *, smoothing: float, scale: float
-    ) -> tuple[Tensor, int]:
-        """Add the gradient of the summed loss, times ``scale``; that loss, and its terms."""
-
-    def validate(self, model: nn.Module) -> dict[str, float]:
-        """Figures on the validation set; ``loss`` is always among them."""
-
-    def samples(self, model: nn.Module) -> list[str]:
-        """A few outputs for people to read."""
+_Ahead = Ahead[tuple[tuple[BatchT | None, ...], int]]
 
 
 class TrainedSummary(TrainingSummary):
@@ -96,7 +66,10 @@ class Trainer(Generic[BatchT]):
         task: Where batches come from and what validation is.
         config: How to train.
         reporter: Who is told.
-        is_stopped: Asked after each update and validation whether training is to end there.
+        is_stopped: Asked after each update and validation whether training is to end there; of
+            several processes, in the update after that.
+        ranks: The processes that train the model together. The first alone writes the run; to the
+            others it may be open for reading.
     """
 
     def __init__(
@@ -108,19 +81,27 @@ class Trainer(Generic[BatchT]):
         reporter: Reporter,
         *,
         is_stopped: Callable[[], bool] = lambda: False,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.run, self.model, self.task = run, model, task
         self.config, self.reporter, self._is_stopped = config, reporter, is_stopped
         self.sign = task.metrics[config.metric]
         self.position = Position()
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = device_of(model)
+        self.ranks = ranks.on(self.device)
+        self.learning = learning(model, config, self.ranks, self.device)
+        learner = self.learning.learner
+        self.parameters = [p for p in learner.parameters() if p.requires_grad]
+        # The gradients of parts are added as a backward pass goes.
+        added = self.parameters if self.learning.is_whole else []
+        self._together = Together(self.ranks, added, seed=config.seed)
+        self._spare: BatchT | None = None
         self.dtype = compute_dtype(config.precision, self.device)
         self.loss_scale = LossScale.of(self.dtype)
         self.peak = peak_rate(config, task.model_dim)
-        self.optimizer = make_optimizer(model, config, self.peak, dtype=self.dtype)
+        self.optimizer = make_optimizer(learner, config, self.peak, dtype=self.dtype)
         self.ema = None if config.ema is None else MovingAverage(model, config.ema)
-        self._interruption = Interruption()
+        self._interruption, self._agreed = Interruption(), Signs()
         # Whether weights, optimizer, position and random state are of one moment; and the last.
         self._is_whole, self._random = True, random_states(self.device)
         self._saved_at = time.perf_counter()
@@ -140,6 +121,8 @@ class Trainer(Generic[BatchT]):
         with repeatable(self.device), products_of(self.config.precision, self.device):
             torch.manual_seed(self.config.seed)
             self._resume()
+            self.ranks.begin_alike(self.model)
+            self.learning.begin()
             self._random, self._saved_at = random_states(self.device), time.perf_counter()
             with (
                 out_of_memory_told(self._too_large),
@@ -157,11 +140,13 @@ class Trainer(Generic[BatchT]):
             self._validate()
         for batches, cursor, ahead in self._batches():
             self._update(batches, cursor, ahead)
-            if self._interruption.requested and not self._is_done():
+            # By one process alone, what is so just now; of several, what they have agreed on.
+            agreed = self._signs() if self.ranks.is_alone else self._agreed
+            if agreed.must_leave and not self._is_done():
                 self._interruption.leave()
             if self._owes_validation():
                 self._validate()
-            elif self._is_time_to_save():
+            elif agreed.must_save:
                 self._save()
             if self._is_done() or self._is_stale():
                 break
@@ -176,10 +161,12 @@ class Trainer(Generic[BatchT]):
         except Interrupted:
             self._save_and_tell()
             raise
-        except BaseException:
-            if self._is_whole:
+        except BaseException as error:
+            if self._is_whole and self.learning.is_whole:  # for parts the others would be needed
                 with suppress(Exception):  # what struck first is what counts
                     self._save_and_tell()
+            if isinstance(error, Parted) and self._interruption.requested:
+                self._interruption.leave()  # the others were asked, too, and were faster
             raise
 
     @contextmanager
@@ -211,7 +198,7 @@ class Trainer(Generic[BatchT]):
             self._save()
             self.reporter.interrupted(self.run.path, self.position.update)
 
-    def _batches(self) -> Iterator[tuple[tuple[BatchT, ...], int, _Ahead[BatchT]]]:
+    def _batches(self) -> Iterator[tuple[tuple[BatchT | None, ...], int, _Ahead[BatchT]]]:
         """The batches of each update, for ever; the cursor after them; where the next come from."""
         while not (self._is_done() or self._is_stale()):
             epoch = self.position.epoch
@@ -220,22 +207,34 @@ class Trainer(Generic[BatchT]):
             for group, cursor in ahead:
                 yield group, cursor, ahead
 
-    def _groups(self, epoch: int, cursor: int) -> Iterator[tuple[tuple[BatchT, ...], int]]:
+    def _groups(self, epoch: int, cursor: int) -> Iterator[tuple[tuple[BatchT | None, ...], int]]:
         """The batches of each update of the rest of an epoch, and the cursor after them."""
-        group: list[BatchT] = []
-        for batch, reached in self.task.batches(epoch, cursor):
-            group.append(batch)
-            if len(group) == self.config.accumulate or reached == self.task.num_samples:
+        group: list[BatchT | None] = []
+        count = 0
+        for batch, reached in self._shared_batches(epoch, cursor):
+            count += 1
+            if batch is not None or not self.learning.is_whole:
+                group.append(batch)
+            if count == self.config.accumulate or reached == self.task.num_samples:
                 yield tuple(group), reached
-                group = []
+                group, count = [], 0
 
-    def _update(self, batches: tuple[BatchT, ...], cursor: int, following: _Ahead[BatchT]) -> None:
+    def _shared_batches(self, epoch: int, cursor: int) -> Iterator[tuple[BatchT | None, int]]:
+        """What of each batch is this process's."""
+        if self.ranks.is_alone:
+            return self.task.batches(epoch, cursor)
+        return self.task.batches(epoch, cursor, self.ranks.share(self.config.accumulate))
+
+    def _update(
+        self, batches: tuple[BatchT | None, ...], cursor: int, following: _Ahead[BatchT]
+    ) -> None:
         """One optimizer step on the mean loss per real token of all ``batches``."""
-        started = time.perf_counter()
         ahead = replace(self.position, update=self.position.update + 1, cursor=cursor)
-        summed, tokens = self._add_gradients(batches)
+        self._together.begin(ahead.update)
+        summed, terms = self._add_gradients(batches)
         following.reach()
-        loss = summed.item()
+        learned = self._together.add(summed.item(), terms, signs=self._signs())
+        loss, tokens = learned.loss, learned.terms
         rate = rate_at(ahead.update, self._share(ahead), peak=self.peak, config=self.config)
         norm = self._scale_gradients(tokens)
         figures = {"loss": loss / tokens, "learning_rate": rate, "gradient_norm": norm}
@@ -246,28 +245,41 @@ class Trainer(Generic[BatchT]):
         self._step(rate, ahead.update, is_skipped=is_overflow)
         ahead.tokens += tokens
         ahead.loss, ahead.terms = ahead.loss + loss, ahead.terms + tokens
-        ahead.seconds += time.perf_counter() - started
         if cursor == self.task.num_samples:
             ahead.epoch, ahead.cursor = ahead.epoch + 1, 0
-        # The first ones too: a short training has no others.
-        if ahead.update < REPORT_EVERY or ahead.update % REPORT_EVERY == 0:
-            since_last_line = {**figures, "loss": ahead.loss / ahead.terms}
-            record = {"update": ahead.update, "split": "train", **since_last_line}
-            self.run.append_metrics(record)
-            ahead.loss, ahead.terms = 0.0, 0
+        ahead.seconds += self._together.end()
+        self._note(ahead, figures)
         epoch = self.position.epoch
         self.position, self._random = ahead, random_states(self.device)
-        self._is_whole = True
-        self.reporter.updated(ahead.update, epoch, tokens, figures)
+        self._is_whole, self._agreed = True, learned.signs
+        self.reporter.updated(ahead.update, epoch, tokens, {**figures, **learned.waiting})
 
-    def _add_gradients(self, batches: tuple[BatchT, ...]) -> tuple[Tensor, int]:
+    def _signs(self) -> Signs:
+        """What this process would have all do."""
+        return Signs(self._interruption.requested, self._is_time_to_save(), self._is_stopped())
+
+    def _note(self, ahead: Position, figures: Mapping[str, float]) -> None:
+        """Write down figures now and then; the first ones too: a short training has no others."""
+        if ahead.update >= REPORT_EVERY and ahead.update % REPORT_EVERY != 0:
+            return
+        since_last_line = {**figures, "loss": ahead.loss / ahead.terms}
+        record = {"update": ahead.update, "split": "train", **since_last_line}
+        if self.ranks.is_first:
+            self.run.append_metrics(record)
+        ahead.loss, ahead.terms = 0.0, 0
+
+    def _add_gradients(self, batches: tuple[BatchT | None, ...]) -> tuple[Tensor, int]:
         """The summed loss of all batches and its terms, the gradients added to the parameters."""
-        self.model.train()
+        self.learning.learner.train()
         loss, tokens = torch.zeros((), device=self.device), 0
         with mixed_precision(self.dtype, self.device):
             for batch in batches:
+                if batch is None:
+                    self._learn_nothing()
+                    continue
+                self._spare = None if self.learning.is_whole else batch
                 part, terms = self.task.backward(
-                    self.model,
+                    self.learning.learner,
                     batch,
                     smoothing=self.config.label_smoothing,
                     scale=self.loss_scale.factor,
@@ -275,6 +287,15 @@ class Trainer(Generic[BatchT]):
                 loss += part
                 tokens += terms
         return loss, tokens
+
+    def _learn_nothing(self) -> None:
+        """Go through the model without learning: the others cannot put its parts together alone."""
+        if self._spare is None:
+            whole, _ = next(self.task.batches(self.position.epoch, 0))
+            self._spare = moved(whole, self.device)
+        assert self._spare is not None
+        smoothing = self.config.label_smoothing
+        self.task.backward(self.learning.learner, self._spare, smoothing=smoothing, scale=0.0)
 
     def _step(self, rate: float, update: int, *, is_skipped: bool) -> None:
         for group in self.optimizer.param_groups:
@@ -290,7 +311,7 @@ class Trainer(Generic[BatchT]):
         """Sums over tokens become means, and are clipped; the norm before clipping."""
         grads = [p.grad for p in self.parameters if p.grad is not None]
         tokens *= self.loss_scale.factor
-        norm = float(torch.nn.utils.get_total_norm(grads)) / tokens
+        norm = self.learning.norm(grads) / tokens
         limit = self.config.clip_norm
         factor = 1.0 if limit is None or norm <= limit else limit / norm
         torch._foreach_mul_(grads, factor / tokens)
@@ -332,8 +353,10 @@ class Trainer(Generic[BatchT]):
         """Measure, save a checkpoint, and tell; no random number of training is used up."""
         position = self.position
         with kept_randomness(self.device):
-            figures = self._measure()
-            self.run.append_metrics({"update": position.update, "split": "valid", **figures})
+            self.learning.show()
+            figures = self.ranks.from_first(self._measure)
+            if self.ranks.is_first:
+                self.run.append_metrics({"update": position.update, "split": "valid", **figures})
             score = -self.sign * figures[self.config.metric]
             position.validated = position.update
             position.stale += 1
@@ -341,26 +364,35 @@ class Trainer(Generic[BatchT]):
                 position.best, position.best_update, position.stale = score, position.update, 0
             self._save()
             self._prune()
-            samples = self.task.samples(self.model)
+            samples = self.task.samples(self.model) if self.ranks.is_first else []
         is_best = position.stale == 0
         self.reporter.validated(position.update, figures, is_best=is_best, samples=samples)
 
     def _measure(self) -> dict[str, float]:
         self.model.eval()
         smooth = nullcontext() if self.ema is None else self.ema.installed(self.model)
-        with smooth, self._interruption.at_once():
+        # Who has all parts only with the others may not leave without them.
+        is_free = self.learning.is_whole
+        leaving = self._interruption.at_once() if is_free else nullcontext()
+        with smooth, leaving:
             return self.task.validate(self.model)
 
     def _save(self) -> None:
+        self._saved_at = time.perf_counter()
+        if not self.ranks.is_first and self.learning.is_whole:
+            return
+        weights, optimizer = self.learning.saved(self.optimizer)
+        if not self.ranks.is_first:
+            return
         state: TrainerState = {
             "position": asdict(self.position),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": optimizer,
             "random": self._random["cpu"],
             "ema": None if self.ema is None else self.ema.weights,
         }
         if self.device.type != "cpu":
             state["device"] = {"random": self._random, "loss_scale": asdict(self.loss_scale)}
-        self.run.save_checkpoint(self.position.update, self.model.state_dict(), state)
+        self.run.save_checkpoint(self.position.update, weights, state)
         self._saved_at = time.perf_counter()
         self._drop_passing()
 
@@ -369,6 +401,8 @@ class Trainer(Generic[BatchT]):
 
     def _prune(self) -> None:
         """Keep the newest checkpoints and the best, of those that were validated."""
+        if not self.ranks.is_first:
+            return
         self._drop_passing()
         self.run.prune(keep_last=self.config.keep, best=self.position.best_update or None)
 
@@ -382,7 +416,7 @@ class Trainer(Generic[BatchT]):
                 saved.delete()
 
     def _resume(self) -> None:
-        checkpoint = self.run.resume()
+        checkpoint = self.ranks.from_first(self.run.resume)
         if checkpoint is None:
             return
         fill_model(self.model, checkpoint.load_model(), checkpoint.folder)
@@ -410,11 +444,15 @@ class Trainer(Generic[BatchT]):
             {name: value for name, value in group.items() if name != "params"}
             for group in self.optimizer.param_groups
         ]
-        self.optimizer.load_state_dict(state)
+        self.learning.restore(self.optimizer, state)
         for group, wanted in zip(self.optimizer.param_groups, settings, strict=True):
             group.update(wanted)
 
     def _finish(self) -> TrainedSummary:
+        """The summary, when the final weights are written."""
+        return self.ranks.from_first(self._finish_run)
+
+    def _finish_run(self) -> TrainedSummary:
         """Choose the weights by validation, and write them."""
         self._prune()
         candidates = self._candidates()
@@ -459,7 +497,8 @@ class Trainer(Generic[BatchT]):
         return (position or self.position).share(self.config, self.task.num_samples)
 
     def _is_done(self) -> bool:
-        return self._share() >= 1 or self._is_stopped()
+        is_stopped = self._is_stopped() if self.ranks.is_alone else self._agreed.is_over
+        return self._share() >= 1 or is_stopped
 
     def _is_stale(self) -> bool:
         return self.config.patience is not None and self.position.stale >= self.config.patience

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from regard.errors import SettingError
-from regard.viewer.example import Example, Token
+from regard.viewer.example import Example, Token, View
 from regard.viewer.image import draw_image
 from regard.viewer.table import draw_layers
 from regard.viewer.terminal import draw_text, shown, width_of
@@ -16,16 +16,21 @@ _MOST_LABELS, _MOST_TOKENS, _LONGEST = 6, 8, 120
 _BAR = 30
 
 
-def draw_examples(examples: Iterable[Example]) -> str:
+def draw_examples(examples: Iterable[Example], opening: View | None = None) -> str:
     """Each example as far as a terminal can show it, one below the other.
 
     Of two texts that look at each other the first example is drawn alone: the other is for a page.
+
+    Args:
+        examples: What there is to look at.
+        opening: The layer of attention to the source that is drawn; None draws the mean of all.
     """
+    layer = opening.layer if opening is not None and opening.kind == "cross" else "mean"
     blocks: list[str] = []
     before: Example | None = None
     for example in examples:
         if before is None or not _is_reverse(example, before):
-            blocks += _blocks(example)
+            blocks += _blocks(example, None if layer == "mean" else layer)
             before = example
     return "\n\n".join(blocks)
 
@@ -153,13 +158,13 @@ def _is_reverse(example: Example, before: Example) -> bool:
     return (example.source, example.output) == (before.output, before.source)
 
 
-def _blocks(example: Example) -> list[str]:
+def _blocks(example: Example, layer: int | None) -> list[str]:
     if example.answer is not None:
         return [draw_answer(example)]
     texts = [in_one_line(text, _LONGEST) for text in (example.source, example.output) if text]
     blocks = [" → ".join(texts)]
     if any(found.kind == "cross" for found in example.maps):
-        blocks.append(str(draw_attention(example)))
+        blocks.append(str(draw_attention(example, layer=layer)))
     elif example.summaries:
         blocks.append(draw_layers(example))
     return blocks

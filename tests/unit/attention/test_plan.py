@@ -34,7 +34,7 @@ def make(dim=64, value_dim=64, requires_grad=False, length=512):
         (make(), {"mask": causal()}, "sdpa", ""),
         (make(value_dim=16), {}, "softmax_cpu", "values and keys differ so much in width"),
         (make(value_dim=48), {}, "sdpa", ""),
-        (make(), {"score": Gaussian(1.0)}, "sdpa", ""),
+        (make(), {"score": Gaussian(1.0)}, "softmax_cpu", "adds a number of each key"),
         (make(), {"score": Bilinear(torch.ones(64, 64))}, "sdpa", ""),
         (make(), {"score": Laplace(1.0)}, "tiled", "not a dot product"),
         (make(), {"dropout": 0.1}, "softmax_cpu", "dropout"),

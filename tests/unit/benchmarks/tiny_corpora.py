@@ -9,16 +9,21 @@ from typing import IO
 
 # What the scripts read; the rest of the corpora is left out.
 FOLDERS = (
+    "acl-titles",
     "brown",
     "chnsenticorp-htl",
     "classical-modern-zh",
     "cmn-eng",
     "cmrc2018",
+    "csl-titles",
+    "dialogsum",
     "fairytaleqa",
     "gutenberg-books",
     "msra-ner-zh",
     "multi30k",
     "online-shopping-10cats",
+    "python-docs-en-zh",
+    "scitldr",
     "squadshifts",
     "sst2",
     "tinyshakespeare",

@@ -4,12 +4,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from regard.cli.jobs import find_recipe
 from regard.cli.recipes import listed_recipes, packaged_recipe, packaged_recipes
-from regard.cli.train import default_run, find_recipe
+from regard.cli.train import default_run
 from regard.config import build
 from regard.errors import SettingError
 from regard.tasks import TASKS, read_recipe
 from regard.tasks.classification import LabelledText
+from regard.tasks.generation import DocumentExample
 from regard.tasks.language_modelling import Passage
 from regard.tasks.multiple_choice import Choices
 from regard.tasks.pair_matching import LabelledPair
@@ -35,6 +37,7 @@ JOB_EXAMPLES = {
     ],
     "question_answering": [Question("ab", "c d", (Answer("c", 0),))],
     "regression": [Point((x,), x, ("x",), "a:1") for x in (0.0, 1.0, 2.0)],
+    "sentence_extraction": [DocumentExample("ab. c.", "", ("c.",), "a:1")],
     "sentence_selection": [Question("ab", "c. d.", (Answer("c", 0),))],
     "word_answering": [Question("ab", "c. d.", (Answer("c", 0),))],
     "tagging": [TaggedWords(("ab", "c"), ("O", "B-X"), "a:1")],
@@ -75,9 +78,9 @@ def test_recurrences_train_on_the_phrasebook_cut_into_characters_and_words(name:
 
 
 def test_an_unknown_name_is_met_with_the_nearest() -> None:
-    with pytest.raises(SettingError, match=r"recipe must be one of .*demo, .*Did you mean 'demo'"):
+    with pytest.raises(SettingError, match=r"'dmo' must be a recipe or .*Did you mean 'demo'\?"):
         find_recipe(["dmo"])
-    with pytest.raises(SettingError, match="must be a recipe or files of sentence pairs; got noth"):
+    with pytest.raises(SettingError, match="must be a recipe or files of text; got nothing"):
         find_recipe([])
     with pytest.raises(SettingError, match="demo comes with regard: leave out the ending"):
         find_recipe(["demo.toml"])

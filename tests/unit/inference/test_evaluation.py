@@ -139,3 +139,27 @@ def test_what_does_not_pair_up_is_refused():
         evaluate(["a"], ["a", "b"])
     with pytest.raises(SettingError, match=r"edges must rise from 1; got \[5, 5\]"):
         report(edges=[5, 5])
+
+
+def test_summaries_have_rouge_what_they_take_over_and_chance_beside_every_baseline():
+    right = [f"king {n} had {n + 1} sons" for n in range(30)]
+    sources = [f"Once {text} . It rained ." for text in right]
+    made = [f"king {n} had sons had sons" for n in range(30)]
+    asked = {"sources": sources, "rouge": True, "resamples": 50}
+    found = evaluate(made, right, trivial={"rain": ["It rained ."] * 30, "all": made}, **asked)
+    assert [score.name for score in found.scores[:3]] == ["ROUGE-L", "ROUGE-1", "ROUGE-2"]
+    assert all(score.margin is not None for score in found.scores[:3])
+    rain, same = found.baselines
+    assert (rain.p_value, same.p_value) == (pytest.approx(1 / 10_001), 1)
+    (table,) = found.tables
+    assert table.rows[0] == ("1-grams", 0, 0, pytest.approx(100 / 3), 0)
+    assert any("n-grams new to the document" in line for line in found.lines())
+    assert "(p = 1.0000)" in str(found)
+    assert evaluate(made, right, sources=sources, resamples=0).baselines[0].p_value is None
+
+
+def test_a_comparison_of_summaries_begins_with_rouge():
+    right = ["a king ran", "a queen ran"]
+    found = compare(["a king", "a"], right, right, trials=50, rouge=True)
+    names = [one.name for one in found.comparisons]
+    assert names == ["ROUGE-L", "ROUGE-1", "ROUGE-2", "BLEU", "chrF2"]

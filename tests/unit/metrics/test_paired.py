@@ -3,7 +3,7 @@ import random
 import pytest
 
 from regard.errors import DataError, SettingError
-from regard.metrics import compare
+from regard.metrics import compare, compare_rouge
 
 RIGHT = [f"the number {n} comes before {n + 1} and after {n - 1}" for n in range(60)]
 
@@ -64,3 +64,18 @@ def test_what_does_not_pair_up_is_refused():
         compare(["a"], ["a"], ["a"], test="bootstraps")
     with pytest.raises(SettingError, match="metrics must be one of bleu, chrf, ter; got 'blue'"):
         compare(["a"], ["a"], ["a"], metrics=["blue"])
+
+
+def test_rouge_tells_a_clear_difference_from_chance():
+    better = compare_rouge(spoiled(0.8, 1), spoiled(0.1, 2), RIGHT, trials=999)
+    assert [one.name for one in better] == ["ROUGE-L", "ROUGE-1", "ROUGE-2"]
+    assert better[0].difference > 0
+    assert better[0].p_value == 0.001
+    # Shuffled words are the same words.
+    assert (better[1].difference, better[1].p_value) == (0, 1)
+    (alike, _, _) = compare_rouge(spoiled(0.5, 1), spoiled(0.5, 5), RIGHT, trials=999)
+    assert alike.p_value > 0.05
+    (back, _, _) = compare_rouge(spoiled(0.5, 5), spoiled(0.5, 1), RIGHT, trials=999)
+    assert back.p_value == pytest.approx(alike.p_value)
+    with pytest.raises(DataError):
+        compare_rouge(["a"], ["a", "b"], ["a", "b"])

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from regard.errors import DataError
-from regard.metrics import rouge_l, sentence_rouge_l
-from regard.metrics.rouge import common_length, words
+from regard.errors import DataError, SettingError
+from regard.metrics import rouge_l, rouge_n, sentence_rouge_l, sentence_rouge_n
+from regard.metrics.rouge import common_length, first_words, words
 
 VOCABULARY = ["the", "king's", "king", "sad", "Sad,", "a", "(long)", "time", "3", "33", "kings."]
 
@@ -50,3 +50,19 @@ def test_an_interval_is_drawn_and_signed() -> None:
 def test_outputs_and_references_pair_up() -> None:
     with pytest.raises(DataError):
         rouge_l(["a"], ["a", "b"])
+
+
+def test_n_grams_count_as_often_as_both_have_them_and_the_best_reference_counts() -> None:
+    output, references = "the king the king", [["the the king", "a mill"]]
+    assert sentence_rouge_n([output], references, n=1) == [pytest.approx(100 * 6 / 7)]
+    assert sentence_rouge_n([output], references, n=2) == [pytest.approx(100 * 2 / 5)]
+    assert rouge_n(["国王走"], ["国王走了"], n=2).value == pytest.approx(100 * 4 / 5)
+    assert sentence_rouge_n(["a"], ["a"], n=2) == [0]
+    with pytest.raises(SettingError, match="n must be at least 1; got 0"):
+        rouge_n(["a"], ["a"], n=0)
+
+
+def test_a_text_is_cut_after_so_many_of_its_words() -> None:
+    assert first_words("İstanbul is, big", 2) == "İstanbul is"
+    assert first_words("国王很 伤心。", 4) == "国王很 伤"
+    assert first_words("a b.", 2) == "a b."

@@ -119,9 +119,9 @@ def test_a_table_without_the_column_says_which_it_has(tmp_path, task, message):
         ("generation", {"document": "article"}),
     ],
 )
-def test_a_file_without_names_says_where_there_are_some(tmp_path, task, data):
+def test_a_file_without_the_name_says_which_it_has(tmp_path, task, data):
     (tmp_path / "a.tsv").write_text("a\tb\n", encoding="utf-8")
-    with pytest.raises(SettingError, match=r"must be a number in a \.tsv file; got '\w+'.*parquet"):
+    with pytest.raises(DataError, match=r"a\.tsv:1: there is no column '\w+' .* There are a, b\."):
         read(task, tmp_path, train="a.tsv", **data)
 
 

@@ -4,7 +4,8 @@ import pytest
 import zstandard
 
 from regard.errors import DataError
-from regard.text import BadLines, read_lines
+from regard.text import BadLines, decode_lines, read_lines
+from regard.text.lines import readable
 
 TEXT = "\ufeff我爱中国。\r\nno end of\u2028a line\x85here\x0b\x0c\x1c\n\nlast"
 LINES = ["我爱中国。", "no end of\u2028a line\x85here\x0b\x0c\x1c", "", "last"]
@@ -67,6 +68,7 @@ def test_what_is_not_utf8_is_named_by_byte_and_place(tmp_path):
     fine, bad = read_lines(tmp_path / "a.txt")
     assert fine.problem is None
     assert bad.problem == "byte 0xE9 at place 3"
+    assert bad.guess == ("WINDOWS-1252", "caéf")
     assert bad.where.endswith("a.txt:2")
 
 
@@ -78,3 +80,28 @@ def test_bad_lines_keep_three_messages_of_each_reason():
     assert bad.total == 6
     assert bad.counts == {"columns": 5, "empty source": 1}
     assert bad.examples["columns"] == ["line 0", "line 1", "line 2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("a.txt", "iconv -f GB18030 -t UTF-8 {path} > utf8-a.txt"),
+        ("a.txt.gz", "gzip -dc {path} | iconv -f GB18030 -t UTF-8 > utf8-a.txt"),
+    ],
+)
+def test_a_file_in_gbk_is_refused_with_the_command_that_converts_it(tmp_path, name, command):
+    path = tmp_path / name
+    path.write_bytes("我爱中国。\n".encode("gbk"))
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    (line,) = read_lines(path)
+    with pytest.raises(DataError) as refused:
+        readable(line)
+    cure = f"Convert the file, which reads '我爱中国。' in GB18030: {command.format(path=path)}"
+    assert str(refused.value).endswith(cure)
+
+
+def test_what_is_piped_in_is_converted_in_the_pipe():
+    (line,) = decode_lines(["我爱中国".encode("gbk")], "stdin")
+    with pytest.raises(DataError, match=r"iconv -f GB18030 -t UTF-8 \| regard"):
+        readable(line)

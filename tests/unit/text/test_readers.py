@@ -206,8 +206,8 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_an_unknown_ending_lists_the_known_ones(write):
-    with pytest.raises(SettingError, match=r"the ending of .*a\.csv must be one of \.jsonl, \.tsv"):
-        list(read_pairs(write("a.csv", "a,b\n")))
+    with pytest.raises(SettingError, match=r"the ending of .*a\.xml must be one of \.csv, .*\.tsv"):
+        list(read_pairs(write("a.xml", "a,b\n")))
 
 
 def test_layouts_that_cannot_be_are_refused():

@@ -15,6 +15,7 @@ from regard.inference.ensemble import Ensemble
 from regard.inference.evaluation import evaluate_task
 from regard.tasks import TASKS, read_parts, recipe_from_table
 from regard.training import TrainingConfig, train
+from regard.training.shares import Share
 from regard.training.task_training import TaskTraining
 
 WORDS = ["ba", "be", "bi", "da", "de", "di", "ga", "ge", "gi"]
@@ -133,6 +134,40 @@ def test_a_validation_asks_the_model_once_a_batch(recipe, task):
         losses = [work.task.loss(model, work.task.collate([each])) for each in encoded]
     mean = sum(float(part) for part, _ in losses) / sum(terms for _, terms in losses)
     assert loss == pytest.approx(mean, rel=1e-4)
+
+
+def shared(work, share):
+    work.begin_epoch(0)
+    return list(work.batches(0, 0, share))
+
+
+def test_windows_of_text_are_the_same_however_many_share_a_batch(recipe):
+    given = recipe("language_modelling")
+    parts = read_parts(given)
+    learned = TASKS["language_modelling"].task.learn(given, parts.train)
+    work = TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
+    work.begin_epoch(0)
+    wholes = list(work.batches(0, 0))
+    of_each = [shared(work, Share(rank, 3)) for rank in range(3)]
+    assert len(wholes) > 3
+    for whole, *pieces in zip(wholes, *of_each, strict=True):
+        batches = [batch for batch, _ in pieces if batch is not None]
+        assert {cursor for _, cursor in pieces} == {whole[1]}
+        assert torch.cat([batch.ids for batch in batches]).equal(whole[0].ids)
+        assert torch.cat([batch.labels for batch in batches]).equal(whole[0].labels)
+
+
+def test_who_has_no_part_of_a_batch_is_given_none(recipe):
+    given = recipe("tagging")
+    parts = read_parts(given)
+    learned = TASKS["tagging"].task.learn(given, parts.train)
+    work = TaskTraining(learned, parts.train, parts.valid, TrainingConfig(**TRAINING))
+    whole, _ = shared(work, Share())[0]
+    rows = len(whole.words)
+    found = [shared(work, Share(rank, rows + 2))[0][0] for rank in range(rows + 2)]
+    assert found.count(None) >= 2
+    assert sum(len(batch.words) for batch in found if batch is not None) == rows
+    assert 1 < work.examples_a_batch < len(parts.train)
 
 
 def test_every_job_is_tried():

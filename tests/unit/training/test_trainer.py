@@ -282,8 +282,9 @@ OPTIONS = {
 }
 # Read elsewhere: tests in test_translation.py, test_pretrained.py and test_distilling.py.
 OF_THE_TASK = {"batch_tokens", "validation_pairs", "pretrained", "distill"}
-# Not what is learned but where and how: tests in test_on_a_device.py and test_compiling.py.
-OF_THE_MACHINE = {"device", "compile"}
+# Not what is learned but where and how: tests in test_on_a_device.py, test_compiling.py,
+# test_processes.py and corpora/test_training.py.
+OF_THE_MACHINE = {"cache", "compile", "corpus", "device", "shard"}
 # What is to go on from, not what is learned: tests in test_resuming.py.
 OF_STOPPING = {"save_every_minutes"}
 

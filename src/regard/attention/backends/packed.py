@@ -36,7 +36,7 @@ class Packed(Backend):
             return "nothing is visible"
         if request.bias is not None or request.position is not None:
             return "there is a bias"
-        return _SDPA.refuse(replace(request, mask=None, _forms=(request.dot(),)))
+        return _SDPA.refuse(replace(request, mask=None, _forms=(request.form(),)))
 
     def decline(self, request: Request) -> str | None:
         """Why another backend would serve faster, or None if none would."""

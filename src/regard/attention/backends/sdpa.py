@@ -1,6 +1,7 @@
 """torch's fused scaled dot product attention, wherever it gives what was asked."""
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from math import prod
 
 import torch
@@ -9,6 +10,7 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention.backends.base import Backend
+from regard.attention.backends.softmax_cpu import SoftmaxCpu
 from regard.attention.engine import tiled
 from regard.attention.engine.numerics import is_finite, without_unseen
 from regard.attention.engine.request import Request
@@ -21,6 +23,7 @@ _LARGEST_MASK = 2**24
 # Blocks along a band are about this much slower for each pair than the kernel with a mask.
 _NARROW, _BLOCK_ROWS, _FEWEST_PAIRS = 2, 64, 2**16
 _HALVES = (torch.bfloat16, torch.float16)
+_SOFTMAX_CPU = SoftmaxCpu()
 
 
 class Sdpa(Backend):
@@ -53,12 +56,15 @@ class Sdpa(Backend):
         """Why another backend would serve faster, or None if none would."""
         if request.mask is not None and _is_narrow(request.mask, request):
             return "the window is so narrow that blocks along it are faster"
+        form = request.form()
+        if form is not None and form.of_keys is not None and _is_for_loops(request):
+            return "a compiled pass adds a number of each key faster than wider keys would"
         return None
 
     def notes(self, request: Request) -> tuple[str, ...]:
         """What is done on the way, in words."""
         said = []
-        form = request.dot()
+        form = request.form()
         assert form is not None
         if min(_widths(request)) < (width := _width(request)):
             said.append(
@@ -76,7 +82,7 @@ class Sdpa(Backend):
 
     def bytes_beyond(self, request: Request) -> int:
         """Memory taken beyond inputs and output."""
-        form = request.dot()
+        form = request.form()
         assert form is not None
         item = 4 if _upcasts(request) else form.query.element_size()
         total = request.query.shape[:3].numel() * 4  # log-sum-exp, kept for the backward pass
@@ -101,13 +107,19 @@ class Sdpa(Backend):
         if mask is not None and not key.is_cpu:
             # 0 · NaN is NaN: what no query may see must not be in the tensors at all.
             key, value = without_unseen(mask, key, value)
-        form = request.dot() if key is request.key else request.score.as_dot(request.query, key)
+        seen = request if key is request.key else replace(request, key=key, _forms=())
+        form = seen.dot()
         if form is None:  # a score that is a dot product up to rounding, and now is not
             return tiled.run(request)
         out = _attend(request, form, value)
         if is_masked_here and not is_finite(out):
             return tiled.run(request)  # Nor does a value, or a product that is too large.
         return out, None
+
+
+def _is_for_loops(request: Request) -> bool:
+    """Whether the compiled passes of CPUs serve it, and would not rather be spared."""
+    return _SOFTMAX_CPU.refuse(request) is None and _SOFTMAX_CPU.decline(request) is None
 
 
 def _is_flag(request: Request) -> bool:
@@ -144,7 +156,7 @@ def _is_narrow(mask: BoundMask, request: Request) -> bool:
 
 def refuse_unless_plain(request: Request) -> str | None:
     """Why it is not the softmax of a dot product and nothing else, or None if it is."""
-    if request.dot() is None:
+    if request.form() is None:
         return "the score is not a dot product"
     if type(request.weighting) is not Softmax:
         return "the weighting is not softmax"
@@ -157,9 +169,9 @@ def refuse_unless_plain(request: Request) -> str | None:
 
 def _widths(request: Request) -> tuple[int, int]:
     """The width that the kernel sees in keys, and that of values."""
-    form = request.dot()
+    form = request.form()
     assert form is not None
-    return form.key.shape[-1], request.value.shape[-1]
+    return form.key.shape[-1] + (form.of_keys is not None), request.value.shape[-1]
 
 
 def _are_unlike(one: int, other: int) -> bool:
@@ -175,12 +187,12 @@ def _width(request: Request) -> int:
 
 def is_double(request: Request) -> bool:
     """Whether the score as a dot product is in float64."""
-    form = request.dot()
+    form = request.form()
     return form is not None and form.query.dtype == torch.float64
 
 
 def _attend(request: Request, form: DotForm, value: Tensor) -> Tensor:
-    query, key, scale = form
+    query, key, scale, _ = form
     dtype = torch.float32 if query.dtype in _HALVES and _upcasts(request) else query.dtype
     is_fit = key.shape == value.shape and dtype == query.dtype == key.dtype == value.dtype
     if is_fit and key.is_cpu:

@@ -60,14 +60,15 @@ class SoftmaxCpu(Backend):
         """Memory taken beyond inputs and output."""
         B, H, N, D = request.query.shape
         G, M, E = request.value.shape[1:]
-        dot = request.dot()
-        assert dot is not None
+        form = request.form()
+        assert form is not None
         sums = 3 * B * H * N
         parts = parts_of(B * G, request.query, request.key, request.value) - 1
         copies = 0
-        if request.query.dtype is not torch.float32 or dot.key is not request.key:
+        if request.query.dtype is not torch.float32 or form.key is not request.key:
             copies = B * (H * N * D + G * M * (D + E))
         of_bias = 0 if request.bias is None else request.bias.numel()
+        of_bias += 0 if form.of_keys is None else B * H * M
         tiles = 2 * torch.get_num_threads() * TILE_BYTES
         of_keys = parts * B * G * M * (D + E)
         return 4 * (sums + of_keys + copies + of_bias) + tiles + 2 * _pairs_at_once(request.mask)
@@ -77,11 +78,10 @@ class SoftmaxCpu(Backend):
         key, value = request.key, request.value
         if request.mask is not None and not (is_finite(key) and is_finite(value)):
             return tiled.run(request)  # There, a NaN reaches only the queries that may see it.
-        form = _form_of(request)
+        form, bias = _with_bias(_form_of(request), request.bias)
         value = value.to(torch.float32)
         heads = max(form.key.shape[1], value.shape[1])
         key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (form.key, value))
-        bias = None if request.bias is None else request.bias.to(torch.float32)
         out, lse = _Softmax.apply(  # type: ignore[no-untyped-call]
             _job_of(request, form.scale),
             form.scale,
@@ -108,7 +108,7 @@ def _of_numbers(request: Request) -> str | None:
 
 def _of_score(request: Request) -> str | None:
     """What stands against the score."""
-    form = request.dot()
+    form = request.form()
     if form is None:
         return "the score is not a dot product"
     if form.query.dtype is torch.float64:
@@ -119,13 +119,25 @@ def _of_score(request: Request) -> str | None:
 
 
 def _form_of(request: Request) -> DotForm:
-    """The score as a dot product of float32."""
-    form = request.dot()
+    """The score as a dot product of float32, and a number of each key."""
+    form = request.form()
     if request.query.dtype is not torch.float32:
         wide = (t.to(torch.float32) for t in (request.query, request.key))
         form = request.score.as_dot(*wide)
     assert form is not None
     return form
+
+
+def _with_bias(form: DotForm, bias: Tensor | None) -> tuple[DotForm, Tensor | None]:
+    """A score as a dot product alone, and what is added to it, (B or 1, H or 1, N or 1, M)."""
+    bias = None if bias is None else bias.to(torch.float32)
+    if form.of_keys is None:
+        return form, bias
+    if bias is not None and bias.shape[2] > 1:  # a sum of both would be a matrix of its own
+        return form.in_one_more_dimension(), bias
+    heads = form.query.shape[1] // form.of_keys.shape[1]
+    of_keys = form.of_keys.repeat_interleave(heads, 1).unsqueeze(2)
+    return form._replace(of_keys=None), of_keys if bias is None else of_keys + bias
 
 
 def _by_step(request: Request) -> Tensor | None:

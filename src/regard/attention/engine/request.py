@@ -67,11 +67,23 @@ class Request:
         of_position = () if self.position is None else self.position.tensors()
         return (*self.score.tensors(), *of_position)
 
-    def dot(self) -> DotForm | None:
-        """The score as a dot product, worked out once; None if it is not one."""
+    def form(self) -> DotForm | None:
+        """The score as a dot product and a number of each key, worked out once; None if it is not.
+
+        ``dot`` has it as a dot product alone.
+        """
         if not self._forms:
             self._forms = (self.score.as_dot(self.query, self.key),)
         return self._forms[0]
+
+    def dot(self) -> DotForm | None:
+        """The score as a dot product alone, worked out once; None if it is not one."""
+        form = self.form()
+        if form is None or form.of_keys is None:
+            return form
+        if len(self._forms) == 1:
+            self._forms = (form, form.in_one_more_dimension())
+        return self._forms[1]
 
     def draw_seed(self) -> int:
         """The seed of the dropout."""

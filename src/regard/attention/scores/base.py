@@ -7,6 +7,7 @@ dot product.
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -14,17 +15,29 @@ from regard.errors import ShapeError
 
 
 class DotForm(NamedTuple):
-    """A score written as ``scale · query · key``, for the kernels that know only that.
+    """A score written as ``scale · query · key + of_keys``, for the kernels that know only that.
 
     Attributes:
         query: The queries to use instead.
         key: The keys to use instead.
         scale: What the dot product is multiplied by.
+        of_keys: A number of each key, added whatever the query, (B, G, M); None adds nothing.
     """
 
     query: Tensor
     key: Tensor
     scale: float
+    of_keys: Tensor | None = None
+
+    def in_one_more_dimension(self) -> "DotForm":
+        """The same as a dot product alone: ``scale · (query, 1) · (key, of_keys / scale)``."""
+        if self.of_keys is None:
+            return self
+        one = self.query.new_ones(()).expand(*self.query.shape[:-1], 1)
+        last = (self.of_keys / self.scale).unsqueeze(-1)
+        return DotForm(
+            torch.cat([self.query, one], -1), torch.cat([self.key, last], -1), self.scale
+        )
 
 
 class Score(ABC):

@@ -88,7 +88,7 @@ class Gaussian(Score):
         return -_squared_distance(query, key, given(self.bandwidth, tensors)) / 2
 
     def as_dot(self, query: Tensor, key: Tensor) -> DotForm | None:
-        """A dot product with one more dimension, around the mean of the keys.
+        """A dot product and a number of each key, around the mean of the keys.
 
         ``−‖q − k‖²/2 = q·k − ‖k‖²/2 − ‖q‖²/2``, whose last term is the same for all keys of a
         query. Far from the origin the other two would cancel; around the keys' mean they hardly do,
@@ -106,16 +106,16 @@ class Gaussian(Score):
         precision = self.precision.to(wide)
         matrix = (precision + precision.mT) / 2
         key = _for_each_head(matrix.flatten(-2), query, key) if matrix.dim() == 3 else key
-        form = _in_one_more_dimension(*_centred(query, key), matrix)
+        form = _of_products(*_centred(query, key), matrix)
         if form is None and query.dtype != torch.float64:
             doubled = _centred(query.double(), key.double())
-            form = _in_one_more_dimension(*doubled, matrix.double())
+            form = _of_products(*doubled, matrix.double())
         return form
 
     def _around_mean(self, query: Tensor, key: Tensor, bandwidth: Bandwidth) -> DotForm | None:
         query, key = _centred(query, key)
         scale = per_head(bandwidth)
-        return _in_one_more_dimension(query / scale, key / scale, None)
+        return _of_products(query / scale, key / scale, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,14 +293,14 @@ def _centred(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
     return query - of_queries, key - centre
 
 
-def _in_one_more_dimension(query: Tensor, key: Tensor, matrix: Tensor | None) -> DotForm | None:
-    """``q·k − ‖k‖²/2`` as one dot product; None if rounding could be seen in it.
+def _of_products(query: Tensor, key: Tensor, matrix: Tensor | None) -> DotForm | None:
+    """``q·k − ‖k‖²/2``; None if rounding could be seen in it.
 
     With a matrix P, ``qᵀPk − kᵀPk/2``.
     """
     turned = query if matrix is None else query @ matrix
     length = key if matrix is None else key @ matrix
-    half = (length * key).sum(-1, keepdim=True) / 2
+    half = (length * key).sum(-1) / 2
     if query.numel() and key.numel():
         reach = turned.detach().norm(dim=-1).amax() * key.detach().norm(dim=-1).amax()
         size = torch.maximum(reach, half.detach().abs().amax())
@@ -309,5 +309,4 @@ def _in_one_more_dimension(query: Tensor, key: Tensor, matrix: Tensor | None) ->
         # A NaN, as in padding, is not above the limit: what it does is seen in the answer.
         if bool(size * torch.finfo(query.dtype).eps > limit):
             return None
-    one = turned.new_ones(()).expand(*turned.shape[:-1], 1)
-    return DotForm(torch.cat([turned, one], -1), torch.cat([key, -half], -1), 1.0)
+    return DotForm(turned, key, 1.0, -half)

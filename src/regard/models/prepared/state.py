@@ -78,13 +78,16 @@ class PreparedState:
     def select(self, rows: Int[Tensor, " K"]) -> "PreparedState":
         """The state of these rows, in this order: what they have seen stays where it is."""
         kept = rows.numpy()
-        return replace(
-            self,
+        # Written out: ``replace`` would take twice as long, at each step of a search.
+        return PreparedState(
+            store=self.store,
             ancestors=self.ancestors.take(kept, axis=1),
             starts=self.starts[kept],
+            length=self.length,
             sentences=self.sentences[kept],
+            memory=self.memory,
+            lengths=self.lengths,
             pending=None if self.pending is None else self.pending[rows],
-            queries=(),
         )
 
     def with_room(self) -> "PreparedState":
@@ -101,7 +104,6 @@ class PreparedState:
         """The state whose place ``length`` is written, and what was asked there."""
         self.ancestors[self.length] = np.arange(len(self.sentences))
         self.store.filled = self.length + 1
-        # Written out: ``replace`` would take twice as long, at each step of a search.
         return PreparedState(
             store=self.store,
             ancestors=self.ancestors,

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from regard.fields import Column, Count, Share, SomeColumn, check_fields
+from regard.fields import Count, Natural, Share, check_fields
 from regard.tasks.recipe import check_different_columns
 from regard.tasks.word_parts import WordPartsName
 from regard.text.records import OnBadLine
+from regard.text.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -13,14 +14,14 @@ class ClassificationData:
     """Where the labelled texts are.
 
     Attributes:
-        train: TSV or JSONL files, or tables (Parquet, Arrow).
+        train: TSV, CSV or JSONL files, or tables of Parquet or Arrow.
         valid: The same, for validation; empty takes a few examples from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
-        text: The text's column of a TSV file, from 1; of JSONL and tables its name, "text" where
-            this is a number.
-        label: The label's column, likewise.
+        text: The text's column in a table: its number from 1, or its name in the header. A name is
+            its key in JSONL, Parquet and Arrow, too, which is else "text".
+        label: The label's column, likewise; the key is else "label".
         aspect: The column of what of the text is asked about, such as the kind of goods a review is
-            of, likewise. 0: there is none.
+            of, likewise; the key is else "aspect". 0: there is none.
         parts: What a word is read from besides itself, where ``model.parts`` says that it is: its
             ``characters`` or ``ngrams`` of them; or its pairs with its ``neighbours``, which suit
             text cut into characters.
@@ -36,7 +37,7 @@ class ClassificationData:
     test: tuple[str, ...] | str = ()
     text: Column = 1
     label: Column = 2
-    aspect: SomeColumn = 0
+    aspect: Natural | str = 0
     parts: WordPartsName = "ngrams"
     drop_words: Share = 0.0
     max_length: Count = 256

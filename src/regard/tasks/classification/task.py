@@ -29,6 +29,7 @@ from regard.tasks.labels import (
     LabelPrediction,
     LabelTask,
     certain,
+    has_header,
     learn_labels,
     most_frequent,
     number_of,
@@ -52,7 +53,8 @@ from regard.text import (
     train_tokenizer,
 )
 from regard.text.files import read_kept, write_plain
-from regard.text.records import Field, read_records
+from regard.text.records import member, read_records
+from regard.text.tables import Field
 from regard.text.words import SPLITTERS
 
 _LABELS_FILE = "labels.json"
@@ -101,18 +103,18 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
     ) -> list[LabelledText]:
         """The examples of a split; none if the recipe names no file."""
         data = recipe.settings(ClassificationData)
-        fields = [Field("text", data.text), Field("label", data.label)]
-        if data.aspect:
-            fields.append(Field("aspect", data.aspect))
-        return [
-            LabelledText(
-                normalize(found["text"]), found["label"].strip(), found.get("aspect"), where
-            )
-            for file in recipe.files(split)
-            for found, where in read_records(
-                file, fields, on_bad_line=data.on_bad_line, bad_lines=bad_lines
-            )
-        ]
+        fields = [*_asked_fields(data), Field.of(data, "label")]
+        every: list[LabelledText] = []
+        for file in recipe.files(split):
+            read = read_records(file, fields, on_bad_line=data.on_bad_line, bad_lines=bad_lines)
+            texts = [
+                LabelledText(
+                    normalize(found["text"]), found["label"].strip(), found.get("aspect"), where
+                )
+                for found, where in read
+            ]
+            every += texts[has_header([(one.text, one.label or "") for one in texts], file) :]
+        return every
 
     @staticmethod
     def subject(example: LabelledText) -> str:
@@ -138,7 +140,7 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
             raise DataError(
                 f"data.train must hold few different labels; got {len(labels):,} in "
                 f"{len(examples):,} examples, such as {labels[0]!r}. "
-                "Is data.label the label's column?"
+                "Is data.label the label's column? `regard train FILE` alone guesses which it is."
             )
         aspects = sorted({example.aspect for example in examples if example.aspect is not None})
         texts = [example.text for example in examples]
@@ -192,14 +194,19 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
             facts.append(f"{len(self.aspects)} aspects: {', '.join(self.aspects[:10])}")
         return facts
 
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The text, and its aspect if the recipe has one."""
+        return _asked_fields(self.data)
+
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> LabelledText:
         """The text that a line or a JSON record asks about.
 
         Raises:
             DataError: It holds no text.
         """
-        found = {"text": record} if isinstance(record, str) else dict(record)
-        text, aspect = found.get("text"), found.get("aspect")
+        if isinstance(record, str):
+            record = {"text": record}
+        text, aspect = (member(record, Field.of(self.data, name)) for name in ("text", "aspect"))
         if not isinstance(text, str) or not normalize(text):
             raise DataError(f"{where}: text must hold something to classify; got {text!r}.")
         if aspect is not None and not isinstance(aspect, str):
@@ -345,3 +352,8 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
             return [(ids, None) for ids in self.tokenizer.encode_all(texts)]
         every = map(self.tokenizer.encode, texts)
         return [(spelled.words, spelled.parts) for spelled in every]
+
+
+def _asked_fields(data: ClassificationData) -> list[Field]:
+    names = ("text", *(("aspect",) if data.aspect else ()))
+    return [Field.of(data, name) for name in names]

@@ -8,8 +8,8 @@ and evaluation are those of ``translation.py``.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -22,14 +22,16 @@ from regard.tasks.held_out import hold_out_by_hash, hold_out_texts
 from regard.tasks.recipe import Recipe
 from regard.text import BadLines, Line, Pair, Tokenizer, normalize, read_lines
 from regard.text.lines import readable, text_suffix
-from regard.text.records import columns_by_number, member, object_of, record_in, usable
+from regard.text.records import found_at, object_of, record_in, usable
+from regard.text.tables import TABLES, Field, read_table
 
 # Between the question and the document.
 SEPARATOR = "‖"
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])\s+|(?<=[.!?]['\"’”])\s+|(?<=[。！？])(?![”’」』])|(?<=[。！？][”’」』])"
 )
-_DOCUMENT_KEYS, _ANSWER_KEYS = ("document", "context"), ("answers", "answer", "summary")
+_DOCUMENT_KEYS = ("document", "context")
+_ANSWER_KEYS = ("answers", "answer", "summary", "summaries", "highlights", "headline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +70,43 @@ def read_documents(
     found: list[DocumentExample] = []
     for file in files:
         ending = text_suffix(file)
-        if ending not in (".jsonl", ".tsv"):
+        if ending not in (".jsonl", *TABLES):
             raise SettingError(
-                f"the ending of {file} must be .jsonl or .tsv; got {ending or 'none'!r}."
+                f"the ending of {file} must be .jsonl, .tsv or .csv; got {ending or 'none'!r}."
             )
+        lines, layout = _rows(file, data) if ending in TABLES else (read_lines(file), data)
         found += usable(
-            read_lines(file),
-            partial(parse_document, data=data, ending=ending, with_answers=True),
+            lines,
+            partial(
+                parse_document,
+                data=layout,
+                ending=".tsv" if ending in TABLES else ending,
+                with_answers=True,
+            ),
             "documents",
             on_bad_line=data.on_bad_line,
             bad_lines=bad_lines,
             rule=f"{file} must hold documents and answers",
         )
     return found
+
+
+def _rows(file: Path, data: DocumentData) -> tuple[Iterable[Line], DocumentData]:
+    """The rows of a table, and the settings with the numbers of its columns."""
+    table = read_table(file, document_fields(data, with_answers=True))
+    numbers = table.columns
+    return table.lines, replace(
+        data,
+        document=numbers["document"],
+        question=numbers.get("question", 0),
+        answer=numbers["answer"],
+    )
+
+
+def document_fields(data: DocumentData, *, with_answers: bool = False) -> list[Field]:
+    """What a row or an object says of a document; the answer only where it has to."""
+    names = ["document", *(["question"] if data.question else [])]
+    return [Field.of(data, name) for name in [*names, *["answer"] * with_answers]]
 
 
 def parse_document(
@@ -120,28 +146,40 @@ def _of_record(
 ) -> tuple[str, str, Sequence[str]]:
     record = object_of(text, where)
     document = _member(record, _keys(data.document, _DOCUMENT_KEYS), where)
-    question = member(record, *_keys(data.question, ("question",))) or ""
-    said = _member(record, _keys(data.answer, _ANSWER_KEYS), where) if with_answers else []
+    question = found_at(record, *_keys(data.question, ("question",))) or ""
+    said = _said(record, _keys(data.answer, _ANSWER_KEYS), where) if with_answers else []
     for name, value in (("document", document), ("question", question)):
         if not isinstance(value, str):
             raise DataError(f"{where}: {name} must be text; got {value!r}.")
-    said = [said] if isinstance(said, str) else said
-    answers = [one for one in said if isinstance(one, str)] if isinstance(said, list) else None
-    if answers is None or answers != said:
-        raise DataError(f"{where}: answers must be a text or a list of texts; got {said!r}.")
-    return str(document), str(question), answers
+    return str(document), str(question), said
 
 
-def _keys(column: int | str, usual: Sequence[str]) -> Sequence[str]:
+def _said(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> list[str]:
+    """Every right answer, under whichever keys."""
+    _member(record, keys, where)  # whose error says that there is none
+    found: list[str] = []
+    for said in (found_at(record, key) for key in keys):
+        if said is None:
+            continue
+        given = said if isinstance(said, list) else [said]
+        answers = [one for one in given if isinstance(one, str)]
+        if answers != given:
+            raise DataError(f"{where}: answers must be a text or a list of texts; got {said!r}.")
+        found += answers
+    return found
+
+
+def _keys(column: int | str, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """What a thing is called in objects: as the recipe calls its column, or as usual."""
     return (column,) if isinstance(column, str) else usual
 
 
 def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) -> JsonValue:
-    for key in keys:
-        if key in record or member(record, key) is not None:
-            return member(record, key)
+    found = found_at(record, *keys)
+    if found is not None:
+        return found
     raise DataError(
-        f"{where}: expected the key {' or '.join(map(repr, keys))}; found "
+        f"{where}: expected the key {' or '.join(map(repr, keys[:3]))}; found "
         f"{', '.join(map(repr, record)) or 'none'}."
     )
 
@@ -150,17 +188,17 @@ def _of_columns(
     text: str, where: str, data: DocumentData, *, with_answers: bool
 ) -> tuple[str, str, Sequence[str]]:
     cells = text.split("\t")
-    named = {"document": data.document, "question": data.question, "answer": data.answer}
-    columns = columns_by_number(named, ".tsv")
-    document, question, answer = (columns[name] for name in named)
-    last = max(document, question, answer if with_answers else 1)
+    fields = document_fields(data, with_answers=with_answers)
+    places = {field.name: field.column for field in fields if isinstance(field.column, int)}
+    last = max(places.values(), default=1)
     if len(cells) < last:
         raise DataError(
             f"{where}: expected at least {last} columns, found {len(cells)}. The document is in "
-            f"column {document} (data.document), the answer in {answer} (data.answer)."
+            f"column {data.document} (data.document), the answer in {data.answer} (data.answer)."
         )
-    answers = [cells[answer - 1]] if with_answers else []
-    return cells[document - 1], cells[question - 1] if question else "", answers
+    said = {name: cells[place - 1] for name, place in places.items()}
+    answers = [said["answer"]] if "answer" in said else []
+    return said.get("document", text), said.get("question", ""), answers
 
 
 def pairs_of(
@@ -196,8 +234,7 @@ def source_of(document: DocumentExample, data: DocumentData) -> str:
         parts = sentences(text)
         if document.question:
             parts = by_overlap(parts, document.question)
-        joint = " " if any(" " in part for part in parts) else ""
-        text = joint.join(parts[: data.sentences])
+        text = chosen(parts, range(min(data.sentences, len(parts))))
     return f"{document.question} {SEPARATOR} {text}" if document.question else text
 
 
@@ -227,6 +264,17 @@ def sentences(text: str) -> list[str]:
         ['国王很伤心。', '他走了！']
     """
     return [part for part in _SENTENCE_END.split(text) if part]
+
+
+def chosen(parts: Sequence[str], places: Iterable[int]) -> str:
+    """Some sentences of a text, joined as its sentences are: with a space where any has one.
+
+    Example:
+        >>> chosen(["He ran.", "Stop!", "Why?"], [1, 2]), chosen(["国王很伤心。", "他走了！"], [1])
+        ('Stop! Why?', '他走了！')
+    """
+    joint = " " if any(" " in part for part in parts) else ""
+    return joint.join(parts[place] for place in places)
 
 
 def by_overlap(parts: Sequence[str], question: str) -> list[str]:
@@ -269,20 +317,3 @@ def hold_out(
 ) -> tuple[list[DocumentExample], list[DocumentExample]]:
     """The documents to train on and those to validate on: no text is among both."""
     return hold_out_texts(documents, attrgetter("text"), unit="documents")
-
-
-def baselines(documents: Sequence[DocumentExample]) -> dict[str, list[str]]:
-    """Answers that take no model, by how they are made: sentences of the documents."""
-    cut = [sentences(document.text) for document in documents]
-    found = {"the first sentence": [parts[0] for parts in cut]}
-    if any(document.question for document in documents):
-        found["the sentence that shares most words with the question"] = [
-            _most_shared(parts, document.question)
-            for parts, document in zip(cut, documents, strict=True)
-        ]
-    return found
-
-
-def _most_shared(parts: Sequence[str], question: str) -> str:
-    asked = set(words(question))
-    return max(parts, key=lambda part: len(asked & set(words(part))))

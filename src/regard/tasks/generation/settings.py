@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.fields import Column, Count, SomeColumn, check_fields
+from regard.fields import Count, Natural, check_fields
 from regard.tasks.recipe import SequenceData, check_different_columns
+from regard.text.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,15 +13,16 @@ class DocumentData(SequenceData):
     """Where documents are, and what is to be said of them.
 
     Attributes:
-        train: TSV files, or JSONL and tables (Parquet, Arrow) with "document" (or "context"),
-            perhaps "question", and "answers" (a text or a list; or "answer", or "summary").
+        train: TSV or CSV files, or JSONL or tables (Parquet, Arrow) with "document" (or "context"),
+            perhaps "question", and "answers" (a text or a list; or "answer", "summary",
+            "summaries").
         valid: The same, for validation; empty takes a few examples from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
         source_language: Code of the documents' language, for metrics; None guesses it.
         target_language: Code of the answers' language; None guesses it.
-        document: Column of the document: of TSV its number, from 1; of JSONL and tables its name,
-            if that is another.
-        question: Column of the question; 0: in TSV there is none, and a summary is wanted.
+        document: Column of the document in a table: its number from 1, or its name in the header;
+            a name is its key in JSONL, Parquet and Arrow, too.
+        question: Column of the question; 0: there is none, and a summary is wanted.
         answer: Column of the answer or the summary.
         sentences: Read only so many sentences of each document: those that share the rarest words
             with the question, the best one first; without a question, the first ones. None reads
@@ -39,7 +41,7 @@ class DocumentData(SequenceData):
     source_language: str | None = None
     target_language: str | None = None
     document: Column = 1
-    question: SomeColumn = 0
+    question: Natural | str = 0
     answer: Column = 2
     sentences: Count | None = None
     shortened: Literal["all", "asked"] = "all"

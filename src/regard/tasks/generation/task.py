@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
 from regard.config import JsonValue
 from regard.errors import DataError
-from regard.metrics import bleu, rouge_l
+from regard.metrics import bleu, rouge_l, rouge_n
 from regard.tasks.checking import CheckedExample, ExamplesReport, check_examples
 from regard.tasks.generation.documents import (
     DocumentExample,
-    baselines,
     cut_to,
+    document_fields,
     hold_out,
     pairs_of,
     parse_document,
@@ -21,6 +22,7 @@ from regard.tasks.generation.documents import (
     told_reading,
     train_and_test,
 )
+from regard.tasks.generation.extracts import extracts
 from regard.tasks.generation.settings import DocumentData
 from regard.tasks.held_out import Parts
 from regard.tasks.recipe import Recipe
@@ -29,12 +31,13 @@ from regard.tasks.translations import Translations
 from regard.text import BadLines, Line, Pair, PairTokenizer
 from regard.text.lines import readable
 from regard.text.records import record_in
+from regard.text.tables import Field
 
 
 class GenerationTask(SequenceTask):
     """An answer or a summary for a document."""
 
-    metrics: ClassVar[Mapping[str, int]] = {"bleu": 1, "rouge_l": 1}
+    metrics: ClassVar[Mapping[str, int]] = {"bleu": 1, "rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
     reads_documents: ClassVar[bool] = True
 
     @classmethod
@@ -83,18 +86,25 @@ class GenerationTask(SequenceTask):
 
     @classmethod
     def baselines(cls, recipe: Recipe, split: str) -> dict[str, list[str]]:
-        """Sentences of the documents."""
+        """Sentences of the documents, as many as the answers of training have: see ``extracts``."""
+        known: list[str] = []
+        with suppress(DataError):  # the text of training may be gone
+            known = [pair.target for pair in cls.read_parts(recipe).train]
         if split == "valid" and not recipe.named("valid"):
             documents = hold_out(train_and_test(recipe)[0])[1]
         elif split == "test" and recipe.holds_out_test:
             documents = train_and_test(recipe)[1]
         else:
             documents = read_documents(recipe.files(split), recipe.settings(DocumentData))
-        return baselines(documents)
+        return extracts(documents, known)
 
     def told_reading(self) -> list[str]:
         """How much of a document is read."""
         return [told_reading(self.recipe.settings(DocumentData))]
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The document, the question if the recipe has one, and the answer where that is given."""
+        return document_fields(self.recipe.settings(DocumentData), with_answers=with_answers)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
         """The document of a text, or of a JSON record, and what is asked about it.
@@ -137,12 +147,14 @@ class GenerationTask(SequenceTask):
         return replace(pair, source=source)
 
     def score(self, answers: Sequence[Translations], examples: Sequence[Pair]) -> dict[str, float]:
-        """BLEU and ROUGE-L of the best answers."""
+        """BLEU and ROUGE of the best answers."""
         language = self.data.target_language
         texts, references = [one.best.text for one in answers], [one.references for one in examples]
         return {
             "bleu": bleu(texts, references, target_language=language).value,
             "rouge_l": rouge_l(texts, references).value,
+            "rouge_1": rouge_n(texts, references, n=1).value,
+            "rouge_2": rouge_n(texts, references, n=2).value,
         }
 
     def _asked(self, line: Line, ending: str) -> Pair:

@@ -12,7 +12,7 @@ from regard.tasks.recipe import Recipe
 from regard.tasks.streaming import Chunk, Shard
 from regard.text import BadLines, Line, normalize, read_lines
 from regard.text.lines import readable, text_suffix
-from regard.text.records import member, object_of
+from regard.text.records import found_at, object_of
 
 # Lines of a passage, the unit that is held out, evaluated and shown.
 _PASSAGE_LINES = 100
@@ -125,7 +125,7 @@ def lines_of(line: Line, ending: str, column: str) -> list[str]:
     if ending != ".jsonl":
         return [normalize(readable(line))]
     record = object_of(readable(line), line.where)
-    text = member(record, column)
+    text = found_at(record, column)
     if not isinstance(text, str):
         found = ", ".join(map(repr, record)) or "none"
         raise DataError(

@@ -255,6 +255,15 @@ class LanguageModelling(
             count=len(encoded),
         )
 
+    def collate_part(
+        self, encoded: Sequence[Stretch], rows: slice, *, generator: torch.Generator
+    ) -> WindowBatch:
+        """Some of the windows of a batch, shifted as they are in the whole."""
+        whole = self.collate(encoded, generator=generator)
+        kept = (whole.owners >= rows.start) & (whole.owners < rows.stop)
+        owners = whole.owners[kept] - rows.start
+        return WindowBatch(whole.ids[kept], whole.labels[kept], owners, rows.stop - rows.start)
+
     def loss(
         self, model: nn.Module, batch: WindowBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:

@@ -26,6 +26,7 @@ from regard.tasks.language_modelling.running_text import (
     read_passages,
     text_shards,
 )
+from regard.tasks.masked_language_modelling.guesses import Guesses
 from regard.tasks.masked_language_modelling.settings import MaskedTextData
 from regard.tasks.masked_language_modelling.windows import (
     FIRST_ID,
@@ -39,9 +40,11 @@ from regard.tasks.masked_language_modelling.windows import (
 )
 from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe, check_positions
+from regard.tasks.showing import Said, Shown, ShownText, check_shown_length
 from regard.tasks.streaming import StreamedTask
 from regard.tasks.task import Table
 from regard.text import (
+    BOS_ID,
     EOS_ID,
     PAD_ID,
     BadLines,
@@ -55,6 +58,7 @@ from regard.text import (
 )
 from regard.text.mapped import MappedArrays
 from regard.text.masking import NO_WORD
+from regard.text.pieces import BEGIN, END
 from regard.text.whole_words import WholeWords
 
 # What a line to be filled in has in place of a token, and how many guesses it gets.
@@ -85,42 +89,6 @@ class MaskedBatch:
     follows: Int[Tensor, " pairs"]
     owners: Int[Tensor, " B"]
     count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Guesses:
-    """What a model guessed of one passage.
-
-    Attributes:
-        nats: −log p of all that was masked.
-        right: How many guesses were right.
-        count: How many there were.
-        pairs: How many halves were told apart rightly, and of how many.
-        likeliest: For each masked token, in order: the likeliest tokens, with their probabilities.
-        answers: What each was; of a blank to fill in, the mask's own id.
-    """
-
-    nats: float
-    right: int
-    count: int
-    pairs: tuple[int, int]
-    likeliest: tuple[tuple[tuple[str, float], ...], ...]
-    answers: tuple[str, ...]
-
-    def text(self) -> str:
-        """The likeliest token for each blank, with its probability."""
-        return "\t".join(
-            " ".join(f"{piece}/{share:.3f}" for piece, share in each) for each in self.likeliest
-        )
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Plain data, ready for JSON."""
-        return {
-            "blanks": [
-                [{"piece": piece, "probability": round(share, 6)} for piece, share in each]
-                for each in self.likeliest
-            ]
-        }
 
 
 class MaskedLanguageModelling(
@@ -274,6 +242,24 @@ class MaskedLanguageModelling(
             count=len(encoded),
         )
 
+    def collate_part(
+        self, encoded: Sequence[MaskedStretch], rows: slice, *, generator: torch.Generator
+    ) -> MaskedBatch:
+        """Some of the windows of a batch, shifted and masked as they are in the whole."""
+        whole = self.collate(encoded, generator=generator)
+        kept = (whole.owners >= rows.start) & (whole.owners < rows.stop)
+        is_kept = kept[whole.chosen.nonzero()[:, 0]]
+        return MaskedBatch(
+            ids=whole.ids[kept],
+            lengths=whole.lengths[kept],
+            segments=whole.segments[kept],
+            chosen=whole.chosen[kept],
+            answers=whole.answers[is_kept],
+            follows=whole.follows[kept] if len(whole.follows) else whole.follows,
+            owners=whole.owners[kept] - rows.start,
+            count=rows.stop - rows.start,
+        )
+
     def loss(
         self, model: nn.Module, batch: MaskedBatch, *, smoothing: float = 0.0
     ) -> tuple[Float[Tensor, ""], int]:
@@ -392,6 +378,33 @@ class MaskedLanguageModelling(
             for owner, is_right in zip(batch.owners.tolist(), right.tolist(), strict=True):
                 told[owner] = (told[owner][0] + is_right, told[owner][1] + 1)
         return told
+
+    def shown(self, example: Passage, encoded: MaskedStretch, answer: Guesses) -> Shown:
+        """The tokens that are read, and the likeliest token for each blank.
+
+        Raises:
+            DataError: The text is too long for one window.
+        """
+        check_shown_length(encoded.length, self._inside, "tokens")
+        read = self.collate([encoded])
+        tokens = [self._token(token) for token in read.ids[0, : int(read.lengths[0])].tolist()]
+        guessed = [each[0][0] for each in answer.likeliest if each]
+        return Shown(text=ShownText.of_words(tokens), output=ShownText.of_words(guessed))
+
+    def said(
+        self, model: nn.Module, example: Passage, encoded: MaskedStretch, answer: Guesses
+    ) -> Said:
+        """The likeliest token at each blank; of the first, the others too."""
+        read = self.collate([encoded])
+        guesses = iter(answer.likeliest)
+        tags = tuple(
+            next(guesses)[0][0] if is_chosen else ""
+            for is_chosen in read.chosen[0, : int(read.lengths[0])].tolist()
+        )
+        return Said(labels=answer.likeliest[0] if answer.likeliest else (), tags=tags)
+
+    def _token(self, token: int) -> str:
+        return {BOS_ID: BEGIN, EOS_ID: END}.get(token) or self._shown(token)
 
     def _encoded(self, passage: Passage) -> MaskedStretch:
         """Its tokens and line ends; a blank is the mask."""

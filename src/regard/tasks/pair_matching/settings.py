@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from regard.fields import Column, Count, check_fields
+from regard.fields import Count, check_fields
 from regard.tasks.recipe import check_different_columns
 from regard.text.records import OnBadLine
+from regard.text.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,15 +13,15 @@ class PairsData:
     """Where the pairs are.
 
     Attributes:
-        train: .tsv, .jsonl or a table (Parquet, Arrow) of pairs with a label; or .json as SQuAD's,
-            which gives two pairs a question: with its own passage ("match"), and with another of
-            the same article ("other").
+        train: .tsv, .csv, .jsonl or a table of Parquet or Arrow, of pairs with a label; or .json as
+            SQuAD's, which gives two pairs a question: with its own passage ("match"), and with
+            another of the same article ("other").
         valid: The same, for validation; empty takes a few pairs from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
-        first: The first text's column of a TSV file, from 1; of JSONL and tables its name, "first"
-            where this is a number.
-        second: The second text's, likewise.
-        label: The label's, likewise.
+        first: The first text's column in a table: its number from 1, or its name in the header. A
+            name is its key in JSONL, Parquet and Arrow, too, which is else "first".
+        second: The second text's, likewise; the key is else "second".
+        label: The label's, likewise; the key is else "label".
         max_length: Most tokens of each text; what is beyond is cut off.
         on_bad_line: Whether a pair that cannot be used is an ``error``, or is left out (``skip``).
     """

@@ -55,7 +55,8 @@ from regard.text import (
 from regard.text.files import read_kept, write_plain
 from regard.text.lines import text_suffix
 from regard.text.questions import Question, read_questions
-from regard.text.records import Field, Handling, read_records, usable
+from regard.text.records import Handling, member, read_records, usable
+from regard.text.tables import Field
 
 MATCH, OTHER = "match", "other"
 _FILE = "labels.json"
@@ -198,6 +199,11 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
             tell_labels(self.labels),
         ]
 
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """Both texts."""
+        data = self.recipe.settings(PairsData)
+        return [Field.of(data, "first"), Field.of(data, "second")]
+
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> LabelledPair:
         """The pair of a line, with a tab between its texts, or of a JSON record.
 
@@ -208,8 +214,8 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
             first, _, second = record.partition("\t")
             record = {"first": first, "second": second}
         texts = []
-        for name in ("first", "second"):
-            text = record.get(name)
+        for field in self.asked_fields():
+            text, name = member(record, field), field.name
             if not isinstance(text, str) or not normalize(text):
                 raise DataError(
                     f"{where}: {name} must be text; got {text!r}. A line holds both texts and a "
@@ -323,8 +329,7 @@ class PairMatching(LabelTask[LabelledPair, LabelledIds, LabelledBatch]):
 def _pairs(file: Path, data: PairsData, bad_lines: BadLines | None) -> Iterator[LabelledPair]:
     handling: Handling = {"on_bad_line": data.on_bad_line, "bad_lines": bad_lines}
     if text_suffix(file) != ".json":
-        names = ("first", "second", "label")
-        fields = [Field(name, getattr(data, name)) for name in names]
+        fields = [Field.of(data, name) for name in ("first", "second", "label")]
         for found, where in read_records(file, fields, **handling):
             texts = normalize(found["first"]), normalize(found["second"])
             yield LabelledPair(*texts, found["label"].strip(), where)

@@ -39,7 +39,8 @@ from regard.tasks.text_pairs import (
 )
 from regard.text import BadLines, Tokenizer, TokenizerConfig, load_tokenizer, train_tokenizer
 from regard.text.files import read_kept, write_plain
-from regard.text.questions import Question, asked_question
+from regard.text.questions import QUESTION_FIELDS, Question, asked_question
+from regard.text.tables import Field
 
 _FILE = "answering.json"
 
@@ -72,6 +73,10 @@ class QuestionAnswering(OnePassTask[Question, EncodedQuestion, QuestionBatch, Sp
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, *, may_have_none: bool) -> None:
         self.recipe, self.tokenizer, self.may_have_none = recipe, tokenizer, may_have_none
         self.data = recipe.settings(QuestionsData)
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The question, and the text that answers it."""
+        return QUESTION_FIELDS
 
     @classmethod
     def learn(cls, recipe: Recipe, examples: Sequence[Question]) -> "QuestionAnswering":

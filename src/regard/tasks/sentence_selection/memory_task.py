@@ -16,14 +16,20 @@ from regard.tasks.one_pass_task import OnePassTask
 from regard.tasks.recipe import Recipe
 from regard.tasks.sentence_selection.memories import Memory, MemoryBatch, memory_lengths
 from regard.tasks.sentence_selection.settings import SentencesData
+from regard.tasks.showing import Said, Shade, Shown, ShownText
 from regard.tasks.tables import by_group, question_word
 from regard.tasks.task import AnswerT, Table
 from regard.text import BadLines
 from regard.text.files import read_kept, write_plain
-from regard.text.questions import Question, asked_question
+from regard.text.questions import QUESTION_FIELDS, Question, asked_question
+from regard.text.tables import Field
 from regard.text.vocabulary import Vocabulary
 
 _FILE = "words.json"
+# What the last hop, whose query is the question and what was found before, looks at.
+_LAST_HOP = Shade(
+    kind="cross", layer=None, query=0, measure="the more the question looks at it in the last hop"
+)
 
 
 @runtime_checkable
@@ -114,6 +120,21 @@ class MemoryTask(OnePassTask[Question, RememberedT, RememberedBatchT, AnswerT]):
         answers = [f"{len(self.answers_known):,} answers"] if self.answers_known else []
         hops = self.recipe.settings(MemoryNetworkConfig).num_hops
         return [", ".join([f"{len(self.words.units):,} words", *answers, f"{hops} hops"])]
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The question, and the text that answers it."""
+        return QUESTION_FIELDS
+
+    def shown(self, example: Question, encoded: RememberedT, answer: AnswerT) -> Shown:
+        """The sentences, which each hop looks at, and the answer."""
+        text = ShownText.of_spans(encoded.memory.context, encoded.memory.spans)
+        return Shown(text=text, output=ShownText.of_words([answer.text().partition("\t")[0]]))
+
+    def said(
+        self, model: nn.Module, example: Question, encoded: RememberedT, answer: AnswerT
+    ) -> Said:
+        """How much the last hop looks at each sentence."""
+        return Said(shade=_LAST_HOP)
 
     def lengths(self, encoded: Sequence[RememberedT]) -> Int64[np.ndarray, " n"]:
         """Words of each text, padded, and of its question."""

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from regard.errors import SettingError
-from regard.fields import Column, Count, Share, check_fields
+from regard.fields import Count, Share, check_fields
 from regard.tasks.recipe import Recipe
 from regard.tasks.word_parts import WordPartsName, reads_parts
 from regard.text.records import OnBadLine
+from regard.text.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,13 +18,13 @@ class TaggingData:
     masked language model, they are cut into its pieces, the first of which carries the tag.
 
     Attributes:
-        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv), or .jsonl, or tables
-            (Parquet, Arrow).
+        train: Files: .conllu, or columns parted by tabs (.conll, .txt, .tsv) or as in .csv, or
+            .jsonl, or tables of Parquet or Arrow.
         valid: The same, for validation; empty takes a few sentences from the training text.
         test: The same, for ``evaluate``; or ``held out`` of the training text.
-        word: The word's column, from 1; not of .conllu. Of .jsonl and tables, the name of the list
-            of words: "tokens" where this is a number.
-        tag: The tag's column; of .jsonl and tables, likewise, "tags".
+        word: The word's column, its number from 1 or its name in a header; not of .conllu. A name
+            is the key of the words in .jsonl and tables, too, which is else "tokens".
+        tag: The tag's column, likewise; the key is else "tags".
         lowercase: Whether words are looked up in lower case; their characters are read as they are.
         min_count: How often a word must occur to get an id.
         parts: What ``model.parts`` reads of each word: its ``characters``, ``ngrams`` of them, or

@@ -51,6 +51,7 @@ from regard.text import (
 )
 from regard.text.files import read_kept, write_plain
 from regard.text.pieces import BEGIN, END
+from regard.text.tables import Field
 from regard.text.tagged import TaggedWords, read_tagged
 from regard.text.vocabulary import Vocabulary
 
@@ -211,6 +212,10 @@ class Tagging(OnePassTask[TaggedWords, EncodedWords, WordBatch, Tags]):
             kind, size = self.recipe.settings(TokenizerConfig).type, self.tokenizer.vocab_size
             facts.insert(0, f"{kind} tokenizer: {size:,} pieces; a word's first carries its tag")
         return facts
+
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The word: a sentence is a row a word."""
+        return (Field.of(self.data, "word"),)
 
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> TaggedWords:
         """The words of a line or of a JSON record's "tokens".

@@ -32,7 +32,8 @@ from regard.text.corpus import encode_pairs
 from regard.text.lines import readable
 from regard.text.mapped import MappedArrays
 from regard.text.readers import pairs_of_lines
-from regard.text.records import member
+from regard.text.records import found_at
+from regard.text.tables import Field
 
 # Latin marks end a sentence only before a space: not in 3.14.
 _SENTENCE_END = re.compile(r"(?<=[。！？；])\s*|(?<=[!?;.])\s+")
@@ -113,8 +114,11 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
         held_out = list(evenly(pairs, unit="pairs"))
         rest = _apart(pairs, held_out)
         if not rest:
+            kinds = len({pair.target for pair in pairs})
             raise DataError(
-                "data.train must hold different sentences; got the same ones throughout."
+                "data.train must hold different sentences; got the same ones throughout: "
+                f"{kinds:,} targets for {len(pairs):,} sources, such as {pairs[0].target[:20]!r}. "
+                "If those are labels, take a recipe of classification: `regard recipes`."
             )
         return Parts(rest, held_out, test)
 
@@ -212,6 +216,11 @@ class TranslationTask(SequenceTask, StreamedTask[Pair, EncodedSequences]):
     def baselines(cls, recipe: Recipe, split: str) -> None:
         """The source itself is what a translation stands beside."""
 
+    def asked_fields(self, *, with_answers: bool = False) -> Sequence[Field]:
+        """The sentence, and its translation where that is given."""
+        fields = PairLayout(columns=self.recipe.settings(DataConfig).columns).fields
+        return fields[: 1 + with_answers]
+
     def request(self, record: str | Mapping[str, JsonValue], where: str) -> Pair:
         """The sentence that a text is, or that a JSON record has at "source".
 
@@ -293,12 +302,13 @@ def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> s
     if ending not in (".tsv", ".jsonl") or not line.strip():
         return line
     if ending == ".tsv":
-        cells, column = line.split("\t"), layout.numbers[0] if layout.columns else 1
+        cells, column = line.split("\t"), layout.fields[0].column
+        assert isinstance(column, int), "names are resolved where there is a header"
         if len(cells) < column:
             raise DataError(f"{where}: expected at least {column} columns, found {len(cells)}.")
         return cells[column - 1]
     try:
-        text = member(json.loads(line), layout.keys[0])
+        text = found_at(json.loads(line), layout.keys[0])
     except (ValueError, AttributeError, TypeError, RecursionError):
         text = None
     if not isinstance(text, str):
@@ -307,7 +317,8 @@ def text_of(line: str, where: str, *, layout: PairLayout, ending: str = "") -> s
 
 
 def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
-    cells, columns = line.text.split("\t"), layout.numbers[:2] or (1, 2)
+    chosen = tuple(column for column in layout.columns[:2] if isinstance(column, int))
+    cells, columns = line.text.split("\t"), chosen if len(chosen) == 2 else (1, 2)
     if len(cells) < max(columns):
         raise DataError(
             f"{line.where}: expected at least {max(columns)} columns, found {len(cells)}. "
@@ -319,7 +330,7 @@ def _columns(line: Line, layout: PairLayout) -> tuple[str, str]:
 def _members(line: Line, layout: PairLayout) -> tuple[str, str]:
     try:
         record = json.loads(line.text)
-        source, target = (member(record, key) for key in layout.keys)
+        source, target = (found_at(record, key) for key in layout.keys)
     except (ValueError, AttributeError, TypeError, RecursionError):
         source = target = None
     if not isinstance(source, str) or not isinstance(target, str):

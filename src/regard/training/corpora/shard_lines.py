@@ -5,7 +5,9 @@ from itertools import islice, zip_longest
 
 from regard.errors import DataError
 from regard.tasks.streaming import Chunk, Shard
-from regard.text import open_text
+from regard.text import open_text, read_lines
+from regard.text.lines import readable, text_suffix
+from regard.text.tables import csv_rows
 
 # Lines that are parsed and encoded together.
 CHUNK_LINES = 8000
@@ -15,12 +17,18 @@ RawLine = tuple[bytes, bytes | None]
 
 
 def raw_lines(shard: Shard) -> Iterator[RawLine]:
-    """The lines of a shard, as they stand there.
+    """The lines of a shard, as they stand there; the rows of one of CSV, as TSV has them.
 
     Raises:
-        DataError: A file is missing or damaged, or the two have different numbers of lines.
+        DataError: A file is missing or damaged, or the two have different numbers of lines; or
+            a row of CSV is not UTF-8.
     """
     source, target = shard
+    if text_suffix(source) == ".csv" and target is None:
+        # A row may be several lines, and the places of a text are counted in what can stand alone.
+        for row in csv_rows(read_lines(source)):
+            yield f"{readable(row)}\n".encode(), None
+        return
     with open_text(source) as lines:
         if target is None:
             yield from ((line, None) for line in lines)

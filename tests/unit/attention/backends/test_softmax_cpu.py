@@ -58,12 +58,13 @@ def make(**sizes):
     return [torch.randn([given[c] for c in s], requires_grad=True) for s in shapes]
 
 
-def answer(backend, inputs, leaves=(), **options):
+def answer(backend, inputs, leaves=(), return_lse=True, **options):
     """The mixed values, the log-sum-exp and the gradients of everything."""
     torch.manual_seed(3)
-    out, lse = attend(*inputs, backend=backend, return_lse=True, **options)
-    grads = [torch.randn_like(out), torch.randn_like(lse) * lse.isfinite()]
-    return [out, lse, *torch.autograd.grad([out, lse], [*inputs, *leaves], grads)]
+    given = attend(*inputs, backend=backend, return_lse=return_lse, **options)
+    outs = list(given) if return_lse else [given]
+    grads = [torch.randn_like(out) * out.isfinite() for out in outs]
+    return [*outs, *torch.autograd.grad(outs, [*inputs, *leaves], grads)]
 
 
 def assert_like_tiled(inputs, leaves=(), **options):
@@ -198,6 +199,20 @@ def test_a_score_that_is_a_dot_product_up_to_a_number_of_each_query():
     refused = explain(query, key, value, score=Gaussian(9.0), return_lse=True)
     assert refused.backend == "tiled"
     assert "which its sum needs" in refused.reason
+
+
+@pytest.mark.parametrize("bias", [None, "of pairs", "of keys", "of heads' keys", "of distances"])
+@pytest.mark.parametrize("mask", ["none", "window", "keys with gaps"])
+@pytest.mark.parametrize("bandwidths", [torch.tensor(6.0), torch.linspace(5, 9, H).unsqueeze(1)])
+def test_a_number_of_each_key_beside_masks_and_biases(bias, mask, bandwidths):
+    leaves = [bandwidths.clone().requires_grad_()]
+    options = {"score": Gaussian(leaves[0]), "mask": MASKS[mask], "return_lse": False}
+    if bias == "of distances":
+        options["bias"] = alibi()
+    elif bias is not None:
+        options["bias"] = torch.randn(BIASES[bias], requires_grad=True)
+        leaves.append(options["bias"])
+    assert_like_tiled(make(), leaves, **options)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from regard.errors import DataError, SettingError
 from regard.tasks import read_parts, read_recipe, recipe_from_table
 from regard.tasks.generation import DocumentData, DocumentExample, GenerationTask
 from regard.tasks.generation.documents import (
-    baselines,
     by_overlap,
     cut_to,
     hold_out,
@@ -76,8 +75,10 @@ def test_lines_that_cannot_be_used(tmp_path, name, line, message) -> None:
 
 
 def test_files_that_cannot_be_used(tmp_path) -> None:
-    with pytest.raises(SettingError, match=r"the ending of .*a\.csv must be \.jsonl or \.tsv"):
-        read_documents([written(tmp_path / "a.csv", "a")], DocumentData())
+    with pytest.raises(
+        SettingError, match=r"the ending of .*a\.xml must be \.jsonl, \.tsv or \.csv"
+    ):
+        read_documents([written(tmp_path / "a.xml", "a")], DocumentData())
     with pytest.raises(SettingError, match="document, question and answer must be different colu"):
         DocumentData(question=2)
     with pytest.raises(SettingError, match="sentences must be at least 1; got 0"):
@@ -161,9 +162,7 @@ def test_what_is_beyond_the_longest_source_is_cut() -> None:
     assert cut_to("abc de", tokenizer, 3) == "abc de"
 
 
-def test_baselines_are_sentences_of_the_documents() -> None:
-    one = DocumentExample(TALE, "Who ran away?", (), "")
-    found = baselines([one])
-    assert found["the first sentence"] == ["A king was old."]
-    assert list(found.values())[1] == ["Hans ran away."]
-    assert list(baselines([DocumentExample(TALE, "", (), "")])) == ["the first sentence"]
+def test_summaries_are_read_under_every_name_and_all_of_them(tmp_path) -> None:
+    record = {"document": TALE, "summary": "A son ran.", "summaries": ["Hans ran.", "A son ran."]}
+    (one,) = read_documents([written(tmp_path / "s.jsonl", json.dumps(record))], DocumentData())
+    assert one.answers == ("A son ran.", "Hans ran.")

@@ -5,7 +5,9 @@ import random
 import pytest
 import torch
 
-from regard.errors import SettingError
+from regard.errors import DataError, SettingError
+from regard.inference import Predictor
+from regard.inference.looking import look_into
 from regard.tasks import TASKS, recipe_from_table
 from regard.text import BOS_ID, EOS_ID, PAD_ID
 from regard.text.whole_words import WholeWords
@@ -104,6 +106,20 @@ def test_whole_words_are_masked_together(make):
     assert runs < 0.35
 
 
+@pytest.mark.parametrize("next_sentence", [False, True])
+def test_parts_of_a_batch_are_masked_as_the_whole_is(make, next_sentence):
+    job, examples = make(next_sentence=next_sentence)
+    encoded = job.encode(examples, training=True)[:7]
+    whole = job.collate(encoded, generator=dice())
+    cuts = [slice(0, 3), slice(3, 4), slice(4, 7)]
+    parts = [job.collate_part(encoded, rows, generator=dice()) for rows in cuts]
+    for name in ("ids", "lengths", "segments", "chosen", "answers", "follows"):
+        joined = torch.cat([getattr(part, name) for part in parts])
+        assert joined.equal(getattr(whole, name)), name
+    assert [part.owners.tolist() for part in parts] == [[0, 1, 2], [0], [0, 1, 2]]
+    assert [part.count for part in parts] == [3, 1, 3]
+
+
 def test_without_a_generator_a_window_is_always_masked_alike(make):
     job, examples = make()
     encoded = job.encode(examples)
@@ -174,3 +190,19 @@ def test_chinese_words_are_found_by_what_is_repeated(tmp_path):
     # Characters it has never seen are words by themselves, each once.
     assert words.spans("薛") == [(0, 1)]
     assert WholeWords.load(tmp_path / "nothing").spans("中国") == [(0, 1), (1, 2)]
+
+
+def test_blanks_are_shown_with_what_is_guessed_for_them(make):
+    job, _ = make()
+    predictor = Predictor(job.build_model(), job)
+    (example,) = look_into(predictor, "a [MASK]at ran").examples
+    tokens = [token.text for token in example.source_tokens]
+    assert tokens[0] == "⟨begin⟩"
+    assert tokens.count("[MASK]") == 1
+    tags = example.answer.tags
+    assert len(tags) == len(tokens)
+    assert [place for place, tag in enumerate(tags) if tag] == [tokens.index("[MASK]")]
+    assert example.answer.labels[0][0] == example.output_tokens[0].text
+    assert {shown.kind for shown in example.maps} == {"encoder"}
+    with pytest.raises(DataError, match="text must be at most 22 tokens long to be looked at"):
+        look_into(predictor, "a [MASK]at ran under the mattress and sat")

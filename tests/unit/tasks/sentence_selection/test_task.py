@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from regard.errors import DataError, SettingError
+from regard.inference import Predictor
+from regard.inference.looking import look_into
 from regard.tasks import recipe_from_table
 from regard.tasks.sentence_selection import SentenceSelection
 from regard.text import BadLines
@@ -112,3 +114,17 @@ def test_bad_requests_and_settings(tmp_path):
         job.loss(job.build_model(), job.collate(job.encode(QUESTIONS)), smoothing=0.1)
     job.save(tmp_path)
     assert len(SentenceSelection.load(job.recipe, tmp_path).words) == len(job.words)
+
+
+def test_each_hop_is_shown_looking_at_the_sentences():
+    job = job_of(num_hops=2)
+    predictor = Predictor(job.build_model(), job)
+    (example,) = look_into(predictor, f"Who built it?\t{TEXTS[0]}").examples
+    assert [token.text for token in example.source_tokens] == [
+        "Ann built the ship.",
+        "It sank near Hull.",
+        "Nobody was hurt.",
+    ]
+    assert len(example.output_tokens) == 1
+    assert [(shown.kind, shown.layer) for shown in example.maps] == [("cross", 0), ("cross", 1)]
+    assert sum(example.answer.values) == pytest.approx(1, abs=1e-3)

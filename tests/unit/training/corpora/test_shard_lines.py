@@ -50,3 +50,16 @@ def test_different_numbers_of_lines_are_an_error(tmp_path, left, right, shorter)
 def test_a_shard_that_lost_lines_is_an_error(tmp_path):
     with pytest.raises(DataError, match="must stay as it is while it is read; it has fewer lines"):
         list(chunks([write(tmp_path / "a", 9)], [10]))
+
+
+def test_rows_of_csv_stay_whole_and_are_as_tsv_has_them(tmp_path):
+    rows = "".join(f'"s {n}\n, again",t {n}\n' for n in range(8))
+    path = tmp_path / "a.csv"
+    path.write_text(f"source,target\n{rows}", encoding="utf-8")
+    first, second = chunks([(path, None)], [9])
+    assert (first.ending, first.header, first.lines[1]) == (
+        ".tsv",
+        b"source\ttarget\n",
+        b"s 0 , again\tt 0\n",
+    )
+    assert (list(second.numbers), second.lines[-1]) == ([8, 9], b"s 7 , again\tt 7\n")

@@ -8,7 +8,7 @@ import pytest
 from regard.errors import DataError
 from regard.tasks import TASKS
 from regard.tasks.streaming import streamed
-from regard.text import BadLines
+from regard.text import BadLines, read_lines
 from regard.training.corpora import encoding
 from regard.training.corpora.encoder import Encoder
 from regard.training.corpora.stored_text import StoredText
@@ -49,6 +49,26 @@ def test_pairs_on_disk_are_those_of_memory(recipe, cache):
         assert found.target.tolist() == each.target.tolist()
     some = np.array([3, 50, 7])
     assert (stored.lengths_at(some) == task.lengths(wanted)[:, some]).all()
+
+
+@pytest.mark.parametrize(("ending", "delimiter"), [(".csv", ","), (".tsv", "\t")])
+def test_columns_go_by_their_header_as_in_memory(recipe, pairs, cache, ending, delimiter):
+    for file in (pairs / "a.tsv", pairs / "b.tsv.gz"):
+        lines = [line.text.split("\t") for line in read_lines(file)]
+        rows = [("target", "id", "source"), *((target, "7", source) for source, target in lines)]
+        text = "".join(f"{delimiter.join(row)}\n" for row in rows)
+        file.unlink()
+        (pairs / f"{file.name[0]}{ending}").write_text(text, encoding="utf-8")
+    recipe = recipe()
+    text = StoredText.of(recipe, cache=cache)
+    task = text.learned(recipe)
+    stored = text.encoded(task, processes=1)
+    held = text.valid()
+    left = task.apart(task.read(recipe, "train", merge=False), held)
+    assert len(stored) == len(left) == 60 - len(held)
+    for found, wanted in zip(stored, task.encode(left, training=True), strict=True):
+        assert found.source.tolist() == wanted.source.tolist()
+        assert found.target.tolist() == wanted.target.tolist()
 
 
 def test_several_processes_write_what_one_does(recipe, cache, tmp_path):

@@ -1,0 +1,262 @@
+"""Summaries and titles: each corpus by each model, beside sentences of the document.
+
+Four corpora: ``acl-titles`` (abstract to title), ``csl-titles`` (the same in Chinese),
+``dialogsum`` (dialogue to summary) and ``scitldr`` (abstract to one sentence). Four models, by the
+packaged recipes, from scratch: the Transformer that copies, the pointer-generator with coverage,
+the Transformer whose encoder has guessed masked words of the documents first, and the tagger that
+takes sentences out. Figures are those of the test part: ROUGE-L, -1 and -2, the best of the
+references for each, Chinese by characters; with what chance alone would do (paired) beside the
+first sentences, the first words, the sentences nearest to all, and TextRank's.
+
+    python -m benchmarks.summarisation --work W [--corpus NAME …] [--model NAME …] [--threads 1]
+
+A row is trained in some 40 minutes on one core, or taken from ``W/CORPUS-MODEL`` where a training
+of the same recipe is. Run again after an interruption, it goes on where it was. With ``--corpus``
+or ``--model`` a part is done, and no record written. Of corpora that may not be quoted the record
+has outputs only.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import measuring
+from benchmarks.training import train
+from regard.cli.recipes import packaged_recipe
+from regard.config import read_toml
+from regard.inference import Predictor
+from regard.inference.evaluation import evaluate
+from regard.inference.report import TextReport
+from regard.tasks import recipe_from_table
+from regard.tasks.generation import DocumentData, DocumentExample
+from regard.tasks.generation.documents import read_documents
+from regard.tasks.generation.extracts import extracts
+from regard.tasks.translations import Translations
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """A corpus of documents and summaries.
+
+    Attributes:
+        title: What a table calls it.
+        language: Of both.
+        files: Of training, validation and test.
+        epochs: How often its documents are read.
+        is_quoted: Whether its licence lets its text be quoted.
+    """
+
+    title: str
+    language: str = "en"
+    files: tuple[str, str, str] = ("train.jsonl.gz", "valid.jsonl.gz", "test.jsonl.gz")
+    epochs: int = 12
+    is_quoted: bool = True
+
+
+CORPORA = {
+    "acl-titles": Corpus(title="Abstract to title (ACL Anthology)"),
+    "csl-titles": Corpus(
+        title="Abstract to title, Chinese (CSL)",
+        language="zh",
+        files=("train.jsonl.gz", "valid.jsonl", "test.jsonl"),
+        epochs=30,
+        is_quoted=False,
+    ),
+    "dialogsum": Corpus(title="Dialogue to summary (DialogSum)", is_quoted=False),
+    "scitldr": Corpus(
+        title="Abstract to one sentence (SciTLDR)",
+        files=("train.jsonl.gz", "valid.jsonl", "test.jsonl.gz"),
+        epochs=40,
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """A model by its recipe.
+
+    Attributes:
+        recipe: The packaged one.
+        chinese: The one for Chinese.
+        reads_first: Whether its encoder guesses masked words before.
+    """
+
+    recipe: str
+    chinese: str | None = None
+    reads_first: bool = False
+
+
+MODELS = {
+    "Transformer, copying": System(recipe="summarisation", chinese="summarisation-chinese"),
+    "pointer-generator with coverage": System(recipe="summarisation-pointer"),
+    "Transformer, masked words first": System(recipe="summarisation-pretrained", reads_first=True),
+    "sentences taken out": System(recipe="sentence-extraction"),
+}
+# How text is cut, of Chinese: see recipes/summarisation-chinese.toml.
+_CHARACTERS = {"type": "words"}
+_MASKED = {"en": "masked-language-model-words", "zh": "masked-language-model-chinese"}
+_MASKED_MINUTES = 12
+
+
+def recipe_table(corpus: str, model: str) -> dict[str, Any]:
+    """The recipe of one row."""
+    facts, system = CORPORA[corpus], MODELS[model]
+    is_chinese = facts.language == "zh"
+    name = system.chinese if is_chinese and system.chinese else system.recipe
+    table = read_toml(packaged_recipe(name))
+    folder = measuring.corpora() / corpus
+    table["data"] |= {
+        split: [str(folder / file)]
+        for split, file in zip(("train", "valid", "test"), facts.files, strict=True)
+    }
+    if is_chinese and not system.chinese and "tokenizer" in table:
+        table["tokenizer"] = {**table["tokenizer"], **_CHARACTERS}
+    if table["task"] == "generation":
+        table["data"] |= {"source_language": facts.language, "target_language": facts.language}
+        table["training"] = {**table["training"], "epochs": facts.epochs}
+    return table
+
+
+def masked_first(corpus: str, work: Path) -> Path:
+    """The run of an encoder that has guessed masked words of the training documents."""
+    facts = CORPORA[corpus]
+    text = work / f"{corpus}.txt"
+    if not text.exists():
+        documents = read_documents(
+            [measuring.corpora() / corpus / facts.files[0]], DocumentData(on_bad_line="skip")
+        )
+        work.mkdir(parents=True, exist_ok=True)
+        text.write_text("".join(f"{one}\n" for one in _distinct(documents)), "utf-8")
+    table = read_toml(packaged_recipe(_MASKED[facts.language]))
+    table["data"] |= {"train": [str(text)]}
+    table["training"] = {**table["training"], "minutes": _MASKED_MINUTES}
+    run = work / f"{corpus}-masked"
+    train(recipe_from_table(table), run)
+    return run
+
+
+def _distinct(documents: Sequence[DocumentExample]) -> list[str]:
+    return list(dict.fromkeys(document.text for document in documents))
+
+
+def folder_of(corpus: str, model: str, work: Path) -> Path:
+    """Where a row's run is."""
+    return work / f"{corpus}-{MODELS[model].recipe.removeprefix('summarisation-')}"
+
+
+def trained(corpus: str, model: str, work: Path) -> tuple[Predictor, dict[str, Any]]:
+    """The model of a row, and what to remember of its training."""
+    table = recipe_table(corpus, model)
+    if MODELS[model].reads_first:
+        table["training"]["pretrained"] = str(masked_first(corpus, work))
+    found = train(recipe_from_table(table), folder_of(corpus, model, work))
+    return found.predictor, {
+        "parameters": sum(p.numel() for p in found.predictor.model.parameters()),
+        "minutes": round(found.summary["seconds"] / 60, 1),
+        "updates": found.summary["updates"],
+        "weights": found.summary["weights"],
+        "validation": found.summary["validation"],
+    }
+
+
+def measured(predictor: Predictor, corpus: str) -> TextReport:
+    """How good its outputs for the test part are, beside sentences of the documents."""
+    facts, folder = CORPORA[corpus], measuring.corpora() / corpus
+    train_part, _, test_part = (
+        read_documents([folder / file], DocumentData(on_bad_line="skip")) for file in facts.files
+    )
+    examples = [predictor.task.request({"document": one.text}, one.where) for one in test_part]
+    # A tagger's answer is its text; a writer's may have an alignment behind it.
+    outputs = [
+        answer.best.text if isinstance(answer, Translations) else answer.text()
+        for answer in predictor.answers(examples)
+    ]
+    known = [answer for one in train_part for answer in one.answers]
+    return evaluate(
+        outputs,
+        [one.answers for one in test_part],
+        sources=[one.text for one in test_part],
+        source_language=facts.language,
+        target_language=facts.language,
+        resamples=measuring.sized(1000, 10),
+        trivial=extracts(test_part, known),
+        rouge=True,
+    )
+
+
+def kept(report: TextReport, corpus: str) -> dict[str, Any]:
+    """What the record has of a report: no documents, and references where they may be quoted."""
+    table: dict[str, Any] = json.loads(json.dumps(report.to_dict()))
+    is_quoted = CORPORA[corpus].is_quoted
+    for output in table["outputs"]:
+        del output["source"]
+        if not is_quoted:
+            del output["references"]
+    return table
+
+
+def figure_of(corpus: str, model: str, row: Mapping[str, Any]) -> measuring.Figure:
+    """A line of the table."""
+    scores = {score["name"]: score for score in row["report"]["scores"]}
+    rouge_l, *rest = (scores[name] for name in ("ROUGE-L", "ROUGE-1", "ROUGE-2"))
+    beside = "; ".join(
+        f"{one['name']} {one['scores'][0]['value']:.1f} (p = {one['p_value']:.4f})"
+        for one in row["report"]["baselines"]
+    )
+    bigrams = row["report"]["tables"][0]["rows"][1]
+    return measuring.Figure(
+        what=f"{CORPORA[corpus].title}, test, ROUGE-L (-1 / -2): {model}",
+        ours=f"{rouge_l['value']:.1f} ± {rouge_l['margin']:.1f} "
+        f"({' / '.join(format(one['value'], '.1f') for one in rest)})",
+        beside=beside,
+        note=f"bigrams new to the document {bigrams[1]:.0f} % (references {bigrams[2]:.0f} %), "
+        f"said before {bigrams[3]:.0f} %; {row['training']['updates']:,} updates, "
+        f"{row['training']['parameters']:,} parameters",
+    )
+
+
+def main() -> None:
+    """Train or take each row, measure it, write the record."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--work", type=Path, required=True, help="folder of texts and runs")
+    parser.add_argument("--corpus", nargs="+", choices=list(CORPORA), help="some; no record")
+    parser.add_argument("--model", nargs="+", choices=list(MODELS), help="some; no record")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    before = measuring.machine()
+    corpora = arguments.corpus or measuring.sized([*CORPORA], ["acl-titles", "csl-titles"])
+    rows: dict[str, dict[str, Any]] = {}
+    figures = []
+    for corpus in corpora:
+        rows[corpus] = {}
+        for model in arguments.model or MODELS:
+            predictor, facts = trained(corpus, model, arguments.work)
+            report = measured(predictor, corpus)
+            print(f"{corpus}, {model}\n{report}", flush=True)
+            row = {"training": facts, "report": kept(report, corpus)}
+            rows[corpus][model] = row
+            figures.append(figure_of(corpus, model, row))
+            print(figures[-1], flush=True)
+    if arguments.dry or arguments.corpus or arguments.model:
+        return
+    measuring.write_record(
+        "summarisation",
+        title="Summaries and titles beside sentences of the document, four corpora",
+        figures=figures,
+        details={"threads": arguments.threads, "rows": rows},
+        packages=("torch", "sentencepiece", "sacrebleu"),
+        started_on=before,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Which recipe the words of a command line mean: one that is named, or what its files are for."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from glob import has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from regard.choices import choose, nearest
+from regard.cli.output import note
+from regard.cli.recipes import packaged_recipe, packaged_recipes
+from regard.config import read_toml
+from regard.errors import SettingError
+
+if TYPE_CHECKING:
+    from regard.tasks import Recipe
+    from regard.training.guess import Guess, Guesses
+
+# The files of a part of the text, as options take them.
+Files = Annotated[tuple[str, ...], Parameter(consume_multiple=True, show_default=False)]
+# What the text of a part may be besides files.
+_NO_FILES = ("held out", "phrasebook")
+_PACKED = (".gz", ".zst")
+# Files of which two are read as two of the same, not as a source's and a target's lines.
+_WHOLE = (".arrow", ".conll", ".conllu", ".csv", ".feather", ".json", ".jsonl", ".parquet", ".tsv")
+
+
+def find_recipe(
+    what: Sequence[str], settings: Sequence[str] = (), *, minutes: float | None = None
+) -> "Recipe":
+    """The recipe that the words of a command line name.
+
+    Args:
+        what: A recipe's name or path, files to train on, or a recipe and then files.
+        settings: ``key.path=value`` texts, which go over the recipe.
+        minutes: Time to train, where no recipe says.
+
+    Raises:
+        SettingError: Nothing is named, no recipe has that name, a setting is not known, or files
+            may be for several jobs and nobody is there to say which.
+        DataError: No recipe is named, and the files cannot be used.
+    """
+    if not what:
+        raise SettingError(
+            "what to train must be a recipe or files of text; got nothing. "
+            "`regard recipes` lists the recipes."
+        )
+    first, *files = what
+    if not is_recipe(first):
+        return _recipe_of_files(what, settings, minutes)
+    data = split_settings("train", files)
+    if first.endswith(".toml"):
+        path = Path(first)
+        if not path.is_file():
+            raise SettingError(f"{path} must be a recipe file; there is none.{_offer(path)}")
+    else:
+        path = packaged_recipe(first)
+    read_toml(path)  # what can be wrong with a name or a file is said before torch is loaded
+    from regard.tasks import read_recipe
+
+    recipe = read_recipe(path, [*data, *settings])
+    return recipe if first.endswith(".toml") else replace(recipe, folder=Path())
+
+
+def is_recipe(name: str) -> bool:
+    """Whether a word names a recipe; a file of that name goes over one that comes with regard.
+
+    Raises:
+        SettingError: It is neither a recipe nor like a file.
+    """
+    if name.endswith(".toml"):
+        return True
+    if Path(name).is_file():
+        return False
+    if name in packaged_recipes():
+        return True
+    if Path(name).suffix or Path(name).name != name or Path(name).is_dir() or has_magic(name):
+        return False
+    close = nearest(name, packaged_recipes())
+    raise SettingError(
+        f"{name!r} must be a recipe or a file; there is neither. "
+        f"{f'Did you mean {close!r}? ' if close else ''}`regard recipes` lists them."
+    )
+
+
+def split_settings(split: str, names: Sequence[str]) -> list[str]:
+    """What the files of a split set; they are named from here.
+
+    Example:
+        >>> split_settings("test", ["held out"]), split_settings("valid", [])
+        (["data.test='held out'"], [])
+    """
+    if not names:
+        return []
+    if len(names) == 1 and names[0] in _NO_FILES:
+        return [f"data.{split}={names[0]!r}"]
+    return [f"data.{split}={[str(Path(name).resolve()) for name in names]}"]
+
+
+def guessed(files: Sequence[str], verb: str = "train") -> "Guess":
+    """What a file is for: said, and asked if it is not sure and somebody is there.
+
+    Args:
+        files: Of which the first is looked at.
+        verb: The command to say it with.
+
+    Raises:
+        DataError: The file cannot be used.
+        SettingError: It may be for several jobs, and nobody is there to ask.
+    """
+    from regard.text.shards import shards
+    from regard.training.guessing import guess_jobs
+
+    guesses = guess_jobs(shards(Path(files[0]))[0])
+    guess = guesses.best if guesses.is_sure else _asked(guesses, files, verb)
+    note(f"{files[0]} is taken for {guess.what}: {guess.why}")
+    if guess.recipe is not None or guess.settings:
+        note(f"the command that says so: {guess.command(files, verb)}")
+    return guess
+
+
+def _recipe_of_files(
+    files: Sequence[str], settings: Sequence[str], minutes: float | None
+) -> "Recipe":
+    if not are_pairs(files, settings):
+        guess = guessed(files)
+        settings = [*guess.settings, *settings]
+        if guess.recipe is not None:
+            return find_recipe([guess.recipe, *files], settings)
+    from regard.training.automatic import choose_recipe
+
+    chosen = choose_recipe([Path(name) for name in files], minutes=minutes, settings=settings)
+    for reason in chosen.reasons:
+        note(reason)
+    return chosen.recipe
+
+
+def are_pairs(files: Sequence[str], settings: Sequence[str]) -> bool:
+    """Whether the command says that files are sentence pairs: two of lines, or columns of pairs."""
+    paths = [Path(name) for name in files]
+    endings = [(p.with_suffix("") if p.suffix in _PACKED else p).suffix for p in paths]
+    is_two = len(files) == 2 and not all(ending in _WHOLE for ending in endings)
+    return is_two or any(setting.startswith("data.columns") for setting in settings)
+
+
+def _asked(guesses: "Guesses", files: Sequence[str], verb: str) -> "Guess":
+    """What whoever is there takes a file for."""
+    note(f"{files[0]} may be for several jobs: {guesses.best.why}")
+    for number, guess in enumerate(guesses.found, 1):
+        note(f"  {number}  {guess.what}: {guess.command(files, verb)}")
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise SettingError(
+            f"{files[0]} must be for one job; it may be for {len(guesses.found)}. "
+            "Give one of the commands above."
+        )
+    sys.stderr.write("Which number? ")
+    sys.stderr.flush()
+    numbers = {str(number): guess for number, guess in enumerate(guesses.found, 1)}
+    return choose("the number", sys.stdin.readline().strip(), numbers)
+
+
+def _offer(path: Path) -> str:
+    name = path.name.removesuffix(".toml")
+    if name in packaged_recipes():
+        return f" {name} comes with regard: leave out the ending."
+    return ""

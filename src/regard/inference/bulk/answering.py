@@ -1,0 +1,177 @@
+"""One shard answered: a file of rows in, a file of as many answers out, whole or not at all."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import torch
+
+from regard.config import JsonValue
+from regard.devices.kinds import AUTO
+from regard.errors import DataError
+from regard.inference.bulk.shards import Shard
+from regard.inference.embedding import Embedder
+from regard.inference.filtering import AnsweredLine, answers, of_file
+from regard.inference.predictor import Predictor
+from regard.layers.choices import Precision
+from regard.runs.files import explain_refusal, sync_folder
+from regard.text.lines import text_suffix
+
+# Begins the names of files that are being written.
+WRITING = ".tmp-"
+
+OutputFormat = Literal["text", "jsonl"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BulkOptions:
+    """How rows are answered, by every worker alike.
+
+    Attributes:
+        output_format: Lines of text, or a JSON object a line.
+        embed: Whether rows become vectors, as ``Embedder`` has them, instead of answers.
+        decoding: Settings of the search over those of the recipe.
+        precision: What weights are kept in.
+        device: Where each worker computes.
+        threads: Of the processor, for each worker. In what order sums are rounded depends on it, so
+            that with as many the answers are the same byte for byte, wherever they are made.
+    """
+
+    output_format: OutputFormat = "jsonl"
+    embed: bool = False
+    decoding: dict[str, JsonValue] = field(default_factory=dict)
+    precision: Precision = "auto"
+    device: str = AUTO
+    threads: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardReport:
+    """What became of a shard.
+
+    Attributes:
+        name: The shard's.
+        rows: How many were answered or noted as errors.
+        errors: How many could not be answered.
+        problem: Why the file could not be answered at all; None if it was.
+    """
+
+    name: str
+    rows: int = 0
+    errors: int = 0
+    problem: str | None = None
+
+
+class Answerer:
+    """A run in use, which answers shards one after the other.
+
+    Args:
+        run: The run folder or bundle.
+        options: How to answer.
+
+    Raises:
+        RunError: The run is damaged, or there is none.
+        SettingError: An option is not for this run.
+    """
+
+    def __init__(self, run: Path, options: BulkOptions) -> None:
+        torch.set_num_threads(options.threads)
+        self._options = options
+        self._predictor = Predictor.load(
+            run, precision=options.precision, device=options.device, setting="--device"
+        )
+        searches = self._predictor.writes and not options.embed
+        self._search = self._predictor.decoding.changed(**options.decoding) if searches else None
+        self._embed = Embedder(self._predictor).embed if options.embed else None
+
+    def answer(self, shard: Shard) -> ShardReport:
+        """Answer a shard; its answers appear when all of them are on the disk.
+
+        What is wrong with rows is written beside them, and first, so that answers are never there
+        without it. A file that cannot be read to its end leaves neither.
+        """
+        writer = _Writer(shard)
+        try:
+            for line in self._answered(shard):
+                writer.add(self._printed(line, writer.rows + 1), line)
+            writer.finish()
+        except DataError as error:
+            return ShardReport(name=shard.name, problem=str(error))
+        finally:
+            writer.close()
+        return ShardReport(name=shard.name, rows=writer.rows, errors=writer.errors)
+
+    def _answered(self, shard: Shard) -> Iterator[AnsweredLine]:
+        groups = answers(
+            self._predictor,
+            of_file(shard.source),
+            name=shard.name,
+            ending=text_suffix(shard.source),
+            skip_bad_lines=True,
+            decoding=self._search,
+            answer=self._embed,
+        )
+        for group in groups:
+            yield from group
+
+    def _printed(self, line: AnsweredLine, number: int) -> str:
+        n_best = 1 if self._search is None else self._search.n_best
+        printed = line.printed(number, self._options.output_format, n_best)
+        return "".join(f"{text}\n" for text in printed)
+
+
+class _Writer:
+    """The files of a shard while they are written, under names that nobody else has."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._token = secrets.token_hex(8)
+        self._files: dict[Path, BinaryIO] = {}
+        self.rows = self.errors = 0
+
+    def add(self, text: str, line: AnsweredLine) -> None:
+        """Write a row's answer; and what is wrong with it, beside."""
+        self.rows += 1
+        self._write(self._shard.answers, text)
+        if line.problem is not None:
+            self.errors += 1
+            noted = {"row": self.rows, "where": line.where, "problem": line.problem}
+            self._write(self._shard.errors, json.dumps(noted, ensure_ascii=False) + "\n")
+
+    def finish(self) -> None:
+        """Put both in their places, the answers last."""
+        self._open(self._shard.answers)
+        with explain_refusal(self._shard.answers):
+            self._shard.errors.unlink(missing_ok=True)  # of a shard that was answered before
+        for place in sorted(self._files, key=lambda place: place == self._shard.answers):
+            with explain_refusal(place):
+                self._files[place].flush()
+                os.fsync(self._files[place].fileno())
+                self._files[place].close()
+                self._temporary(place).replace(place)
+        sync_folder(self._shard.answers.parent)
+
+    def close(self) -> None:
+        """Leave nothing half written."""
+        for place, file in self._files.items():
+            file.close()
+            self._temporary(place).unlink(missing_ok=True)
+
+    def _write(self, place: Path, text: str) -> None:
+        file = self._open(place)
+        with explain_refusal(place):
+            file.write(text.encode("utf-8", "surrogateescape"))
+
+    def _open(self, place: Path) -> BinaryIO:
+        if place not in self._files:
+            with explain_refusal(place):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                self._files[place] = self._temporary(place).open("wb")
+        return self._files[place]
+
+    def _temporary(self, place: Path) -> Path:
+        return place.with_name(f"{WRITING}{self._token}-{place.name}")

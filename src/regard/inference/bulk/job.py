@@ -1,0 +1,144 @@
+"""Any number of files answered into a folder, which any number of runs of the same may go on with.
+
+::
+
+    folder/bulk.json              what the answers are made with, and of which files
+    folder/a.tsv.jsonl            the answers to a.tsv: as many lines as rows, whole or absent
+    folder/a.tsv.errors.jsonl     rows of it that could not be answered, and why; absent if none
+    folder/lock                   held by the process that makes answers
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from regard.config import JsonValue
+from regard.errors import RunError, SettingError
+from regard.inference.bulk.answering import BulkOptions, ShardReport
+from regard.inference.bulk.engines import Engine, local_engine
+from regard.inference.bulk.manifest import Manifest, check_same, identity, known, remove, sweep
+from regard.inference.bulk.shards import ENDINGS, Shard, find_shards
+from regard.runs import Run
+from regard.runs.files import explain_path, explain_refusal
+from regard.runs.lock import Lock
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BulkReport:
+    """What a job came to.
+
+    Attributes:
+        answered: Shards that were answered now.
+        skipped: Shards whose answers were there.
+        rows: Rows of those answered now.
+        errors: Rows of them that could not be answered.
+        failed: Shards that could not be answered at all, with their problems.
+    """
+
+    answered: int
+    skipped: int
+    rows: int
+    errors: int
+    failed: list[ShardReport] = field(default_factory=list)
+
+
+def answer_files(
+    run: str | Path,
+    inputs: Sequence[str | Path],
+    folder: str | Path,
+    *,
+    options: BulkOptions | None = None,
+    engine: Engine = local_engine,
+    remake: bool = False,
+    starting: Callable[[int, int], None] = lambda work, skipped: None,
+    progress: Callable[[ShardReport], None] = lambda report: None,
+) -> BulkReport:
+    """Answer every row of some files, each file into one of its own, which is whole or absent.
+
+    Files whose answers are there are left alone, so that a job that was stopped or killed goes on
+    where it was. A file that has changed since is answered anew.
+
+    Args:
+        run: The run folder or bundle of what answers.
+        inputs: Files, folders of them, or patterns as ``shards/*.parquet``: lines of text, TSV,
+            JSONL, each perhaps compressed, or Parquet.
+        folder: Where the answers go; made if it does not exist.
+        options: How to answer; None is by the defaults.
+        engine: Who answers.
+        remake: Whether answers of another model or of other options are made anew.
+        starting: Told before the first how many shards are to be answered, and how many are.
+        progress: Told of each shard.
+
+    Raises:
+        DataError: Nothing is named, or something that is not there.
+        RunError: The folder holds something else, or answers made otherwise, or is in use; the run
+            is damaged or has not finished; or the disk is full.
+        SettingError: An option is not for this run.
+    """
+    options, folder, run = options or BulkOptions(), Path(folder), Path(run)
+    opened = Run.open(run)
+    if opened.task == "language_modelling":
+        raise SettingError(
+            f"{run} must be a run that answers rows, to answer files; it is a language model. "
+            "Use regard predict without --input."
+        )
+    made_with = identity(opened, options)
+    shards = find_shards(inputs, folder, ending=ENDINGS[options.output_format])
+    with explain_path(folder), explain_refusal(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder, cure="Wait until it ends, or choose another: --output FOLDER.")
+    try:
+        _settle(folder, made_with, shards, remake=remake)
+        waiting = [shard for shard in shards if not shard.is_answered]
+        starting(len(waiting), len(shards) - len(waiting))
+        reports = []
+        for report in engine(run, options, waiting) if waiting else ():
+            reports.append(report)
+            progress(report)
+    finally:
+        lock.release()
+    done = [report for report in reports if report.problem is None]
+    return BulkReport(
+        answered=len(done),
+        skipped=len(shards) - len(waiting),
+        rows=sum(report.rows for report in done),
+        errors=sum(report.errors for report in done),
+        failed=[report for report in reports if report.problem is not None],
+    )
+
+
+def _settle(
+    folder: Path, made_with: Mapping[str, JsonValue], shards: Sequence[Shard], *, remake: bool
+) -> None:
+    """Make the folder one of these answers: stale ones are removed, and never counted.
+
+    What is to be removed is noted before it is, so that a kill in between leaves a folder that the
+    next run settles.
+    """
+    before = Manifest.read(folder)
+    sweep(folder)
+    if before is None:
+        Manifest(made_with, {shard.name: known(shard) for shard in shards}).write(folder)
+        return
+    stale = set(before.stale)
+    if remake and before.made_with != made_with:
+        stale |= set(before.shards)
+        kept = {}
+    else:
+        check_same(folder, before.made_with, made_with)
+        kept = dict(before.shards)
+    for shard in shards:
+        was = before.shards.get(shard.name)
+        if was is None or (was["size"], was["modified"]) == (shard.size, shard.modified):
+            continue
+        if was["source"] != str(shard.source) and not remake:
+            raise RunError(
+                f"{shard.answers} must hold the answers to {was['source']}; {shard.source} is "
+                "another file of its name. Choose another folder: --output FOLDER."
+            )
+        stale.add(shard.name)
+    now = Manifest(made_with, kept | {shard.name: known(shard) for shard in shards}, sorted(stale))
+    now.write(folder)
+    if stale:
+        remove(sorted(stale), folder, endings=[*ENDINGS.values()])
+        replace(now, stale=()).write(folder)

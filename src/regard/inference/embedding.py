@@ -1,0 +1,172 @@
+"""Texts as vectors: the mean of the states that a model reads them into."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from regard.config import JsonValue
+from regard.devices import in_halves, moved
+from regard.errors import SettingError
+from regard.inference.predictor import Predictor
+from regard.models import RnnSeq2Seq, Transformer
+from regard.models.interfaces import TextReader
+from regard.tasks import OnePassTask
+from regard.text import Pair, batched
+
+# Tokens of a batch that is read at once, padding included.
+_BATCH_TOKENS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """A text as a vector.
+
+    Attributes:
+        vector: C numbers.
+    """
+
+    vector: tuple[float, ...]
+
+    def text(self) -> str:
+        """The numbers, with a space between them."""
+        return " ".join(map(str, self.vector))
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Plain data, ready for JSON."""
+        return {"embedding": self.vector}
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What a model was seen to read: the states of a batch, as its reader gave them."""
+
+    states: list[Tensor] = field(default_factory=list)
+    lengths: list[Tensor] = field(default_factory=list)
+
+
+class Embedder:
+    """Gives texts as vectors.
+
+    Of a translator or another run that writes, a text is read by its encoder; of one that labels or
+    tags, by what its head stands on. The vector is the mean of the states of all tokens.
+
+    Args:
+        predictor: The model in use.
+
+    Raises:
+        SettingError: Its model has no such states of one text by itself.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        self._reader = _reader(predictor)
+
+    @torch.no_grad()
+    def embed(self, examples: Sequence[object]) -> list[Embedding]:
+        """The vector of each example, as the run's task has asked for it."""
+        self._predictor.model.eval()
+        if self._predictor.writes:
+            vectors = self._of_sources(cast("Sequence[Pair]", examples))
+        else:
+            vectors = self._of_texts(examples)
+        rows = [row.float().cpu().tolist() for row in vectors]
+        return [Embedding(tuple(float(f"{value:.6g}") for value in row)) for row in rows]
+
+    def _of_texts(self, examples: Sequence[object]) -> list[Tensor]:
+        task, model = self._predictor.task, self._predictor.model
+        assert isinstance(task, OnePassTask)
+        encoded = task.encode(examples)
+        found: dict[int, Tensor] = {}
+
+        def read(places: Sequence[int]) -> None:
+            batch = moved(
+                task.collate([encoded[place] for place in places]), self._predictor.device
+            )
+            with self._seen() as reading:
+                task.predict(model, batch)
+            (states,), (lengths,) = reading.states, reading.lengths
+            found.update(zip(places, means(states, lengths), strict=True))
+
+        for places in batched(task.lengths(encoded).tolist(), _BATCH_TOKENS):
+            in_halves(read, places, self._predictor.device)
+        return [found[place] for place in range(len(encoded))]
+
+    def _of_sources(self, pairs: Sequence[Pair]) -> list[Tensor]:
+        """Of a source in parts the mean of all their tokens; nothing of one without any."""
+        task, model = self._predictor.sequence_task, self._predictor.seq2seq
+        parts = [
+            (owner, list(part.source))
+            for owner, pair in enumerate(pairs)
+            for part in task.encoded_parts(pair.source)
+            if len(part.source)
+        ]
+        sums: dict[int, Tensor] = {}
+
+        def read(places: Sequence[int]) -> None:
+            source, lengths = self._predictor.padded([parts[place][1] for place in places])
+            with self._seen() as reading:
+                model.start(source, lengths)
+            (states,), counts = reading.states, lengths + int(model.begins_source)
+            weighed = torch.cat([means(states, counts) * counts[:, None], counts[:, None]], dim=1)
+            sums.update(zip(places, weighed, strict=True))
+
+        for places in batched([len(ids) + 1 for _, ids in parts], _BATCH_TOKENS):
+            in_halves(read, places, self._predictor.device)
+        found = [torch.zeros(0) for _ in pairs]
+        for place, (owner, _) in enumerate(parts):
+            found[owner] = sums[place] + found[owner] if len(found[owner]) else sums[place]
+        return [each[:-1] / each[-1:] for each in found]
+
+    @contextmanager
+    def _seen(self) -> Iterator[_Reading]:
+        """Notes what the reader is given and gives inside the block."""
+        reading = _Reading()
+
+        def note(module: nn.Module, given: tuple[Tensor, ...], states: object) -> None:
+            reading.states.append(states[0] if isinstance(states, tuple) else cast(Tensor, states))
+            reading.lengths += given[1:2]
+
+        handle = self._reader.register_forward_hook(note)
+        try:
+            yield reading
+        finally:
+            handle.remove()
+
+
+def means(
+    states: Float[Tensor, "B N C"] | Float[Tensor, "R C"], lengths: Int[Tensor, " B"]
+) -> Float[Tensor, "B C"]:
+    """The mean state of each row; of rows whose padding was left out, they follow each other.
+
+    Example:
+        >>> padded = torch.tensor([[[1.0], [3.0]], [[5.0], [9.0]]])
+        >>> means(padded, torch.tensor([2, 1])).tolist()
+        [[2.0], [5.0]]
+        >>> means(torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([2, 1])).tolist()
+        [[2.0], [5.0]]
+    """
+    if states.dim() == 2:
+        return torch.stack([row.mean(0) for row in torch.split(states, lengths.tolist())])
+    places = torch.arange(states.shape[1], device=states.device)
+    is_real = (places < lengths[:, None])[..., None]
+    return states.masked_fill(~is_real, 0).sum(1) / lengths[:, None]
+
+
+def _reader(predictor: Predictor) -> nn.Module:
+    """The part of the model whose states are those of one text."""
+    model = predictor.model
+    if isinstance(model, Transformer):
+        return model.encoder_norm
+    if isinstance(model, RnnSeq2Seq):
+        return model.encoder
+    if predictor.recipe.task in ("classification", "tagging"):
+        return next(part for part in model.modules() if isinstance(part, TextReader))
+    raise SettingError(
+        "--embed must be for a run that labels or tags texts, or writes with a transformer or an "
+        f"rnn_seq2seq; got {predictor.recipe.task} with {predictor.recipe.model_type}."
+    )

@@ -1,0 +1,236 @@
+"""Tables of text: rows of TSV and CSV files, their header, and columns by number or by name."""
+
+import csv
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+from regard.choices import nearest
+from regard.errors import DataError
+from regard.fields import Count
+from regard.text.lines import Line, read_lines, text_suffix
+
+# A column: its number from 1, or what the header calls it.
+Column: TypeAlias = Count | str
+
+TABLES = (".csv", ".tsv")
+_DELIMITERS = (",", ";", "\t")
+# A cell longer than this, in characters, is a quote that does not close.
+_LONGEST = 1 << 24
+
+# What headers, and keys of JSON, call a thing, besides its own name.
+_LANGUAGES = (
+    "ar cs da de el en es fi fr he hi hu it ja ko nl pl pt ro ru sv th tr uk vi zh "
+    "arabic chinese english french german italian japanese korean portuguese russian spanish "
+    "中文 英文 英语 汉语 日文 日语 德语 法语"
+)
+_NAMES: Mapping[str, str] = {
+    "text": "sentence review content comment tweet message document body utterance sms "
+    "文本 句子 内容 评论 正文 评价",
+    "label": "class category sentiment polarity target rating stars intent 标签 类别 分类 情感",
+    "aspect": "cat topic 方面",
+    "first": "sentence1 text1 text_a question1 premise s1 sentence_a 句子1 文本1",
+    "second": "sentence2 text2 text_b question2 hypothesis s2 sentence_b 句子2 文本2",
+    "source": f"src input 原文 源文 {_LANGUAGES}",
+    "target": f"tgt output translation 译文 目标 {_LANGUAGES}",
+    "document": "text article context abstract body content dialogue passage 正文 文章 内容 文本",
+    "question": "query 问题 提问",
+    "answer": "answers summary summaries highlights title headline abstract 摘要 标题 答案 回答",
+    "context": "passage paragraph document 段落 文章 正文",
+    "word": "token words tokens form 词 字",
+    "tag": "label ner ner_tag ner_tags pos upos 标签 标注",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing that a record says.
+
+    Attributes:
+        name: Its key in JSONL, and in messages.
+        column: Its column in a table: the number from 1, or the header's name; which is also its
+            key in JSONL.
+        is_fixed: Whether a number holds whatever a header says.
+    """
+
+    name: str
+    column: int | str
+    is_fixed: bool = False
+
+    @classmethod
+    def of(cls, settings: object, name: str) -> "Field":
+        """The field that a setting of this name has the column of; fixed if it is not as usual."""
+        column = getattr(settings, name)
+        usual = {each.name: each.default for each in dataclasses.fields(settings)}  # type: ignore[arg-type]
+        return cls(name, column, is_fixed=column != usual[name])
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What it may be called, what is meant first; in a header, in whatever case."""
+        if isinstance(self.column, str):
+            return (self.column, self.name)
+        return (self.name, *_NAMES.get(self.name, "").split())
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table, its header read.
+
+    Attributes:
+        columns: The number of each field's column, from 1, by the field's name.
+        header: What the columns are called; None where the file does not say.
+        lines: The rows that follow, cells parted by tabs.
+    """
+
+    columns: Mapping[str, int]
+    header: tuple[str, ...] | None
+    lines: Iterator[Line]
+
+
+def known_names(field: str | None = None) -> frozenset[str]:
+    """What headers call a field, in small letters; or any field.
+
+    Example:
+        >>> "sentiment" in known_names("label"), "sentiment" in known_names("text")
+        (True, False)
+    """
+    names = [field] if field is not None else list(_NAMES)
+    return frozenset(word for name in names for word in (name, *_NAMES.get(name, "").split()))
+
+
+def read_table(path: Path, fields: Sequence[Field]) -> TextTable:
+    r"""The rows of a ``.tsv`` or ``.csv`` file, and where in them the fields are.
+
+    A TSV file is split at line ends and tabs only; no quoting is known. A CSV file is as RFC 4180
+    has it, its cells parted by commas, or by semicolons where the first row has no comma; line ends
+    inside a cell become spaces. The first row is a header where a field is asked for by name, or
+    where every field finds a cell that is called like it; columns then go by their names.
+
+    Args:
+        path: The file, which may be compressed: ``.gz``, ``.zst``.
+        fields: What a row says.
+
+    Raises:
+        DataError: The file is missing or damaged, or has no column of a name that is asked for.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "reviews.csv"
+        >>> _ = path.write_text('label,review\n1,"Good, and\ncheap."\n', encoding="utf-8")
+        >>> table = read_table(path, [Field("text", 1), Field("label", 2)])
+        >>> table.columns, [line.text for line in table.lines]
+        ({'text': 2, 'label': 1}, ['1\tGood, and cheap.'])
+    """
+    return table_of(read_lines(path), text_suffix(path), fields)
+
+
+def table_of(lines: Iterable[Line], ending: str, fields: Sequence[Field]) -> TextTable:
+    """The same of lines that were read, of a file with this ending."""
+    rows = csv_rows(lines) if ending == ".csv" else iter(lines)
+    first = next(rows, None)
+    if first is None:
+        return TextTable({field.name: _number(field) for field in fields}, None, iter(()))
+    cells = [cell.strip() for cell in first.text.split("\t")]
+    columns = _named(cells, fields, first)
+    if columns is not None:
+        return TextTable(columns, tuple(cells), rows)
+    return TextTable({field.name: _number(field) for field in fields}, None, chain([first], rows))
+
+
+def csv_rows(lines: Iterable[Line]) -> Iterator[Line]:
+    r"""The rows of a CSV file as lines with tabs between the cells.
+
+    Example:
+        >>> [row.text for row in csv_rows([Line('a,"b ""c""', "x:1"), Line('d",e', "x:2")])]
+        ['a\tb "c" d\te']
+    """
+    lines = iter(lines)
+    first = next(lines, None)
+    if first is None:
+        return
+    delimiter = _delimiter(first.text)
+    read: list[Line] = []  # of the row that is being read
+
+    def texts() -> Iterator[str]:
+        for line in chain([first], lines):
+            read.append(line)
+            yield f"{line.text}\n"
+
+    csv.field_size_limit(_LONGEST)
+    rows = csv.reader(texts(), delimiter=delimiter)
+    while True:
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(
+                f"{read[0].where}: not a row of a table: {error}. Does a quote close?"
+            ) from None
+        odd = next((line.problem for line in read if line.problem is not None), None)
+        guess = next((line.guess for line in read if line.problem is not None), None)
+        text = "\t".join(" ".join(cell.split()) for cell in cells)
+        yield replace(read[0], text=text, problem=odd, guess=guess)
+        read.clear()
+
+
+def _delimiter(line: str) -> str:
+    """What parts the cells of a row: a comma if it can be."""
+
+    def parts(sign: str) -> bool:
+        return len(next(csv.reader([line], delimiter=sign), [])) > 1
+
+    return next(filter(parts, _DELIMITERS), ",")
+
+
+def _number(field: Field) -> int:
+    assert isinstance(field.column, int)
+    return field.column
+
+
+def _named(cells: Sequence[str], fields: Sequence[Field], first: Line) -> dict[str, int] | None:
+    """The columns of the fields if these cells are a header, else None.
+
+    Raises:
+        DataError: A field is asked for by a name that is not among them.
+    """
+    folded = [cell.casefold() for cell in cells]
+    found: dict[str, int] = {}
+    is_header = any(isinstance(field.column, str) for field in fields)
+    for field in fields:
+        place = _place(folded, field, found.values())
+        if isinstance(field.column, str) and place is None:
+            close = nearest(field.column, cells)
+            cure = f"Did you mean {close!r}?" if close else f"There are {', '.join(cells)}."
+            raise DataError(
+                f"{first.where}: there is no column {field.column!r} for the {field.name}. {cure}"
+            )
+        if place is not None:
+            found[field.name] = place
+    if not is_header:
+        known = known_names()
+        for field in fields:
+            place = _number(field)
+            is_name = field.is_fixed and place <= len(cells) and folded[place - 1] in known
+            if place <= len(cells) and field.name not in found and not is_name:
+                return None
+        if not found:
+            return None
+    return {
+        field.name: found[field.name] if field.name in found else _number(field) for field in fields
+    }
+
+
+def _place(cells: Sequence[str], field: Field, taken: Collection[int]) -> int | None:
+    """The number of the cell that is called like a field: by its own name, or else the first."""
+    own, *others = (key.casefold() for key in field.keys)
+    free = [n for n in range(1, len(cells) + 1) if n not in taken]
+    if field.is_fixed and isinstance(field.column, int):
+        free = [n for n in free if n == field.column]
+    named = [n for n in free if cells[n - 1] == own]
+    if isinstance(field.column, str):
+        return next(iter(named), None)
+    return next(iter(named or [n for n in free if cells[n - 1] in others]), None)

@@ -1,0 +1,217 @@
+"""Which job a file is for, guessed from what it holds, for who names no recipe."""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from regard.config import JsonValue
+from regard.errors import DataError
+from regard.text import read_lines
+from regard.text.lines import Line, open_text, readable, text_suffix
+from regard.text.normalization import has_unspaced
+from regard.text.records import record_in
+from regard.text.tables import TABLES, known_names
+from regard.training.guess import (
+    LEAST_ROWS,
+    PAIRS,
+    Guess,
+    Guesses,
+    is_chinese,
+    is_label,
+    labelled,
+    summaries,
+    tagging,
+)
+from regard.training.guessing_tables import of_table
+
+# Lines that are looked at, and bytes of a file that is one JSON object.
+_LINES, _BYTES = 2000, 1 << 20
+# Bytes of a text from which subwords are learned rather than characters.
+_LARGE = 4 << 20
+# Share of answers that stand in their texts from which all are taken to.
+_MOST = 0.9
+_READING = "questions whose answers stand in a text"
+_SENTENCES = "questions that a sentence of a text answers"
+# Keys that need no setting, as documents are read.
+_DOCUMENTS = ("document", "context")
+_SUMMARIES = ("answers", "answer", "summary", "summaries", "highlights", "headline")
+_TAGS = ("tags", "labels", "ner_tags", "pos_tags")
+
+
+def guess_jobs(path: Path) -> Guesses:
+    r"""What the file may be for.
+
+    Raises:
+        DataError: The file is missing, empty or damaged, or nothing can be learned from it.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "reviews.csv"
+        >>> rows = ["stars,review", *["5,Good.", "1,It is bad."] * 9]
+        >>> _ = path.write_text("\n".join(rows), encoding="utf-8")
+        >>> guess = guess_jobs(path).best
+        >>> print(guess.what, guess.recipe, *guess.settings)
+        texts with labels classification-convolution data.text=review data.label=stars
+    """
+    ending = text_suffix(path)
+    if ending == ".conllu":
+        return _sure(tagging(["UPOS"], "CoNLL-U has a tag for each word", ()))
+    if ending == ".json":
+        return _of_json(path)
+    lines = list(islice(read_lines(path), _LINES))
+    if not any(line.text.strip() for line in lines):
+        raise DataError(f"{path} must hold something to learn from; got an empty file.")
+    readable(lines[0])
+    if ending == ".jsonl" or isinstance(record_in(lines[0].text), dict):
+        return _of_records(path, lines)
+    if (tagged := _of_blocks(path, lines, ending)) is not None:
+        return _sure(tagged)
+    found = of_table(path, lines, ending) if ending in TABLES else None
+    return _of_text(path, lines) if found is None else found
+
+
+def _sure(guess: Guess) -> Guesses:
+    return Guesses((guess,), is_sure=True)
+
+
+def _of_json(path: Path) -> Guesses:
+    with open_text(path) as file:
+        start = b"".join(islice(file, 200))[:_BYTES].decode("utf-8", "replace").lstrip()
+    if start.startswith("["):
+        raise DataError(
+            f"{path} must be SQuAD's JSON, or hold an object a line; got one list. "
+            f"Convert it: jq -c '.[]' {shlex.quote(str(path))} > {path.stem}.jsonl"
+        )
+    if '"paragraphs"' not in start and '"data"' not in start:
+        raise DataError(
+            f"{path} must be SQuAD's JSON (data, paragraphs, qas), or hold an object a line and "
+            "end in .jsonl; got neither."
+        )
+    chinese = "-chinese" if has_unspaced(re.sub(r"[\x00-\x7f]", "", start)[:2000]) else ""
+    why = "it is SQuAD's JSON: texts, questions and where their answers stand"
+    reading = Guess(_READING, why, f"question-answering{chinese}")
+    return Guesses((reading, Guess(_SENTENCES, why, "sentence-selection")), is_sure=True)
+
+
+def _of_records(path: Path, lines: Sequence[Line]) -> Guesses:
+    """What objects of JSON are for, by their keys."""
+    records = [found for line in lines if isinstance(found := record_in(line.text), dict)]
+    if not records:
+        raise DataError(f"{path} must hold a JSON object a line; got {lines[0].text[:60]!r}.")
+    keys = [key for key, count in Counter(k for r in records for k in r).items() if count > 1]
+    keys = keys or list(records[0])
+    why = f"its objects have {', '.join(map(repr, keys[:8]))}"
+
+    def has(*names: str) -> str | None:
+        return next((key for key in keys if key.casefold() in names), None)
+
+    def of(name: str) -> str | None:
+        return has(*known_names(name))
+
+    if (words := has("tokens", "words")) and (key := has(*_TAGS)):
+        tags = [str(tag) for record in records for tag in _list(record.get(key))]
+        return _sure(tagging(tags, why, _texts(records, words)))
+    if has("question") and has("context"):
+        return _of_questions(records, why)
+    if has("source") and has("target", "references"):
+        return _sure(Guess("sentence pairs", why))
+    first, second, label = of("first"), of("second"), of("label")
+    if first and second and label and len({first, second, label}) == 3:
+        return _sure(Guess(PAIRS, why, "pair-matching"))
+    document = of("document")
+    summary = has(*known_names("answer") - {document})
+    if document and summary:
+        settings = (
+            *(() if document in _DOCUMENTS else _renamed("document", document)),
+            *(() if summary in _SUMMARIES else _renamed("answer", summary)),
+        )
+        return _sure(summaries(_texts(records, document), why, settings))
+    if (text := of("text")) and label:
+        settings = (*_renamed("text", text), *_renamed("label", label))
+        return _sure(labelled(_texts(records, text), why, settings))
+    raise DataError(
+        f"{path}: its objects must say what to learn; got {', '.join(map(repr, keys[:12]))}. "
+        "There are text and label, tokens and tags, source and target, document and summary, "
+        "question, context and answers; or name the keys: regard train RECIPE "
+        f"{shlex.quote(str(path))} --set data.text=KEY."
+    )
+
+
+def _of_questions(records: Sequence[Mapping[str, JsonValue]], why: str) -> Guesses:
+    if any(isinstance(record.get("choices"), list) for record in records):
+        return _sure(Guess("questions with answers to choose from", why, "multiple-choice"))
+    known = [
+        any(answer in str(record.get("context")) for answer in _answers(record))
+        for record in records
+    ]
+    chinese = "-chinese" if is_chinese(_texts(records, "context")) else ""
+    share = sum(known) / len(known)
+    reading = Guess(
+        _READING,
+        f"{why}, and {share:.0%} of the answers stand in the text",
+        f"question-answering{chinese}",
+    )
+    writing = Guess(
+        "questions whose answers are written",
+        f"{why}, and {1 - share:.0%} of the answers do not stand in the text",
+        "generation-copy",
+    )
+    found = (reading, writing) if share >= _MOST else (writing, reading)
+    return Guesses(found, is_sure=share >= _MOST or share < 1 - _MOST / 2)
+
+
+def _answers(record: Mapping[str, JsonValue]) -> list[str]:
+    given = record.get("answers", record.get("answer"))
+    found = [given] if isinstance(given, str) else _list(given)
+    return [str(each.get("text") if isinstance(each, Mapping) else each) for each in found]
+
+
+def _of_blocks(path: Path, lines: Sequence[Line], ending: str) -> Guess | None:
+    """Tagged words, where blank lines part blocks of short rows."""
+    texts = [line.text for line in lines]
+    kept = [text for text in texts if text.strip()]
+    sign = "," if ending == ".csv" else "\t" if any("\t" in text for text in kept) else " "
+    rows = [text.split(sign) for text in kept]
+    if len(kept) == len(texts) or min(map(len, rows)) < 2 or not texts[0].strip():
+        return None
+    tags = [row[-1].strip() for row in rows]
+    is_short = sum(" " not in row[0] for row in rows) >= _MOST * len(rows)
+    if not is_short or not is_label(tags) or len(kept) < 2 * (len(texts) - len(kept)):
+        return None
+    settings = () if len(rows[0]) == 2 else (f"data.tag={len(rows[0])}",)
+    why = "blank lines part its blocks of words with a tag each"
+    return tagging(tags, why, [row[0] for row in rows], settings)
+
+
+def _of_text(path: Path, lines: Sequence[Line]) -> Guesses:
+    texts = [line.text for line in lines if line.text.strip()]
+    if all(text.startswith("__label__") for text in texts):
+        raise DataError(
+            f"{path} must have the label in a column of its own; got fastText's form. Convert it: "
+            rf"sed -E 's/^__label__([^ ]+) +(.*)/\2\t\1/' {shlex.quote(str(path))} > "
+            f"{path.stem}.tsv"
+        )
+    chinese = is_chinese(texts)
+    large = path.stat().st_size > _LARGE and not chinese
+    model = "language-model-subwords" if large else "language-model-characters-fast"
+    why = "its lines have no columns"
+    going_on = Guess("running text, to go on with", why, model)
+    kind = "chinese" if chinese else "words"
+    blanks = Guess("running text, to fill blanks in", why, f"masked-language-model-{kind}")
+    return Guesses((going_on, blanks), is_sure=len(texts) >= LEAST_ROWS)
+
+
+def _renamed(name: str, key: str) -> tuple[str, ...]:
+    return () if key == name else (f"data.{name}={key}",)
+
+
+def _texts(records: Sequence[Mapping[str, JsonValue]], key: str | None) -> list[str]:
+    found = [record.get(key or "", "") for record in records]
+    return [" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in found]
+
+
+def _list(value: JsonValue) -> Sequence[JsonValue]:
+    return value if isinstance(value, list) else []

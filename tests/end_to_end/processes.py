@@ -1,0 +1,293 @@
+"""Trainings by several processes, forked from one that has torch loaded; prints what came of them.
+
+``python processes.py FOLDER SCENARIO`` runs as a process of its own, because forking is safe only
+from a process with one thread.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+import torch
+import torch.utils.tensorboard  # loaded once, not in each child
+from rich.console import Console
+
+from regard.errors import Interrupted, RegardError, ToldElsewhere
+from regard.runs import Run, is_run
+from regard.tasks import Recipe, recipe_from_table
+from regard.training import ConsoleReporter, alike, train
+from regard.training.ranks import joined
+
+NAMES = ["model.safetensors", "metrics.jsonl", "run.json", "recipe.toml"]
+
+
+def write_corpus(folder: Path) -> None:
+    dice = random.Random(1)
+    words = ["".join(dice.choices("abcdefgh", k=dice.randint(1, 4))) for _ in range(40)]
+    lines = [" ".join(dice.choices(words, k=dice.randint(2, 9))) for _ in range(120)]
+    text = "".join(f"{line}\t{line[::-1]}\n" for line in sorted(set(lines)))
+    (folder / "pairs.tsv").write_text(text, encoding="utf-8")
+    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def recipe(folder: Path, task: str = "translation", **training: object) -> Recipe:
+    """A tiny one; batches are of some ten examples, three to an update."""
+    sizes = {"model_dim": 16, "num_heads": 2, "ffn_dim": 32, "dropout": 0.0}
+    models = {
+        "translation": {"type": "transformer", "num_encoder_layers": 1, "num_decoder_layers": 1},
+        "language_modelling": {"type": "decoder", "num_layers": 1},
+        "masked_language_modelling": {"type": "transformer", "num_layers": 1},
+    }
+    is_pairs = task == "translation"
+    table = {
+        "task": task,
+        "data": {"train": "pairs.tsv"} if is_pairs else {"train": "text.txt", "context": 16},
+        "tokenizer": {"type": "words"} if is_pairs else {"type": "characters"},
+        "model": {**sizes, **models[task]},
+        "training": {
+            "updates": 50,
+            "batch_tokens": 130,
+            "accumulate": 3,
+            "learning_rate": 0.003,
+            "warmup": 5,
+            "validate_every": 25,
+            "validation_pairs": 0,
+            "precision": "float32",
+            **training,
+        },
+    }
+    return recipe_from_table(table, folder=folder)
+
+
+class Processes:
+    """Children that train together, each with a file for what it prints.
+
+    Args:
+        home: Where the files are.
+        recipes: What each trains by.
+        path: The run folder.
+        folders: What each one's current folder is.
+        stop_at: The update after which one is asked to stop, and its rank.
+    """
+
+    def __init__(self, home, recipes, path, *, folders=None, stop_at=(0, 0)):
+        self.home, self.path, self.stop_at = home, path, stop_at
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port = found.getsockname()[1]
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        self.children = []
+        for rank, each in enumerate(recipes):
+            here = None if folders is None else folders[rank]
+            environment = {**place, "RANK": str(rank), "WORLD_SIZE": str(len(recipes))}
+            child = os.fork()
+            if child == 0:
+                self._train(each, environment, rank, here)
+            self.children.append(child)
+
+    def _train(self, each: Recipe, environment: dict[str, str], rank: int, here: Path | None):
+        os.environ.update(environment)
+        if here is not None:
+            os.chdir(here)
+        log = os.open(self.home / f"log{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(log, 2)
+        code = 1
+        try:
+            with joined() as ranks:
+                reporter = Stopping(*self.stop_at, ranks.rank)
+                train(each, self.path, reporter=reporter)
+            code = 0
+        except Interrupted:
+            code = 3
+        except RegardError as error:
+            code = 2
+            if not isinstance(error, ToldElsewhere):
+                sys.stderr.write(f"error: {type(error).__name__}: {error}\n")
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def wait(self) -> list[int]:
+        """What each ended with."""
+        return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in self.children]
+
+    def errors(self) -> list[str]:
+        """What each said of what went wrong."""
+        logs = [(self.home / f"log{rank}").read_text() for rank in range(len(self.children))]
+        lines = [line for log in logs for line in log.splitlines()]
+        return [line for line in lines if line.startswith(("error", "Traceback"))]
+
+
+class Stopping(ConsoleReporter):
+    """Asks its own process to stop after an update."""
+
+    def __init__(self, update: int, whom: int, rank: int) -> None:
+        super().__init__(Console(file=sys.stderr, width=200), quiet=True)
+        self.update, self.is_mine = update, whom == rank
+
+    def updated(self, update, *rest):
+        """Stop, if it is this one."""
+        super().updated(update, *rest)
+        if self.is_mine and update == self.update:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def run(home: Path, size: int, path: Path, table: Recipe, **options: object) -> dict[str, object]:
+    """Train by so many processes; how they ended and what they said."""
+    began = time.monotonic()
+    together = Processes(home, [table] * size, path, **options)
+    codes = together.wait()
+    return {"codes": codes, "errors": together.errors(), "seconds": time.monotonic() - began}
+
+
+def curve(path: Path) -> list[float]:
+    return [record["loss"] for record in Run.open(path).metrics()]
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {name: (path / name).read_bytes() for name in NAMES}
+
+
+def curves(home: Path) -> object:
+    """Losses of each task by one process and by several."""
+    found = {}
+    for task, *counts in (
+        ("translation", 1, 2, 3),
+        ("language_modelling", 1, 2),
+        ("masked_language_modelling", 1, 3),
+    ):
+        table = recipe(home, task)
+        paths = {size: home / f"{task}{size}" for size in counts}
+        ends = {size: run(home, size, path, table) for size, path in paths.items()}
+        losses = {size: curve(path) for size, path in paths.items()}
+        found[task] = {"ends": ends, "losses": losses}
+    return found
+
+
+def resumed(home: Path) -> object:
+    """What three began and were stopped at, gone on with by one, two and three."""
+    table = recipe(home, updates=24, validate_every=8, ema=0.9, accumulate=2)
+    table = recipe_from_table(
+        {**table.table(), "model": {**table.table()["model"], "dropout": 0.2}}, folder=home
+    )
+    ends = [
+        run(home, 3, home / "whole", table),
+        run(home, 3, home / "begun", table, stop_at=(11, 0)),
+    ]
+    found = {"ends": ends, "curve": curve(home / "whole"), "same": {}, "curves": {}}
+    found["stopped"] = Run.open(home / "begun").newest_checkpoint().step
+    for size in (1, 2, 3):
+        path = home / f"by{size}"
+        shutil.copytree(home / "begun", path)
+        ends.append(run(home, size, path, table))
+        found["curves"][size] = curve(path)
+        found["same"][size] = contents(path) == contents(home / "whole")
+    return found
+
+
+def sharded(home: Path) -> object:
+    """Losses by one process, and by two and three that have parts; stopped, and gone on with."""
+    plain = recipe(home, updates=30, batch_tokens=60, accumulate=1, validate_every=10)
+    table = recipe(home, updates=30, batch_tokens=60, accumulate=1, validate_every=10, shard=True)
+    texts = recipe(home, "language_modelling", updates=20, validate_every=10)
+    parts = recipe(home, "language_modelling", updates=20, validate_every=10, shard=True)
+    paths = {name: home / name for name in ("one", "two", "three", "begun", "texts", "parts")}
+    ends = [
+        run(home, 1, paths["one"], plain),
+        run(home, 2, paths["two"], table),
+        run(home, 3, paths["three"], table),
+        run(home, 1, paths["texts"], texts),
+        run(home, 2, paths["parts"], parts),
+        run(home, 2, paths["begun"], table, stop_at=(11, 1)),
+    ]
+    found = {"same": {}, "curves": {name: curve(paths[name]) for name in paths}, "ends": ends}
+    for size in (1, 2):
+        path = home / f"by{size}"
+        shutil.copytree(home / "begun", path)
+        ends.append(run(home, size, path, table))
+        found["curves"][f"by{size}"] = curve(path)
+        found["same"][size] = contents(path) == contents(home / "two")
+    return found
+
+
+def killed(home: Path, kills: int = 3) -> object:
+    """A training whose processes are killed at random moments, until it has finished."""
+    table = recipe(home, updates=40, validate_every=4, ema=0.9)
+    whole = run(home, 3, home / "whole", table)
+    dice, done, late, errors, failures = random.Random(5), 0, 0.0, [], []
+    while done < kills:
+        path = home / "run"
+        together = Processes(home, [table] * 3, path)
+        time.sleep(dice.uniform(0, whole["seconds"]))
+        whom = dice.choice([*together.children, None])
+        for child in together.children if whom is None else [whom]:
+            os.kill(child, signal.SIGKILL)
+        began = time.monotonic()
+        codes = together.wait()
+        late = max(late, time.monotonic() - began)
+        done += any(codes)
+        errors.append((codes, together.errors()))
+        if is_run(path):
+            Run.open(path)
+        if not any(codes) or done == kills:
+            end = run(home, 3, path, table)
+            if contents(path) != contents(home / "whole"):
+                failures.append(f"other bytes after {done} kills: {end}")
+            shutil.rmtree(path)
+    return {"kills": done, "late": late, "errors": errors, "failures": failures}
+
+
+def refused(home: Path) -> object:
+    """What is said of what cannot be trained, by two processes."""
+    alike._SEEN_WITHIN = 1.0
+    (home / "elsewhere").mkdir()
+    (home / "here").mkdir()
+    plain, many = recipe(home), recipe(home, batch_tokens=12, accumulate=1)
+    missing = recipe_from_table(
+        {"data": {"train": "none.tsv"}, "training": {"updates": 1}}, folder=home
+    )
+    batch = {**plain.table(), "model": {**plain.table()["model"], "norm_kind": "batch"}}
+    cases = {
+        "missing": ([missing] * 2, home / "run", None),
+        "few": ([many] * 4, home / "run", None),
+        "batch": ([recipe_from_table(batch, folder=home)] * 2, home / "run", None),
+        "cuda": ([recipe(home, device="cuda")] * 2, home / "run", None),
+        "muon": ([recipe(home, shard=True, optimizer="muon")] * 2, home / "run", None),
+        "recipe": ([plain, recipe(home, seed=2)], home / "run", None),
+        "folder": ([plain] * 2, Path("run"), [home / "here", home / "elsewhere"]),
+    }
+    found = {}
+    for name, (recipes, path, folders) in cases.items():
+        together = Processes(home, recipes, path, folders=folders)
+        codes = together.wait()
+        found[name] = {"codes": codes, "errors": together.errors()}
+        found[name]["left"] = is_run(home / "run")
+    return found
+
+
+SCENARIOS = {
+    "curves": curves,
+    "resumed": resumed,
+    "killed": killed,
+    "sharded": sharded,
+    "refused": refused,
+}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    warnings.simplefilter("error")
+    home = Path(sys.argv[1])
+    write_corpus(home)
+    found = SCENARIOS[sys.argv[2]](home, *map(int, sys.argv[3:]))
+    sys.stdout.write(json.dumps(found))

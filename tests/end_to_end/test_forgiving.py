@@ -1,0 +1,130 @@
+"""Commands with the files a person has in hand: a table with a header, and no recipe."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.tiny_tasks import said
+
+from regard.runs import Run
+
+
+def table(path: Path, first: int, count: int) -> Path:
+    """Reviews with a header that nobody knows, labels before texts."""
+    rows = (f'{("good", "bad")[n % 2]},"{said(n)}, they said"' for n in range(first, first + count))
+    path.write_text("\n".join(["verdict,what they wrote", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(regard, tmp_path_factory: pytest.TempPathFactory):
+    """A run that was trained on files alone, and what the command said."""
+    home = tmp_path_factory.mktemp("forgiving")
+    files = [table(home / f"{name}.csv", 100 * n, 60) for n, name in enumerate(("all", "v", "t"))]
+    done = regard.unchecked(
+        *("train", files[0], "--valid", files[1], "--test", files[2], "--run", home / "run"),
+        *("--set", "training.epochs=1", "--set", "model.channels=4"),
+    )
+    assert done.code == 0, done
+    return home, done
+
+
+def test_a_file_alone_is_trained_on_as_what_it_is(trained) -> None:
+    home, done = trained
+    assert "is taken for texts with labels: 'what they wrote' has texts of" in done.err
+    assert "--set 'data.text=what they wrote' --set data.label=verdict" in done.err
+    run = Run.open(home / "run")
+    assert run.task == "classification"
+    assert run.recipe["data"]["test"] == [str(home / "t.csv")]
+    assert "60 texts to train on, 60 to validate on" in done.err
+
+
+def test_files_behind_a_run_are_evaluated(regard, trained) -> None:
+    home, _ = trained
+    more = table(home / "more.csv", 300, 20)
+    told = [
+        json.loads(regard("evaluate", home / "run", *files, "--json").out)["count"]
+        for files in ((), (more,), (more, home / "v.csv"), ("--source", more))
+    ]
+    assert told == [60, 20, 80, 20]
+    message = regard.refused("evaluate", home / "run", more, "--source", more)
+    assert "--source and --target must be left out where files follow the run" in message
+
+
+def test_a_classifier_is_compared_with_another(regard, trained) -> None:
+    home, _ = trained
+    done = regard("evaluate", home / "run", home / "v.csv", "--compare", home / "run")
+    assert "0 texts better, 0 worse, 60 equal" in done.out
+    assert "p = 1.0000; answers swapped" in done.out
+
+
+def test_answers_to_several_files_go_into_one(regard, trained) -> None:
+    home, _ = trained
+    lines = home / "lines.txt"
+    lines.write_text(f"{said(7)}\n\n", encoding="utf-8")
+    more = table(home / "few.csv", 300, 3)
+    out = home / "new" / "labels.txt"
+    done = regard("predict", home / "run", more, lines, "--output", out)
+    assert (done.code, done.out) == (0, "")
+    answers = out.read_text(encoding="utf-8").splitlines()
+    assert len(answers) == 5
+    assert all(answer.partition("\t")[0] in ("good", "bad") for answer in answers[:4])
+    assert answers[4] == ""
+    (alone,) = regard(
+        "predict", home / "run", stdin=f"{said(300)}, they said\n".encode()
+    ).out.split("\n")[:1]
+    assert alone == answers[0]
+    message = regard.refused("predict", home / "run", lines, "--output", lines)
+    assert "--output must be another file than those that are read" in message
+
+
+def test_info_says_what_a_run_is(regard, trained) -> None:
+    home, _ = trained
+    told = json.loads(regard("info", home / "run", "--json").out)
+    assert told["job"] == "classification"
+    assert told["test text"] == [str(home / "t.csv")]
+    assert "accuracy" in told["figures"]
+    lines = regard("info", home / "run").out.splitlines()
+    assert any(line.startswith("model") and "parameters" in line for line in lines)
+    assert f"regard predict {home / 'run'} FILE" in lines[-3]
+
+
+def test_a_check_guesses_takes_settings_and_ends_in_zero(regard, trained) -> None:
+    home, _ = trained
+    done = regard("data", "check", home / "all.csv")
+    assert done.code == 0, done
+    assert "bad: 30 (50.0%)" in done.out
+    named = ("--set", "data.text=what they wrote", "--set", "data.label=verdict")
+    same = regard("data", "check", "classification-bag", home / "all.csv", *named)
+    assert same.out == done.out
+    sampled = regard("data", "sample", home / "all.csv", "-n", 2).out.splitlines()
+    assert [line.rpartition("\t")[2] in ("good", "bad") for line in sampled] == [True, True]
+
+
+def test_line_ends_in_contexts_and_tags_of_one_sentence_are_no_problems(regard, tmp_path) -> None:
+    record = {"question": "Who?", "context": "It is\nAnn.", "answers": ["Ann"]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    assert regard("data", "check", "question-answering", tmp_path / "a.jsonl").code == 0
+    tagged = "Ann\tB-PER\nsat\tO\n\nAnn\tO\nsat\tO\n\n"
+    (tmp_path / "a.conll").write_text(tagged, encoding="utf-8")
+    done = regard("data", "check", "tagging-entities", tmp_path / "a.conll")
+    assert done.code == 0
+    assert "- training texts labelled otherwise before: 1" in done.out
+
+
+def test_recipes_are_listed_and_printed(regard) -> None:
+    listed = regard("recipes", "pair_matching").out
+    assert "pair-matching-cross" in listed
+    assert "word overlap" in " ".join(listed.split())
+    printed = regard("recipes", "show", "tagging-words").out
+    assert printed.startswith("# Parts of speech")
+    assert 'task = "tagging"' in printed
+    assert "must be one of" in regard.refused("recipes", "nothing")
+
+
+def test_a_model_without_a_type_is_offered_one(regard, tmp_path) -> None:
+    (tmp_path / "a.toml").write_text(
+        'task = "translation"\n[model]\ntyp = "transformer"\n', encoding="utf-8"
+    )
+    message = regard.refused("train", tmp_path / "a.toml")
+    assert "model.typ is not a setting. Did you mean model.type?" in message

@@ -1,0 +1,133 @@
+"""``regard train --processes`` and ``torchrun``: what is stopped, killed or wrong, by command."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.runs import Run
+from regard.runs.records import read_records
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc"),
+]
+
+RECIPE = """
+task = "translation"
+data.train = "pairs.tsv"
+tokenizer.type = "words"
+[model]
+type = "transformer"
+model_dim = 16
+num_heads = 2
+ffn_dim = 32
+num_encoder_layers = 1
+num_decoder_layers = 1
+[training]
+updates = {updates}
+batch_tokens = 100
+validate_every = 20
+validation_pairs = 2
+"""
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts a command line there; what is left of it is ended."""
+    lines = [
+        f"{word} {word} house\thouse {word}" for word in ("a", "b", "c", "d") for _ in range(9)
+    ]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "tiny.toml").write_text(RECIPE.format(updates=100_000), encoding="utf-8")
+    running = []
+
+    def start(*program, **environment):
+        command = [sys.executable, "-m", *program]
+        running.append(
+            subprocess.Popen(
+                command,
+                cwd=tmp_path,
+                env=os.environ | {"OMP_NUM_THREADS": "1", **environment},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+        return running[-1]
+
+    yield start
+    for each in running:
+        for child in [*children(each.pid), each.pid] if each.poll() is None else []:
+            os.kill(child, signal.SIGKILL)
+        each.communicate()
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def updates(run):
+    records = read_records(run / "metrics.jsonl")
+    return max((int(record["update"]) for record in records), default=0)
+
+
+def wait_until(is_so, process, seconds=100):
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+TRAIN = ("regard", "train", "tiny.toml", "--run", "run")
+
+
+def test_a_killed_process_is_told_of_once_and_ctrl_c_stops_all(started, tmp_path):
+    run = tmp_path / "run"
+    first = started(*TRAIN, "--processes", "2")
+    wait_until(lambda: updates(run) >= 20, first)
+    os.kill(children(first.pid)[1], signal.SIGKILL)
+    _, said = first.communicate(timeout=60)
+    assert first.returncode == 2
+    errors = [line for line in said.splitlines() if "error" in line.lower()]
+    assert len(errors) == 1, said
+    assert "got process 1 ended by SIGKILL" in errors[0]
+    assert said.count("stopped at update") == 1
+    saved = Run.open(run).newest_checkpoint().step
+    assert saved >= 20
+
+    second = started(*TRAIN, "--processes", "2")
+    wait_until(lambda: updates(run) >= saved + 50, second)
+    second.send_signal(signal.SIGINT)
+    _, said = second.communicate(timeout=60)
+    assert second.returncode == 130, said
+    assert f"going on from update {saved}" in said
+    assert said.count("stopped at update") == 1
+    assert "error" not in said.lower()
+    assert Run.open(run).newest_checkpoint().step > saved
+
+
+def test_torchrun_goes_on_by_itself_after_a_kill(started, tmp_path):
+    run = tmp_path / "run"
+    (tmp_path / "tiny.toml").write_text(RECIPE.format(updates=400), encoding="utf-8")
+    torchrun = ("torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1", "-m", "--")
+    whole = started(*torchrun, *TRAIN)
+    wait_until(lambda: updates(run) >= 50, whole)
+    os.kill(children(whole.pid)[0], signal.SIGKILL)
+    _, said = whole.communicate(timeout=120)
+    assert whole.returncode == 0, said
+    assert said.count("going on from update") == 1
+    assert Run.open(run).summary["updates"] == 400
+
+
+def test_what_is_wrong_is_said_once(started):
+    broken = started(*TRAIN, "--processes", "2", "--set", "model.model_dimm=8")
+    _, said = broken.communicate(timeout=60)
+    assert broken.returncode == 2
+    assert said.strip().splitlines() == [
+        "error: model.model_dimm is not a setting. Did you mean model.model_dim?"
+    ]

@@ -1,0 +1,75 @@
+"""The documentation site opened from disk: it finds what is in its language, and asks nobody."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+from tests.end_to_end.browsing import open_tab
+from tools.website.built import problems
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "index.md": "# Home\n\n[About a beam](beam.md#width)\n",
+    "index.zh.md": "# 首页\n\n[束搜索](beam.md)\n",
+    "beam.md": "# Beams\n\n## Width\n\nA beam keeps hypotheses. 我\n\n```python\nx = 1\n```\n",
+    "beam.zh.md": "# 束搜索\n\n束搜索保留几个候选译文。\n",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two pages in two languages, built by the settings of the whole site."""
+    home = tmp_path_factory.mktemp("site")
+    for name, text in PAGES.items():
+        (home / "docs").mkdir(exist_ok=True)
+        (home / "docs" / name).write_text(text, "utf-8")
+    (home / "docs" / "assets").symlink_to(ROOT / "docs" / "assets")
+    own = {
+        "INHERIT": str(ROOT / "mkdocs.yml"),
+        "docs_dir": "docs",
+        "site_dir": "site",
+        "hooks": [str(ROOT / "tools" / "website" / "hooks.py")],
+        "nav": [{"Home": "index.md"}, {"Measured": "beam.md"}],
+    }
+    (home / "mkdocs.yml").write_text(json.dumps(own), "utf-8")  # which is YAML
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=home, env=environment, check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    return home / "site"
+
+
+def test_it_is_whole(site: Path):
+    assert problems(site) == []
+    assert (site / "zh" / "beam.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("page", "words", "found"),
+    [("index.html", "hypotheses", "Beams"), ("zh/index.html", "候选", "束搜索")],
+)
+def test_its_search_works_from_disk_without_a_network(
+    chromium: Browser, site: Path, tmp_path: Path, page: str, words: str, found: str
+):
+    context = chromium.new_context(offline=True)
+    try:
+        tab = open_tab(context, tmp_path)
+        tab.page.goto((site / page).as_uri())
+        tab.page.keyboard.press("/")
+        tab.page.keyboard.type(words)
+        tab.page.keyboard.press("Shift")  # Chinese is typed without keys
+        result = tab.page.locator(".md-search-result__item h1, .md-search-result__item h2").first
+        result.wait_for(timeout=30_000)
+        # Words are parted by spaces of no width, which the segmenter put there.
+        assert found in result.inner_text().replace("\u200b", "")
+        leads_to = tab.page.locator(".md-search-result__link").first.get_attribute("href") or ""
+        assert leads_to.partition("?")[0] == (site / page).parent.joinpath("beam.html").as_uri()
+        assert tab.outside() == []
+    finally:
+        context.close()

@@ -1,0 +1,313 @@
+"""The contract of shards, without Ray: whole or absent, once, of one model, with errors beside."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from tests.unit.inference.bulk.conftest import contents
+
+from regard.cli import run_command
+from regard.errors import DataError, RunError, SettingError
+from regard.inference.bulk import BulkOptions, answer_files, local_engine, ray_engine
+from regard.runs import Run
+
+NAMES = ["a.txt", "b.txt", "c.tsv", "d.txt.gz", "deep/e.jsonl"]
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "answers"
+
+
+def test_each_file_has_its_answers_as_the_command_gives_them(
+    translator, files, patterns, out, capsys
+):
+    found = answer_files(translator, patterns, out)
+    assert (found.answered, found.skipped, found.errors, found.failed) == (5, 0, 0, [])
+    assert found.rows == 6 + 8 + 6 + 3 + 3
+    answers = contents(out)
+    assert [*answers] == [f"{name}.jsonl" for name in NAMES]
+    for name in NAMES:
+        capsys.readouterr()
+        command = ["predict", str(translator), str(files / name), "--output-format", "jsonl"]
+        assert run_command(command) == 0
+        assert capsys.readouterr().out.encode() == answers[f"{name}.jsonl"]
+
+
+def test_as_text_and_by_command(translator, files, out, capsys):
+    words = ["predict", str(translator), "--input", f"{files}/*.txt", f"{files}/c.tsv"]
+    assert run_command([*words, "--output", str(out)]) == 0
+    assert "answered 3 files, 20 rows; in" in capsys.readouterr().err
+    assert [*contents(out)] == ["a.txt.txt", "b.txt.txt", "c.tsv.txt"]
+    assert run_command(["predict", str(translator), str(files / "b.txt")]) == 0
+    assert contents(out)["b.txt.txt"].decode() == capsys.readouterr().out
+    assert run_command([*words, "--output", str(out)]) == 0
+    assert "0 files to answer, 3 answered before" in capsys.readouterr().err
+
+
+def test_a_second_run_answers_only_what_is_absent(translator, files, patterns, out):
+    answer_files(translator, patterns, out)
+    whole = contents(out)
+    (out / "b.txt.jsonl").unlink()
+    kept = (out / "a.txt.jsonl").stat().st_mtime_ns
+    found = answer_files(translator, patterns, out)
+    assert (found.answered, found.skipped) == (1, 4)
+    assert contents(out) == whole
+    assert (out / "a.txt.jsonl").stat().st_mtime_ns == kept
+
+
+def test_more_files_may_come_later(translator, files, patterns, out):
+    answer_files(translator, [files / "a.txt", files / "c.tsv"], out)
+    found = answer_files(translator, [files / "a.txt", files / "b.txt"], out)
+    assert (found.answered, found.skipped) == (1, 1)
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_rows_that_cannot_be_answered_are_noted_beside(translator, files, out):
+    (files / "bad.txt").write_bytes(b"ag\n\xff\xfe\nbh\n")
+    records = ['{"source": "ag"}', '{"sauce": "ag"}', "no object"]
+    (files / "bad.jsonl").write_text("\n".join(records), "utf-8")
+    found = answer_files(translator, [f"{files}/bad.*"], out)
+    assert (found.answered, found.rows, found.errors) == (2, 6, 3)
+    noted = read(out / "bad.txt.errors.jsonl")
+    assert [(each["row"], each["where"]) for each in noted] == [(2, "bad.txt:2")]
+    assert "not UTF-8" in noted[0]["problem"]
+    noted = read(out / "bad.jsonl.errors.jsonl")
+    assert [each["row"] for each in noted] == [2, 3]
+    assert len((out / "bad.jsonl.jsonl").read_text("utf-8").splitlines()) == 3
+    (files / "bad.txt").write_text("ag\nbh\n", "utf-8")
+    answer_files(translator, [f"{files}/bad.*"], out)
+    assert not (out / "bad.txt.errors.jsonl").exists()
+
+
+def test_a_file_that_is_cut_short_leaves_nothing_and_the_others_are_answered(
+    translator, files, patterns, out, capsys
+):
+    packed = files / "d.txt.gz"
+    packed.write_bytes(packed.read_bytes()[:-9])
+    found = answer_files(translator, patterns, out)
+    assert found.answered == 4
+    assert [report.name for report in found.failed] == ["d.txt.gz"]
+    assert "must be a whole compressed file" in found.failed[0].problem
+    assert [name for name in contents(out) if "d.txt" in name] == []
+    words = ["predict", str(translator), "--input", f"{files}/*.gz", "--output", str(out / "x")]
+    assert run_command(words) == 2
+    said = capsys.readouterr().err
+    assert "not answered:" in said
+    assert "every file must be readable to its end; 1 of 1 are not" in said
+
+
+def test_a_file_that_changed_is_answered_anew(translator, files, patterns, out):
+    answer_files(translator, patterns, out)
+    (files / "a.txt").write_text("ag\n", "utf-8")
+    found = answer_files(translator, patterns, out)
+    assert (found.answered, found.rows) == (1, 1)
+    assert len((out / "a.txt.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_files_that_moved_are_the_same_and_others_of_their_names_are_refused(
+    translator, files, out, tmp_path
+):
+    answer_files(translator, [files / "a.txt"], out)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    shutil.copy2(files / "a.txt", moved)
+    assert answer_files(translator, [moved / "a.txt"], out).skipped == 1
+    (moved / "a.txt").write_text("other\n", "utf-8")
+    os.utime(moved / "a.txt", ns=(1, 1))
+    # The manifest has the new place by now; the old one is another file.
+    shutil.copy(moved / "a.txt", files / "a.txt")
+    with pytest.raises(RunError, match=r"must hold the answers to .*another file of its name"):
+        answer_files(translator, [files / "a.txt"], out)
+
+
+def test_another_model_is_refused_or_remade(translator, other_translator, patterns, out):
+    answer_files(translator, patterns, out)
+    before = contents(out)
+    with pytest.raises(RunError, match=r"the weights of the run are others\. .*anew: --remake"):
+        answer_files(other_translator, patterns, out)
+    assert contents(out) == before
+    found = answer_files(other_translator, patterns, out, remake=True)
+    assert found.answered == 5
+    assert contents(out).keys() == before.keys()
+    assert contents(out) != before
+    # Said again, it goes on with what was remade.
+    assert answer_files(other_translator, patterns, out, remake=True).skipped == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"decoding": {"beam_size": 1}}, "decoding.beam_size was 2, now 1"),
+        ({"output_format": "text"}, "output_format was 'jsonl', now 'text'"),
+        ({"threads": 2}, "threads was 1, now 2"),
+        ({"precision": "float32"}, "precision was 'auto', now 'float32'"),
+    ],
+)
+def test_other_options_are_refused(options, what, translator, files, out):
+    answer_files(translator, [files / "a.txt"], out)
+    with pytest.raises(RunError, match=what):
+        answer_files(translator, [files / "a.txt"], out, options=BulkOptions(**options))
+
+
+def test_what_is_remade_is_never_counted_although_it_is_killed_in_between(
+    translator, other_translator, files, patterns, out, monkeypatch
+):
+    answer_files(translator, [files / "b.txt"], out)
+    answer_files(translator, patterns, out)
+
+    def killed(*given, **named):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.inference.bulk.job.remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            answer_files(other_translator, patterns, out, remake=True)
+    assert answer_files(other_translator, patterns, out).answered == 5
+
+
+def test_answers_of_files_that_are_not_asked_for_now_are_remade_too(
+    translator, other_translator, files, out
+):
+    answer_files(translator, [files / "a.txt", files / "b.txt"], out)
+    answer_files(other_translator, [files / "a.txt"], out, remake=True)
+    assert [*contents(out)] == ["a.txt.jsonl"]
+
+
+def test_a_folder_of_something_else_is_refused(translator, files, out):
+    out.mkdir()
+    (out / "thesis.tex").write_text("mine")
+    with pytest.raises(RunError, match=r"bulk\.json is missing, and it holds thesis\.tex"):
+        answer_files(translator, [files / "a.txt"], out)
+    assert [path.name for path in out.iterdir() if path.name != "lock"] == ["thesis.tex"]
+
+
+def test_a_damaged_manifest_is_refused(translator, files, out):
+    answer_files(translator, [files / "a.txt"], out)
+    manifest = out / "bulk.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"threads": 1', b'"threads": 2'))
+    with pytest.raises(RunError, match="must carry the checksum of its content"):
+        answer_files(translator, [files / "a.txt"], out)
+
+
+def test_one_job_at_a_time(translator, files, out):
+    def engine(run, options, shards):
+        with pytest.raises(RunError, match=r"already in use by process .*choose another: --output"):
+            answer_files(translator, [files / "a.txt"], out)
+        yield from local_engine(run, options, shards)
+
+    answer_files(translator, [files / "a.txt"], out, engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "error", "message"),
+    [
+        ([], DataError, "--input must name files to answer; got nothing"),
+        (["absent.txt"], DataError, r"absent\.txt must be a readable file"),
+        (["*.absent"], DataError, "must fit some file"),
+    ],
+)
+def test_no_files(inputs, error, message, translator, out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        answer_files(translator, inputs, out)
+
+
+def test_answers_among_the_files_are_refused(translator, files):
+    for folder in (files, files.parent):
+        with pytest.raises(SettingError, match=r"--output must be a folder without files to answ"):
+            answer_files(translator, [f"{files}/*.txt"], folder)
+
+
+def test_names_are_from_where_a_pattern_begins_whatever_it_finds(translator, files, out):
+    for name in ("de", "fr"):
+        (files / name).mkdir()
+        (files / name / "a.txt").write_text("ag\n", "utf-8")
+    answer_files(translator, [f"{files}/d*/*"], out)
+    assert [*contents(out)] == ["de/a.txt.jsonl", "deep/e.jsonl.jsonl"]
+    answer_files(translator, [f"{files}/*/*.txt", files / "a.txt"], out)
+    assert [*contents(out)][:2] == ["a.txt.jsonl", "de/a.txt.jsonl"]
+    with pytest.raises(SettingError, match=r"/a\.txt and .*would both be answered in a\.txt\.js"):
+        answer_files(translator, [files / "de", files / "fr"], out)
+
+
+def test_a_run_in_training_is_refused(files, out, tmp_path):
+    Run.create(tmp_path / "new", {"task": "translation"}, "translation").close()
+    with pytest.raises(RunError, match="must have finished training"):
+        answer_files(tmp_path / "new", [files / "a.txt"], out)
+    assert not out.exists()
+
+
+def test_options_that_need_others(translator, files, out, capsys):
+    run, file = str(translator), str(files / "a.txt")
+    for words, message in (
+        (["--remake"], "--remake must go with --input"),
+        (["--engine", "ray"], "--engine must go with --input"),
+        (["--input", file], "--input must go with --output FOLDER"),
+        (["--input", file, "--output", str(out), "--actors", "2"], "--actors must go with --engi"),
+        (["--input", file, "--output", str(out), "--score"], "--score must be left out with --in"),
+        (["--input", file, "--output", str(out), "--threads", "0"], "--threads must be at least"),
+    ):
+        assert run_command(["predict", run, *words]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+    assert not out.exists()
+
+
+def test_without_ray_its_engine_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("regard.inference.bulk.engines.find_spec", lambda name: None)
+    with pytest.raises(
+        SettingError, match=r"ray must be installed .* pip install 'regard\[bulk\]'"
+    ):
+        ray_engine()
+
+
+_KILLED = """
+import os, signal, sys
+from regard.inference.bulk import answering, answer_files
+run, pattern, out, rows = sys.argv[1:]
+add, left = answering._Writer.add, int(rows)
+def counted(self, text, line):
+    global left
+    add(self, text, line)
+    left -= 1
+    if not left:
+        for file in self._files.values():
+            file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+answering._Writer.add = counted
+answer_files(run, [pattern], out)
+"""
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_and_started_again(translator, patterns, out, tmp_path):
+    answer_files(translator, patterns, tmp_path / "plain")
+    whole = contents(tmp_path / "plain")
+    for rows in (3, 9):
+        words = [sys.executable, "-c", _KILLED, translator, *patterns, out, str(rows)]
+        assert subprocess.run(words).returncode == -signal.SIGKILL
+        there = contents(out)
+        assert [name for name in there if ".tmp-" in name]
+        done = {name: text for name, text in there.items() if ".tmp-" not in name}
+        assert done.items() <= whole.items()
+    assert len(done) < 5
+    answer_files(translator, patterns, out)
+    assert contents(out) == whole
+
+
+def test_tables_and_folders_are_answered_as_objects_of_jsonl(translator, files, out):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [json.loads(line) for line in (files / "deep" / "e.jsonl").read_text().splitlines()]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), files / "deep" / "f.parquet")
+    answer_files(translator, [files / "deep"], out)
+    answers = contents(out)
+    assert answers["e.jsonl.jsonl"] == answers["f.parquet.jsonl"]
+    assert answers["e.jsonl.jsonl"].count(b"\n") == len(rows)

@@ -1,0 +1,119 @@
+"""Workers of Ray give the same bytes as one process, tell nobody, and may be killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.unit.inference.bulk.conftest import contents
+
+from regard.errors import RunError
+from regard.inference.bulk import answer_files, ray_engine
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed"),
+    pytest.mark.slow,
+    pytest.mark.timeout(290),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # Ray's, of itself
+]
+
+# As the kernel writes 127.0.0.1, ::1 and ::ffff:127.0.0.1.
+LOOPBACK = ("0100007F", f"{'0' * 24}01000000", f"{'0' * 16}FFFF00000100007F")
+
+# Answers with two workers, and kills itself after the first file.
+_KILLED = """
+import os, signal, sys
+from regard.inference.bulk import answer_files, ray_engine
+run, pattern, out = sys.argv[1:]
+answer_files(
+    run,
+    [pattern],
+    out,
+    engine=ray_engine(actors=2),
+    progress=lambda report: os.kill(os.getpid(), signal.SIGKILL),
+)
+"""
+
+
+def test_a_job_that_is_killed_leaves_whole_files_and_any_engine_goes_on_with_it(
+    translator, patterns, files, tmp_path
+):
+    for place in range(6):
+        (files / f"more-{place}.txt").write_text("ag\nbh\nck\n" * (place + 1), "utf-8")
+    answer_files(translator, patterns, tmp_path / "plain")
+    whole = contents(tmp_path / "plain")
+    out = tmp_path / "answers"
+    words = [sys.executable, "-c", _KILLED, str(translator), *patterns, str(out)]
+    killed = subprocess.run(words, capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    there = {name: text for name, text in contents(out).items() if ".tmp-" not in name}
+    assert there
+    assert there.items() <= whole.items()
+    answer_files(translator, patterns, out)
+    assert contents(out) == whole
+
+
+def test_it_gives_the_same_bytes_listens_on_the_loopback_only_and_tells_nobody(
+    translator, patterns, files, tmp_path
+):
+    (files / "bad.txt").write_bytes(b"ag\n\xff\n")
+    listening = []
+
+    def progress(report):
+        listening.append(outside(os.getpid()))
+        assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+
+    answer_files(translator, patterns, tmp_path / "plain")
+    out = tmp_path / "answers"
+    answer_files(translator, patterns, out, engine=ray_engine(actors=2), progress=progress)
+    assert contents(out) == contents(tmp_path / "plain")
+    assert [place for places in listening for place in places] == []
+
+
+def test_a_cluster_that_is_not_there(translator, patterns, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(RunError, match=r"--address must be that of a Ray cluster that answers"):
+        answer_files(translator, patterns, tmp_path / "answers", engine=ray_engine(address=address))
+
+
+def outside(process):
+    """Where this process and those below it listen, the loopback apart."""
+    inodes = {}
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            cells = line.split()
+            if cells[3] == "0A" and cells[1].split(":")[0] not in LOOPBACK:
+                inodes[f"socket:[{cells[9]}]"] = cells[1]
+    found = []
+    for number in family(process):
+        for link in Path(f"/proc/{number}/fd").glob("*"):
+            try:
+                target = str(link.readlink())
+            except OSError:
+                continue
+            if target in inodes:
+                said = Path(f"/proc/{number}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found.append((inodes[target], said[:120]))
+    return found
+
+
+def family(process):
+    """The process, and all that it has started."""
+    children = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            cells = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        children.setdefault(int(cells[1]), []).append(int(path.parent.name))
+    found, new = [], [process]
+    while new:
+        found += new
+        new = [child for each in new for child in children.get(each, ())]
+    return found

@@ -1,0 +1,95 @@
+"""Vectors are the mean of the reader's states, whatever else is in the batch."""
+
+import pytest
+import torch
+from tests.end_to_end.tiny_tasks import TINY
+
+from regard.errors import SettingError
+from regard.inference import Predictor
+from regard.inference.embedding import Embedder
+from regard.tasks import TASKS, recipe_from_table
+from regard.tasks.classification import LabelledText
+from regard.text import Pair
+from regard.text.tagged import TaggedWords
+
+TEXTS = [
+    "Anna sat in the garden .",
+    "Bert sat",
+    "Cleo sat by the river for 3 hours , alone .",
+]
+
+
+def predictor(name, **model):
+    """A model that has learned nothing, with the words of a few lines."""
+    tiny, kind = TINY[name], TASKS[name].task
+    table = {"task": name, **tiny.table}
+    table["model"] = model or tiny.table["model"]
+    recipe = recipe_from_table(table)
+    if name == "translation":
+        examples = [Pair(text, text, (text,), "x:1") for text in TEXTS]
+    else:
+        examples = [learned(name, text) for text in TEXTS]
+    torch.manual_seed(0)
+    task = kind.learn(recipe, examples)
+    return Predictor(task.build_model(), task)
+
+
+def learned(name, text):
+    if name == "tagging":
+        words = tuple(text.split())
+        return TaggedWords(words, tuple("A" if len(word) > 3 else "B" for word in words), "x:1")
+    return LabelledText(text, "good" if "Bert" in text else "bad", None, "x:1")
+
+
+SMALL = {"model_dim": 8, "num_heads": 2, "ffn_dim": 8}
+WRITERS = {
+    "transformer": {
+        "type": "transformer",
+        **SMALL,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
+    },
+    "rnn": {"type": "rnn_seq2seq", "embed_dim": 8, "hidden_dim": 8, "attention_dim": 4},
+}
+
+
+def asked(model, texts):
+    return [model.task.request(text, "x:1") for text in texts]
+
+
+@pytest.mark.parametrize("name", ["classification", "tagging", *WRITERS])
+def test_a_text_has_the_same_vector_alone_and_among_others(name):
+    model = predictor("translation", **WRITERS[name]) if name in WRITERS else predictor(name)
+    embedder = Embedder(model)
+    together = embedder.embed(asked(model, TEXTS))
+    for text, one in zip(TEXTS, together, strict=True):
+        (alone,) = embedder.embed(asked(model, [text]))
+        assert alone.vector == pytest.approx(one.vector, rel=1e-4, abs=1e-5)
+    assert len({each.vector for each in together}) == 3
+
+
+def test_it_is_the_mean_of_the_states():
+    model = predictor("classification")
+    (found,) = Embedder(model).embed(asked(model, TEXTS[:1]))
+    (encoded,) = model.task.encode(asked(model, TEXTS[:1]))
+    with torch.no_grad():
+        batch = model.task.collate([encoded])
+        states = model.model.eval().reader(batch.ids, batch.lengths)
+    assert found.vector == pytest.approx(states[0].mean(0).tolist(), rel=1e-5)
+    assert found.to_dict() == {"embedding": found.vector}
+    assert [float(value) for value in found.text().split()] == list(found.vector)
+
+
+def test_nothing_has_an_empty_vector_and_a_long_text_that_of_its_parts():
+    model = predictor("translation", **WRITERS["transformer"])
+    long = " . ".join(["Anna sat in the garden"] * 12)
+    empty, whole = Embedder(model).embed([Pair("", "", (), "x"), Pair(long, "", (), "x")])
+    assert empty.vector == ()
+    assert len(model.sequence_task.encoded_parts(long)) > 1
+    assert len(whole.vector) == 8
+
+
+def test_a_model_that_reads_no_text_by_itself_is_refused():
+    tiny = {"embed_dim": 8, "hidden_dim": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    with pytest.raises(SettingError, match=r"--embed must be for a run .*; got translation with c"):
+        Embedder(predictor("translation", type="conv_seq2seq", **tiny))

@@ -1,0 +1,161 @@
+"""Tables of text: CSV, headers, and columns by number or by name, for every reader of them."""
+
+import json
+
+import pytest
+
+from regard.errors import DataError
+from regard.tasks import recipe_from_table
+from regard.tasks.classification import Classification
+from regard.tasks.generation.documents import read_documents
+from regard.text import PairLayout, read_pairs
+from regard.text.records import read_records
+from regard.text.tables import Field, csv_rows, read_table, table_of
+from regard.text.tagged import read_tagged, read_words
+
+LABELLED = [Field("text", 1), Field("label", 2)]
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def records(path, fields=LABELLED):
+    return [(one["text"], one["label"]) for one, _ in read_records(path, fields)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "Good.,1\nBad.,0\n"),
+        ("a.csv", '"Good.",1\r\n"Bad.",0\r\n'),
+        ("a.csv", "Good.;1\nBad.;0\n"),
+        ("a.csv", "label,review\n1,Good.\n0,Bad.\n"),
+        ("a.tsv", "sentence\tlabel\nGood.\t1\nBad.\t0\n"),
+        ("a.tsv", "id\tLabel\tText\n7\t1\tGood.\n8\t0\tBad.\n"),
+        ("a.csv", "\ufeff标签,评论\n1,Good.\n0,Bad.\n"),
+        ("a.jsonl", '{"sentence": "Good.", "label": 1}\n{"sentence": "Bad.", "label": 0}\n'),
+    ],
+)
+def test_what_a_header_calls_text_and_label_is_found_and_is_no_example(tmp_path, name, text):
+    assert records(write(tmp_path / name, text)) == [("Good.", "1"), ("Bad.", "0")]
+
+
+def test_columns_and_keys_go_by_any_name(tmp_path):
+    fields = [Field("text", "what they wrote"), Field("label", "stars")]
+    table = write(tmp_path / "a.csv", "stars,what they wrote\n5,Fine\n")
+    lines = write(tmp_path / "a.jsonl", json.dumps({"stars": 5, "what they wrote": "Fine"}))
+    assert records(table, fields) == records(lines, fields) == [("Fine", "5")]
+    with pytest.raises(DataError, match=r"a.csv:1: there is no column 'star' .* mean 'stars'\?"):
+        records(table, [Field("text", 2), Field("label", "star")])
+    with pytest.raises(DataError, match=r"expected the key 'star'; found .*--set data.label=KEY"):
+        records(lines, [Field("text", "stars"), Field("label", "star")])
+
+
+def test_numbers_that_were_chosen_hold_whatever_the_header_says(tmp_path):
+    path = write(tmp_path / "a.tsv", "text\ttranslation\tlabel\nGut\tGood\t1\n")
+    assert records(path) == [("Gut", "1")] == records(path, [Field("text", 1), Field("label", 3)])
+    fixed = [Field("text", 2, is_fixed=True), Field("label", 3, is_fixed=True)]
+    assert records(path, fixed) == [("Good", "1")]
+
+
+def test_rows_that_are_no_header_stay(tmp_path):
+    path = write(tmp_path / "a.tsv", "The label\tgood\nA text\tbad\n")
+    assert records(path) == [("The label", "good"), ("A text", "bad")]
+
+
+def test_cells_of_csv_hold_commas_quotes_and_line_ends(tmp_path):
+    path = write(tmp_path / "a.csv", '"One, ""two""\n\nthree",1\nlast,2\n')
+    rows = list(read_table(path, LABELLED).lines)
+    assert [row.text for row in rows] == ['One, "two" three\t1', "last\t2"]
+    assert [row.where for row in rows] == [f"{path}:1", f"{path}:4"]
+
+
+def test_a_row_of_csv_that_is_not_utf8_is_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("好的,1\n很好,0\n".encode("gbk"))
+    with pytest.raises(DataError, match=r"a.csv:1: not UTF-8 .* reads '好的,1' in GB18030"):
+        records(path)
+
+
+def test_no_lines_are_no_table():
+    assert list(csv_rows([])) == []
+    assert list(table_of([], ".csv", LABELLED).lines) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("en,zh\nHello,你好\n", ()),
+        ("id,english,chinese\n1,Hello,你好\n", ()),
+        ("target,source\n你好,Hello\n", ()),
+        ("zhongwen,yingwen\n你好,Hello\n", ("yingwen", "zhongwen")),
+        ("Hello,你好\n", ()),
+    ],
+)
+def test_pairs_are_read_by_their_header(tmp_path, text, columns):
+    path = write(tmp_path / "a.csv", text)
+    pairs = list(read_pairs(path, layout=PairLayout(columns=columns)))
+    assert [(pair.source, pair.target) for pair in pairs] == [("Hello", "你好")]
+
+
+def test_names_of_columns_are_keys_of_pairs_in_jsonl(tmp_path):
+    path = write(tmp_path / "a.jsonl", '{"q": "Hello", "a": "你好"}\n')
+    (pair,) = read_pairs(path, layout=PairLayout(columns=("q", "a")))
+    assert (pair.source, pair.target) == ("Hello", "你好")
+
+
+def test_documents_are_read_by_their_header(tmp_path):
+    path = write(tmp_path / "a.csv", 'title,abstract\nA title,"The, long text."\n')
+    recipe = recipe_from_table({"task": "generation"})
+    (found,) = read_documents([path], recipe.data)
+    assert (found.text, found.answers) == ("The, long text.", ("A title",))
+    named = recipe_from_table({"task": "generation", "data": {"document": "d", "answer": "s"}})
+    lines = write(tmp_path / "a.jsonl", '{"d": "The text.", "s": "It."}\n')
+    (found,) = read_documents([lines], named.data)
+    assert (found.text, found.answers) == ("The text.", ("It.",))
+
+
+def test_tagged_words_are_read_by_their_header(tmp_path):
+    text = "token\tner\nAnn\tB-PER\n\nruns\tO\n"
+    for path in (
+        write(tmp_path / "a.conll", text),
+        write(tmp_path / "a.csv", text.replace("\t", ",")),
+    ):
+        found = list(read_tagged(path))
+        assert [(one.words, one.tags) for one in found] == [
+            (("Ann",), ("B-PER",)),
+            (("runs",), ("O",)),
+        ]
+    lines = write(tmp_path / "a.jsonl", '{"words": ["Ann"], "ner_tags": ["B-PER"]}\n')
+    assert [one.tags for one in read_tagged(lines)] == [("B-PER",)]
+
+
+def test_a_header_that_nobody_knows_is_no_third_class(tmp_path):
+    rows = "".join(f"It is good {n}.,5\nIt is bad {n}.,1\n" for n in range(12))
+    path = write(tmp_path / "a.csv", f"what they wrote,stars given\n{rows}")
+    recipe = recipe_from_table({"task": "classification", "data": {"train": [str(path)]}})
+    assert {one.label for one in Classification.read(recipe, "train")} == {"1", "5"}
+
+
+def test_tagged_words_may_have_spaces_between_columns(tmp_path):
+    path = write(
+        tmp_path / "a.txt", "EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\nPeter NNP B-NP B-PER\n"
+    )
+    found = [(one.words, one.tags) for one in read_tagged(path, tag=4)]
+    assert found == [(("EU", "rejects"), ("B-ORG", "O")), (("Peter",), ("B-PER",))]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.conll", "Ann\tB-PER\nruns\tO\n\nYes\tO\n"),
+        ("a.conll", "Ann\nruns\n\nYes\n"),
+        ("a.csv", "word,tag\nAnn,B-PER\nruns,O\n\nYes,O\n"),
+        ("a.conllu", "# text = x\n1\tAnn\t_\n2-3\tdont\t_\n2\truns\t_\n\n1\tYes\t_\n"),
+    ],
+)
+def test_words_whose_tags_are_asked_for(tmp_path, name, text):
+    found = list(read_words(write(tmp_path / name, text)))
+    assert [(one.words, one.tags) for one in found] == [(("Ann", "runs"), None), (("Yes",), None)]

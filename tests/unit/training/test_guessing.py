@@ -1,0 +1,161 @@
+"""What a file is taken for, why, and the command that says so."""
+
+import json
+
+import pytest
+
+from regard.errors import DataError
+from regard.training.guessing import guess_jobs
+
+ENGLISH = "The cat is on the mat and it was not in the house number"
+GERMAN = "Die Katze ist auf der Matte und war nicht in dem Haus Nummer"
+CHINESE = "我们在北京的学校里学习中文"
+LONG = f"{ENGLISH}. " * 6
+
+
+def table(tmp_path, *rows, ending="tsv", header=None):
+    sign = {"tsv": "\t", "csv": ","}[ending]
+    lines = [*([sign.join(header)] if header else []), *(sign.join(row) for row in rows)]
+    path = tmp_path / f"mine.{ending}"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def objects(tmp_path, *records):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+    return path
+
+
+def many(*cells):
+    return [[cell.format(n=n, odd="yes" if n % 2 else "no") for cell in cells] for n in range(24)]
+
+
+def taken(path):
+    guesses = guess_jobs(path)
+    return guesses.is_sure, guesses.best.recipe, guesses.best.settings
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ((ENGLISH + " {n}", "{odd}"), (True, "classification-convolution", ())),
+        (
+            ("{odd}", CHINESE + "{n}"),
+            (True, "classification-chinese", ("data.text=2", "data.label=1")),
+        ),
+        ((ENGLISH + " {n}", GERMAN + " {n}"), (True, None, ())),
+        (
+            ("{n}", ENGLISH + " {n}", CHINESE + "{n}", "x {n}"),
+            (True, None, ("data.columns=[2, 3]",)),
+        ),
+        (
+            (ENGLISH + " {n}", "Is the cat in {n}?", "{odd}"),
+            (True, "pair-matching", ("data.first=1", "data.second=2", "data.label=3")),
+        ),
+        ((LONG + "{n}", "The cat {n}"), (True, "summarisation", ())),
+        (
+            ("The cat {n}", LONG + "{n}"),
+            (True, "summarisation", ("data.document=2", "data.answer=1")),
+        ),
+        (("{n}", "{n}"), (True, "regression", ())),
+        ((ENGLISH + " {n}",), (True, "language-model-characters-fast", ())),
+    ],
+)
+def test_a_table_is_taken_for_what_its_columns_hold(tmp_path, cells, expected):
+    assert taken(table(tmp_path, *many(*cells))) == expected
+
+
+def test_columns_go_by_the_names_of_a_header(tmp_path):
+    rows = many("{n}", "{odd}", ENGLISH + " {n}")
+    path = table(tmp_path, *rows, ending="csv", header=["id", "verdict", "what they said"])
+    settings = ("data.text=what they said", "data.label=verdict")
+    assert taken(path) == (True, "classification-convolution", settings)
+    command = "regard train classification-convolution a.csv --set 'data.text=what they said'"
+    assert guess_jobs(path).best.command(["a.csv"]).startswith(command)
+
+
+def test_what_may_be_for_several_jobs_is_not_sure(tmp_path):
+    rows = [[*row, "abc"[n % 3]] for n, row in enumerate(many(ENGLISH + " {n}", "{odd}"))]
+    guesses = guess_jobs(table(tmp_path, *rows))
+    assert not guesses.is_sure
+    assert [guess.recipe for guess in guesses.found] == [
+        "classification-convolution",
+        "classification-aspect",
+        "classification-convolution",
+    ]
+    rows = [[*row, "first" if n < 12 else "last"] for n, row in enumerate(many(ENGLISH, GERMAN))]
+    rows = [[ENGLISH + f" {n}", LONG, row[2]] for n, row in enumerate(rows)]
+    assert not guess_jobs(table(tmp_path, *rows)).is_sure
+
+
+@pytest.mark.parametrize(
+    ("words", "tags", "recipe"),
+    [
+        ("Ann runs", "B-PER O", "tagging-entities"),
+        ("江 泽", "B-PER I-PER", "tagging-chinese-entities"),
+        ("Ann runs", "NOUN VERB", "tagging-words"),
+    ],
+)
+def test_blocks_of_short_rows_are_tagged_words(tmp_path, words, tags, recipe):
+    block = "".join(f"{w}\t{t}\n" for w, t in zip(words.split(), tags.split(), strict=True))
+    path = tmp_path / "mine.txt"
+    path.write_text("\n".join([block] * 12), encoding="utf-8")
+    assert taken(path) == (True, recipe, ())
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"text": ENGLISH, "label": "a"}, (True, "classification-convolution", ())),
+        (
+            {"review": CHINESE, "label": "a"},
+            (True, "classification-chinese", ("data.text=review",)),
+        ),
+        ({"tokens": ["Ann"], "tags": ["B-PER"]}, (True, "tagging-entities", ())),
+        ({"source": "a", "target": "b"}, (True, None, ())),
+        ({"document": "a", "summary": "b"}, (True, "summarisation", ())),
+        (
+            {"abstract": "a", "title": "b"},
+            (True, "summarisation", ("data.document=abstract", "data.answer=title")),
+        ),
+        ({"first": "a", "second": "b", "label": "c"}, (True, "pair-matching", ())),
+        (
+            {"question": "Who?", "context": "It is Ann.", "answers": ["Ann"]},
+            (True, "question-answering", ()),
+        ),
+        (
+            {"question": "Who?", "context": "It is Ann.", "answers": ["Nobody"]},
+            (True, "generation-copy", ()),
+        ),
+        (
+            {"question": "Who?", "context": "a", "answers": ["b"], "choices": ["b", "c"]},
+            (True, "multiple-choice", ()),
+        ),
+    ],
+)
+def test_objects_are_taken_for_what_their_keys_say(tmp_path, record, expected):
+    assert taken(objects(tmp_path, *[record] * 12)) == expected
+
+
+def test_squads_json_holds_questions(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text('{"data": [{"paragraphs": []}]}', encoding="utf-8")
+    assert taken(path) == (True, "question-answering", ())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "", r"must hold something to learn from; got an empty file"),
+        ("a.json", '[{"text": 1}]', r"got one list. Convert it: jq -c '.\[\]' .*a.json > a.jsonl"),
+        ("a.json", '{"x": 1}', r"must be SQuAD's JSON"),
+        ("a.jsonl", '{"x": 1}\n', r"must say what to learn; got 'x'. There are text and label"),
+        ("a.txt", "__label__a Good.\n", r"got fastText's form. Convert it: sed -E"),
+        ("a.csv", "1,x\n2,y\n" * 24, r"must hold texts; .*column 2 has 2 labels \(x, y\)"),
+    ],
+)
+def test_what_nothing_can_be_learned_from_says_why(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        guess_jobs(tmp_path / name)
