@@ -317,7 +317,9 @@ GROUPS = (
             "generation_speed",
             "bulk_prediction",
             "labelling_speed",
+            "precision_loss",
             "recurrent_decoding",
+            "shortlist",
         ),
         says="""
         On identical batches a small Transformer trains {joey.ours[0]} times as fast as
