@@ -21,6 +21,7 @@ from regard.cli.recipes import recipes
 from regard.cli.runs import runs
 from regard.cli.serve import serve
 from regard.cli.settings import settings
+from regard.cli.shortlist import shortlist
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, SettingError, ToldElsewhere
@@ -51,7 +52,9 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for _command in (demo, train, predict, evaluate, info, bench, look, serve, export, settings):
+for _command in (demo, train, predict, evaluate, info, bench, look, serve, export):
+    app.command(_command)
+for _command in (shortlist, settings):
     app.command(_command)
 for _commands in (data, compare, recipes, runs):
     app.command(_commands)

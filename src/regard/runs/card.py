@@ -14,6 +14,7 @@ from regard.version import __version__
 
 CARD_FILE = "run.json"
 RECIPE_FILE = "recipe.toml"
+SHORTLIST_FILE = "shortlist.safetensors"
 FORMAT = 1
 
 
@@ -47,6 +48,7 @@ class Card(_Card, _Together, total=False):
         processes: That train it together, where they are several.
         changes: What was changed while it was trained, the oldest first.
         tokenizer: Checksum of the tokenizer's listing.
+        shortlist: Checksum of the shortlist's file, if one was made.
     """
 
     recipe: str
@@ -55,6 +57,7 @@ class Card(_Card, _Together, total=False):
     threads: int
     changes: list[Change]
     tokenizer: str | None
+    shortlist: str
 
 
 def new_card(
