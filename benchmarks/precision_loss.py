@@ -129,7 +129,7 @@ def main() -> None:
     for said in arguments.runs:
         corpus, _, run = said.partition("=")
         work, pairs = WORKS[corpus], WORKS[corpus].test(measuring.corpora())
-        predictors, told = predictors_of(Path(run))
+        predictors, told = predictors_of(Path(run).resolve())
         found = measured(predictors, pairs, arguments.rounds)
         title = f"{work.title}, {Path(run).name}"
         details[title] = {"lists": told, "sides": found}
