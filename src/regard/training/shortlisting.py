@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Int32
 
 from regard.checks import check_at_least
+from regard.devices import CPU
 from regard.inference import Predictor
 from regard.models.prepared import check_shortlist
 from regard.models.shortlist import Shortlist
@@ -71,7 +72,7 @@ def make_shortlist(
     check_at_least("frequent", frequent, 0)
     with Run.open_for_training(path) as run:
         run.check_finished()
-        predictor = Predictor.load(path, device="cpu")
+        predictor = Predictor.load(path, device=CPU.type)
         task = predictor.sequence_task
         check_shortlist(predictor.model.eval())
         parts = task.read_parts(predictor.recipe)
