@@ -129,7 +129,7 @@ class PreparedConvolutions(LoopedSteps[PreparedState]):
 
         in_blocks(rows, go)
         self._announce(state, queries)
-        return state.after(queries[:, :, None])
+        return state.after(list(queries[:, :, None]))
 
     def _announce(self, state: PreparedState, queries: Float32[np.ndarray, "L R E"]) -> None:
         """Show whoever observes what each layer looked at in the source, as ``attend`` would."""

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Float32, Int, Int64
 from torch import Tensor
 
 from regard.layers import TokenEmbedding
-from regard.models.prepared.layers import MOST_BYTES
+from regard.models.prepared.layers import MOST_BYTES as MOST_BYTES
 from regard.models.prepared.listed import Listed
 from regard.models.prepared.sharing import by_rows
 
