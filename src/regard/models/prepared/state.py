@@ -92,6 +92,7 @@ class PreparedState:
             memory=self.memory,
             lengths=self.lengths,
             pending=None if self.pending is None else self.pending[rows],
+            listed=self.listed,
         )
 
     def with_room(self) -> "PreparedState":
@@ -117,6 +118,7 @@ class PreparedState:
             memory=self.memory,
             lengths=self.lengths,
             queries=queries,
+            listed=self.listed,
         )
 
 
