@@ -54,8 +54,8 @@ app = App(
 )
 for _command in (demo, train, predict, evaluate, info, bench, look, serve, export):
     app.command(_command)
-for _command in (shortlist, settings):
-    app.command(_command)
+app.command(shortlist)
+app.command(settings)
 for _commands in (data, compare, recipes, runs):
     app.command(_commands)
 app.register_install_completion_command(

@@ -108,6 +108,7 @@ def predict(
             on_bad_line=on_bad_line,
             precision=precision,
             device=device,
+            shortlist=shortlist,
         )
 
 
@@ -124,6 +125,7 @@ def _predict(
     on_bad_line: str,
     precision: Precision,
     device: str,
+    shortlist: bool,
 ) -> None:
     """Answer the lines of some files, or of stdin."""
     from regard.inference import Predictor

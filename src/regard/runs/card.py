@@ -27,11 +27,12 @@ class _Card(TypedDict):
     summary: JsonValue
 
 
-class _Together(TypedDict, total=False):
+class _Seldom(TypedDict, total=False):
     processes: int
+    shortlist: str
 
 
-class Card(_Card, _Together, total=False):
+class Card(_Card, _Seldom, total=False):
     """What ``run.json`` holds. Keys of ``total=False`` are missing in runs made before them.
 
     Attributes:
@@ -57,7 +58,6 @@ class Card(_Card, _Together, total=False):
     threads: int
     changes: list[Change]
     tokenizer: str | None
-    shortlist: str
 
 
 def new_card(
@@ -72,7 +72,7 @@ def new_card(
         text: A fingerprint of the text that is trained on, if it has one.
         processes: How many train it together.
     """
-    together: _Together = {} if processes == 1 else {"processes": processes}
+    together: _Seldom = {} if processes == 1 else {"processes": processes}
     return {
         "format": FORMAT,
         "regard": __version__,
