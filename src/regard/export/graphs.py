@@ -371,7 +371,7 @@ def _recurrent(caches: Iterable[Cache]) -> Iterator[RecurrentCache]:
 
 def _last_state(states: Float[Tensor, "B 1 T C"]) -> RecurrentCache:
     """What to go on from, of the states of all places: their number says how many there were."""
-    nothing = states.new_zeros(len(states), 1, 1, states.shape[3])
+    nothing = states.new_zeros(states.shape[0], 1, 1, states.shape[3])
     return RecurrentCache(torch.cat([nothing, states], dim=2)[:, 0, -1], states.shape[2])
 
 
