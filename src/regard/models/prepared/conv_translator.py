@@ -165,7 +165,7 @@ def _one_head(width: int) -> "kernels.Options":
 def _weights_of(
     model: ConvSeq2Seq,
     table: Float32[np.ndarray, "V E"],
-    table_bias: Float32[np.ndarray, " V"],
+    table_bias: Float32[np.ndarray, " b"],
 ) -> "conv_kernels.Weights":
     from regard.models.prepared import conv_kernels
 

@@ -178,7 +178,7 @@ def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) ->
         if key in record:
             return record[key]
     raise DataError(
-        f"{where}: expected the key {' or '.join(map(repr, keys[:3]))}; found "
+        f"{where}: expected the key {' or '.join(map(repr, keys[:4]))}; found "
         f"{', '.join(map(repr, record)) or 'none'}."
     )
 
