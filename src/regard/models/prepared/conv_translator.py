@@ -8,15 +8,11 @@ from jaxtyping import Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.attention import Dot, at, lengths
-from regard.attention.engine import blas
-from regard.attention.engine.kernels import why_not
 from regard.attention.observing import announce, current_observer
 from regard.attention.weighting import Softmax
-from regard.layers import TokenEmbedding
 from regard.models.conv_seq2seq import ConvSeq2Seq, DecoderLayer
-from regard.models.prepared import looped
 from regard.models.prepared.base import PreparedSeq2Seq
-from regard.models.prepared.looped import LoopedSteps, Then
+from regard.models.prepared.looped import LoopedSteps, Then, why_not_looped
 from regard.models.prepared.sharing import in_blocks
 from regard.models.prepared.state import PreparedState, begin
 from regard.models.shortlist import Shortlist
@@ -45,16 +41,7 @@ class PreparedConvSeq2Seq(PreparedSeq2Seq[PreparedState]):
     @staticmethod
     def refuse(model: ConvSeq2Seq) -> str | None:
         """Why a model cannot be prepared, or None if it can."""
-        tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
-        size = sum(p.nbytes for p in model.decoder.parameters() if id(p) not in tables)
-        reasons = {
-            "torch brings another BLAS than Intel's": blas.address_of_products() is None,
-            "it is too large for the cache of a core": size > looped.MOST_BYTES,
-            "it is not in float32 on a CPU": any(
-                p.device.type != "cpu" or p.dtype != torch.float32 for p in model.parameters()
-            ),
-        }
-        return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
+        return why_not_looped(model, model.decoder)
 
     @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, " B"]) -> PreparedState:

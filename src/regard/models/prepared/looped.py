@@ -7,8 +7,10 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float32, Int, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
+from regard.attention.engine import blas
+from regard.attention.engine.kernels import why_not
 from regard.layers import TokenEmbedding
 from regard.models.prepared.layers import MOST_BYTES as MOST_BYTES
 from regard.models.prepared.listed import Listed
@@ -16,6 +18,25 @@ from regard.models.prepared.sharing import by_rows
 
 # Is called with the logits of rows as soon as they are there.
 Then = Callable[[int, int, Float32[np.ndarray, "R V"]], None]
+
+
+def why_not_looped(model: nn.Module, looped: nn.Module) -> str | None:
+    """What stands against preparing a model for compiled loops, or None.
+
+    Args:
+        model: The model.
+        looped: The part whose weights the loops read; tables of embeddings are not counted.
+    """
+    tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
+    size = sum(p.nbytes for p in looped.parameters() if id(p) not in tables)
+    reasons = {
+        "torch brings another BLAS than Intel's": blas.address_of_products() is None,
+        "it is too large for the cache of a core": size > MOST_BYTES,
+        "it is not in float32 on a CPU": any(
+            p.device.type != "cpu" or p.dtype != torch.float32 for p in model.parameters()
+        ),
+    }
+    return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
 
 
 @runtime_checkable

@@ -11,30 +11,13 @@ from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.attention import Mask, lengths
-from regard.attention.engine import blas
-from regard.attention.engine.kernels import why_not
 from regard.layers import TokenEmbedding
-from regard.models.prepared import looped
 from regard.models.prepared.listed import Listed
 from regard.models.prepared.looped import LoopedSteps, Then
 from regard.models.prepared.sharing import in_blocks
 
 if TYPE_CHECKING:
     from regard.models.prepared import recurrent_kernels
-
-
-def why_no_recurrence(model: nn.Module) -> str | None:
-    """What stands against preparing a recurrent model, whatever it looks at, or None."""
-    tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
-    size = sum(p.nbytes for p in model.parameters() if id(p) not in tables)
-    reasons = {
-        "torch brings another BLAS than Intel's": blas.address_of_products() is None,
-        "it is too large for the cache of a core": size > looped.MOST_BYTES,
-        "it is not in float32 on a CPU": any(
-            p.device.type != "cpu" or p.dtype != torch.float32 for p in model.parameters()
-        ),
-    }
-    return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
 
 
 class Layer(NamedTuple):

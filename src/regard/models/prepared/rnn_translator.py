@@ -18,6 +18,7 @@ from regard.layers import (
     ScoredAttention,
 )
 from regard.models.prepared.base import PreparedSeq2Seq
+from regard.models.prepared.looped import why_not_looped
 from regard.models.prepared.recurrent import (
     Layer,
     Linear,
@@ -25,7 +26,6 @@ from regard.models.prepared.recurrent import (
     RecurrentState,
     Sources,
     packed,
-    why_no_recurrence,
 )
 from regard.models.prepared.recurrent_encoder import PreparedEncoder
 from regard.models.recurrent_attention import Soft
@@ -91,7 +91,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             return "it does not look at all places alike"
         if model.look is not None and not isinstance(_score_of(model.look), _SCORES):
             return "its score is neither additive nor a dot product"
-        return why_no_recurrence(model)
+        return why_not_looped(model, model)
 
     @torch.no_grad()
     def start(
