@@ -8,12 +8,9 @@ many steps. Each side is measured in a process of its own, in turn: every search
 fastest of a few times.
 """
 
-import argparse
-import json
-import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -23,13 +20,13 @@ from typing import Any
 
 from benchmarks.measuring import (
     Figure,
+    Measured,
     Spread,
     alternate,
     apart,
-    machine,
+    measure_speed,
     paired_ratio,
     sized,
-    write_record,
 )
 
 NAME = "decoding_speed"
@@ -95,7 +92,7 @@ def prepare(model: Any, precision: str) -> Any:
     return prepared(in_precision(model, precision))
 
 
-def _built(work: Work) -> Any:
+def built(work: Work) -> Any:
     """The model, with the same random weights in every process."""
     import torch
 
@@ -107,7 +104,7 @@ def _built(work: Work) -> Any:
     return Transformer(config, source_vocab=size, target_vocab=size, shared_vocab=True).eval()
 
 
-def _sources(work: Work, count: int) -> list[list[int]]:
+def sources(work: Work, count: int) -> list[list[int]]:
     """Ids of as many sentences, none of them reserved."""
     import torch
 
@@ -129,25 +126,30 @@ def write_for_peer(work: Work, folder: Path) -> None:
     from regard.export.ctranslate2_spec import translator_spec
 
     names = _names(work)
-    spec = translator_spec(_built(work), names, names, source_end=False)
+    spec = translator_spec(built(work), names, names, source_end=False)
     spec.validate()
     spec.optimize()
     folder.mkdir()
     spec.save(str(folder))
 
 
-def _ours(work: Work, precision: str, threads: int) -> Callable[[int, int], int]:
-    """Translates so many sentences at once with a beam so wide; how many tokens it wrote."""
+def translating(
+    work: Work, model: Any, drawn: Callable[[Work, int], list[list[int]]] = sources
+) -> Callable[[int, int], int]:
+    """Translates so many sentences at once with a beam so wide; how many tokens it wrote.
+
+    Args:
+        work: What is translated.
+        model: By what.
+        drawn: Ids of as many sentences.
+    """
     import torch
 
     from regard.decoding import beam, greedy
     from regard.text import BOS_ID, EOS_ID
 
-    torch.set_num_threads(threads)
-    model = prepare(_built(work), precision)
-
     def translate(count: int, width: int) -> int:
-        source = torch.tensor(_sources(work, count))
+        source = torch.tensor(drawn(work, count))
         forced: dict[str, Any] = {
             "batch_size": count,
             "bos_id": BOS_ID,
@@ -166,6 +168,14 @@ def _ours(work: Work, precision: str, threads: int) -> Callable[[int, int], int]
     return translate
 
 
+def _ours(work: Work, precision: str, threads: int) -> Callable[[int, int], int]:
+    """The same of our model as answers are made with it."""
+    import torch
+
+    torch.set_num_threads(threads)
+    return translating(work, prepare(built(work), precision))
+
+
 def _theirs(work: Work, precision: str, threads: int, *, folder: Path) -> Callable[[int, int], int]:
     """The same of CTranslate2, which rounds the weights when it reads them."""
     import ctranslate2
@@ -177,7 +187,7 @@ def _theirs(work: Work, precision: str, threads: int, *, folder: Path) -> Callab
 
     def translate(count: int, width: int) -> int:
         found = translator.translate_batch(
-            [[names[each] for each in row] for row in _sources(work, count)],
+            [[names[each] for each in row] for row in sources(work, count)],
             beam_size=width,
             min_decoding_length=OUTPUT,
             max_decoding_length=OUTPUT,
@@ -188,13 +198,13 @@ def _theirs(work: Work, precision: str, threads: int, *, folder: Path) -> Callab
     return translate
 
 
-def measure_here(name: str, side: str, precision: str, threads: int, folder: Path) -> list[float]:
+def measure_here(name: str, side: str, precision: str, threads: str, folder: str) -> list[float]:
     """Tokens a second of each search of a model, in this process."""
     work = WORKS[name]
     if side == OURS:
-        translate = _ours(work, precision, threads)
+        translate = _ours(work, precision, int(threads))
     else:
-        translate = _theirs(work, precision, threads, folder=folder)
+        translate = _theirs(work, precision, int(threads), folder=Path(folder))
     return [_tokens_a_second(translate, *search) for search in work.searches]
 
 
@@ -266,53 +276,37 @@ def figure(work: Work, found: Mapping[str, Any], threads: int) -> Figure:
     )
 
 
+def measure(kept: Path, name: str, threads: int, rounds: int) -> Iterator[Measured]:
+    """All searches of a model with so many threads; its files for the peer go into a folder."""
+    folder = kept / name
+    if PEER in SIDES and not folder.exists():
+        write_for_peer(WORKS[name], folder)
+    sides = {
+        f"{side} {precision}": partial(measure_apart, name, side, precision, threads, folder)
+        for side, precisions in SIDES.items()
+        for precision in precisions
+    }
+    found = measured(WORKS[name], alternate(sides, rounds))
+    lines = [figure(WORKS[name], each, threads) for each in found]
+    yield f"{name}, threads: {threads}", found, lines
+
+
 def main() -> None:
     """Measure both models, and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--only", nargs="+", choices=list(WORKS), default=list(WORKS))
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument("--side", nargs=5, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.side:
-        name, side, precision, threads, folder = options.side
-        print(json.dumps(measure_here(name, side, precision, int(threads), Path(folder))))
-        return
     if find_spec("ctranslate2") is None:
-        print(f"{PEER} is left out, and no record is written: it is not installed.")
-        del SIDES[PEER]
-        options.dry = True
-    before = machine()
-    details: dict[str, Any] = {"rounds": options.rounds}
-    figures = []
+        SIDES.pop(PEER, None)
     with tempfile.TemporaryDirectory() as kept:
-        for name in options.only:
-            folder = Path(kept) / name
-            if PEER in SIDES:
-                write_for_peer(WORKS[name], folder)
-            for threads in sorted(set(options.threads)):
-                sides = {
-                    f"{side} {precision}": partial(
-                        measure_apart, name, side, precision, threads, folder
-                    )
-                    for side, precisions in SIDES.items()
-                    for precision in precisions
-                }
-                found = measured(WORKS[name], alternate(sides, options.rounds))
-                details[f"{name}, threads: {threads}"] = found
-                figures += [figure(WORKS[name], each, threads) for each in found]
-    print(*figures, sep="\n")
-    if options.dry or set(options.only) != set(WORKS):
-        return
-    write_record(
-        NAME,
-        title="Translating beside CTranslate2, with the same weights",
-        figures=figures,
-        details=details,
-        packages=("torch", "ctranslate2"),
-        started_on=before,
-    )
+        measure_speed(
+            NAME,
+            title="Translating beside CTranslate2, with the same weights",
+            about=__doc__,
+            rounds=5,
+            side=measure_here,
+            measure=partial(measure, Path(kept)),
+            works=list(WORKS),
+            peer="ctranslate2",
+            packages=("torch", "ctranslate2"),
+        )
 
 
 if __name__ == "__main__":

@@ -7,12 +7,9 @@ prompts are read at once, and all texts are of the same length. Both sides are m
 one process, a process for each number of threads.
 """
 
-import argparse
-import json
-import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -20,13 +17,13 @@ from typing import Any
 
 from benchmarks.measuring import (
     Figure,
+    Measured,
     Spread,
     alternate,
     apart,
-    machine,
+    measure_speed,
     paired_ratio,
     sized,
-    write_record,
 )
 
 NAME = "generation_speed"
@@ -143,11 +140,11 @@ def theirs() -> Callable[[Work], list[list[int]]]:
     return write
 
 
-def measure_here(rounds: int, threads: int) -> list[dict[str, list[float]]]:
+def measure_here(rounds: str, threads: str) -> list[dict[str, list[float]]]:
     """Tokens a second of each side, for each work, the sides in turn in this process."""
     import torch
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(int(threads))
     sides = {f"{OURS} {precision}": ours(precision) for precision in PRECISIONS}
     if find_spec("transformers") is not None:
         sides[PEER] = theirs()
@@ -157,7 +154,7 @@ def measure_here(rounds: int, threads: int) -> list[dict[str, list[float]]]:
         if not work.is_sampled and PEER in sides:
             assert texts[f"{OURS} float32"] == texts[PEER], "both have the same weights"
         measures = {side: partial(_speed, write, work) for side, write in sides.items()}
-        taken.append(alternate(measures, rounds, report=lambda line: None))
+        taken.append(alternate(measures, int(rounds), report=lambda line: None))
     return taken
 
 
@@ -201,39 +198,29 @@ def figure(work: Work, found: Mapping[str, Any], threads: int) -> Figure:
     )
 
 
+def measure(_: str, threads: int, rounds: int) -> Iterator[Measured]:
+    """All works with so many threads."""
+    samples = apart(f"benchmarks.{NAME}", "--side", rounds, threads, threads=threads)
+    found = [measured(*each) for each in zip(WORKS, samples, strict=True)]
+    yield (
+        f"threads: {threads}",
+        found,
+        [figure(*each, threads) for each in zip(WORKS, found, strict=True)],
+    )
+
+
 def main() -> None:
     """Measure all works, and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument("--side", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.side:
-        print(json.dumps(measure_here(options.rounds, options.side)))
-        return
-    if find_spec("transformers") is None:
-        print(f"{PEER} is left out, and no record is written: it is not installed.")
-        options.dry = True
-    before = machine()
-    details: dict[str, Any] = {"rounds": options.rounds, "prompt": PROMPT, "written": WRITTEN}
-    figures = []
-    for threads in sorted(set(options.threads)):
-        told = ("--side", threads, "--rounds", options.rounds)
-        samples = apart(f"benchmarks.{NAME}", *told, threads=threads)
-        found = [measured(*each) for each in zip(WORKS, samples, strict=True)]
-        details[f"threads: {threads}"] = found
-        figures += [figure(*each, threads) for each in zip(WORKS, found, strict=True)]
-        print(*figures[-len(WORKS) :], sep="\n")
-    if options.dry:
-        return
-    write_record(
+    measure_speed(
         NAME,
         title="Writing on beside transformers' generate, at GPT-2 small's shape",
-        figures=figures,
-        details=details,
-        packages=("torch", "transformers"),
-        started_on=before,
+        about=__doc__,
+        rounds=5,
+        side=measure_here,
+        measure=measure,
+        peer=PEER,
+        packages=("torch", PEER),
+        details={"prompt": PROMPT, "written": WRITTEN},
     )
 
 

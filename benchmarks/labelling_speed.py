@@ -9,12 +9,9 @@ the same words. Both sides are measured in turn in one process, a process for ea
 threads.
 """
 
-import argparse
-import json
-import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -23,14 +20,14 @@ from typing import Any
 
 from benchmarks.measuring import (
     Figure,
+    Measured,
     Spread,
     alternate,
     apart,
     corpora,
-    machine,
+    measure_speed,
     paired_ratio,
     sized,
-    write_record,
 )
 
 NAME = "labelling_speed"
@@ -168,11 +165,11 @@ def theirs(work: Work, lines: Sequence[str], labels: int) -> Callable[[], int]:
     return lambda: len(answer(list(lines), batch_size=AT_ONCE, **more))
 
 
-def measure_here(rounds: int, threads: int) -> dict[str, dict[str, list[float]]]:
+def measure_here(rounds: str, threads: str) -> dict[str, dict[str, list[float]]]:
     """Words a second of each side, for each corpus, the sides in turn in this process."""
     import torch
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(int(threads))
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, work in WORKS.items():
@@ -189,7 +186,7 @@ def measure_here(rounds: int, threads: int) -> dict[str, dict[str, list[float]]]
             for answer in sides.values():
                 assert answer() == len(lines)
             speeds = {side: partial(_speed, answer, words) for side, answer in sides.items()}
-            found[name] = alternate(speeds, rounds, report=lambda line: None)
+            found[name] = alternate(speeds, int(rounds), report=lambda line: None)
     return found
 
 
@@ -221,39 +218,26 @@ def figure(work: Work, found: Mapping[str, Any], threads: int) -> Figure:
     )
 
 
+def measure(_: str, threads: int, rounds: int) -> Iterator[Measured]:
+    """All corpora with so many threads."""
+    samples = apart(f"benchmarks.{NAME}", "--side", rounds, threads, threads=threads)
+    found = {name: measured(each) for name, each in samples.items()}
+    lines = [figure(WORKS[name], each, threads) for name, each in found.items()]
+    yield f"threads: {threads}", found, lines
+
+
 def main() -> None:
     """Measure all corpora, and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument("--side", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.side:
-        print(json.dumps(measure_here(options.rounds, options.side)))
-        return
-    if find_spec("transformers") is None:
-        print(f"{PEER} is left out, and no record is written: it is not installed.")
-        options.dry = True
-    before = machine()
-    details: dict[str, Any] = {"rounds": options.rounds, "lines": LINES, "shape": SHAPE}
-    figures = []
-    for threads in sorted(set(options.threads)):
-        told = ("--side", threads, "--rounds", options.rounds)
-        samples = apart(f"benchmarks.{NAME}", *told, threads=threads)
-        found = {name: measured(each) for name, each in samples.items()}
-        details[f"threads: {threads}"] = found
-        figures += [figure(WORKS[name], each, threads) for name, each in found.items()]
-        print(*figures[-len(WORKS) :], sep="\n")
-    if options.dry:
-        return
-    write_record(
+    measure_speed(
         NAME,
         title="Labels and tags beside transformers' pipelines",
-        figures=figures,
-        details=details,
-        packages=("torch", "transformers"),
-        started_on=before,
+        about=__doc__,
+        rounds=5,
+        side=measure_here,
+        measure=measure,
+        peer=PEER,
+        packages=("torch", PEER),
+        details={"lines": LINES, "shape": SHAPE},
     )
 
 

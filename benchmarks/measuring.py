@@ -8,6 +8,7 @@ With ``REGARD_TINY`` set to a folder, every script works on sizes that mean noth
 leaves its record and its drawings in that folder: it shows that the script runs.
 """
 
+import argparse
 import io
 import json
 import os
@@ -23,6 +24,7 @@ from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -247,6 +249,75 @@ def write_record(
     half_written.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
     half_written.replace(path)
     return path
+
+
+# What was measured of one work with so many threads: what it is called, samples, lines.
+Measured = tuple[str, Any, Sequence[Figure]]
+
+
+def measure_speed(
+    name: str,
+    *,
+    title: str,
+    about: str | None,
+    rounds: int,
+    side: Callable[..., object],
+    measure: Callable[[str, int, int], Iterable[Measured]],
+    works: Sequence[str] = ("all",),
+    peer: str | None = None,
+    packages: Sequence[str] = ("torch",),
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """The command of a benchmark of speed: every work with each number of threads, then the record.
+
+    It takes ``--rounds``, ``--threads``, ``--dry``, ``--only`` where there are several works, and
+    ``--side``, for itself in another process.
+
+    Args:
+        name: Of the record and the script.
+        title: What was measured, in one line.
+        about: The script's docstring.
+        rounds: How often each side is measured, unless somebody says otherwise.
+        side: What is measured in a process of its own, given the words after ``--side``; printed.
+        measure: Given the name of a work, threads and rounds, what was found.
+        works: Names of works; a record has all of them.
+        peer: The package to be beside; without it no record is written.
+        packages: Whose versions matter.
+        details: What else the record says.
+    """
+    parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--dry", action="store_true", help="write no record")
+    parser.add_argument("--side", nargs="+", help=argparse.SUPPRESS)
+    if len(works) > 1:
+        parser.add_argument("--only", nargs="+", choices=works, help="some works, and no record")
+    options = parser.parse_args()
+    if options.side:
+        print(json.dumps(side(*options.side)))
+        return
+    chosen = getattr(options, "only", None) or works
+    is_dry = options.dry or set(chosen) != set(works)
+    if peer is not None and find_spec(peer) is None:
+        print(f"{peer} is left out, and no record is written: it is not installed.")
+        is_dry = True
+    before, figures = machine(), list[Figure]()
+    found: dict[str, Any] = {"rounds": options.rounds, **(details or {})}
+    for work in chosen:
+        for threads in sorted(set(options.threads)):
+            for what, samples, lines in measure(work, threads, options.rounds):
+                found[what] = samples
+                figures += lines
+                print(*lines, sep="\n")
+    if not is_dry:
+        write_record(
+            name,
+            title=title,
+            figures=figures,
+            details=found,
+            packages=packages,
+            started_on=before,
+        )
 
 
 def occasion(started_on: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -1,28 +1,26 @@
-"""Tokens a second of recurrent models, prepared for use and as they learn.
+"""Tokens a second of recurrent and convolutional models, prepared for use and as they learn.
 
     python -m benchmarks.recurrent_decoding [--rounds 7] [--threads 1 2] [--dry]
 
-Recurrent encoder-decoders with random weights, and a language model, each driven by the same
-searches with :func:`regard.models.prepared.prepared` and without, in turn in one process. Sources
-are read each time. All outputs are of one length, so that both sides take as many steps.
+Recurrent and convolutional encoder-decoders with random weights, and a recurrent language model,
+each driven by the same searches with :func:`regard.models.prepared.prepared` and without, in turn
+in one process. Sources are read each time. All outputs are of one length, so that both sides take
+as many steps.
 """
 
-import argparse
-import json
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.measuring import (
     Figure,
+    Measured,
     Spread,
     apart,
-    machine,
+    measure_speed,
     paired_ratio,
     sized,
-    write_record,
 )
 
 NAME = "recurrent_decoding"
@@ -43,12 +41,13 @@ class Work:
     Attributes:
         title: What it is, in words.
         model: Settings beside its defaults.
-        is_translator: Whether it reads sources; a language model goes on with one token.
+        kind: ``recurrent``, ``convolutional``, or a ``language model``, which goes on with one
+            token.
     """
 
     title: str
     model: Mapping[str, Any]
-    is_translator: bool = True
+    kind: str = "recurrent"
 
 
 _SIZES = sized(
@@ -70,7 +69,12 @@ WORKS = {
     "language-model": Work(
         title="LSTM language model, 512 wide",
         model=sized({"embed_dim": 192, "hidden_dim": 512}, {"embed_dim": 8, "hidden_dim": 8}),
-        is_translator=False,
+        kind="language model",
+    ),
+    "conv-seq2seq": Work(
+        title="Convolutional, 4 + 3 layers, 256 wide",
+        model=sized({}, {"embed_dim": 8, "hidden_dim": 8, "num_decoder_layers": 1}),
+        kind="convolutional",
     ),
 }
 
@@ -78,14 +82,18 @@ WORKS = {
 def _built(work: Work) -> Any:
     import torch
 
-    from regard.models import RecurrentLm, RecurrentLmConfig, RnnSeq2Seq, RnnSeq2SeqConfig
+    from regard import models
 
     torch.manual_seed(0)
     source, target = VOCABULARIES
-    if work.is_translator:
-        config = RnnSeq2SeqConfig(**work.model)
-        return RnnSeq2Seq(config, source_vocab=source, target_vocab=target).eval()
-    return RecurrentLm(RecurrentLmConfig(**work.model), vocab_size=target).eval()
+    if work.kind == "language model":
+        config = models.RecurrentLmConfig(**work.model)
+        return models.RecurrentLm(config, vocab_size=target).eval()
+    kind, settings = {
+        "recurrent": (models.RnnSeq2Seq, models.RnnSeq2SeqConfig),
+        "convolutional": (models.ConvSeq2Seq, models.ConvSeq2SeqConfig),
+    }[work.kind]
+    return kind(settings(**work.model), source_vocab=source, target_vocab=target).eval()
 
 
 def searched(model: Any, *, is_translator: bool, count: int, width: int) -> Callable[[], int]:
@@ -118,26 +126,28 @@ def searched(model: Any, *, is_translator: bool, count: int, width: int) -> Call
     return search
 
 
-def measure_here(name: str, threads: int, rounds: int) -> list[dict[str, list[float]]]:
+def measure_here(name: str, threads: str, rounds: str) -> list[dict[str, list[float]]]:
     """Tokens a second of both sides in each round, for each of ``SEARCHES``."""
     import torch
 
     from regard.models.prepared import prepared
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(int(threads))
     work = WORKS[name]
     model = _built(work)
     sides = {PLAIN: model, PREPARED: prepared(model)}
     found = []
     for count, width in SEARCHES:
         calls = {
-            side: searched(made, is_translator=work.is_translator, count=count, width=width)
+            side: searched(
+                made, is_translator=work.kind != "language model", count=count, width=width
+            )
             for side, made in sides.items()
         }
         for call in calls.values():
             assert call() == count * OUTPUT
         samples: dict[str, list[float]] = {side: [] for side in calls}
-        for _ in range(rounds):
+        for _ in range(int(rounds)):
             for side, call in calls.items():
                 samples[side].append(count * OUTPUT / _seconds(call))
         found.append(samples)
@@ -171,41 +181,24 @@ def figure(
     )
 
 
+def measure(name: str, threads: int, rounds: int) -> Iterator[Measured]:
+    """All searches of a model with so many threads."""
+    found = apart(f"benchmarks.{NAME}", "--side", name, threads, rounds, threads=threads)
+    for search, samples in zip(SEARCHES, found, strict=True):
+        line = figure(WORKS[name], search, threads, samples)
+        yield line.what, {side: Spread.of(each).table() for side, each in samples.items()}, [line]
+
+
 def main() -> None:
     """Measure all models, and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
-    parser.add_argument("--only", nargs="+", choices=list(WORKS), default=list(WORKS))
-    parser.add_argument("--dry", action="store_true", help="write no record")
-    parser.add_argument("--side", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.side:
-        name, threads, rounds = options.side
-        print(json.dumps(measure_here(name, int(threads), int(rounds))))
-        return
-    before = machine()
-    details: dict[str, Any] = {"rounds": options.rounds}
-    figures = []
-    for name in options.only:
-        for threads in sorted(set(options.threads)):
-            found = apart(
-                f"benchmarks.{NAME}", "--side", name, threads, options.rounds, threads=threads
-            )
-            for search, samples in zip(SEARCHES, found, strict=True):
-                figures.append(figure(WORKS[name], search, threads, samples))
-                print(figures[-1])
-                details[figures[-1].what] = {
-                    side: Spread.of(each).table() for side, each in samples.items()
-                }
-    if options.dry or set(options.only) != set(WORKS):
-        return
-    write_record(
+    measure_speed(
         NAME,
-        title="Recurrent models prepared for use, beside themselves",
-        figures=figures,
-        details=details,
-        started_on=before,
+        title="Recurrent and convolutional models prepared for use, beside themselves",
+        about=__doc__,
+        rounds=7,
+        side=measure_here,
+        measure=measure,
+        works=list(WORKS),
     )
 
 

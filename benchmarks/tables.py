@@ -318,7 +318,9 @@ GROUPS = (
             "bulk_prediction",
             "labelling_speed",
             "large_corpus",
+            "precision_loss",
             "recurrent_decoding",
+            "shortlist",
         ),
         says="""
         On identical batches a small Transformer trains {joey.ours[0]} times as fast as

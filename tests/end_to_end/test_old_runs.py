@@ -32,8 +32,9 @@ COMMANDS = [
     for each in commands
 ]
 NUMBER = re.compile(r"-?\d*\.\d+(?:e-\d+)?")
-# The version and the clock; and what answers without a model are made from has changed since.
-CHANGING = {"regard", "seconds", "baselines"}
+# The version and the clock; what answers without a model are made from has changed since, and what
+# is new since.
+CHANGING = {"regard", "seconds", "baselines", "tables", "copied_from"}
 
 
 @pytest.fixture(scope="module")

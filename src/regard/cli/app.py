@@ -21,6 +21,7 @@ from regard.cli.recipes import recipes
 from regard.cli.runs import runs
 from regard.cli.serve import serve
 from regard.cli.settings import settings
+from regard.cli.shortlist import shortlist
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
 from regard.errors import Interrupted, RegardError, SettingError, ToldElsewhere
@@ -51,8 +52,10 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative=()),
 )
-for _command in (demo, train, predict, evaluate, info, bench, look, serve, export, settings):
+for _command in (demo, train, predict, evaluate, info, bench, look, serve, export):
     app.command(_command)
+app.command(shortlist)
+app.command(settings)
 for _commands in (data, compare, recipes, runs):
     app.command(_commands)
 app.register_install_completion_command(

@@ -45,6 +45,7 @@ def evaluate(
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     precision: Precision = "auto",
     device: str = AUTO,
+    shortlist: bool = False,
 ) -> None:
     """Measure how good a run's outputs are.
 
@@ -76,13 +77,21 @@ def evaluate(
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.
+        shortlist: Make answers of the pieces on the run's shortlist alone, which
+            `regard shortlist` learns: faster, where there are many pieces.
     """
     check_device_name("--device", device)
     from regard.inference import Predictor
     from regard.inference.ensemble import Ensemble
 
     given = _given(files, source, target)
-    load = partial(Predictor.load, precision=precision, device=device, setting="--device")
+    load = partial(
+        Predictor.load,
+        precision=precision,
+        device=device,
+        setting="--device",
+        shortlist=shortlist,
+    )
     predictor = load(run)
     if predictor.writes:
         if also:

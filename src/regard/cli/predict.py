@@ -35,6 +35,7 @@ def predict(
     on_bad_line: Literal["error", "skip"] = "error",
     precision: Precision = "auto",
     device: str = AUTO,
+    shortlist: bool = False,
     bulk: Bulk = STREAM,
 ) -> None:
     """Answer lines of text: a line in, a line out.
@@ -75,12 +76,15 @@ def predict(
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.
+        shortlist: Make answers of the pieces on the run's shortlist alone, which
+            `regard shortlist` learns: faster, where there are many pieces.
         bulk: Files to answer into a folder.
     """
     check_device_name("--device", device)
     if bulk.is_asked():
         given: dict[str, object] = {"FILE": files, "--score": score, "--attention": attention}
         given |= {"--layers": layers, "--on-bad-line": on_bad_line == "skip"}
+        given |= {"--shortlist": shortlist}
         refuse(given, "with --input; rows that cannot be answered are noted beside the answers")
         predict_files(
             run,
@@ -104,6 +108,7 @@ def predict(
             on_bad_line=on_bad_line,
             precision=precision,
             device=device,
+            shortlist=shortlist,
         )
 
 
@@ -120,6 +125,7 @@ def _predict(
     on_bad_line: str,
     precision: Precision,
     device: str,
+    shortlist: bool,
 ) -> None:
     """Answer the lines of some files, or of stdin."""
     from regard.inference import Predictor
@@ -131,6 +137,7 @@ def _predict(
             raise SettingError(
                 "--attention must be left out for a language model; see regard look."
             )
+        refuse({"--shortlist": shortlist}, "for a language model; it is for translators")
         continue_lines(
             run,
             files,
@@ -142,7 +149,10 @@ def _predict(
             device=device,
         )
         return
-    predictor = Predictor.load(run, precision=precision, device=device, setting="--device")
+    refuse({"--shortlist": score and shortlist}, "with --score; nothing is searched for")
+    predictor = Predictor.load(
+        run, precision=precision, device=device, setting="--device", shortlist=shortlist
+    )
     if not predictor.writes:
         given: dict[str, object] = {"--attention": attention}
         given |= {"--score": score and not is_language_model}

@@ -30,6 +30,7 @@ def serve(
     max_length: int = 10_000,
     precision: Precision = "auto",
     device: str = AUTO,
+    shortlist: bool = False,
 ) -> None:
     """Serve runs over HTTP, with a page to look inside them.
 
@@ -54,6 +55,8 @@ def serve(
             large models, and rounds; `auto` rounds nothing.
         device: Where it works: `auto` takes a GPU if there is one; `cpu`; `cuda`, or `cuda:1` for
             the second GPU; `mps` for that of a Mac.
+        shortlist: Make answers of the pieces on the run's shortlist alone, which
+            `regard shortlist` learns: faster, where there are many pieces.
     """
     _check_installed()
     check_device_name("--device", device)
@@ -70,7 +73,7 @@ def serve(
     )
     if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
         raise SettingError("token must be printable ASCII; got something else. Make it of letters.")
-    predictors = _load(runs, precision, device)
+    predictors = _load(runs, precision, device, shortlist=shortlist)
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.INFO)
     if loopback_hosts(host) is None and token is None:
         note(f"warning: whoever reaches {host} can ask this server. Set a --token.")
@@ -94,7 +97,9 @@ def _check_installed() -> None:
         )
 
 
-def _load(runs: Sequence[Path], precision: Precision, device: str) -> "dict[str, Predictor]":
+def _load(
+    runs: Sequence[Path], precision: Precision, device: str, *, shortlist: bool
+) -> "dict[str, Predictor]":
     """The models by the names of their folders."""
     from regard.inference import Predictor
 
@@ -108,7 +113,7 @@ def _load(runs: Sequence[Path], precision: Precision, device: str) -> "dict[str,
                 f"RUN folders must have different names; got {name!r} twice. Rename one of them."
             )
         predictors[name] = Predictor.load(
-            run, precision=precision, device=device, setting="--device"
+            run, precision=precision, device=device, setting="--device", shortlist=shortlist
         )
         predictors[name].warm_up()
     return predictors

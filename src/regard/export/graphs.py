@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
@@ -16,6 +16,7 @@ from regard.attention.cache import KeyValueCache
 from regard.attention.graph.formula import written_out
 from regard.inference import Predictor
 from regard.layers.block import Cache
+from regard.layers.ssru import RecurrentCache
 from regard.models import (
     BagReader,
     Classifier,
@@ -161,10 +162,7 @@ def head_graph(predictor: Predictor) -> Graph:
 
 def refuse_steps(predictor: Predictor) -> str | None:
     """Why a run's answers cannot be written step by step by graphs; None if they can."""
-    model = predictor.model
-    if isinstance(model, Transformer) and model.config.decoder == "ssru":
-        return "model.decoder = 'ssru' keeps states that do not say how many tokens were written"
-    if isinstance(model, Transformer | Decoder):
+    if isinstance(predictor.model, Transformer | Decoder):
         return None
     return f"model.type = {predictor.recipe.model_type!r} is none of transformer, decoder"
 
@@ -306,16 +304,26 @@ class _Step(nn.Module):
 
     def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
         token, lengths, *kept = given
-        size = 2 * len(self.model.decoder)
-        past, memory, copying = kept[:size], kept[size : 2 * size], kept[2 * size :]
+        is_recurrent = self.model.config.decoder == "ssru"
+        layers = len(self.model.decoder)
+        size = layers if is_recurrent else 2 * layers
+        past, memory, copying = (
+            kept[:size],
+            kept[size : size + 2 * layers],
+            kept[size + 2 * layers :],
+        )
         state = TransformerState(
-            past=_joined(past),
+            past=tuple(map(_last_state, past)) if is_recurrent else _joined(past),
             memory=_joined(memory),
             source_lengths=lengths,
             copying=(copying[0], copying[1]) if copying else None,
         )
         log_probs, after = self.model.step(token, state)
-        return (log_probs, *_flat(after.past))
+        if not is_recurrent:
+            return (log_probs, *_flat(after.past))
+        new = [cache.state[:, None, None] for cache in _recurrent(after.past)]
+        longer = [torch.cat(pair, dim=2) for pair in zip(past, new, strict=True)]
+        return (log_probs, *longer)
 
 
 class _Read(nn.Module):
@@ -333,9 +341,11 @@ class _Read(nn.Module):
 
 
 def _caches(name: str, layers: int, like: Cache, axis: str) -> dict[str, Axes]:
-    """The keys and values of each layer, by name."""
-    assert isinstance(like, KeyValueCache)
-    parts = {"key": like.key, "value": like.value}
+    """What each layer keeps of places, by name: keys and values, or a recurrence's states."""
+    if isinstance(like, KeyValueCache):
+        parts = {"key": like.key, "value": like.value}
+    else:
+        parts = {"state": like.state[:, None, None]}
     return {
         f"{name}.{layer}.{part}": Axes(("batch", each.shape[1], axis, each.shape[3]))
         for layer in range(layers)
@@ -351,6 +361,18 @@ def _flat(caches: Iterable[Cache]) -> Iterator[Tensor]:
 
 def _joined(tensors: Sequence[Tensor]) -> tuple[KeyValueCache, ...]:
     return tuple(map(KeyValueCache, tensors[::2], tensors[1::2]))
+
+
+def _recurrent(caches: Iterable[Cache]) -> Iterator[RecurrentCache]:
+    for cache in caches:
+        assert isinstance(cache, RecurrentCache)
+        yield cache
+
+
+def _last_state(states: Float[Tensor, "B 1 T C"]) -> RecurrentCache:
+    """What to go on from, of the states of all places: their number says how many there were."""
+    nothing = states.new_zeros(states.shape[0], 1, 1, states.shape[3])
+    return RecurrentCache(torch.cat([nothing, states], dim=2)[:, 0, -1], states.shape[2])
 
 
 def _told(name: str, axes: Axes) -> str:

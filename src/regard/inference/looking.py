@@ -115,7 +115,7 @@ def document(
 
     Args:
         predictor: The model in use.
-        examples: What it looked at, one or more.
+        examples: What it looked at; one or more, unless there is a title.
         title: Heading of the page; None is the first text and what the model made of it.
         model: What the page calls the model; None is its kind and size.
     """
@@ -128,7 +128,7 @@ def document(
         examples=tuple(examples),
         source_language=getattr(recipe.data, "source_language", None),
         output_language=getattr(recipe.data, "target_language", None),
-        opening=_opening(predictor, examples[0]),
+        opening=_opening(predictor, examples[0]) if examples else None,
     )
 
 

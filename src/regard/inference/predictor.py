@@ -29,7 +29,8 @@ from regard.inference.preparation import Preparation
 from regard.inference.searcher import Searcher, SequenceSearch
 from regard.layers.choices import Precision
 from regard.models import Seq2Seq
-from regard.models.prepared import in_precision
+from regard.models.prepared import PreparedSeq2Seq, check_shortlist, in_precision
+from regard.models.shortlist import Shortlist
 from regard.runs.run import Run
 from regard.tasks import (
     TASKS,
@@ -60,13 +61,20 @@ class Predictor(Generic[AnswerT]):
     Args:
         model: Trained, or in training; put into evaluation mode at each use.
         task: The one it was trained for.
+        shortlist: What its answers may be made of, by their sources; None is all tokens.
 
     Attributes:
         preparation: Makes the model ready where there is much to write.
     """
 
-    def __init__(self, model: nn.Module, task: Task[ExampleT, EncodedT, BatchT, AnswerT]) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: nn.Module,
+        task: Task[ExampleT, EncodedT, BatchT, AnswerT],
+        *,
+        shortlist: Shortlist | None = None,
+    ) -> None:
+        self.model, self.shortlist = model, shortlist
         self.task: AnyTask = task
         self.preparation = Preparation()
         self._is_warm = False
@@ -88,6 +96,7 @@ class Predictor(Generic[AnswerT]):
         precision: Precision = "auto",
         device: str = AUTO,
         setting: str = "device",
+        shortlist: bool = False,
     ) -> "Predictor":
         """The model in a run folder.
 
@@ -98,10 +107,14 @@ class Predictor(Generic[AnswerT]):
             device: Where it works: ``auto`` takes a GPU if there is one, but for ``int8``, which
                 only a CPU does; ``cpu``; ``cuda``, ``cuda:1``; or ``mps``.
             setting: What the device is called in messages.
+            shortlist: Whether answers are made of the pieces on the run's shortlist alone, which
+                :func:`regard.training.shortlisting.make_shortlist` makes.
 
         Raises:
-            RunError: There is none, it is damaged, or a newer version of regard made it.
-            SettingError: There is no such device, or it or the model cannot do this precision.
+            RunError: There is none, it is damaged, or a newer version of regard made it; or it has
+                no shortlist.
+            SettingError: There is no such device, or it or the model cannot do this precision or
+                use a shortlist.
         """
         is_on_cpu = precision == "int8" and device == AUTO
         found = CPU if is_on_cpu else find_device(device, setting=setting)
@@ -110,7 +123,11 @@ class Predictor(Generic[AnswerT]):
         task = TASKS[recipe.task].task.load(recipe, run.tokenizer_folder)
         model = task.build_model()
         run.fill(model)
-        return cls(in_precision(model.to(found), precision), task)
+        ready = in_precision(model.to(found).eval(), precision)
+        if not shortlist:
+            return cls(ready, task)
+        check_shortlist(ready)
+        return cls(ready, task, shortlist=Shortlist.of_tensors(run.load_shortlist()))
 
     @property
     def device(self) -> torch.device:
@@ -329,8 +346,14 @@ class Predictor(Generic[AnswerT]):
         found = [Translations.of_nothing(part.text) for part in encoded]
         filled = [place for place, part in enumerate(encoded) if len(part.source)]
         sizes = [(len(encoded[place].source) + 1) * searcher.width for place in filled]
-        is_worth_it = self._is_warm or sum(sizes) >= _WORTH_PREPARING
-        model = self.preparation.of(self.seq2seq) if is_worth_it else self.seq2seq.eval()
+        model, shortlist = self.seq2seq.eval(), self.shortlist
+        if shortlist is not None:
+            check_shortlist(model)
+            made = self.preparation.of(model)
+            assert isinstance(made, PreparedSeq2Seq)
+            model = made.listing(shortlist.adding(searcher.spelled))
+        elif self._is_warm or sum(sizes) >= _WORTH_PREPARING:
+            model = self.preparation.of(model)
 
         def write(places: Sequence[int]) -> None:
             batch = moved(task.collate([encoded[place] for place in places]), self.device)

@@ -106,6 +106,11 @@ class Searcher:
         ]
 
     @property
+    def spelled(self) -> list[int]:
+        """The tokens that answers are to hold."""
+        return [*self._prefix, *(token for word in self._required for token in word)]
+
+    @property
     def has_copies(self) -> bool:
         """Whether several rows of one sentence may hold the same tokens."""
         return self.decoding.groups > 1 or (

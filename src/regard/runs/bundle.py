@@ -14,14 +14,15 @@ from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 
 from regard.errors import RunError
-from regard.runs.card import CARD_FILE, RECIPE_FILE
+from regard.runs.card import CARD_FILE, RECIPE_FILE, SHORTLIST_FILE
 from regard.runs.checkpoints import MODEL_FILE
 from regard.runs.files import DamageError, explain_path, explain_refusal
 
 SUFFIX = ".regard"
 README = "README.md"
 _NEEDED = {CARD_FILE, RECIPE_FILE, MODEL_FILE}
-_KNOWN = re.compile(rf"{re.escape(README)}|tokenizer/(?:\w[\w-]*/)?\w[\w.-]*", re.ASCII)
+_MAY_BE = rf"{re.escape(README)}|{re.escape(SHORTLIST_FILE)}"
+_KNOWN = re.compile(rf"{_MAY_BE}|tokenizer/(?:\w[\w-]*/)?\w[\w.-]*", re.ASCII)
 # So that the same run is the same file whenever it is packed: the first moment zip knows.
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
@@ -47,7 +48,10 @@ def pack(folder: Path, bundle: Path, *, readme: str) -> None:
     tokenizer = sorted(path for path in (folder / "tokenizer").rglob("*") if path.is_file())
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(README, _LONG_AGO), readme)
-        for path in (*(folder / name for name in sorted(_NEEDED)), *tokenizer):
+        own = [folder / name for name in sorted(_NEEDED)]
+        if (shortlist := folder / SHORTLIST_FILE).exists():
+            own.append(shortlist)
+        for path in (*own, *tokenizer):
             name = path.relative_to(folder).as_posix()
             member = zipfile.ZipInfo(name, _LONG_AGO)
             member.file_size = path.stat().st_size

@@ -14,6 +14,7 @@ from regard.version import __version__
 
 CARD_FILE = "run.json"
 RECIPE_FILE = "recipe.toml"
+SHORTLIST_FILE = "shortlist.safetensors"
 FORMAT = 1
 
 
@@ -26,11 +27,12 @@ class _Card(TypedDict):
     summary: JsonValue
 
 
-class _Together(TypedDict, total=False):
+class _Seldom(TypedDict, total=False):
     processes: int
+    shortlist: str
 
 
-class Card(_Card, _Together, total=False):
+class Card(_Card, _Seldom, total=False):
     """What ``run.json`` holds. Keys of ``total=False`` are missing in runs made before them.
 
     Attributes:
@@ -47,6 +49,7 @@ class Card(_Card, _Together, total=False):
         processes: That train it together, where they are several.
         changes: What was changed while it was trained, the oldest first.
         tokenizer: Checksum of the tokenizer's listing.
+        shortlist: Checksum of the shortlist's file, if one was made.
     """
 
     recipe: str
@@ -69,7 +72,7 @@ def new_card(
         text: A fingerprint of the text that is trained on, if it has one.
         processes: How many train it together.
     """
-    together: _Together = {} if processes == 1 else {"processes": processes}
+    together: _Seldom = {} if processes == 1 else {"processes": processes}
     return {
         "format": FORMAT,
         "regard": __version__,

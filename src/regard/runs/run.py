@@ -8,6 +8,7 @@
     run/tokenizer/           whatever the tokenizer saved, and checksums.json
     run/checkpoints/         000001000/ and so on, see ``checkpoints``
     run/model.safetensors    the weights to use, once training has finished
+    run/shortlist.safetensors  what answers may be made of, if somebody asked for that
     run/metrics.jsonl        one line a record
     run/distilled.jsonl      what a teacher wrote for it, see ``training.distilling``
     run/encoded.*            the text as ids, see ``training.encoded``; may be deleted
@@ -30,7 +31,14 @@ from torch import Tensor, nn
 from regard.config import JsonValue, read_toml, write_toml
 from regard.errors import RunError, SettingError
 from regard.runs.bundle import is_bundle, pack, unpack
-from regard.runs.card import CARD_FILE, RECIPE_FILE, Card, new_card, read_card
+from regard.runs.card import (
+    CARD_FILE,
+    RECIPE_FILE,
+    SHORTLIST_FILE,
+    Card,
+    new_card,
+    read_card,
+)
 from regard.runs.checkpoints import (
     MODEL_FILE,
     Checkpoint,
@@ -213,6 +221,8 @@ class Run:
         self.check_finished()
         assert self._card["model"] is not None
         self._read_model(self._card["model"])
+        if self.has_shortlist:
+            self.load_shortlist()
         assert self.tokenizer_folder.is_dir()  # asking for it checks its files
         with new_file(Path(bundle)) as temporary:
             pack(self.path, temporary, readme=readme)
@@ -520,6 +530,40 @@ class Run:
             stacklevel=2,
         )
         return weights
+
+    @property
+    def has_shortlist(self) -> bool:
+        """Whether ``save_shortlist`` was called."""
+        return "shortlist" in self._card
+
+    def save_shortlist(self, tensors: Mapping[str, Shaped[Tensor, "..."]]) -> None:
+        """Keep what answers may be made of, in place of what was kept before.
+
+        Raises:
+            RunError: The disk is full or refuses.
+        """
+        self._check_open_for_training()
+        content = pack_tensors(tensors)
+        if self.has_shortlist:
+            self._write_card(cast(Card, {k: v for k, v in self._card.items() if k != "shortlist"}))
+        write_file(self.path / SHORTLIST_FILE, content)
+        self._write_card({**self._card, "shortlist": checksum(content)})
+
+    def load_shortlist(self) -> dict[str, Shaped[Tensor, "..."]]:
+        """What ``save_shortlist`` was given.
+
+        Raises:
+            RunError: There is none, or it is damaged.
+        """
+        if not self.has_shortlist:
+            raise RunError(
+                f"{self.path} must have a shortlist; it has none. Make one: regard shortlist RUN."
+            )
+        path = self.path / SHORTLIST_FILE
+        try:
+            return unpack_tensors(read_checked(path, self._card["shortlist"]))
+        except DamageError as error:
+            raise DamageError(f"{error} Make it anew: regard shortlist RUN.") from error
 
     def fill(self, model: nn.Module) -> None:
         """Put the weights to use into a model, as ``load_model`` gives them.

@@ -48,3 +48,60 @@ def test_children_get_the_threads_asked_for():
 
 def test_a_package_that_is_absent_has_no_version():
     assert measuring.versions("no-such-package")["no-such-package"] is None
+
+
+@pytest.fixture
+def speed(monkeypatch, capsys):
+    """Runs the command of a benchmark of two works; what was measured, recorded and printed."""
+
+    def run(*told, peer=None):
+        records, measured = [], []
+
+        def measure(work, threads, rounds):
+            measured.append((work, threads, rounds))
+            line = measuring.Figure(what=work, ours="1", beside="2")
+            yield f"{work}, {threads}", [1.0], [line]
+
+        monkeypatch.setattr(measuring, "write_record", lambda *a, **told: records.append(told))
+        monkeypatch.setattr("sys.argv", ["a benchmark", *told])
+        measuring.measure_speed(
+            "made_up",
+            title="A test",
+            about="What is measured.",
+            rounds=5,
+            side=lambda *words: list(words),
+            measure=measure,
+            works=["a", "b"],
+            peer=peer,
+            details={"lines": 3},
+        )
+        return measured, records, capsys.readouterr().out
+
+    return run
+
+
+def test_speed_is_measured_of_every_work_with_each_number_of_threads(speed):
+    measured, (record,), _ = speed("--threads", "2", "1", "2", "--rounds", "7")
+    assert measured == [("a", 1, 7), ("a", 2, 7), ("b", 1, 7), ("b", 2, 7)]
+    assert [each.what for each in record["figures"]] == ["a", "a", "b", "b"]
+    assert record["details"] == {"rounds": 7, "lines": 3} | {
+        f"{work}, {threads}": [1.0] for work, threads, _ in measured
+    }
+
+
+@pytest.mark.parametrize("told", [("--dry",), ("--only", "b")])
+def test_what_is_tried_or_measured_in_part_leaves_no_record(speed, told):
+    measured, records, _ = speed("--threads", "1", *told)
+    assert measured[-1] == ("b", 1, 5)
+    assert not records
+
+
+def test_without_its_peer_speed_leaves_no_record(speed):
+    _, records, said = speed("--threads", "1", peer="no_such_package")
+    assert not records
+    assert "no_such_package is left out" in said
+
+
+def test_a_side_prints_what_it_measured_and_nothing_else(speed):
+    measured, records, said = speed("--side", "a", "3")
+    assert (measured, records, json.loads(said)) == ([], [], ["a", "3"])

@@ -7,7 +7,7 @@ import torch
 
 from regard.cli.app import run_command
 from regard.errors import RunError, SettingError
-from regard.inference import generator
+from regard.inference import preparation
 from regard.inference.generator import Generator
 from regard.models import Decoder, DecoderConfig
 from regard.models.prepared import PreparedDecoder, prepared
@@ -122,10 +122,11 @@ def test_a_prepared_model_writes_what_the_model_writes(wide, decoding, monkeypat
         made.append(prepared(model))
         return made[-1]
 
-    monkeypatch.setattr(generator, "prepared", noted)
+    monkeypatch.setattr(preparation, "prepared", noted)
+    monkeypatch.setattr(wide, "_preparation", preparation.Preparation())
     found = [wide.continuations(prompt, decoding) for prompt in prompts]
-    assert [type(each) for each in made] == [PreparedDecoder] * 3
-    monkeypatch.setattr(generator, "prepared", lambda model: model)
+    assert [type(each) for each in made] == [PreparedDecoder]  # once for all prompts
+    monkeypatch.setattr(preparation.Preparation, "of", lambda self, model: model.eval())
     assert found == [wide.continuations(prompt, decoding) for prompt in prompts]
     assert len({text for texts in found for text in texts}) >= 3
 

@@ -170,6 +170,7 @@ def test_sections_are_the_fields_of_a_recipe():
             "decoding",
             "folder",
             "given",
+            "name",
         )
     }
     assert isinstance(recipe_from_table({}).data, DataConfig)

@@ -255,9 +255,9 @@ def test_facts_are_told_before_training(toy, tmp_path, recipe):
     assert facts[2].startswith("rnn_seq2seq with ")
     assert facts[3:] == [
         "left out 1 lines that cannot be read: columns, 1 (first "
-        f"{tmp_path}/train.tsv:90: expected 2 columns, found 1. "
+        f"{tmp_path}/train.tsv:81: expected 2 columns, found 1. "
         "A tab must stand between the sentences.)",
-        f"cut or left out 1 pairs too long: source too long, 1 (first {tmp_path}/train.tsv:91: "
+        f"cut or left out 1 pairs too long: source too long, 1 (first {tmp_path}/train.tsv:82: "
         "the source must be at most 256 tokens long; got 300. Raise max_length, split the "
         "sentence, or leave such pairs out.)",
     ]
@@ -274,7 +274,10 @@ def test_pairs_with_other_markup_are_left_out_and_told(toy, tmp_path, recipe):
         file.write("``1`` 2\t2 1\n``12`` 1\t1 ``12``\n")
     tokenizer = {"type": "characters", "placeholders": "rst"}
     train(recipe(tokenizer=tokenizer), tmp_path / "run", reporter=Listening())
-    assert facts[-1] == "cut or left out 1 pairs too long, or whose sides hold other markup"
+    assert facts[-1] == (
+        "cut or left out 1 pairs too long, or whose sides hold other markup: other markup, 1 "
+        f"(first {tmp_path}/train.tsv:81: the target holds other markup.)"
+    )
 
 
 def test_samples_show_source_output_and_reference(toy, tmp_path, recipe):

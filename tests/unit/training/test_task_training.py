@@ -255,7 +255,7 @@ def test_a_report_has_figures_baselines_tables_and_examples(toy, tmp_path, recip
         ("classification", "yes\tk\tba\n" * 20, DataError, "at least two different labels"),
         ("classification", "x\n", DataError, "expected 3 columns, found 1"),
         ("tagging", "ba\tO\n\n" * 20, DataError, "at least two different tags; got"),
-        ("tagging", "ba O\n", DataError, "A tab must stand between the word and its tag"),
+        ("tagging", "baO\n", DataError, "A tab must stand between the word and its tag"),
     ],
 )
 def test_text_that_cannot_be_used_leaves_no_run(toy, tmp_path, recipe, task, text, error, message):

@@ -61,9 +61,9 @@ class ShardReport:
     """
 
     name: str
-    rows: int = 0
-    errors: int = 0
-    problem: str | None = None
+    rows: int
+    errors: int
+    problem: str | None
 
 
 class Answerer:
@@ -100,10 +100,10 @@ class Answerer:
                 writer.add(self._printed(line, writer.rows + 1), line)
             writer.finish()
         except DataError as error:
-            return ShardReport(name=shard.name, problem=str(error))
+            return ShardReport(name=shard.name, rows=0, errors=0, problem=str(error))
         finally:
             writer.close()
-        return ShardReport(name=shard.name, rows=writer.rows, errors=writer.errors)
+        return ShardReport(name=shard.name, rows=writer.rows, errors=writer.errors, problem=None)
 
     def _answered(self, shard: Shard) -> Iterator[AnsweredLine]:
         groups = answers(

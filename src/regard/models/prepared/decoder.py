@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Bool, Float, Float32, Int
 from torch import Tensor, nn
 
 from regard.attention import at, lengths
@@ -32,6 +32,7 @@ from regard.models.prepared.layers import (
     options_of,
 )
 from regard.models.prepared.linear import Linear, mapping
+from regard.models.prepared.listed import Listed
 from regard.models.prepared.products import Int8Embedding, Int8Linear
 from regard.models.prepared.sharing import by_rows, in_blocks
 from regard.models.prepared.state import PreparedState
@@ -94,6 +95,11 @@ class PreparedStack:
         self._norms = norms_of(self._blocks, norm)
         self._weights = self._all_weights()
 
+    def listed(self, mask: Bool[np.ndarray, "B V"]) -> Listed:
+        """The last layer over what answers to sources may be made of."""
+        assert isinstance(self._output, TokenEmbedding | Int8Embedding)
+        return Listed(mask, self._output, self._output_bias)
+
     @property
     def layers(self) -> int:
         """How many layers there are."""
@@ -104,8 +110,10 @@ class PreparedStack:
         self, token: Int[Tensor, " R"], state: PreparedState
     ) -> tuple[Float[Tensor, "R V"], PreparedState]:
         """Log-probabilities of the next token, and the state after ``token``."""
-        logits, state = self._logits(token, state.with_room())
-        return torch.log_softmax(logits, dim=-1), state
+        states, state = self._last_states(token, state.with_room())
+        if state.listed is not None:
+            return state.listed.log_probs(states, state.sentences), state
+        return torch.log_softmax(self._logits_of(states), dim=-1), state
 
     def best(
         self, token: Int[Tensor, " R"], state: PreparedState, count: int, hidden: Sequence[int]
@@ -125,12 +133,14 @@ class PreparedStack:
         never = np.array(hidden, np.int64)
         values = np.empty((rows, count), np.float32)
         tokens = np.empty((rows, count), np.int64)
-        logits = None
+        listed, seen = state.listed, None
         if self._weights is None:
-            logits, state = self._logits(token, state)
+            seen, state = self._last_states(token, state)
         else:
             token = token if state.pending is None else state.pending
             last, weights, past = token.numpy(), self._weights, self._past(state)
+            if listed is not None:
+                weights = weights._replace(table=self._maps.NO_MAP)
             places = self._places_of(state)
             is_whole, width = weights.table.outputs > 0, weights.norms.shape[1]
             states = np.empty((0 if is_whole else rows, width), np.float32)
@@ -158,10 +168,12 @@ class PreparedStack:
             heads = (self._options.heads, self._options.head_dim)
             state = state.after(list(queries.reshape(*queries.shape[:2], *heads)))
             if not is_whole:
-                with torch.no_grad():
-                    logits = self._logits_of(torch.from_numpy(states))
-        if logits is not None:
-            found = logits.numpy()
+                seen = torch.from_numpy(states)
+        if listed is not None and seen is not None:
+            return *listed.best(seen, state.sentences, count, hidden), state
+        if seen is not None:
+            with torch.no_grad():
+                found = self._logits_of(seen).numpy()
 
             def choose(first: int, stop: int) -> None:
                 self._kernels.best_tokens(first, stop, found, never, values, tokens)
@@ -198,8 +210,8 @@ class PreparedStack:
         )
 
     @torch.no_grad()
-    def _logits(self, token: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
-        """The logits after a step, layer by layer."""
+    def _last_states(self, token: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
+        """What the last layer is given after a step, layer by layer."""
         kernels, options, now = self._kernels, self._options, state.length
         states, past = self._embedded(token, state), self._past(state)
         normed = torch.empty_like(states) if options.is_pre else states
@@ -250,7 +262,7 @@ class PreparedStack:
                 mixed = looked(kernels.look_at_memory, query, memory, memory.shape[1])
                 add(layer.ask_out(mixed))
             add(layer.outer(layer.activation(layer.inner(normed))))
-        return self._logits_of(normed), state.after(queries)
+        return normed, state.after(queries)
 
     def _announce_all(self, state: PreparedState, queries: Float32[np.ndarray, "L R W"]) -> None:
         """Show whoever observes what each layer asked."""

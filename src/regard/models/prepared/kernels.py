@@ -21,7 +21,7 @@ from regard.models.prepared.recurrence import recur_rows
 f32, i32 = np.float32, np.int32
 
 # Neighbouring tokens of which the best is known before the best of all are looked for.
-_GROUP = 32
+GROUP = 32
 
 
 @shared
@@ -253,12 +253,12 @@ def _insert(values, tokens, value, token):  # type: ignore[no-untyped-def]
 
 
 @shared
-def _best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
+def best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
     """See ``best_tokens``, of one row."""
     V, K, groups = row.size, values.size, tops.size
     top = f32(-np.inf)
     for g in range(groups):
-        tops[g] = largest(row[g * _GROUP : min(V, (g + 1) * _GROUP)])
+        tops[g] = largest(row[g * GROUP : min(V, (g + 1) * GROUP)])
         top = max(top, tops[g])
     total = f32(0)
     for v in range(V):
@@ -272,7 +272,7 @@ def _best_of(row, hidden, tops, values, tokens):  # type: ignore[no-untyped-def]
     worst = f32(-np.inf)
     for g in range(groups):
         if tops[g] > worst:
-            for v in range(g * _GROUP, min(V, (g + 1) * _GROUP)):
+            for v in range(g * GROUP, min(V, (g + 1) * GROUP)):
                 x = row[v]
                 if x > worst:
                     _insert(values, tokens, x, v)
@@ -332,9 +332,9 @@ def best_tokens(first, stop, logits, hidden, values, tokens):  # type: ignore[no
         values: The log-probabilities, (R, K); −inf where there are no more tokens.
         tokens: Their ids.
     """
-    tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
+    tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
     for r in range(first, stop):
-        _best_of(logits[r], hidden, tops, values[r], tokens[r])
+        best_of(logits[r], hidden, tops, values[r], tokens[r])
 
 
 @shared
@@ -453,6 +453,6 @@ def whole_step(  # type: ignore[no-untyped-def]
         return
     logits = np.empty((rows, weights.table.outputs), np.float32)
     mapped(normed, weights.table, i64(0), logits)
-    tops = np.empty((logits.shape[1] + _GROUP - 1) // _GROUP, np.float32)
+    tops = np.empty((logits.shape[1] + GROUP - 1) // GROUP, np.float32)
     for r in range(rows):
-        _best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])
+        best_of(logits[r], hidden, tops, values[first + r], tokens[first + r])

@@ -5,19 +5,23 @@ from typing import TypeVar, cast
 from torch import nn
 
 from regard.attention.observing import current_editor, current_observer
+from regard.errors import SettingError
+from regard.models.conv_seq2seq import ConvSeq2Seq
 from regard.models.decoder import Decoder
+from regard.models.prepared.conv_translator import PreparedConvSeq2Seq
 from regard.models.prepared.language_model import PreparedDecoder
 from regard.models.prepared.recurrent_language_model import PreparedRecurrentLm
 from regard.models.prepared.rnn_translator import PreparedRnnSeq2Seq
 from regard.models.prepared.translator import PreparedTransformer
 from regard.models.recurrent_lm import RecurrentLm
 from regard.models.rnn_seq2seq import RnnSeq2Seq
+from regard.models.shortlist import Shortlist
 from regard.models.transformer import Transformer
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
 
-def prepared(model: ModelT) -> ModelT:
+def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
     """The model with steps that cost little, or itself where it cannot be prepared.
 
     It is itself, too, while somebody edits or observes its attention: compiled steps ask no editor,
@@ -26,16 +30,46 @@ def prepared(model: ModelT) -> ModelT:
     Args:
         model: A sequence model in evaluation mode. What is made of it may hold copies of its
             weights: prepare it again when it has learned more.
+        shortlist: What answers may be made of, by their sources; None is all tokens.
+
+    Raises:
+        SettingError: There is a shortlist, and the model cannot be prepared.
     """
+    if shortlist is not None:
+        check_shortlist(model)
     made: nn.Module = model
     if current_editor() is not None or current_observer() is not None:
         return model
     if isinstance(model, Transformer) and PreparedTransformer.refuse(model) is None:
-        made = PreparedTransformer(model).eval()
+        made = PreparedTransformer(model, shortlist=shortlist).eval()
     elif isinstance(model, Decoder) and PreparedDecoder.refuse(model) is None:
         made = PreparedDecoder(model).eval()
     elif isinstance(model, RnnSeq2Seq) and PreparedRnnSeq2Seq.refuse(model) is None:
-        made = PreparedRnnSeq2Seq(model).eval()
+        made = PreparedRnnSeq2Seq(model, shortlist=shortlist).eval()
+    elif isinstance(model, ConvSeq2Seq) and PreparedConvSeq2Seq.refuse(model) is None:
+        made = PreparedConvSeq2Seq(model, shortlist=shortlist).eval()
     elif isinstance(model, RecurrentLm) and PreparedRecurrentLm.refuse(model) is None:
         made = PreparedRecurrentLm(model).eval()
     return cast(ModelT, made)
+
+
+def check_shortlist(model: nn.Module) -> None:
+    """Raise SettingError unless answers of this model can be made of a few tokens.
+
+    Args:
+        model: A sequence model in evaluation mode.
+    """
+    reason: str | None = f"got {type(model).__name__}"
+    if isinstance(model, Transformer):
+        reason = PreparedTransformer.refuse(model)
+    elif isinstance(model, RnnSeq2Seq):
+        reason = PreparedRnnSeq2Seq.refuse(model)
+    elif isinstance(model, ConvSeq2Seq):
+        reason = PreparedConvSeq2Seq.refuse(model)
+    if current_editor() is not None or current_observer() is not None:
+        reason = "its attention is edited or observed"
+    if reason is not None:
+        raise SettingError(
+            f"shortlist must go with a translator that can be prepared; {reason}. "
+            "Answer without a shortlist."
+        )

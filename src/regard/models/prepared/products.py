@@ -7,6 +7,7 @@ processors without VNNI add them up in.
 """
 
 import warnings
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -26,7 +27,7 @@ _SCALE, _ZERO = 2 / 127, 64
 def why_no_int8() -> str | None:
     """What stands against products in int8 here, or None."""
     try:
-        _multiply(torch.ones(1, 4), _packed(torch.ones(1, 4)))
+        _multiply(torch.ones(1, 4), _packed(*_rounded(torch.ones(1, 4))))
     except (AttributeError, RuntimeError, NotImplementedError) as error:
         return f"torch {torch.__version__} cannot multiply int8 here ({str(error).splitlines()[0]})"
     return None
@@ -38,18 +39,13 @@ def _rounded(weight: Float[Tensor, "O I"]) -> tuple[Int[Tensor, "O I"], Float[Te
     return (weight / scales[:, None]).round().to(torch.int8), scales
 
 
-def _packed(weight: Float[Tensor, "O I"]) -> torch.ScriptObject:
-    """The weights as the product wants them."""
-    scales = weight.abs().amax(dim=1).clamp_min(torch.finfo(torch.float32).tiny) / 127
+def _packed(values: Int[Tensor, "O I"], scales: Float[Tensor, " O"]) -> torch.ScriptObject:
+    """Rounded weights as the product wants them."""
     with warnings.catch_warnings():
         # torch announces the end of its quantised tensors; ``why_no_int8`` notices it.
         warnings.simplefilter("ignore", UserWarning)
-        quantised = torch.quantize_per_channel(
-            weight.float().contiguous(),
-            scales.double(),
-            torch.zeros(len(weight), dtype=torch.long),
-            0,
-            torch.qint8,
+        quantised = torch._make_per_channel_quantized_tensor(
+            values.contiguous(), scales.double(), torch.zeros(len(values), dtype=torch.long), 0
         )
         packed: torch.ScriptObject = torch.ops.quantized.linear_prepack(quantised, None)
     return packed
@@ -105,7 +101,7 @@ class Int8Linear(nn.Module):
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.bias: Tensor
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach())
-        self.packed = _packed(linear.weight.detach())
+        self.packed = _packed(*_rounded(linear.weight.detach().float()))
 
     @torch.no_grad()
     def forward(self, states: Float[Tensor, "*batch I"]) -> Float[Tensor, "*batch O"]:
@@ -149,7 +145,14 @@ class Int8Embedding(nn.Module):
         self.register_buffer("values", values, persistent=False)
         self.register_buffer("scales", scales, persistent=False)
         self.scale = scale
-        self.packed = _packed(table.detach()) if is_output else None
+        self.packed = _packed(values, scales) if is_output else None
+
+    def logits_of(
+        self, ids: Int[Tensor, " U"], bias: Float[Tensor, " U"] | None
+    ) -> Callable[[Tensor], Tensor]:
+        """What makes the logits of these tokens alone: ``logits`` has the same."""
+        packed = _packed(self.values[ids], self.scales[ids])
+        return lambda states: _product(states.float(), packed, bias)
 
     @torch.no_grad()
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch C"]:

@@ -11,30 +11,13 @@ from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
 
 from regard.attention import Mask, lengths
-from regard.attention.engine import blas
-from regard.attention.engine.kernels import why_not
 from regard.layers import TokenEmbedding
-from regard.models.prepared.sharing import by_rows, in_blocks
+from regard.models.prepared.listed import Listed
+from regard.models.prepared.looped import LoopedSteps, Then
+from regard.models.prepared.sharing import in_blocks
 
 if TYPE_CHECKING:
     from regard.models.prepared import recurrent_kernels
-
-# Weights up to so many bytes stay in the cache of a core while it goes through them for its rows.
-_MOST_BYTES = 2**25
-
-
-def why_no_recurrence(model: nn.Module) -> str | None:
-    """What stands against preparing a recurrent model, whatever it looks at, or None."""
-    tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
-    size = sum(p.nbytes for p in model.parameters() if id(p) not in tables)
-    reasons = {
-        "torch brings another BLAS than Intel's": blas.address_of_products() is None,
-        "it is too large for the cache of a core": size > _MOST_BYTES,
-        "it is not in float32 on a CPU": any(
-            p.device.type != "cpu" or p.dtype != torch.float32 for p in model.parameters()
-        ),
-    }
-    return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
 
 
 class Layer(NamedTuple):
@@ -159,12 +142,14 @@ class RecurrentState:
         places: Which of them is each row's.
         view: What they look at.
         pending: The last tokens of prompts, not read yet; they take the place of the next step's.
+        listed: What answers may be made of; None is all tokens.
     """
 
     carried: Float32[np.ndarray, "P W"]
     places: Int64[np.ndarray, " R"]
     view: View
     pending: Int[Tensor, " R"] | None = None
+    listed: Listed | None = None
 
     @classmethod
     def begin(
@@ -187,6 +172,11 @@ class RecurrentState:
             pending=None if self.pending is None else self.pending[rows],
         )
 
+    @property
+    def sentences(self) -> Int64[np.ndarray, " R"]:
+        """The source of each row."""
+        return self.view.sentences
+
     def rows(self) -> Float[Tensor, "R W"]:
         """What each row carries."""
         return torch.from_numpy(self.carried[self.places])
@@ -196,7 +186,7 @@ class RecurrentState:
 Show = Callable[[RecurrentState, RecurrentState], None]
 
 
-class PreparedRecurrence:
+class PreparedRecurrence(LoopedSteps[RecurrentState]):
     """Recurrent layers, their embedding and their output, ready for many steps.
 
     Args:
@@ -216,65 +206,32 @@ class PreparedRecurrence:
         output_bias: Tensor | None,
         show: Show | None = None,
     ) -> None:
+        super().__init__(output, output_bias)
         # Only here: what cannot be compiled cannot be imported.
-        from regard.models.prepared import kernels, recurrent_kernels
+        from regard.models.prepared import recurrent_kernels
 
-        self._step, self._best_tokens = recurrent_kernels.step, kernels.best_tokens
-        self._memory = recurrent_kernels.Memory
-        self._options, self._output, self._output_bias = options, output, output_bias
-        self._show = show
-        # A large table is gone through once for all rows.
-        self._has_logits = output.weight.nbytes <= _MOST_BYTES
-        if self._has_logits:
-            bias = weights.table_bias if output_bias is None else output_bias.detach().numpy()
-            weights = weights._replace(table=output.weight.detach().numpy(), table_bias=bias)
-        self._weights = weights
+        self._step, self._memory = recurrent_kernels.step, recurrent_kernels.Memory
+        self._options, self._show = options, show
+        self._weights = weights._replace(table=self.table, table_bias=self.table_bias)
 
-    @torch.no_grad()
-    def __call__(
-        self, token: Int[Tensor, " R"], state: RecurrentState
-    ) -> tuple[Float[Tensor, "R V"], RecurrentState]:
-        """Log-probabilities of the next token, and the state after ``token``."""
-        logits, after = self._advance(token, state)
-        return torch.log_softmax(torch.from_numpy(logits), dim=-1), after
-
-    @torch.no_grad()
-    def best(
-        self, token: Int[Tensor, " R"], state: RecurrentState, count: int, hidden: Sequence[int]
-    ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], RecurrentState]:
-        """The ``count`` likeliest next tokens of each row; see ``RankingStep``."""
-        never = np.array(hidden, np.int64)
-        values = np.empty((len(token), count), np.float32)
-        tokens = np.empty((len(token), count), np.int64)
-
-        def choose(first: int, stop: int, logits: np.ndarray) -> None:
-            self._best_tokens(first, stop, logits, never, values, tokens)
-
-        _, after = self._advance(token, state, choose)
-        return torch.from_numpy(values), torch.from_numpy(tokens), after
-
-    def _advance(
+    def _run(
         self,
-        token: Tensor,
+        token: Int64[np.ndarray, " R"],
         state: RecurrentState,
-        then: Callable[[int, int, np.ndarray], None] | None = None,
-    ) -> tuple[Float32[np.ndarray, "R V"], RecurrentState]:
-        """The logits, and the state after ``token``; ``then`` is called with the logits of rows."""
-        token = token if state.pending is None else state.pending
-        rows, table = len(token), self._output.weight
-        # A slice of a table is not laid out as a loop was compiled for.
-        last = np.ascontiguousarray(token.numpy())
+        answers: Float32[np.ndarray, "R C"],
+        logits: Float32[np.ndarray, "R V"],
+        then: Then | None,
+    ) -> RecurrentState:
+        rows = len(token)
         after = np.empty((rows, state.carried.shape[1]), np.float32)
-        answers = np.empty((rows, table.shape[1]), np.float32)
-        logits = np.empty((rows, len(table) if self._has_logits else 0), np.float32)
-        sources, sentences = state.view.sources, state.view.sentences
-        memory = self._memory(sources.keys, sources.values, sources.lengths, sentences)
+        sources = state.view.sources
+        memory = self._memory(sources.keys, sources.values, sources.lengths, state.sentences)
 
         def go(first: int, stop: int) -> None:
             self._step(
                 first,
                 stop,
-                last,
+                token,
                 state.carried,
                 state.places,
                 self._weights,
@@ -284,16 +241,11 @@ class PreparedRecurrence:
                 answers,
                 logits,
             )
-            if then is not None and self._has_logits:
+            if then is not None:
                 then(first, stop, logits)
 
         in_blocks(rows, go)
-        if not self._has_logits:
-            found = self._output.logits(torch.from_numpy(answers), self._output_bias)
-            logits = found.numpy()
-            if then is not None:
-                by_rows(rows, 4 * len(table), lambda first, stop: then(first, stop, logits))
         made = replace(state, carried=after, places=np.arange(rows), pending=None)
         if self._show is not None:
             self._show(state, made)
-        return logits, made
+        return made

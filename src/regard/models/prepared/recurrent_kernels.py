@@ -234,7 +234,7 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
         options: Of the decoder.
         after: What each row carries from now on, (R, W).
         answers: What predicts the next token, (R, C).
-        logits: How well each token fits, (R, V); left alone where ``weights`` has no table.
+        logits: How well each token fits, (R, V); without columns nobody asks.
     """
     rows, X = stop - first, weights.embedding.shape[1]
     L, _, h = weights.hidden.shape
@@ -259,7 +259,7 @@ def step(first, stop, token, before, places, weights, memory, options, after, an
         _copy_all(states[L - 1], found)
     if options.asks_after:
         _copy_all(found, kept[:, kept.shape[1] - found.shape[1] :])
-    if weights.table.size:
+    if logits.shape[1]:
         _map(found, weights.table, weights.table_bias, logits[first:stop])
 
 

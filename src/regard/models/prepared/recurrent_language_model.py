@@ -5,6 +5,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from regard.models.prepared.base import PreparedLanguageModel
+from regard.models.prepared.looped import why_not_looped
 from regard.models.prepared.recurrent import (
     Linear,
     PreparedRecurrence,
@@ -12,7 +13,6 @@ from regard.models.prepared.recurrent import (
     Sources,
     layers_of,
     packed,
-    why_no_recurrence,
 )
 from regard.models.recurrent_lm import RecurrentLm
 
@@ -52,7 +52,7 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
     @staticmethod
     def refuse(model: RecurrentLm) -> str | None:
         """Why a model cannot be prepared, or None if it can."""
-        return why_no_recurrence(model)
+        return why_not_looped(model, model)
 
     @torch.no_grad()
     def start(

@@ -1,5 +1,6 @@
 """A recurrent encoder-decoder that is ready to write many translations."""
 
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -17,6 +18,7 @@ from regard.layers import (
     ScoredAttention,
 )
 from regard.models.prepared.base import PreparedSeq2Seq
+from regard.models.prepared.looped import why_not_looped
 from regard.models.prepared.recurrent import (
     Layer,
     Linear,
@@ -24,11 +26,11 @@ from regard.models.prepared.recurrent import (
     RecurrentState,
     Sources,
     packed,
-    why_no_recurrence,
 )
 from regard.models.prepared.recurrent_encoder import PreparedEncoder
 from regard.models.recurrent_attention import Soft
 from regard.models.rnn_seq2seq import RnnSeq2Seq, RnnState
+from regard.models.shortlist import Shortlist
 
 
 class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
@@ -38,12 +40,14 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
 
     Args:
         model: In evaluation mode.
+        shortlist: What answers may be made of, by their sources; None is all tokens.
     """
 
     model: RnnSeq2Seq
+    _steps: PreparedRecurrence
 
-    def __init__(self, model: RnnSeq2Seq) -> None:
-        super().__init__(model)
+    def __init__(self, model: RnnSeq2Seq, *, shortlist: Shortlist | None = None) -> None:
+        super().__init__(model, shortlist=shortlist)
         # Only here: what cannot be compiled cannot be imported.
         from regard.models.prepared import recurrent_kernels as kernels
 
@@ -87,7 +91,7 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
             return "it does not look at all places alike"
         if model.look is not None and not isinstance(_score_of(model.look), _SCORES):
             return "its score is neither additive nor a dot product"
-        return why_no_recurrence(model)
+        return why_not_looped(model, model)
 
     @torch.no_grad()
     def start(
@@ -98,7 +102,8 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
         states, last = self._encoder(embedded, source_lengths)
         read = self.model.begin(source, source_lengths, embedded, states, last)
         carried = torch.cat([*read.layers, *([] if read.fed is None else [read.fed])], dim=1)
-        return RecurrentState.begin(carried, self._sources(read))
+        state = RecurrentState.begin(carried, self._sources(read))
+        return replace(state, listed=self._listed(source, source_lengths))
 
     def _sources(self, read: RnnState) -> Sources:
         memory, hidden_dim = read.memory, self.model.config.hidden_dim

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float, Float32, Int, Int32, Int64
 from torch import Tensor
 
+from regard.models.prepared.listed import Listed
+
 # Places of a new store; it doubles as answers grow.
 _PLACES = 32
 
@@ -56,6 +58,7 @@ class PreparedState:
         lengths: How many places of each source are real.
         pending: The last tokens of prompts, not read yet; they take the place of the next step's.
         queries: What each layer asked the sources at the last place; nothing after rows are chosen.
+        listed: What answers may be made of; None is all tokens.
     """
 
     store: Store
@@ -67,6 +70,7 @@ class PreparedState:
     lengths: Int64[np.ndarray, " B"]
     pending: Int[Tensor, " R"] | None = None
     queries: Sequence[Float32[np.ndarray, "R H D"]] = ()
+    listed: Listed | None = None
 
     @property
     def asked(self) -> dict[int, Float[Tensor, "R H 1 D"]]:
@@ -88,6 +92,7 @@ class PreparedState:
             memory=self.memory,
             lengths=self.lengths,
             pending=None if self.pending is None else self.pending[rows],
+            listed=self.listed,
         )
 
     def with_room(self) -> "PreparedState":
@@ -113,6 +118,7 @@ class PreparedState:
             memory=self.memory,
             lengths=self.lengths,
             queries=queries,
+            listed=self.listed,
         )
 
 
@@ -123,6 +129,7 @@ def begin(
     *,
     memory: Float32[np.ndarray, "L B M W"],
     lengths: Int[Tensor, " B"] | None = None,
+    listed: Listed | None = None,
 ) -> PreparedState:
     """The state of so many rows that have seen nothing yet, a row for each source.
 
@@ -133,6 +140,7 @@ def begin(
             or the state of a recurrence.
         memory: What stands in the sources.
         lengths: How many places of each source are real.
+        listed: What answers may be made of; None is all tokens.
     """
     store = Store(layers, rows, width)
     return PreparedState(
@@ -143,4 +151,5 @@ def begin(
         sentences=np.arange(rows),
         memory=memory,
         lengths=np.zeros(0, np.int64) if lengths is None else lengths.to(torch.int64).numpy(),
+        listed=listed,
     )

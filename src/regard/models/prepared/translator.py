@@ -11,6 +11,7 @@ from regard.models.prepared.decoder import PreparedStack
 from regard.models.prepared.encoder import PreparedEncoder
 from regard.models.prepared.layers import why_not_prepared
 from regard.models.prepared.state import PreparedState, begin
+from regard.models.shortlist import Shortlist
 from regard.models.transformer import Transformer
 
 
@@ -21,13 +22,14 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
 
     Args:
         model: In evaluation mode.
+        shortlist: What answers may be made of, by their sources; None is all tokens.
     """
 
     model: Transformer
     _steps: PreparedStack
 
-    def __init__(self, model: Transformer) -> None:
-        super().__init__(model)
+    def __init__(self, model: Transformer, *, shortlist: Shortlist | None = None) -> None:
+        super().__init__(model, shortlist=shortlist)
         self._steps = PreparedStack(
             list(model.decoder),
             embedding=model.target_embedding,
@@ -59,7 +61,14 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
             memory = self._encoder(source, source_lengths)
         else:
             memory = self._read(source, source_lengths)
-        return begin(len(source), layers, self._steps.kept, memory=memory, lengths=source_lengths)
+        return begin(
+            len(source),
+            layers,
+            self._steps.kept,
+            memory=memory,
+            lengths=source_lengths,
+            listed=self._listed(source, source_lengths),
+        )
 
     @torch.no_grad()
     def _read(

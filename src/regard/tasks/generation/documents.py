@@ -179,7 +179,7 @@ def _member(record: Mapping[str, JsonValue], keys: Sequence[str], where: str) ->
     if found is not None:
         return found
     raise DataError(
-        f"{where}: expected the key {' or '.join(map(repr, keys[:3]))}; found "
+        f"{where}: expected the key {' or '.join(map(repr, keys[:4]))}; found "
         f"{', '.join(map(repr, record)) or 'none'}."
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from regard.metrics.rouge import first_words, sentence_rouge_n, words
-from regard.tasks.baselines.text_rank import text_rank
+from regard.tasks.baselines.sentence_graph import text_rank
 from regard.tasks.generation.documents import DocumentExample, chosen, sentences
 
 

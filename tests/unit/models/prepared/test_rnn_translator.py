@@ -7,7 +7,7 @@ import torch
 
 from regard.attention import observe
 from regard.inference.look import mean_weights
-from regard.models.prepared import PreparedRnnSeq2Seq, prepared, recurrent
+from regard.models.prepared import PreparedRnnSeq2Seq, looped, prepared, recurrent
 
 from . import conftest
 from .conftest import VOCAB, pairwise, recurrent_translator, shaken
@@ -47,7 +47,7 @@ def test_steps_are_the_models(options, monkeypatch):
     made = PreparedRnnSeq2Seq(model)
     with torch.no_grad():
         check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=9)
-    monkeypatch.setattr(recurrent, "_MOST_BYTES", 0)  # the output beside the loop
+    monkeypatch.setattr(looped, "MOST_BYTES", 0)  # the output beside the loop
     made = PreparedRnnSeq2Seq(model)
     with torch.no_grad():
         check_steps(model, made, model.start(*given), made.start(*given), rows=5, count=4)
@@ -56,7 +56,7 @@ def test_steps_are_the_models(options, monkeypatch):
 @pytest.mark.parametrize("has_logits", [True, False])
 def test_the_output_of_a_small_table_is_part_of_the_loop(has_logits, monkeypatch):
     if not has_logits:
-        monkeypatch.setattr(recurrent, "_MOST_BYTES", 0)
+        monkeypatch.setattr(looped, "MOST_BYTES", 0)
     model = recurrent_translator()
     made, seen = PreparedRnnSeq2Seq(model), []
     logits = model.output.logits
@@ -163,9 +163,9 @@ def test_what_does_not_fit_a_cores_cache_stays_as_it_is(monkeypatch):
     model = recurrent_translator()
     tables = sum(each.weight.nbytes for each in (model.source_embedding, model.target_embedding))
     size = sum(each.nbytes for each in model.parameters()) - tables
-    monkeypatch.setattr(recurrent, "_MOST_BYTES", size)
+    monkeypatch.setattr(looped, "MOST_BYTES", size)
     assert isinstance(prepared(model), PreparedRnnSeq2Seq)
-    monkeypatch.setattr(recurrent, "_MOST_BYTES", size - 1)
+    monkeypatch.setattr(looped, "MOST_BYTES", size - 1)
     assert PreparedRnnSeq2Seq.refuse(model) == "it is too large for the cache of a core"
     assert prepared(model) is model
 

@@ -11,6 +11,7 @@ from regard.models.prepared import decoder, in_precision, prepared, why_no_int8
 
 from .conftest import (
     VOCAB,
+    conv_translator,
     language_model,
     recurrent_language_model,
     recurrent_translator,
@@ -25,6 +26,7 @@ MODELS = [
     (translator, "float32"),
     pytest.param(translator, "int8", marks=needs_int8),
     (recurrent_translator, "float32"),
+    (conv_translator, "float32"),
 ]
 
 
@@ -108,6 +110,18 @@ def test_greedy_and_beam_find_the_same_with_a_recurrent_model(seed):
         attention=draw.choice(["additive", "dot", "general", "location", "none"]),
         decoder=draw.choice(["bahdanau", "luong"]),
         num_layers=draw.randint(1, 2),
+    )
+    check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_greedy_and_beam_find_the_same_with_a_convolutional_model(seed):
+    draw = random.Random(seed)
+    model = conv_translator(
+        kernel_size=draw.choice([1, 3, 5]),
+        num_decoder_layers=draw.randint(1, 3),
+        tie_embeddings=draw.choice([True, False]),
+        weight_norm=draw.choice([True, False]),
     )
     check_searches(ending(model, by=draw.choice([0.0, 1.0, 3.0])), draw)
 

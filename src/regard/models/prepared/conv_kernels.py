@@ -1,0 +1,151 @@
+"""A step of a convolutional decoder, in compiled loops over rows.
+
+What later places see of a row, the inputs of its convolutions, stands where keys and values of
+self-attention would: in the store, so that a search may reorder rows without moving them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+from regard.attention.engine.kernels.compiling import compiled, inlined, shared
+from regard.attention.engine.kernels.elementary import sigmoid
+from regard.attention.engine.kernels.products import linear
+from regard.attention.engine.kernels.vectors import copy
+from regard.models.prepared.few_rows import few_rows
+from regard.models.prepared.kernels import look_at_memory
+
+f32 = np.float32
+
+# Of so many rows, which are one block whatever the threads, a BLAS' products would take longer.
+_FEW_ROWS = 8
+# The sum of two numbers of one variance has twice that: halve it again.
+_HALF = f32(0.5**0.5)
+
+
+class Weights(NamedTuple):
+    """The weights of a decoder, its layers one on the other.
+
+    Attributes:
+        embedding: Of tokens.
+        places: What is added to embeddings at each place.
+        begin: From embeddings to states.
+        convolution: Its places side by side, the earliest first; halves, then what gates them.
+        ask: From states to queries.
+        tell: From what was mixed to states.
+        end: From states to embeddings.
+        table: Of the output.
+    """
+
+    embedding: Float32[np.ndarray, "V E"]
+    places: Float32[np.ndarray, "P E"]
+    begin: Float32[np.ndarray, "C E"]
+    begin_bias: Float32[np.ndarray, " C"]
+    convolution: Float32[np.ndarray, "L 2C kC"]
+    convolution_bias: Float32[np.ndarray, "L 2C"]
+    ask: Float32[np.ndarray, "L E C"]
+    ask_bias: Float32[np.ndarray, "L E"]
+    tell: Float32[np.ndarray, "L C E"]
+    tell_bias: Float32[np.ndarray, "L C"]
+    end: Float32[np.ndarray, "E C"]
+    end_bias: Float32[np.ndarray, " E"]
+    table: Float32[np.ndarray, "V E"]
+    table_bias: Float32[np.ndarray, " V"]
+
+
+@shared
+def _multiply(is_few, states, weight, bias, out):  # type: ignore[no-untyped-def]
+    """``states @ weightᵀ + bias``, by reading the weights once where states are few."""
+    if is_few:
+        few_rows(0, weight.shape[0], states, weight, bias, out)
+    else:
+        linear(states, weight, bias, out)
+
+
+@inlined
+def _keep_and_see(first, states, store, ancestors, now, seen):  # type: ignore[no-untyped-def]
+    """Keep what goes into a convolution, and lay beside it what went in at the places before."""
+    rows, C = states.shape
+    before = seen.shape[1] // C - 1
+    for r in range(rows):
+        copy(states[r], store[now, first + r])
+        copy(states[r], seen[r, before * C :])
+        for back in range(1, before + 1):
+            begin = (before - back) * C
+            target = seen[r, begin : begin + C]
+            if back > now:
+                for c in range(C):
+                    target[c] = f32(0)
+            else:
+                copy(store[now - back, ancestors[now - back, first + r]], target)
+
+
+@inlined
+def _gate(gates, out):  # type: ignore[no-untyped-def]
+    """Each half of a row gated by the other."""
+    rows, C = out.shape
+    for r in range(rows):
+        for c in range(C):
+            out[r, c] = gates[r, c] * sigmoid(gates[r, C + c])
+
+
+@inlined
+def _halve_sum(added, out):  # type: ignore[no-untyped-def]
+    """The sum of both, times √½, in the place of the second."""
+    rows, C = out.shape
+    for r in range(rows):
+        for c in range(C):
+            out[r, c] = (out[r, c] + added[r, c]) * _HALF
+
+
+@compiled
+def step(first, stop, token, weights, past, now, options, queries, mixed, answers, logits):  # type: ignore[no-untyped-def]
+    """A step of all layers, for a block of rows.
+
+    Args:
+        first: The first row.
+        stop: The row after the last.
+        token: The last of each row, (R,).
+        weights: Of all layers and the output.
+        past: What the rows have seen; the store gets this step's place. Memory is one for all.
+        now: The place of this step.
+        options: One head as wide as embeddings.
+        queries: What each layer asks the sources, (L, R, E).
+        mixed: Room to work in, (R, E).
+        answers: What predicts the next token, (R, E).
+        logits: How well each token fits, (R, V); without columns nobody asks.
+    """
+    rows, E = stop - first, weights.embedding.shape[1]
+    L, C = weights.tell_bias.shape
+    embedded, states = np.empty((rows, E), np.float32), np.empty((rows, C), np.float32)
+    seen = np.empty((rows, weights.convolution.shape[2]), np.float32)
+    gates, changed = np.empty((rows, 2 * C), np.float32), np.empty((rows, C), np.float32)
+    context = np.empty((rows, C), np.float32)
+    scores = np.empty((1, past.memory.shape[2]), np.float32)
+    place, memory, is_few = weights.places[now], past.memory[0], token.size <= _FEW_ROWS
+    for r in range(rows):
+        table = weights.embedding[token[first + r]]
+        for c in range(E):
+            embedded[r, c] = table[c] + place[c]
+    _multiply(is_few, embedded, weights.begin, weights.begin_bias, states)
+    for layer in range(L):
+        _keep_and_see(first, states, past.store[layer], past.ancestors, now, seen)
+        _multiply(is_few, seen, weights.convolution[layer], weights.convolution_bias[layer], gates)
+        _gate(gates, changed)
+        asked, found = queries[layer, first:stop], mixed[first:stop]
+        _multiply(is_few, changed, weights.ask[layer], weights.ask_bias[layer], asked)
+        _halve_sum(embedded, asked)
+        look_at_memory(first, stop, queries[layer], memory, past, now, options, scores, mixed)
+        for r in range(rows):
+            scale = np.sqrt(f32(past.lengths[past.sentences[first + r]]))
+            for c in range(E):
+                found[r, c] *= scale
+        _multiply(is_few, found, weights.tell[layer], weights.tell_bias[layer], context)
+        _halve_sum(changed, context)
+        _halve_sum(context, states)
+    _multiply(is_few, states, weights.end, weights.end_bias, answers[first:stop])
+    if logits.shape[1]:
+        _multiply(
+            is_few, answers[first:stop], weights.table, weights.table_bias, logits[first:stop]
+        )

@@ -1,0 +1,154 @@
+"""Decoders whose step is a compiled loop for each block of rows, the last layer in it if small."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float32, Int, Int64
+from torch import Tensor, nn
+
+from regard.attention.engine import blas
+from regard.attention.engine.kernels import why_not
+from regard.layers import TokenEmbedding
+from regard.models.prepared.layers import MOST_BYTES as MOST_BYTES
+from regard.models.prepared.listed import Listed
+from regard.models.prepared.sharing import by_rows
+
+# Is called with the logits of rows as soon as they are there.
+Then = Callable[[int, int, Float32[np.ndarray, "R V"]], None]
+
+
+def why_not_looped(model: nn.Module, looped: nn.Module) -> str | None:
+    """What stands against preparing a model for compiled loops, or None.
+
+    Args:
+        model: The model.
+        looped: The part whose weights the loops read; tables of embeddings are not counted.
+    """
+    tables = {id(each.weight) for each in model.modules() if isinstance(each, TokenEmbedding)}
+    size = sum(p.nbytes for p in looped.parameters() if id(p) not in tables)
+    reasons = {
+        "torch brings another BLAS than Intel's": blas.address_of_products() is None,
+        "it is too large for the cache of a core": size > MOST_BYTES,
+        "it is not in float32 on a CPU": any(
+            p.device.type != "cpu" or p.dtype != torch.float32 for p in model.parameters()
+        ),
+    }
+    return why_not() or next((reason for reason, holds in reasons.items() if holds), None)
+
+
+@runtime_checkable
+class LoopedState(Protocol):
+    """What such a decoder carries."""
+
+    @property
+    def pending(self) -> Tensor | None:
+        """The last tokens of prompts, which take the place of the next step's."""
+
+    @property
+    def listed(self) -> Listed | None:
+        """What answers may be made of; None is all tokens."""
+
+    @property
+    def sentences(self) -> Int64[np.ndarray, " R"]:
+        """The source of each row."""
+
+
+LoopedStateT = TypeVar("LoopedStateT", bound=LoopedState)
+
+
+class LoopedSteps(ABC, Generic[LoopedStateT]):
+    """What a search drives: log-probabilities, or the likeliest tokens, of what a loop makes.
+
+    Args:
+        output: The last layer.
+        output_bias: Its bias.
+    """
+
+    def __init__(self, output: TokenEmbedding, output_bias: Tensor | None) -> None:
+        # Only here: what cannot be compiled cannot be imported.
+        from regard.models.prepared import kernels
+
+        self._best_tokens = kernels.best_tokens
+        self._output, self._output_bias = output, output_bias
+        # A large table is gone through once for all rows.
+        self._has_logits = output.weight.nbytes <= MOST_BYTES
+        self.table = output.weight.detach().numpy()
+        self.table_bias = (
+            np.zeros(0, np.float32) if output_bias is None else output_bias.detach().numpy()
+        )
+
+    @abstractmethod
+    def _run(
+        self,
+        token: Int64[np.ndarray, " R"],
+        state: LoopedStateT,
+        answers: Float32[np.ndarray, "R C"],
+        logits: Float32[np.ndarray, "R V"],
+        then: Then | None,
+    ) -> LoopedStateT:
+        """Go one step on.
+
+        Args:
+            token: The last of each row.
+            state: The state before it.
+            answers: Where what the last layer is given goes.
+            logits: Where logits go; without columns none are wanted.
+            then: What to call with the logits of each block.
+        """
+
+    def listed(self, mask: Bool[np.ndarray, "B V"]) -> Listed:
+        """The last layer over what answers to sources may be made of."""
+        return Listed(mask, self._output, self._output_bias)
+
+    @torch.no_grad()
+    def __call__(
+        self, token: Int[Tensor, " R"], state: LoopedStateT
+    ) -> tuple[Float[Tensor, "R V"], LoopedStateT]:
+        """Log-probabilities of the next token, and the state after ``token``."""
+        answers, logits, after = self._advance(token, state, None)
+        if state.listed is not None:
+            return state.listed.log_probs(answers, state.sentences), after
+        return torch.log_softmax(torch.from_numpy(logits), dim=-1), after
+
+    @torch.no_grad()
+    def best(
+        self, token: Int[Tensor, " R"], state: LoopedStateT, count: int, hidden: Sequence[int]
+    ) -> tuple[Float[Tensor, "R J"], Int[Tensor, "R J"], LoopedStateT]:
+        """The ``count`` likeliest next tokens of each row; see ``RankingStep``."""
+        never = np.array(hidden, np.int64)
+        values = np.empty((len(token), count), np.float32)
+        tokens = np.empty((len(token), count), np.int64)
+
+        def choose(first: int, stop: int, logits: np.ndarray) -> None:
+            self._best_tokens(first, stop, logits, never, values, tokens)
+
+        answers, _, after = self._advance(token, state, choose)
+        if state.listed is not None:
+            return *state.listed.best(answers, state.sentences, count, hidden), after
+        return torch.from_numpy(values), torch.from_numpy(tokens), after
+
+    def _advance(
+        self, token: Tensor, state: LoopedStateT, then: Then | None
+    ) -> tuple[Float[Tensor, "R C"], Float32[np.ndarray, "R V"], LoopedStateT]:
+        """What the last layer is given, the logits, and the state after ``token``.
+
+        Where answers are made of the tokens on lists, there are no logits here.
+        """
+        token = token if state.pending is None else state.pending
+        (size, width), rows, is_listed = self.table.shape, len(token), state.listed is not None
+        # A slice of a table is not laid out as a loop was compiled for.
+        given = np.ascontiguousarray(token.numpy())
+        answers = np.empty((rows, width), np.float32)
+        is_whole = self._has_logits and not is_listed
+        logits = np.empty((rows, size if is_whole else 0), np.float32)
+        after = self._run(given, state, answers, logits, then if is_whole else None)
+        last = torch.from_numpy(answers)
+        if not is_whole and not is_listed:
+            found: Float32[np.ndarray, "R V"] = self._output.logits(last, self._output_bias).numpy()
+            if (choose := then) is not None:
+                by_rows(rows, 4 * size, lambda first, stop: choose(first, stop, found))
+            logits = found
+        return last, logits, after
