@@ -21,8 +21,9 @@ Ids = Sequence[int] | Int32[np.ndarray, " _"]
 
 # Samples sorted by length together; an epoch can be taken up at each of its multiples.
 WINDOW = 32_768
-# Neighbours that are read together where the text is on disk.
-BLOCK = 512
+# Neighbours that are read together where the text is on disk. Of each place that is looked at the
+# system maps about a megabyte, so that there cannot be many in a window.
+BLOCK = 2048
 # Streams of chance above those that shuffle the batches of windows.
 _BEYOND_WINDOWS = 1 << 40
 
