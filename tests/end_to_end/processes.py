@@ -85,13 +85,14 @@ class Processes:
             port = found.getsockname()[1]
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         self.children = []
-        for rank, each in enumerate(recipes):
+        # The first comes last, so that it knows the others.
+        for rank, each in reversed([*enumerate(recipes)]):
             here = None if folders is None else folders[rank]
             environment = {**place, "RANK": str(rank), "WORLD_SIZE": str(len(recipes))}
             child = os.fork()
             if child == 0:
                 self._train(each, environment, rank, here)
-            self.children.append(child)
+            self.children.insert(0, child)
 
     def _train(self, each: Recipe, environment: dict[str, str], rank: int, here: Path | None):
         os.environ.update(environment)
@@ -102,8 +103,10 @@ class Processes:
         code = 1
         try:
             with joined() as ranks:
-                reporter = Stopping(*self.stop_at, ranks.rank)
-                train(each, self.path, reporter=reporter)
+                update, whom = self.stop_at
+                # Only the first is told of updates.
+                pid = [os.getpid(), *self.children][whom] if ranks.is_first else 0
+                train(each, self.path, reporter=Stopping(update, pid))
             code = 0
         except Interrupted:
             code = 3
@@ -129,17 +132,17 @@ class Processes:
 
 
 class Stopping(ConsoleReporter):
-    """Asks its own process to stop after an update."""
+    """Asks a process to stop after an update."""
 
-    def __init__(self, update: int, whom: int, rank: int) -> None:
+    def __init__(self, update: int, pid: int) -> None:
         super().__init__(Console(file=sys.stderr, width=200), quiet=True)
-        self.update, self.is_mine = update, whom == rank
+        self.update, self.pid = update, pid
 
     def updated(self, update, *rest):
-        """Stop, if it is this one."""
+        """Ask, after that one."""
         super().updated(update, *rest)
-        if self.is_mine and update == self.update:
-            os.kill(os.getpid(), signal.SIGTERM)
+        if update == self.update:
+            os.kill(self.pid, signal.SIGTERM)
 
 
 def run(home: Path, size: int, path: Path, table: Recipe, **options: object) -> dict[str, object]:

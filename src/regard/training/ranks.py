@@ -39,11 +39,12 @@ _PATIENCE = timedelta(hours=12)
 _COME_WITHIN = timedelta(minutes=10)
 # Gradients are sent in parts of so many bytes, as by torch's own DDP.
 _BUCKET = 25 * 2**20
-# Where the first process that has something to say of an error notes that it does.
-_SAID = "regard/said"
-# Seconds in which the others ask; and what is set where torchrun has the store of such notes.
-_ASKED_WITHIN, _AGENT = 2.0, "TORCHELASTIC_USE_AGENT_STORE"
-# Seconds between two looks whether whoever started us is still there.
+# Where the first process that has something to say of an error notes that it does, and where each
+# notes that it knows.
+_SAID, _KNOWN = "regard/said", "regard/known"
+# Seconds in which the others look; and what is set where torchrun has the store of such notes.
+_KNOWN_WITHIN, _AGENT = 10.0, "TORCHELASTIC_USE_AGENT_STORE"
+# Seconds between two looks at whoever started us, and at those notes.
 _LOOK_EVERY = 1.0
 
 
@@ -160,7 +161,8 @@ def joined() -> Iterator[Ranks]:
         yield ALONE if place is None else _ranks(place)
         return
     _join(place)
-    watch = _leave_with(os.getppid())
+    watch = _Watch(place.rank)
+    watch.start()
     try:
         with ExitStack() as stack:
             if place.rank:
@@ -170,9 +172,9 @@ def joined() -> Iterator[Ranks]:
             with parted_told():
                 dist.barrier()
     except BaseException as error:
-        _raise_once(error, place.rank)
+        _raise_once(error, place, watch)
     finally:
-        watch.set()
+        watch.is_over.set()
         with suppress(RuntimeError):
             dist.destroy_process_group()
 
@@ -239,38 +241,74 @@ def _ranks(place: Place) -> Ranks:
     return Ranks(place.rank, place.size, place.local_rank, place.local_size)
 
 
-def _raise_once(error: BaseException, rank: int) -> None:
+class _Watch(threading.Thread):
+    """Looks now and then whether whoever started us is there, and what another process has said.
+
+    Attributes:
+        is_over: Set when there is nothing to look for any more.
+        said: What ends all, by whoever knew it first; None is nothing yet.
+    """
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(daemon=True)
+        self.is_over = threading.Event()
+        self.said: str | None = None
+        self._rank, self._parent = rank, os.getppid()
+        self._store = dist.distributed_c10d._get_default_store()
+
+    def run(self) -> None:
+        """Look. This process is ended, as if asked to, where whoever started it is gone."""
+        while not self.is_over.wait(_LOOK_EVERY):
+            if os.getppid() != self._parent:
+                os.kill(os.getpid(), SIGTERM)
+                return
+            if self.said is None:
+                with suppress(RuntimeError):  # the store is gone, and we shall hear of it
+                    self._look()
+
+    def tell(self, mine: str) -> str:
+        """Say what ends all, if nobody has; what was said.
+
+        Raises:
+            RuntimeError: The store was the first process's, which is gone.
+        """
+        said: str = self._store.compare_set(_SAID, "", mine).decode()
+        self._know(said)
+        return said
+
+    def wait_for(self, size: int) -> None:
+        """Wait until all of the others know; those that were killed never will."""
+        others = [f"{_KNOWN}{rank}" for rank in range(size) if rank != self._rank]
+        until = time.monotonic() + _KNOWN_WITHIN
+        while not self._store.check(others) and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def _look(self) -> None:
+        if self._store.check([_SAID]):
+            self._know(self._store.get(_SAID).decode())
+
+    def _know(self, said: str) -> None:
+        self.said = said
+        self._store.set(f"{_KNOWN}{self._rank}", "")
+
+
+def _raise_once(error: BaseException, place: Place, watch: _Watch) -> None:
     """Raise an error if no other process has told of one; a stop that was asked for, anywhere."""
     signal = error.signal_number if isinstance(error, Interrupted) else 0
     is_launched = LAUNCHED in os.environ  # and whoever launched us says what became of whom
-    mine = f"{rank} {signal}"
+    mine = f"{place.rank} {signal}"
     try:
         # A process says so before its connections close, which is how the others learn of it.
-        store = dist.distributed_c10d._get_default_store()
-        said = store.compare_set(_SAID, "", mine).decode()
-        if rank == 0 and not is_launched and _AGENT not in os.environ:
-            time.sleep(_ASKED_WITHIN)  # the store is ours: the others ask it who has said so
-    except (RuntimeError, ValueError):  # the store was the first process's, which is gone
-        is_ours = not is_launched and (rank == 1 or not isinstance(error, Parted))
-        said = mine if is_ours else "0 0"
+        said = watch.tell(mine)
+        if place.rank == 0 and not is_launched and _AGENT not in os.environ:
+            watch.wait_for(place.size)  # the store is ours: the others look there who has said so
+    except RuntimeError:  # the store was the first process's, which is gone
+        is_ours = not is_launched and (place.rank == 1 or not isinstance(error, Parted))
+        said = watch.said or (mine if is_ours else "0 0")
     if signal or (said == mine and not (isinstance(error, Parted) and is_launched)):
         raise error
     asked = int(said.partition(" ")[2])
     raise (Interrupted(asked) if asked else ToldElsewhere("Another process has failed.")) from error
-
-
-def _leave_with(parent: int) -> threading.Event:
-    """End this process, as if asked to, when the one that started it is gone; until it is set."""
-    is_over = threading.Event()
-
-    def look() -> None:
-        while not is_over.wait(_LOOK_EVERY):
-            if os.getppid() != parent:
-                os.kill(os.getpid(), SIGTERM)
-                return
-
-    threading.Thread(target=look, daemon=True).start()
-    return is_over
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

@@ -91,11 +91,11 @@ def test_alignments_in_float32_are_as_close_as_that_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-@pytest.mark.parametrize("most_bytes", [decoder._MOST_BYTES, 0], ids=["one loop", "many"])
+@pytest.mark.parametrize("most_bytes", [decoder.MOST_BYTES, 0], ids=["one loop", "many"])
 def test_a_prepared_model_shows_what_it_looks_at_and_says_the_same(
     most_bytes: int, beam_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoder, "_MOST_BYTES", most_bytes)
+    monkeypatch.setattr(decoder, "MOST_BYTES", most_bytes)
     made = make_predictor(**MODELS["transformer"])
     torch.manual_seed(2)
     for name, parameter in made.model.named_parameters():

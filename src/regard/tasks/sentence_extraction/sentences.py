@@ -100,7 +100,7 @@ def best_sentences(sentences: Sequence[str], summary: str, most: int) -> list[in
         most: How many at most.
 
     Example:
-        >>> best_sentences(["Rain fell.", "A king ran.", "He was old."], "An old king ran.", 2)
+        >>> best_sentences(["Rain fell.", "A king ran.", "He got old."], "A king got old.", 2)
         [1, 2]
     """
     held = [_counted(words(sentence)) for sentence in sentences]

@@ -8,7 +8,7 @@ import torch
 from regard.attention import observe
 from regard.errors import ShapeError
 from regard.inference.look import mean_weights
-from regard.models.prepared import PreparedConvSeq2Seq, conv_translator, looped, prepared
+from regard.models.prepared import PreparedConvSeq2Seq, looped, prepared
 
 from . import conftest
 from .conftest import VOCAB, pairwise
@@ -111,5 +111,5 @@ def test_what_does_not_fit_a_cores_cache_stays_as_it_is(monkeypatch):
 
 def test_only_float32_is_prepared_and_only_where_loops_can_be_compiled(monkeypatch):
     assert prepared(model := conftest.conv_translator().double()) is model
-    monkeypatch.setattr(conv_translator, "why_not", lambda: "numba is not here")
+    monkeypatch.setattr(looped, "why_not", lambda: "numba is not here")
     assert prepared(model := conftest.conv_translator()) is model

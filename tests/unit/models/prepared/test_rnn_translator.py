@@ -7,7 +7,7 @@ import torch
 
 from regard.attention import observe
 from regard.inference.look import mean_weights
-from regard.models.prepared import PreparedRnnSeq2Seq, looped, prepared, recurrent
+from regard.models.prepared import PreparedRnnSeq2Seq, looped, prepared
 
 from . import conftest
 from .conftest import VOCAB, pairwise, recurrent_translator, shaken
@@ -171,14 +171,14 @@ def test_what_does_not_fit_a_cores_cache_stays_as_it_is(monkeypatch):
 
 
 def test_nothing_is_prepared_where_loops_cannot_be_compiled(monkeypatch):
-    monkeypatch.setattr(recurrent, "why_not", lambda: "numba is not here")
+    monkeypatch.setattr(looped, "why_not", lambda: "numba is not here")
     model = recurrent_translator()
     assert PreparedRnnSeq2Seq.refuse(model) == "numba is not here"
     assert prepared(model) is model
 
 
 def test_nothing_is_prepared_beside_another_blas(monkeypatch):
-    monkeypatch.setattr(recurrent.blas, "address_of_products", lambda: None)
+    monkeypatch.setattr(looped.blas, "address_of_products", lambda: None)
     assert "another BLAS" in PreparedRnnSeq2Seq.refuse(recurrent_translator())
 
 
