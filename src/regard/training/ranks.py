@@ -43,7 +43,7 @@ _BUCKET = 25 * 2**20
 # notes that it knows.
 _SAID, _KNOWN = "regard/said", "regard/known"
 # Seconds in which the others look; and what is set where torchrun has the store of such notes.
-_KNOWN_WITHIN, _AGENT = 10.0, "TORCHELASTIC_USE_AGENT_STORE"
+_KNOWN_WITHIN, _AGENT = 5.0, "TORCHELASTIC_USE_AGENT_STORE"
 # Seconds between two looks at whoever started us, and at those notes.
 _LOOK_EVERY = 1.0
 
