@@ -29,11 +29,11 @@ class TrainingError(RegardError, RuntimeError):
     """Training cannot go on: the loss is not finite, or the disk is full."""
 
 
-class Parted(RegardError, ConnectionError):  # noqa: N818  (it is us who stay)
+class ProcessLost(RegardError, ConnectionError):  # noqa: N818  (it is another one that erred)
     """Another process of the same training is gone, and has not said why."""
 
 
-class ToldElsewhere(RegardError, RuntimeError):  # noqa: N818  (the error is another one's)
+class ReportedElsewhere(RegardError, RuntimeError):  # noqa: N818  (the error is another one's)
     """Another process of the same training has failed, and has told why."""
 
 

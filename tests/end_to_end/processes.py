@@ -20,10 +20,10 @@ import torch
 import torch.utils.tensorboard  # loaded once, not in each child
 from rich.console import Console
 
-from regard.errors import Interrupted, RegardError, ToldElsewhere
+from regard.errors import Interrupted, RegardError, ReportedElsewhere
 from regard.runs import Run, is_run
 from regard.tasks import Recipe, recipe_from_table
-from regard.training import ConsoleReporter, alike, train
+from regard.training import ConsoleReporter, agreement, train
 from regard.training.ranks import joined
 
 NAMES = ["model.safetensors", "metrics.jsonl", "run.json", "recipe.toml"]
@@ -112,7 +112,7 @@ class Processes:
             code = 3
         except RegardError as error:
             code = 2
-            if not isinstance(error, ToldElsewhere):
+            if not isinstance(error, ReportedElsewhere):
                 sys.stderr.write(f"error: {type(error).__name__}: {error}\n")
         except BaseException:
             traceback.print_exc()
@@ -252,7 +252,7 @@ def killed(home: Path, kills: int = 3) -> object:
 
 def refused(home: Path) -> object:
     """What is said of what cannot be trained, by two processes."""
-    alike._SEEN_WITHIN = 1.0
+    agreement._SEEN_WITHIN = 1.0
     (home / "elsewhere").mkdir()
     (home / "here").mkdir()
     plain, many = recipe(home), recipe(home, batch_tokens=12, accumulate=1)

@@ -24,7 +24,7 @@ from regard.cli.settings import settings
 from regard.cli.shortlist import shortlist
 from regard.cli.streams import drop_output, hold_streams
 from regard.cli.train import train
-from regard.errors import Interrupted, RegardError, SettingError, ToldElsewhere
+from regard.errors import Interrupted, RegardError, ReportedElsewhere, SettingError
 from regard.version import __version__
 
 BAD_INPUT = 2
@@ -94,7 +94,7 @@ def run_command(arguments: Sequence[str]) -> int:
             note(f"error: {_one_line(str(error))} See regard --help.")
         except Interrupted as stop:
             return 128 + stop.signal_number
-        except ToldElsewhere:
+        except ReportedElsewhere:
             return BAD_INPUT
         except RegardError as error:
             note(f"error: {_one_line(str(error))}")

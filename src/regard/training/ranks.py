@@ -5,7 +5,7 @@ else sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Each is called by its r
 first alone prints and writes the run folder.
 
 Numbers and words go by gloo, gradients on GPUs by NCCL. A process that is killed closes its
-connections: what the others next ask of it ends them, with :class:`~regard.errors.Parted`.
+connections: what the others next ask of it ends them, with :class:`~regard.errors.ProcessLost`.
 """
 
 import os
@@ -26,7 +26,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from regard.devices import claim_device
-from regard.errors import Interrupted, Parted, ToldElsewhere
+from regard.errors import Interrupted, ProcessLost, ReportedElsewhere
 from regard.training.launching import LAUNCHED, Place, find_place
 from regard.training.shares import Share
 
@@ -90,7 +90,7 @@ class Ranks:
         if self.is_alone:
             return find()
         found = [find() if self.is_first else None]
-        with parted_told():
+        with lost_told():
             dist.broadcast_object_list(found, src=0)
         return cast(T, found[0])
 
@@ -99,7 +99,7 @@ class Ranks:
         if self.is_alone:
             return [mine]
         found: list[T | None] = [None] * self.size
-        with parted_told():
+        with lost_told():
             dist.all_gather_object(found, mine)
         return cast("list[T]", found)
 
@@ -108,7 +108,7 @@ class Ranks:
         if self.is_alone:
             return list(mine)
         together = torch.tensor(mine, dtype=torch.float64)
-        with parted_told():
+        with lost_told():
             dist.all_reduce(together)
         return cast("list[float]", together.tolist())
 
@@ -116,7 +116,7 @@ class Ranks:
         """Sum each tensor over all processes, in place; all must have the same ones."""
         if self.is_alone:
             return
-        with parted_told():
+        with lost_told():
             flying = []
             for bucket in _buckets(tensors):
                 flat = torch.cat([tensor.flatten() for tensor in bucket])
@@ -135,7 +135,7 @@ class Ranks:
         """Give all the weights of the first: processors of other kinds may draw others."""
         if self.is_alone:
             return
-        with parted_told():
+        with lost_told():
             for tensor in (*model.parameters(), *model.buffers()):
                 if tensor.is_floating_point():
                     dist.broadcast(tensor.detach(), src=0, group=self.group)
@@ -149,12 +149,12 @@ def joined() -> Iterator[Ranks]:
     """The processes that this one was started with, inside the block: :data:`ALONE` if by itself.
 
     What goes wrong in one ends the others. It is raised where it was first, and everywhere else
-    :class:`~regard.errors.ToldElsewhere`. All but the first are silent inside the block.
+    :class:`~regard.errors.ReportedElsewhere`. All but the first are silent inside the block.
 
     Raises:
         SettingError: The environment tells of processes, but not what has to be known.
-        Parted: Another one is gone, and has not said why.
-        ToldElsewhere: Another one has said what ends them all.
+        ProcessLost: Another one is gone, and has not said why.
+        ReportedElsewhere: Another one has said what ends them all.
     """
     place = find_place()
     if place is None or dist.is_initialized():
@@ -169,7 +169,7 @@ def joined() -> Iterator[Ranks]:
                 nowhere = stack.enter_context(Path(os.devnull).open("w"))
                 stack.enter_context(redirect_stderr(nowhere))
             yield _ranks(place)
-            with parted_told():
+            with lost_told():
                 dist.barrier()
     except BaseException as error:
         _raise_once(error, place, watch)
@@ -183,7 +183,7 @@ def _join(place: Place) -> None:
     """Meet the others.
 
     Raises:
-        Parted: Some did not come.
+        ProcessLost: Some did not come.
     """
     try:
         store, _, _ = next(iter(rendezvous("env://", timeout=_COME_WITHIN)))
@@ -197,7 +197,7 @@ def _join(place: Place) -> None:
     except (dist.DistError, RuntimeError) as error:
         address, port = (os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT"))
         said = str(error).strip().splitlines()[0]
-        raise Parted(
+        raise ProcessLost(
             f"all {place.size} processes must come to {address}:{port} within "
             f"{_COME_WITHIN.seconds // 60} minutes; torch says: {said}"
         ) from error
@@ -214,24 +214,24 @@ def _attempt(place: Place) -> str:
 
 
 @contextmanager
-def parted_told() -> Iterator[None]:
+def lost_told() -> Iterator[None]:
     """What torch says where a process cannot be reached any more, in our words.
 
     Raises:
-        Parted: One is gone.
+        ProcessLost: One is gone.
     """
     try:
         yield
     except dist.DistError as error:
-        raise _parted() from error
+        raise _lost() from error
     except RuntimeError as error:
         if "gloo" not in str(error).lower() and "connection" not in str(error).lower():
             raise
-        raise _parted() from error
+        raise _lost() from error
 
 
-def _parted() -> Parted:
-    return Parted(
+def _lost() -> ProcessLost:
+    return ProcessLost(
         "all processes must stay to the end of a training; one is gone, perhaps ended by the "
         "system for its memory. What is saved is kept: the same command goes on with it."
     )
@@ -303,12 +303,14 @@ def _raise_once(error: BaseException, place: Place, watch: _Watch) -> None:
         if place.rank == 0 and not is_launched and _AGENT not in os.environ:
             watch.wait_for(place.size)  # the store is ours: the others look there who has said so
     except RuntimeError:  # the store was the first process's, which is gone
-        is_ours = not is_launched and (place.rank == 1 or not isinstance(error, Parted))
+        is_ours = not is_launched and (place.rank == 1 or not isinstance(error, ProcessLost))
         said = watch.said or (mine if is_ours else "0 0")
-    if signal or (said == mine and not (isinstance(error, Parted) and is_launched)):
+    if signal or (said == mine and not (isinstance(error, ProcessLost) and is_launched)):
         raise error
     asked = int(said.partition(" ")[2])
-    raise (Interrupted(asked) if asked else ToldElsewhere("Another process has failed.")) from error
+    raise (
+        Interrupted(asked) if asked else ReportedElsewhere("Another process has failed.")
+    ) from error
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

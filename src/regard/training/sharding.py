@@ -20,7 +20,7 @@ from torch.nn.utils import get_total_norm
 
 from regard.layers.block import TransformerBlock
 from regard.training.optimizers import Optimizers
-from regard.training.ranks import Ranks, parted_told
+from regard.training.ranks import Ranks, lost_told
 
 
 class ShardedModel:
@@ -118,7 +118,7 @@ def _together(layer: TransformerBlock) -> list[nn.Module]:
 def _split(whole: Tensor, like: Tensor) -> Tensor:
     if not isinstance(like, DTensor):
         return whole
-    with parted_told():
+    with lost_told():
         return distribute_tensor(whole.to(like.device), like.device_mesh, like.placements)
 
 
@@ -128,5 +128,5 @@ def _gathered(value: object) -> object:
         return {key: _gathered(each) for key, each in value.items()}
     if not isinstance(value, DTensor):
         return value
-    with parted_told():
+    with lost_told():
         return cast(DTensor, value.detach()).full_tensor().cpu()

@@ -26,7 +26,7 @@ from regard.tasks.sequence_task import OTHER_MARKUP
 from regard.tasks.streaming import Stored
 from regard.tasks.task import AnswerT, BatchT, EncodedT, ExampleT
 from regard.text import BadLines, Tokenizer
-from regard.training.alike import check_alike, check_folder, check_shared
+from regard.training.agreement import check_agreement, check_folder, check_shared
 from regard.training.callbacks import Callback, CallbackReporter, OngoingTraining
 from regard.training.continuing import as_then, find_changes, kept_recipe, note_changes
 from regard.training.corpora.place import is_on_disk
@@ -97,7 +97,7 @@ def train(
     """
     path = Path(path)
     with joined() as ranks, ExitStack() as stack:
-        check_alike(ranks, recipe)
+        check_agreement(ranks, recipe)
         listeners = _listeners(reporter, path) if ranks.is_first else Listeners(SILENT)
         prepare = partial(
             _prepare,

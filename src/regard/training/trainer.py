@@ -23,7 +23,7 @@ from regard.devices import (
     set_random_states,
     told_device,
 )
-from regard.errors import Interrupted, Parted, TrainingError
+from regard.errors import Interrupted, ProcessLost, TrainingError
 from regard.runs import Run, average
 from regard.runs.checkpoints import fill_model
 from regard.text.batches import WINDOW
@@ -44,7 +44,7 @@ from regard.training.progress import Reporter, TrainingSummary
 from regard.training.ranks import ALONE, Ranks
 from regard.training.schedule import peak_rate, rate_at
 from regard.training.settings import TrainingConfig
-from regard.training.together import Signs, Together
+from regard.training.synchronizing import Signs, Synchronizer
 from regard.training.trainable import BatchT, Trainable
 
 # The batches of updates to come, with the cursor after them.
@@ -94,7 +94,7 @@ class Trainer(Generic[BatchT]):
         self.parameters = [p for p in learner.parameters() if p.requires_grad]
         # The gradients of parts are added as a backward pass goes.
         added = self.parameters if self.learning.is_whole else []
-        self._together = Together(self.ranks, added, seed=config.seed)
+        self._synchronizer = Synchronizer(self.ranks, added, seed=config.seed)
         self._spare: BatchT | None = None
         self.dtype = compute_dtype(config.precision, self.device)
         self.loss_scale = LossScale.of(self.dtype)
@@ -165,7 +165,7 @@ class Trainer(Generic[BatchT]):
             if self._is_whole and self.learning.is_whole:  # for parts the others would be needed
                 with suppress(Exception):  # what struck first is what counts
                     self._save_and_tell()
-            if isinstance(error, Parted) and self._interruption.requested:
+            if isinstance(error, ProcessLost) and self._interruption.requested:
                 self._interruption.leave()  # the others were asked, too, and were faster
             raise
 
@@ -230,10 +230,10 @@ class Trainer(Generic[BatchT]):
     ) -> None:
         """One optimizer step on the mean loss per real token of all ``batches``."""
         ahead = replace(self.position, update=self.position.update + 1, cursor=cursor)
-        self._together.begin(ahead.update)
+        self._synchronizer.begin(ahead.update)
         summed, terms = self._add_gradients(batches)
         following.reach()
-        learned = self._together.add(summed.item(), terms, signs=self._signs())
+        learned = self._synchronizer.add(summed.item(), terms, signs=self._signs())
         loss, tokens = learned.loss, learned.terms
         rate = rate_at(ahead.update, self._share(ahead), peak=self.peak, config=self.config)
         norm = self._scale_gradients(tokens)
@@ -247,7 +247,7 @@ class Trainer(Generic[BatchT]):
         ahead.loss, ahead.terms = ahead.loss + loss, ahead.terms + tokens
         if cursor == self.task.num_samples:
             ahead.epoch, ahead.cursor = ahead.epoch + 1, 0
-        ahead.seconds += self._together.end()
+        ahead.seconds += self._synchronizer.end()
         self._note(ahead, figures)
         epoch = self.position.epoch
         self.position, self._random = ahead, random_states(self.device)

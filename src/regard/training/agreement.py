@@ -25,7 +25,7 @@ from regard.version import __version__
 _SEEN_WITHIN, _LOOK_EVERY = 60.0, 0.5
 
 
-def check_alike(ranks: Ranks, recipe: Recipe) -> None:
+def check_agreement(ranks: Ranks, recipe: Recipe) -> None:
     """Raise unless all processes train by the same recipe and the same program.
 
     Raises:

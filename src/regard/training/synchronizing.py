@@ -44,7 +44,7 @@ class Learned:
     waiting: Mapping[str, float] = field(default_factory=dict)
 
 
-class Together:
+class Synchronizer:
     """The updates of several processes, or of one alone, to which nothing is done.
 
     Torch's DDP adds gradients as a backward pass goes. Here a batch takes several, one for each
