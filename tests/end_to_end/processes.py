@@ -89,6 +89,7 @@ class Processes:
         for rank, each in reversed([*enumerate(recipes)]):
             here = None if folders is None else folders[rank]
             environment = {**place, "RANK": str(rank), "WORLD_SIZE": str(len(recipes))}
+            (home / f"came{rank}").unlink(missing_ok=True)
             child = os.fork()
             if child == 0:
                 self._train(each, environment, rank, here)
@@ -103,6 +104,7 @@ class Processes:
         code = 1
         try:
             with joined() as ranks:
+                (self.home / f"came{rank}").touch()
                 update, whom = self.stop_at
                 # Only the first is told of updates.
                 pid = [os.getpid(), *self.children][whom] if ranks.is_first else 0
@@ -119,6 +121,11 @@ class Processes:
         finally:
             sys.stderr.flush()
             os._exit(code)
+
+    def wait_until_all_came(self) -> None:
+        """Others wait long for one that is gone before: it might only be slow."""
+        while not all((self.home / f"came{rank}").exists() for rank in range(len(self.children))):
+            time.sleep(0.01)
 
     def wait(self) -> list[int]:
         """What each ended with."""
@@ -231,6 +238,7 @@ def killed(home: Path, kills: int = 3) -> object:
     while done < kills:
         path = home / "run"
         together = Processes(home, [table] * 3, path)
+        together.wait_until_all_came()
         time.sleep(dice.uniform(0, whole["seconds"]))
         whom = dice.choice([*together.children, None])
         for child in together.children if whom is None else [whom]:
