@@ -1,5 +1,6 @@
 """Imports go down the list of rooms, and nothing is imported that is not asked for."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,30 @@ def test_an_import_upwards_would_be_found(tmp_path: Path):
     )
     assert done.returncode == 1
     assert "regard.attention -> regard.layers" in done.stdout
+
+
+def unpickling(tree: ast.AST) -> set[str]:
+    """Modules that a file imports, or calls of torch and NumPy, that may run what they read."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names} & UNPICKLING
+        elif isinstance(node, ast.ImportFrom):
+            found |= {str(node.module).split(".")[0]} & UNPICKLING
+        elif isinstance(node, ast.Call):
+            found |= {ast.unparse(node.func)} & {"torch.load", "np.load"}
+    return found
+
+
+UNPICKLING = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+
+def test_nothing_is_unpickled():
+    files = sorted((ROOT / "src").rglob("*.py"))
+    found = {str(file): unpickling(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
+    assert {file: names for file, names in found.items() if names} == {}
+    bad = "import pickle\nfrom marshal import loads\nx = torch.load(y)\n"
+    assert unpickling(ast.parse(bad)) == {"pickle", "marshal", "torch.load"}
 
 
 # Rooms in the order of their imports, and what is still not loaded after each.

@@ -1,17 +1,29 @@
 """What turns lines into ids, here or in a process of its own."""
 
-import pickle
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
-from regard.errors import RegardError
+import numpy as np
+
+from regard.config import JsonValue
+from regard.errors import DataError, RegardError
 from regard.tasks import TASKS, Recipe, recipe_from_table
 from regard.tasks.recipe import RecipeTable
 from regard.tasks.streaming import Chunk, StreamedTask
 from regard.text import BadLines, Sequences
+from regard.training.corpora.messages import (
+    Message,
+    bad_lines_of,
+    chunk_of,
+    chunk_table,
+    counted,
+    receive,
+    send,
+)
 
 
 @dataclass(frozen=True)
@@ -63,23 +75,64 @@ class Encoder:
         held = [example for chunk in self.held for example in task.of_chunk(recipe, chunk)]
         return task, recipe, held
 
-    def __getstate__(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in ("recipe", "tokenizer", "held")}
+    def table(self) -> dict[str, object]:
+        """The encoder as JSON can hold it."""
+        return {
+            "recipe": self.recipe,
+            "tokenizer": str(self.tokenizer),
+            "held": [chunk_table(chunk) for chunk in self.held],
+        }
+
+    @classmethod
+    def of(cls, table: Mapping[str, JsonValue]) -> "Encoder":
+        """The encoder whose table it is."""
+        held = cast(list[dict[str, JsonValue]], table["held"])
+        return cls(
+            cast(RecipeTable, table["recipe"]),
+            Path(cast(str, table["tokenizer"])),
+            [chunk_of(each) for each in held],
+        )
 
 
 def serve() -> None:
     """Read an encoder and then chunks from stdin, and write what they become to stdout."""
     into = sys.stdout.buffer
     sys.stdout = sys.stderr  # whatever else is said is for people
-    encoder: Encoder = pickle.load(sys.stdin.buffer)
-    while True:
+    encoder: Encoder | None = None
+    while message := receive(sys.stdin.buffer):
+        table, _ = message
+        if encoder is None:
+            encoder = Encoder.of(table)
+            continue
         try:
-            chunk = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            found: Encoded | str = encoder.encode(chunk)
+            send(into, *_told(encoder.encode(chunk_of(table))))
         except RegardError as error:
-            found = str(error)
-        pickle.dump(found, into)
-        into.flush()
+            send(into, {"error": str(error)})
+
+
+def received(message: Message) -> Encoded:
+    """What a process that serves has made of a chunk.
+
+    Raises:
+        DataError: A line cannot be used.
+    """
+    table, arrays = message
+    if "error" in table:
+        raise DataError(cast(str, table["error"]))
+    names = cast(list[str], table["names"])
+    pairs = zip(arrays[::2], arrays[1::2], strict=True)
+    return Encoded(
+        {name: Sequences(*pair) for name, pair in zip(names, pairs, strict=True)},
+        bad_lines_of(table["bad_lines"]),
+        bad_lines_of(table["too_long"]),
+    )
+
+
+def _told(encoded: Encoded) -> tuple[dict[str, object], list[np.ndarray]]:
+    table = {
+        "names": [*encoded.arrays],
+        "bad_lines": counted(encoded.bad_lines),
+        "too_long": counted(encoded.too_long),
+    }
+    arrays = [part for each in encoded.arrays.values() for part in (each.ids, each.offsets)]
+    return table, arrays

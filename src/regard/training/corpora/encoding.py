@@ -1,9 +1,8 @@
 """Text encoded by several processes into one set of files, which a kill leaves ready to go on."""
 
-import pickle
 import subprocess
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -15,13 +14,22 @@ from typing import TypedDict, cast
 
 import numpy as np
 
-from regard.errors import DataError, TrainingError
+from regard.config import JsonValue
+from regard.errors import TrainingError
 from regard.runs.files import append, cut, fill_file, make_folder, sync_file
 from regard.tasks.streaming import Chunk
 from regard.text import BadLines, Sequences
 from regard.text.mapped import ENDS, IDS, NARROW, WIDE
 from regard.training.corpora.cache import make_anew, read_sealed, write_sealed
-from regard.training.corpora.encoder import Encoded, Encoder
+from regard.training.corpora.encoder import Encoded, Encoder, received
+from regard.training.corpora.messages import (
+    Table,
+    bad_lines_of,
+    chunk_table,
+    counted,
+    receive,
+    send,
+)
 
 _PROGRESS = "progress.json"
 # Seconds between two moments from which a killed encoding goes on.
@@ -50,13 +58,8 @@ class _State(TypedDict):
     sizes: dict[str, int]
     ends: dict[str, int]
     next_number: dict[str, int]
-    bad_lines: "_Counted"
-    too_long: "_Counted"
-
-
-class _Counted(TypedDict):
-    counts: dict[str, int]
-    examples: dict[str, list[str]]
+    bad_lines: JsonValue
+    too_long: JsonValue
 
 
 def encode_into(
@@ -103,8 +106,7 @@ class _Writer:
         self.chunks, self._sizes = state["chunks"], state["sizes"]
         self._ends, self._next_number = state["ends"], state["next_number"]
         self.bad_lines, self.too_long = (
-            BadLines(Counter(counted["counts"]), counted["examples"])
-            for counted in (state["bad_lines"], state["too_long"])
+            bad_lines_of(each) for each in (state["bad_lines"], state["too_long"])
         )
         self._saved_at = monotonic()
 
@@ -121,14 +123,13 @@ class _Writer:
         make_anew(folder)
         for name in names:
             fill_file(folder / name, bytes(WIDE.itemsize) if name.endswith(ENDS) else b"")
-        none: _Counted = {"counts": {}, "examples": {}}
         begun: _State = {
             "chunks": 0,
             "sizes": {name: _size(folder / name) for name in names},
             "ends": dict.fromkeys(layout.names, 0),
             "next_number": dict.fromkeys(layout.numbered, 0),
-            "bad_lines": none,
-            "too_long": {"counts": {}, "examples": {}},
+            "bad_lines": counted(BadLines()),
+            "too_long": counted(BadLines()),
         }
         return cls(folder, layout, begun)
 
@@ -156,8 +157,8 @@ class _Writer:
             "sizes": self._sizes,
             "ends": self._ends,
             "next_number": self._next_number,
-            "bad_lines": _counted(self.bad_lines),
-            "too_long": _counted(self.too_long),
+            "bad_lines": counted(self.bad_lines),
+            "too_long": counted(self.too_long),
         }
         write_sealed(self.folder / _PROGRESS, state)
         self._saved_at = monotonic()
@@ -236,7 +237,7 @@ class _Process:
         )
         process = cls(program)
         try:
-            process._send(encoder)
+            process._send(encoder.table())
             yield process
         finally:
             program.kill()
@@ -249,21 +250,17 @@ class _Process:
             DataError: A line cannot be used.
             TrainingError: The process is gone.
         """
-        self._send(chunk)
+        self._send(chunk_table(chunk))
         assert self._program.stdout is not None
-        try:
-            found: Encoded | str = pickle.load(self._program.stdout)
-        except (EOFError, pickle.UnpicklingError) as error:
-            raise self._gone() from error
-        if isinstance(found, str):
-            raise DataError(found)
-        return found
+        message = receive(self._program.stdout)
+        if message is None:
+            raise self._gone()
+        return received(message)
 
-    def _send(self, content: Encoder | Chunk) -> None:
+    def _send(self, table: Table) -> None:
         assert self._program.stdin is not None
         try:
-            pickle.dump(content, self._program.stdin)
-            self._program.stdin.flush()
+            send(self._program.stdin, table)
         except OSError as error:
             raise self._gone() from error
 
@@ -272,10 +269,6 @@ class _Process:
             "a process that encodes text must run to its end; one has ended with status "
             f"{self._program.poll()}. Was there memory enough? The same command goes on."
         )
-
-
-def _counted(lines: BadLines) -> _Counted:
-    return {"counts": dict(lines.counts), "examples": lines.examples}
 
 
 def _size(file: Path) -> int:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from regard.runs.files import fill_file, sync_file
 from regard.tasks.streaming import Chunk, Shard
+from regard.training.corpora.messages import as_json_text, raw_of
 from regard.training.corpora.shard_lines import CHUNK_LINES, RawLine, raw_lines
 
 # Different lines that a tokenizer is learned from, and those that are held out to validate on.
@@ -142,16 +143,7 @@ def read_chunks(path: Path, shards: Sequence[Shard], headers: Sequence[str]) -> 
         rows = (json.loads(line) for line in file)
         for place, found in groupby(rows, key=itemgetter(0)):
             while group := list(islice(found, CHUNK_LINES)):
-                numbers, lines = [row[1] for row in group], [_raw(row[2]) for row in group]
-                targets = [_raw(row[3]) for row in group if row[3] is not None]
-                header = _raw(headers[place])
+                numbers, lines = [row[1] for row in group], [raw_of(row[2]) for row in group]
+                targets = [raw_of(row[3]) for row in group if row[3] is not None]
+                header = raw_of(headers[place])
                 yield Chunk(shards[place], numbers, lines, targets or None, header)
-
-
-def as_json_text(raw: bytes | None) -> str | None:
-    """A line as JSON can hold it, whether it is UTF-8 or not."""
-    return None if raw is None else raw.decode("utf-8", "surrogateescape")
-
-
-def _raw(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -35,9 +34,9 @@ from regard.training.corpora.cache import (
 )
 from regard.training.corpora.encoder import Encoder
 from regard.training.corpora.encoding import Layout, encode_into
+from regard.training.corpora.messages import as_json_text, bad_lines_of, counted
 from regard.training.corpora.scanning import (
     HELD_SHARE,
-    as_json_text,
     read_chunks,
     scan,
     write_lines,
@@ -209,7 +208,7 @@ class StoredText:
         assert about is not None
         for tally, name in ((bad_lines, "bad_lines"), (too_long, "too_long")):
             if tally is not None:
-                tally.merge(_bad_lines(about[name]))
+                tally.merge(bad_lines_of(about[name]))
         return task.stored(MappedArrays(place, task.stored_as, task.numbered))
 
     def _encode(
@@ -243,8 +242,8 @@ class StoredText:
             )
         about = {
             "samples": samples,
-            "bad_lines": {"counts": bad_lines.counts, "examples": bad_lines.examples},
-            "too_long": {"counts": too_long.counts, "examples": too_long.examples},
+            "bad_lines": counted(bad_lines),
+            "too_long": counted(too_long),
         }
         write_sealed(partial_place / ABOUT, about)
         with explain_refusal(place):
@@ -336,8 +335,3 @@ def _held_share(recipe: Recipe) -> float:
 def _settings(recipe: Recipe) -> dict[str, JsonValue]:
     """What ``[data]`` says of how text is read and encoded."""
     return {name: value for name, value in as_table(recipe.data).items() if name not in _LATER}
-
-
-def _bad_lines(counted: JsonValue) -> BadLines:
-    assert isinstance(counted, dict)
-    return BadLines(Counter(counted["counts"]), counted["examples"])
