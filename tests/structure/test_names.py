@@ -100,7 +100,8 @@ def test_every_field_of_a_config_is_explained():
     assert len(made) > 10
     configs = [*made, DataConfig, DecodingConfig, Recipe]
     for config in [*configs, TokenizerConfig, TrainingConfig]:
-        _, _, attributes = inspect.getdoc(config).partition("Attributes:\n")
+        _, _, rest = inspect.getdoc(config).partition("Attributes:\n")
+        attributes, _, _ = rest.partition("\n\n")
         explained = [
             line.split(":")[0].strip() for line in attributes.splitlines() if line[4:5].strip()
         ]

@@ -72,7 +72,8 @@ def _sections(kinds: Mapping[str, "TaskEntry"]) -> dict[str, list[tuple[str, typ
 
 
 def _described(config: type) -> Iterator[str]:
-    _, _, listed = inspect.cleandoc(config.__doc__ or "").partition("Attributes:\n")
+    _, _, rest = inspect.cleandoc(config.__doc__ or "").partition("Attributes:\n")
+    listed, _, _ = rest.partition("\n\n")
     meanings = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(listed)}
     for field in fields(config):
         yield f"{field.name} = {_default(field)}  {meanings.get(field.name, '')}".rstrip()
