@@ -23,6 +23,16 @@ class PositionBias(ABC):
     Attributes:
         first: The place of query 0 among the keys. None lines the last query up with the last key.
         is_of_distance_alone: Whether ``tile`` looks at nothing else, and ``mix`` adds nothing.
+
+    Example:
+        One step of distance takes one off the score:
+
+        >>> from regard.attention import PositionBias, weights
+        >>> class Near(PositionBias):
+        ...     def tile(self, query, steps):
+        ...         return -steps.abs().to(query.dtype)
+        >>> weights(torch.zeros(1, 4), torch.zeros(3, 4), bias=Near(first=None))
+        tensor([[0.0900, 0.2447, 0.6652]])
     """
 
     is_of_distance_alone: ClassVar[bool] = False

@@ -65,7 +65,29 @@ class AttentionCall:
         queries: Queries | None = None,
         start: tuple[int, int] = (0, 0),
     ) -> Summary:
-        """What its weights are like; see :func:`regard.attention.summarize`."""
+        """What its weights are like; see :func:`regard.attention.summarize`.
+
+        Args:
+            top: How many keys of each query are named.
+            map: How many rows and columns the pooled map has at most.
+            queries: Which queries count in what keys receive and in the map: a slice, or True for
+                those that do, broadcasting to (*batch, N). None counts all.
+            start: The places of query 0 and key 0 where both are parts of a longer sequence.
+
+        Raises:
+            ShapeError: ``queries`` are neither a slice nor booleans of such a shape.
+            SettingError: An option is out of range.
+
+        Example:
+            >>> import torch
+            >>> from regard.attention import attend, observe, summarize_seen
+            >>> calls = []
+            >>> with observe(calls.append):
+            ...     _ = attend(torch.ones(1, 1), torch.tensor([[0.0], [3.0]]))
+            >>> seen = summarize_seen(calls[0], top=1)
+            >>> seen.top_keys.tolist(), seen.top_weights
+            ([[1]], tensor([[0.9526]]))
+        """
         return summary_of(self._request(), top, map, queries, start)
 
     def transposed(self, states: Float[Tensor, "... N E"]) -> Float[Tensor, "*b M E"]:

@@ -111,6 +111,16 @@ class at:  # noqa: N801  (reads as the word it is: with at("cross", 3))
     Args:
         kind: What attends to what: "encoder", "decoder" or "cross".
         layer: Which layer, from 0.
+
+    Example:
+        >>> from regard.attention import attend
+        >>> seen, states = [], torch.zeros(2, 4)
+        >>> with observe(seen.append):
+        ...     for layer in range(2):
+        ...         with at("encoder", layer):
+        ...             states = attend(states, states)
+        >>> [(call.kind, call.layer) for call in seen]
+        [('encoder', 0), ('encoder', 1)]
     """
 
     __slots__ = ("_before", "_token", "place")

@@ -75,6 +75,12 @@ def register_backend(name: str, backend: Backend) -> None:
     Args:
         name: What it is called; a backend of this name is replaced.
         backend: The backend.
+
+    Example:
+        >>> register_backend("blocks", Tiled())  # tried first, and serves everything
+        >>> print(explain(torch.zeros(3, 4), torch.zeros(5, 4)).backend)
+        blocks
+        >>> del BACKENDS["blocks"]
     """
     others = {each: other for each, other in BACKENDS.items() if each != name}
     BACKENDS.clear()

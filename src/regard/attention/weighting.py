@@ -20,6 +20,19 @@ class Weighting(ABC):
         ranks_like_scores: Whether a key with a higher score never has less weight.
         compiled_as: What the loops of ``engine.kernels.weightings`` call it that do the same as
             ``rows`` and ``gradient``; None if there are none.
+
+    Example:
+        All visible keys weigh alike:
+
+        >>> from regard.attention import Weighting, lengths, weights
+        >>> class Mean(Weighting):
+        ...     def rows(self, scores):
+        ...         visible = (scores > -torch.inf).to(scores.dtype)
+        ...         return visible / visible.sum(-1, keepdim=True).clamp_min(1)
+        ...     def gradient(self, weights, grad):
+        ...         return torch.zeros_like(grad)
+        >>> weights(torch.ones(1, 2), torch.ones(5, 2), mask=lengths(4), weighting=Mean())
+        tensor([[0.2500, 0.2500, 0.2500, 0.2500, 0.0000]])
     """
 
     __slots__ = ()

@@ -91,6 +91,16 @@ class Architectures(Measurements):
         device: Where it was measured.
         threads: On how many threads of a CPU.
         rows: One for each layer.
+
+    Example:
+        >>> found = architectures(
+        ...     lengths=(2, 4, 8), width=2, path_lengths=(9,), names=("attention", "recurrence")
+        ... )
+        >>> found["attention"].paths, found["recurrence"].paths
+        ((1,), (9,))
+        >>> table = found.report().tables[1]
+        >>> dict(zip(table.columns[-2:], table.rows[1][-2:], strict=True))
+        {'hops, n = 9': '9', 'closed form': '9'}
     """
 
     width: int

@@ -50,6 +50,15 @@ class Bandwidths(Measurements):
         sizes: Numbers of points, n.
         draws: How many times points and noise were drawn.
         curves: One for each way to choose the bandwidth.
+
+    Example:
+        >>> found = bandwidths(sizes=(32, 1024), bandwidth=2.0, draws=2)
+        >>> for curve in found.curves[1:]:
+        ...     print(curve.title, [round(each, 3) for each in curve.bandwidths])
+        fixed, 2 [2.0, 2.0]
+        shrinking, 2 · n^(−1/5) [1.0, 0.5]
+        >>> found.report().tables[0].columns
+        ('bandwidth', 'n = 32', 'n = 1,024')
     """
 
     sizes: tuple[int, ...]

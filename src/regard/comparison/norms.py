@@ -56,6 +56,13 @@ class Norms(Measurements):
         variance_jitter: The relative deviation, over batches, of the variance that a batch norm
             works with, by spread; first without padding, then with.
         curves: One for each norm.
+
+    Example:
+        >>> found = norms(batch=4, mean_length=8, width=8, spreads=(0, 7), times=(1, 4), batches=5)
+        >>> [curve.title for curve in found.curves if curve.jitter[1] > 1e-3]
+        ['batch norm', 'batch norm, padding counted']
+        >>> [table.columns for table in found.report().tables]
+        [('norm', '± 0', '± 7'), ('norm', '8', '32')]
     """
 
     batch: int

@@ -89,6 +89,13 @@ class Positions(Measurements):
         bit_periods: After how many numbers each bit repeats, measured from ``bits``.
         shifts: Shifts as linear maps.
         shuffled: What a shuffle changes.
+
+    Example:
+        >>> found = positions(length=16, width=8, shifts=(3,))
+        >>> found.bits[6], len(found.matrix), [round(wave.period) for wave in found.waves]
+        ((0, 1, 1), 16, [6, 63, 628, 6283])
+        >>> [row.title for row in found.shuffled if row.moved > 1e-3]
+        ['sinusoidal', 'learned (random table)']
     """
 
     length: int

@@ -57,6 +57,13 @@ class Scores(Measurements):
         queries: How many queries were drawn each time.
         draws: How many times.
         curves: One for each score.
+
+    Example:
+        >>> found = scores(widths=(4, 64), draws=2)
+        >>> [(curve.title, [round(each) for each in curve.variance]) for curve in found.curves[:2]]
+        [('dot', [4, 63]), ('scaled dot', [1, 1])]
+        >>> found.report().tables[0].title
+        'Variance of the score (± over 2 draws)'
     """
 
     widths: tuple[int, ...]

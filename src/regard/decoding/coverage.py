@@ -27,6 +27,18 @@ class Covered(Generic[StateT]):
         state: The model's.
         seen: The weights of all steps so far, added up; no columns before the first.
         lengths: Real places of each source.
+
+    Example:
+        A source of two places, the second of which had half a look:
+
+        >>> class Nothing:
+        ...     def select(self, rows):
+        ...         return self
+        >>> covered = Covered(Nothing(), seen=torch.tensor([[1.2, 0.5]]), lengths=torch.tensor([2]))
+        >>> CoveragePenalty(lambda token, state: None, weight=1).bonus(covered)
+        tensor([-0.6931])
+        >>> covered.select(torch.tensor([0, 0])).seen.shape
+        torch.Size([2, 2])
     """
 
     state: StateT

@@ -19,6 +19,18 @@ class Hypothesis:
         score: What answers are ranked by: ``log_prob`` over the length penalty.
         log_prob: Sum of the log-probabilities of its tokens, and of the end if it has one.
         finished: Whether the model ended it; False if it was cut at the longest length allowed.
+
+    Example:
+        >>> import torch
+        >>> from regard.decoding import greedy
+        >>> class Nothing:
+        ...     def select(self, rows):
+        ...         return self
+        >>> table = torch.tensor([[1.0, 0, 0], [0.5, 0.2, 0.3], [0.1, 0.8, 0.1]]).log()
+        >>> (one,) = greedy(lambda token, state: (table[token], state), Nothing(), batch_size=1,
+        ...     bos_id=2, eos_id=0, max_lengths=5)
+        >>> one.tokens, one.finished, round(one.log_prob, 3), round(one.score, 3)
+        ((1,), True, -0.916, -0.835)
     """
 
     tokens: tuple[int, ...]

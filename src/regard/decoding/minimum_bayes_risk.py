@@ -18,6 +18,13 @@ class Judged(Generic[T]):
     Attributes:
         answer: The candidate.
         utility: Its mean utility over the references.
+
+    Example:
+        >>> best, *others = minimum_bayes_risk(["ab", "ab", "cd"], lambda a, b: float(a == b))
+        >>> best.answer, round(best.utility, 3)
+        ('ab', 0.667)
+        >>> [judged.answer for judged in others]
+        ['cd']
     """
 
     answer: T

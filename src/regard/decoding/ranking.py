@@ -57,6 +57,23 @@ class Ranking(ABC):
 
     Attributes:
         num_groups: Searches of every sentence that go side by side and share the beam.
+
+    Example:
+        One that tells which beginnings it chooses from, and takes the likeliest extensions:
+
+        >>> from regard.decoding import Ranking, beam
+        >>> class Told(Ranking):
+        ...     def rank(self, beams, log_probs, *, beam_size, eos_id, limits):
+        ...         print(beams.tokens.tolist())
+        ...         return Likeliest().rank(beams, log_probs, beam_size=beam_size, eos_id=eos_id)
+        >>> class Nothing:
+        ...     def select(self, rows):
+        ...         return self
+        >>> table = torch.tensor([[1.0, 0, 0], [0.5, 0.2, 0.3], [0.1, 0.6, 0.3]]).log()
+        >>> _ = beam(lambda token, state: (table[token], state), Nothing(), batch_size=1, bos_id=2,
+        ...     eos_id=0, max_lengths=3, beam_size=2, ranking=Told())
+        [[[]]]
+        [[[1], [2]]]
     """
 
     num_groups: int = 1

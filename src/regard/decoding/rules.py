@@ -23,6 +23,16 @@ class Written:
     Attributes:
         tokens: The tokens of each, without the begin.
         sentences: Which sentence of the batch it answers.
+
+    Example:
+        A rule of one's own, which lets no token come twice in a row:
+
+        >>> def no_echo(log_probs, written):
+        ...     return log_probs.scatter(1, written.tokens[:, -1:], -torch.inf)
+        >>> written = Written(torch.tensor([[0, 1], [1, 2]]), sentences=torch.tensor([0, 1]))
+        >>> no_echo(torch.zeros(2, 3), written)
+        tensor([[0., -inf, 0.],
+                [0., 0., -inf]])
     """
 
     tokens: Int[Tensor, "R T"]

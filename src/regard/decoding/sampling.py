@@ -128,11 +128,21 @@ class Draw:
     """Chooses a token at random.
 
     Attributes:
-        seeds: One per sentence.
+        seeds: One per sentence, (B,).
         temperature: See `sample`, as the others.
         top_k: See `sample`.
         top_p: See `sample`.
         copies: Samples of each sentence.
+
+    Raises:
+        SettingError: The temperature is not above zero, ``top_k`` is below one, or ``top_p`` is not
+            above zero and at most one.
+
+    Example:
+        >>> log_probs = torch.tensor([[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]]).log()
+        >>> draw = Draw(seeds=torch.tensor([3, 4]), top_k=2)  # never the first token
+        >>> [draw(log_probs, torch.tensor([0, 1]), place)[1].tolist() for place in range(4)]
+        [[2, 2], [1, 1], [2, 2], [1, 2]]
     """
 
     seeds: Int[Tensor, " B"]

@@ -22,6 +22,21 @@ class Scored:
         log_probs: The log-probability of each, and last that of the end if it counts.
         log_prob: Their sum.
         score: That over the length penalty.
+
+    Example:
+        Of a half and a tenth, which are not followed by the end:
+
+        >>> from regard.decoding import Average
+        >>> class Nothing:
+        ...     def select(self, rows):
+        ...         return self
+        >>> table = torch.tensor([[1.0, 0, 0], [0.4, 0.1, 0.5], [0.25, 0.5, 0.25]]).log()
+        >>> (cut,) = score_answers(lambda token, state: (table[token], state), Nothing(), [[1, 1]],
+        ...     bos_id=2, eos_id=0, ends=False, length_penalty=Average())
+        >>> cut.tokens, [round(log_prob, 3) for log_prob in cut.log_probs]
+        ((1, 1), [-0.693, -2.303])
+        >>> round(cut.log_prob, 3), round(cut.score, 3)
+        (-2.996, -1.498)
     """
 
     tokens: tuple[int, ...]

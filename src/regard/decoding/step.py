@@ -15,7 +15,19 @@ T = TypeVar("T")
 
 @runtime_checkable
 class State(Protocol):
-    """What a decoder carries from one token to the next: a tree of batch-first tensors."""
+    """What a decoder carries from one token to the next: a tree of batch-first tensors.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Sum:
+        ...     total: torch.Tensor  # (B,)
+        ...     def select(self, rows):
+        ...         return Sum(self.total[rows])
+        >>> state = Sum(torch.tensor([4, 5]))
+        >>> isinstance(state, State), state.select(torch.tensor([1, 1, 0])).total.tolist()
+        (True, [5, 5, 4])
+    """
 
     def select(self: T, rows: Int[Tensor, " K"]) -> T:
         """The state of these rows of the batch, in this order.

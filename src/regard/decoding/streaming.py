@@ -21,6 +21,16 @@ class StreamedToken:
         token: Its id; that of the end, too.
         log_prob: Its log-probability.
         is_last: Whether nothing follows: it is the end, or the answer is as long as it may be.
+
+    Example:
+        >>> class Nothing:
+        ...     def select(self, rows):
+        ...         return self
+        >>> always = torch.tensor([0.0, 0.0, 1.0]).log()
+        >>> tokens = stream(lambda token, state: (always.expand(len(token), 3), state), Nothing(),
+        ...     batch_size=2, bos_id=1, eos_id=0, max_lengths=torch.tensor([1, 2]))
+        >>> [(one.sentence, one.token, one.is_last) for one in tokens]
+        [(0, 2, True), (1, 2, False), (1, 2, True)]
     """
 
     sentence: int

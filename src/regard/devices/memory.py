@@ -39,6 +39,13 @@ def out_of_memory_told(told: Callable[[], str]) -> Iterator[None]:
 
     Raises:
         OutOfMemory: Memory did not do.
+
+    Example:
+        >>> said = "batch must fit into memory; got 4096 tokens. Take fewer."
+        >>> with out_of_memory_told(lambda: said):
+        ...     raise MemoryError
+        Traceback (most recent call last):
+        regard.errors.OutOfMemory: batch must fit into memory; got 4096 tokens. Take fewer.
     """
     try:
         yield
@@ -97,6 +104,16 @@ def _fits(work: Callable[[Sequence[T]], None], things: Sequence[T]) -> bool:
 
 
 def free_memory(device: torch.device) -> None:
-    """Give back to a GPU what its allocator keeps for later."""
+    """Give back to a GPU what its allocator keeps for later.
+
+    Example:
+        What is in use stays:
+
+        >>> kept, left = torch.ones(2), torch.ones(2**10)
+        >>> del left
+        >>> free_memory(kept.device)
+        >>> kept
+        tensor([1., 1.])
+    """
     if device.type in ("cuda", "mps"):
         torch.get_device_module(device).empty_cache()

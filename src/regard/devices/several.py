@@ -52,6 +52,11 @@ def claim_device(device: torch.device) -> str | None:
     """Make a device this process's own; what tensors on it are sent to other processes by.
 
     None is what tensors on a CPU are sent by: gloo.
+
+    Example:
+        >>> device = find_own_device("cpu", number=0, count=2)
+        >>> claim_device(device) or "gloo"
+        'gloo'
     """
     if device.type != _ON_GPU:
         return None

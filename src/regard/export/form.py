@@ -16,6 +16,22 @@ class ExportForm(ABC):
         usage: How what was written is used, in Markdown.
         precisions: What the weights can be written in; empty where it is what they are in.
         precision: What they are written in.
+
+    Example:
+        One that hands on the recipe alone:
+
+        >>> import json, tempfile
+        >>> class RecipeAlone(ExportForm):
+        ...     purpose, usage = "the settings, as JSON", "Read it."
+        ...     def refuse(self, predictor):
+        ...         return None
+        ...     def write(self, run, predictor, out, *, readme):
+        ...         out.write_text(json.dumps(run.recipe), "utf-8")
+        >>> home = Path(tempfile.mkdtemp())
+        >>> with Run.create(home / "run", {"task": "translation"}, "translation") as run:
+        ...     RecipeAlone().write(run, None, home / "recipe.json", readme="")
+        >>> (home / "recipe.json").read_text("utf-8")
+        '{"task": "translation"}'
     """
 
     purpose: ClassVar[str]

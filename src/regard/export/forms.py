@@ -64,6 +64,23 @@ def export_run(
         RunError: There is no run, it has not finished, or the disk refuses.
         SettingError: There is no such form or precision of it, it cannot hold this run, or
             something is at ``out``.
+
+    Example:
+        Of a run that answers by the two points it knows:
+
+        >>> import tempfile
+        >>> from regard.tasks import TASKS, recipe_from_table
+        >>> from regard.text.points import Point
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
+        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
+        ...     with run.new_tokenizer_folder() as folder:
+        ...         task.save(folder)
+        ...     run.finish(task.build_model().state_dict())
+        >>> export_run(home / "run", "bundle", home / "points.regard")
+        >>> [answer.text() for answer in Predictor.load(home / "points.regard").predict(["0.5"])]
+        ['3']
     """
     path, out = Path(path), Path(out)
     chosen = choose("form", form, FORMS)

@@ -28,6 +28,12 @@ class AttentionMap:
         kind: ``cross`` (output to source), ``encoder`` or ``decoder``.
         layer: Which layer, from 0.
         weights: One matrix a head: rows are the queries, columns what they look at.
+
+    Example:
+        >>> weights = torch.tensor([[[0.9, 0.1], [0.2, 0.8]]])  # (H, N, M): one head
+        >>> cross = AttentionMap("cross", 0, weights)
+        >>> cross.weights.argmax(dim=-1).tolist()  # what each query looks at most
+        [[0, 1]]
     """
 
     kind: str
@@ -49,6 +55,15 @@ class Look:
         output_pieces: The output's tokens with their places in ``output``.
         maps: Every attention of the model, if source and output have at most 512 tokens.
         summaries: The same of a text of more than 64, in memory that grows with its length.
+
+    Example:
+        One of two heads looks at the first word, the other at both alike:
+
+        >>> pieces = [Piece("我", 4, 0, 1), Piece("走", 5, 1, 2)], [Piece("I", 6, 0, 1)]
+        >>> heads = torch.tensor([[[1.0, 0.0]], [[0.5, 0.5]]])  # (H, T, S)
+        >>> look = Look("我走", "I", *pieces, maps=[AttentionMap("cross", 0, heads)])
+        >>> look.cross().tolist()
+        [[0.75, 0.25]]
     """
 
     source: str

@@ -65,6 +65,15 @@ class Predictor(Generic[AnswerT]):
 
     Attributes:
         preparation: Makes the model ready where there is much to write.
+
+    Example:
+        >>> from regard.text.points import Point
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+        >>> task = TASKS["regression"].task.learn(recipe, known)
+        >>> predictor = Predictor(task.build_model(), task)
+        >>> [answer.text() for answer in predictor.predict(["0.5"])], predictor.writes
+        (['3'], False)
     """
 
     def __init__(

@@ -49,6 +49,16 @@ class TrainedModel:
 
     Attributes:
         predictor: What answers; it has more ways of asking.
+
+    Example:
+        >>> from regard.tasks import TASKS, recipe_from_table
+        >>> from regard.text.points import Point
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+        >>> task = TASKS["regression"].task.learn(recipe, known)
+        >>> model = TrainedModel(Predictor(task.build_model(), task))
+        >>> [answer.text() for answer in model.predict(["0.5", {"x": 0.5}])]
+        ['3', '3']
     """
 
     def __init__(self, predictor: Predictor) -> None:
@@ -147,6 +157,23 @@ def load(run: str | Path, *, precision: Precision = "auto", device: str = AUTO) 
     Raises:
         RunError: There is none, it is damaged, or a newer version of regard made it.
         SettingError: There is no such device, or it or the model cannot do this precision.
+
+    Example:
+        Of a run that answers by the two points it knows:
+
+        >>> import tempfile
+        >>> from regard.runs import Run
+        >>> from regard.tasks import TASKS, recipe_from_table
+        >>> from regard.text.points import Point
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
+        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
+        ...     with run.new_tokenizer_folder() as folder:
+        ...         task.save(folder)
+        ...     run.finish(task.build_model().state_dict())
+        >>> load(home / "run", device="cpu").predict("0.5")[0].text()
+        '3'
     """
     check_choice("precision", precision, Precision)  # before anything is read
     return TrainedModel(Predictor.load(run, precision=precision, device=device))

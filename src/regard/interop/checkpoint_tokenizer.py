@@ -21,6 +21,17 @@ class CheckpointTokenizer:
 
     Args:
         tokenizer: Of transformers; ``load`` makes one.
+
+    Example:
+        >>> from tokenizers import Tokenizer, models, pre_tokenizers
+        >>> from transformers import PreTrainedTokenizerFast
+        >>> words = Tokenizer(models.WordLevel({"[UNK]": 0, "the": 1, "cat": 2}, unk_token="[UNK]"))
+        >>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+        >>> tokenizer = CheckpointTokenizer(PreTrainedTokenizerFast(tokenizer_object=words))
+        >>> tokenizer.encode("the cat sat"), tokenizer.vocab_size, tokenizer.pad_id
+        ([1, 2, 0], 3, None)
+        >>> [(piece.text, piece.start, piece.end) for piece in tokenizer.pieces("the cat")]
+        [('the', 0, 3), ('cat', 4, 7)]
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:

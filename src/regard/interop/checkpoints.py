@@ -51,6 +51,16 @@ class PretrainedModel:
         absent: Our parameters that the files do not hold, such as those of a head that was not
             trained; they begin anew.
         unused: Tensors of the files that have no place here.
+
+    Example:
+        >>> import tempfile
+        >>> from regard.models import Decoder, DecoderConfig
+        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> folder = tempfile.mkdtemp()
+        >>> save_checkpoint(Decoder(config, vocab_size=11), folder, layout="gpt2")
+        >>> found = load_checkpoint(folder)
+        >>> found.layout, found.settings["n_embd"], found.absent, found.unused
+        ('gpt2', 8, (), ())
     """
 
     model: nn.Module
@@ -71,6 +81,16 @@ def load_checkpoint(folder: str | Path) -> PretrainedModel:
         DataError: A file is missing or damaged, or its tensors are not of the config's sizes; or
             the weights are pickled.
         SettingError: The family, or an option of it, has no model here.
+
+    Example:
+        >>> import tempfile
+        >>> from regard.models import Decoder, DecoderConfig
+        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> model, folder = Decoder(config, vocab_size=11).eval(), tempfile.mkdtemp()
+        >>> save_checkpoint(model, folder, layout="gpt2")
+        >>> ids = torch.tensor([[4, 5, 6]])
+        >>> torch.equal(load_checkpoint(folder).model(ids), model(ids))
+        True
     """
     folder = Path(folder)
     settings = _read_config(folder)
@@ -105,6 +125,18 @@ def save_checkpoint(
 
     Raises:
         SettingError: The layout is unknown, or has no place for what the model is.
+
+    Example:
+        >>> import tempfile
+        >>> from regard.models import Decoder, DecoderConfig
+        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> save_checkpoint(Decoder(config, vocab_size=11), folder, layout="gpt2")
+        >>> sorted(path.name for path in folder.iterdir())
+        ['config.json', 'model.safetensors']
+        >>> sizes = json.loads((folder / "config.json").read_text("utf-8"))
+        >>> sizes["model_type"], sizes["n_layer"], sizes["n_head"], sizes["vocab_size"]
+        ('gpt2', 1, 2, 11)
     """
     made = choose("layout", layout, LAYOUTS)
     sizes = made.describe(model)

@@ -56,7 +56,20 @@ class AttentionChange:
 
 
 class Edits:
-    """What is done to a model's attention; ``edit`` gives it."""
+    """What is done to a model's attention; ``edit`` gives it.
+
+    Example:
+        Attention whose heads are left out has nothing to say:
+
+        >>> from regard.interop import use
+        >>> layer = use(nn.MultiheadAttention(4, 2, bias=False, batch_first=True)).eval()
+        >>> states = torch.ones(1, 3, 4)
+        >>> with edit(layer) as edits:
+        ...     edits.mute(layer=0)
+        ...     before, after = edits.compare(lambda: layer(states, states, states)[0])
+        >>> bool(before.any()), bool(after.any())
+        (True, False)
+    """
 
     def __init__(self) -> None:
         self._changes: list[_Planned] = []

@@ -36,6 +36,15 @@ class Faithfulness:
             text to itself.
         correlation: The rank correlation of the sizes of each two of them; NaN where one is the
             same everywhere.
+
+    Example:
+        >>> evidence = {"removed": torch.tensor([0.9, 0.1]), "attention": torch.tensor([0.7, 0.3])}
+        >>> print(Faithfulness(log_prob=-0.2, output=(0, 1), places=torch.tensor([0, 1]),
+        ...     evidence=evidence, correlation={("removed", "attention"): 1.0}))
+        place    removed  attention
+            0     0.9000     0.7000
+            1     0.1000     0.3000
+        removed and attention: rank correlation 1.00
     """
 
     log_prob: float

@@ -26,7 +26,18 @@ def serve_modules(model: nn.Module) -> int:
 
 
 class EngineAttention(nn.MultiheadAttention):
-    """``nn.MultiheadAttention`` computed by the engine; ``use`` makes a module one."""
+    """``nn.MultiheadAttention`` computed by the engine; ``use`` makes a module one.
+
+    Example:
+        >>> from regard.interop import use
+        >>> layer = use(nn.MultiheadAttention(8, 2, batch_first=True))
+        >>> type(layer).__name__
+        'EngineAttention'
+        >>> states = torch.zeros(1, 4, 8)
+        >>> _, weights = layer(states, states, states, is_causal=True)
+        >>> weights[0, 1].tolist()
+        [0.5, 0.5, 0.0, 0.0]
+    """
 
     @property
     def _qkv_same_embed_dim(self) -> bool:

@@ -45,6 +45,15 @@ class Watched:
         summary: (B, heads, N, …), the steps of a cached generation joined.
         call: Which pass, from 0: a forward of the model, or a whole generation.
         notes: What seeing it costs besides, such as the memory of weights that the model makes.
+
+    Example:
+        >>> import torch
+        >>> from regard.interop import use
+        >>> layer = use(nn.TransformerEncoderLayer(8, 2, batch_first=True)).eval()
+        >>> with watch(layer, heads=1, top=2) as seen:
+        ...     _ = layer(torch.zeros(1, 5, 8))
+        >>> seen[0].kind, seen[0].name, seen[0].heads, seen[0].summary.top_weights.shape
+        ('encoder', 'self_attn', (1,), torch.Size([1, 1, 5, 2]))
     """
 
     kind: str
@@ -57,7 +66,20 @@ class Watched:
 
 
 class Watch(Sequence[Watched]):
-    """What was seen of a model, in order of passes, kinds and layers; ``watch`` gives it."""
+    """What was seen of a model, in order of passes, kinds and layers; ``watch`` gives it.
+
+    Example:
+        >>> import torch
+        >>> from regard.interop import use
+        >>> stack = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, batch_first=True), 2)
+        >>> model = use(stack).eval()
+        >>> with watch(model, keep=True) as seen:
+        ...     _ = model(torch.zeros(1, 4, 8))
+        >>> len(seen), [(each.kind, each.layer) for each in seen]
+        (2, [('encoder', 0), ('encoder', 1)])
+        >>> seen.rows(1, queries=[2]).shape  # (B, H, chosen, M)
+        torch.Size([1, 2, 1, 4])
+    """
 
     def __init__(self, model: nn.Module, options: Options) -> None:
         self._model, self._options = model, options

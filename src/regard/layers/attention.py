@@ -22,7 +22,26 @@ from regard.errors import ShapeError
 
 
 class ScoredAttention(nn.Module, ABC):
-    """What asks a memory with one head: by which score is up to the layer."""
+    """What asks a memory with one head: by which score is up to the layer.
+
+    Attributes:
+        dropout: The fraction of attention weights set to zero in training.
+
+    Example:
+        A layer for which the sizes of numbers count, and their signs do not:
+
+        >>> class Unsigned(ScoredAttention):
+        ...     dropout = 0.0
+        ...     def prepare(self, memory):
+        ...         return memory.abs()
+        ...     def ask(self, query):
+        ...         return query.abs()
+        ...     def score(self, dtype):
+        ...         return Dot()
+        >>> layer, memory = Unsigned(), torch.tensor([[[-3.0], [0.0]]])
+        >>> layer(torch.tensor([[2.0]]), layer.prepare(memory), torch.tensor([[[1.0], [0.0]]]))
+        tensor([[0.9975]])
+    """
 
     dropout: float
 
@@ -174,6 +193,14 @@ class BilinearAttention(_OverMemory):
 
     Raises:
         SettingError: A width is not positive, or dropout is not below 1.
+
+    Example:
+        >>> layer = BilinearAttention(query_dim=3, key_dim=2)
+        >>> layer.w.data = torch.tensor([[9.0, 0.0], [0.0, 9.0], [0.0, 0.0]])
+        >>> memory = torch.eye(2)[None]
+        >>> query = torch.tensor([[0.0, 1.0, 5.0]])
+        >>> layer(query, layer.prepare(memory), memory).round(decimals=3).tolist()
+        [[0.0, 1.0]]
     """
 
     def __init__(self, query_dim: int, key_dim: int, *, dropout: float = 0.0) -> None:
@@ -255,6 +282,13 @@ class LocationAttention(_AsTheyAre):
 
     Raises:
         SettingError: A size is not positive, or dropout is not below 1.
+
+    Example:
+        >>> layer = LocationAttention(query_dim=1, max_length=4)
+        >>> layer.w.data = torch.tensor([[0.0], [9.0], [0.0], [0.0]])  # the second place
+        >>> memory = torch.tensor([[[5.0], [6.0], [7.0]]])
+        >>> layer(torch.tensor([[1.0]]), layer.prepare(memory), memory).round(decimals=2).tolist()
+        [[6.0]]
     """
 
     def __init__(self, query_dim: int, max_length: int, *, dropout: float = 0.0) -> None:

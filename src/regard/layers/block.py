@@ -57,6 +57,16 @@ class TransformerBlock(nn.Module):
 
     Raises:
         SettingError: A name is unknown, or a number out of range.
+
+    Example:
+        >>> import torch
+        >>> from regard.attention import causal
+        >>> block = TransformerBlock("decoder", 0, model_dim=8, num_heads=2, ffn_dim=16).eval()
+        >>> states, other = torch.zeros(2, 1, 5, 8)
+        >>> other[0, 4] = torch.arange(8)  # the last state is another
+        >>> (one, _), (two, _) = (block(each, mask=causal()) for each in (states, other))
+        >>> (one != two).any(dim=-1).tolist()
+        [[False, False, False, False, True]]
     """
 
     def __init__(
@@ -193,6 +203,15 @@ class BlockStack(nn.ModuleList):
     Args:
         num_layers: How many.
         block: Makes one, given its place from 0.
+
+    Example:
+        >>> import torch
+        >>> def block(layer):
+        ...     return TransformerBlock("decoder", layer, model_dim=8, num_heads=2, ffn_dim=16)
+        >>> stack = BlockStack(3, block)
+        >>> states, caches = stack(torch.zeros(2, 5, 8), past=stack.empty_caches(2))
+        >>> states.shape, len(caches), [block.layer for block in stack]
+        (torch.Size([2, 5, 8]), 3, [0, 1, 2])
     """
 
     def __init__(self, num_layers: int, block: Callable[[int], TransformerBlock]) -> None:

@@ -28,6 +28,11 @@ class Dropout(nn.Module):
 
     Raises:
         SettingError: The rate is out of range.
+
+    Example:
+        >>> drop, states = Dropout(0.5), torch.ones(1000)
+        >>> sorted(set(drop(states).tolist())), sorted(set(drop.eval()(states).tolist()))
+        ([0.0, 2.0], [1.0])
     """
 
     def __init__(self, rate: float) -> None:

@@ -19,6 +19,14 @@ class TokenEmbedding(nn.Module):
         pad_id: The id that begins as zeros and gets no gradient from where it is read; None if
             every id is a token.
         scaled: Whether embeddings are multiplied by sqrt(C).
+
+    Example:
+        >>> embedding = TokenEmbedding(vocab_size=11, model_dim=4)
+        >>> states = embedding(torch.tensor([[7, 3, 0]]))
+        >>> states.shape, states[0, 2].tolist()
+        (torch.Size([1, 3, 4]), [0.0, 0.0, 0.0, 0.0])
+        >>> embedding.logits(states).shape
+        torch.Size([1, 3, 11])
     """
 
     def __init__(

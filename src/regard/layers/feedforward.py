@@ -44,6 +44,14 @@ class FeedForward(nn.Module):
 
     Raises:
         SettingError: The activation is unknown.
+
+    Example:
+        >>> import torch
+        >>> feed = FeedForward(model_dim=4, ffn_dim=16)
+        >>> states = torch.randn(1, 3, 4)
+        >>> out = feed(states)
+        >>> out.shape, torch.allclose(out[:, 1], feed(states[:, 1]), atol=1e-6)
+        (torch.Size([1, 3, 4]), True)
     """
 
     def __init__(self, model_dim: int, ffn_dim: int, *, activation: str = "relu") -> None:

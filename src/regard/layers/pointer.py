@@ -94,6 +94,14 @@ class CopyAttention(nn.Module):
 
     Args:
         model_dim: Width of states and memory, C.
+
+    Example:
+        >>> layer = CopyAttention(model_dim=4)
+        >>> states, memory = torch.zeros(1, 2, 4), torch.ones(1, 5, 4)
+        >>> from regard.attention import lengths
+        >>> weights = layer(states, layer.key(memory), mask=lengths(4))
+        >>> weights.tolist()
+        [[[0.25, 0.25, 0.25, 0.25, 0.0], [0.25, 0.25, 0.25, 0.25, 0.0]]]
     """
 
     def __init__(self, model_dim: int) -> None:
@@ -121,7 +129,16 @@ class CopyAttention(nn.Module):
 
 
 def identity(keys: Float[Tensor, "B S K"]) -> Float[Tensor, "B S S"]:
-    """Values whose mix is the weights themselves: the rows of the identity."""
+    """Values whose mix is the weights themselves: the rows of the identity.
+
+    Args:
+        keys: Of which only their number counts, and their dtype and device.
+
+    Example:
+        >>> keys = torch.tensor([[[1.0], [0.0]]])
+        >>> attend(torch.ones(1, 1, 1), keys, identity(keys))  # the weights
+        tensor([[[0.7311, 0.2689]]])
+    """
     B, S, _ = keys.shape
     return torch.eye(S, dtype=keys.dtype, device=keys.device).expand(B, S, S)
 

@@ -53,6 +53,15 @@ class SinusoidalPositions(nn.Module):
     Args:
         model_dim: Width of the states, C.
         max_length: Positions worked out beforehand; later ones are worked out each time.
+
+    Raises:
+        SettingError: ``model_dim`` is not positive.
+
+    Example:
+        >>> layer = SinusoidalPositions(4)
+        >>> layer(torch.zeros(2, 4), first=1)  # places 1 and 2
+        tensor([[ 0.8415,  0.5403,  0.0100,  0.9999],
+                [ 0.9093, -0.4161,  0.0200,  0.9998]])
     """
 
     table: Tensor
@@ -95,7 +104,16 @@ class LearnedPositions(nn.Module):
 
     Raises:
         SettingError: ``max_length`` is not positive.
-    """
+
+    Example:
+        >>> layer = LearnedPositions(4, max_length=3)
+        >>> out = layer(torch.zeros(1, 2, 4), first=1)  # places 1 and 2
+        >>> torch.equal(out[0], layer.table[1:])
+        True
+        >>> layer(torch.zeros(1, 2, 4), first=2)
+        Traceback (most recent call last):
+        regard.errors.ShapeError: positions must be at most max_length=3; got 4. Sinusoidal positions have no such limit.
+    """  # noqa: E501
 
     def __init__(self, model_dim: int, *, max_length: int) -> None:
         super().__init__()

@@ -30,6 +30,15 @@ class RecurrentEncoder(nn.Module):
         hidden_dim: Width of one direction's state; an output has twice that.
         num_layers: Stacked bidirectional layers.
         dropout: Share dropped between layers while training.
+
+    Raises:
+        SettingError: The cell is unknown.
+
+    Example:
+        >>> encoder = RecurrentEncoder("gru", input_dim=3, hidden_dim=4)
+        >>> outputs, last = encoder(torch.ones(2, 5, 3), torch.tensor([5, 2]))
+        >>> outputs.shape, last.shape, outputs[1, 2:].any().item()
+        (torch.Size([2, 5, 8]), torch.Size([2, 8]), False)
     """  # noqa: E501
 
     def __init__(
@@ -118,6 +127,18 @@ class RecurrentCell(nn.Module):
         cell: ``rnn``, ``gru`` or ``lstm``.
         input_dim: Width of an input.
         hidden_dim: Width of the output, h.
+
+    Raises:
+        SettingError: The cell is unknown.
+
+    Example:
+        >>> cell = RecurrentCell("lstm", input_dim=3, hidden_dim=4)
+        >>> gates = cell.project(torch.ones(2, 5, 3))  # of five steps at once
+        >>> state = torch.zeros(2, cell.state_dim)
+        >>> for step in range(5):
+        ...     state = cell(gates[:, step], state)
+        >>> state.shape, cell.output(state).shape
+        (torch.Size([2, 8]), torch.Size([2, 4]))
     """
 
     def __init__(self, cell: str, input_dim: int, hidden_dim: int) -> None:

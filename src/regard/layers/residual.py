@@ -32,6 +32,13 @@ class Residual(nn.Module):
 
     Raises:
         SettingError: The rate is out of range, or order or kind unknown.
+
+    Example:
+        >>> states = torch.tensor([[1.0, 3.0]])
+        >>> Residual(2, norm="pre")(states, lambda normed: 10 * normed).round(decimals=2).tolist()
+        [[-9.0, 13.0]]
+        >>> Residual(2, norm="post")(states, lambda states: 10 * states).round(decimals=2).tolist()
+        [[-1.0, 1.0]]
     """
 
     def __init__(

@@ -18,6 +18,12 @@ class AlignmentCounts:
         sure: |S|, links that any annotator would draw.
         predicted_sure: |A ∩ S|.
         predicted_possible: |A ∩ P|.
+
+    Example:
+        >>> first = AlignmentCounts(predicted=3, sure=2, predicted_sure=2, predicted_possible=3)
+        >>> second = AlignmentCounts(predicted=1, sure=2, predicted_sure=0, predicted_possible=0)
+        >>> first.error_rate, second.error_rate, (first + second).error_rate
+        (0.0, 1.0, 0.375)
     """
 
     predicted: int = 0

@@ -143,6 +143,14 @@ def ter(
 
     Raises:
         DataError: Outputs and references do not pair up.
+
+    Example:
+        One word of five has to be changed:
+
+        >>> ter(["the cat sat on mats"], ["the cat sat on mat"]).value
+        20.0
+        >>> ter(["我爱中国"], ["我爱中原"], target_language="zh").value
+        25.0
     """
     metric = ter_metric(hypotheses, references, target_language)
     made = metric.corpus_score(hypotheses, None)

@@ -12,7 +12,12 @@ def base(language: str) -> str:
 
 
 def is_unspaced(language: str | None) -> bool:
-    """Whether the language is written without spaces between words."""
+    """Whether the language is written without spaces between words.
+
+    Example:
+        >>> [is_unspaced(language) for language in ("zh-Hans_CN", "ja", "ko", "de", None)]
+        [True, True, False, False, False]
+    """
     code = base(language or "")
     return code in _HAN or code in _UNSPACED or _MORPHEMES.get(code) == "ja-mecab"
 

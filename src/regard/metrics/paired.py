@@ -47,6 +47,12 @@ def compare(
     Raises:
         DataError: The two do not have one output for each sentence.
         SettingError: No such test or metric.
+
+    Example:
+        >>> right = [f"the king had {n} sons" for n in range(20)]
+        >>> (found,) = compare(["the king"] * 20, right, right, metrics=["chrf"], trials=99)
+        >>> found.name, found.second, found.p_value
+        ('chrF2', 100.0, 0.01)
     """
     if len(first) != len(second):
         raise DataError(

@@ -87,6 +87,10 @@ def sentence_rouge_l(hypotheses: Sequence[str], references: References) -> list[
 
     Raises:
         DataError: Outputs and references do not pair up.
+
+    Example:
+        >>> sentence_rouge_l(["the king was sad", "who?"], ["the king felt sad", "his son"])
+        [75.0, 0.0]
     """
     return _best(hypotheses, references, lambda one, other: (common_length(one, other), one, other))
 
@@ -97,6 +101,11 @@ def sentence_rouge_n(hypotheses: Sequence[str], references: References, *, n: in
     Raises:
         DataError: Outputs and references do not pair up.
         SettingError: n is below 1.
+
+    Example:
+        >>> found = sentence_rouge_n(["the sad king", "who?"], ["the king was sad", "his son"], n=1)
+        >>> [round(value, 1) for value in found]
+        [85.7, 0.0]
     """
     check_at_least("n", n, 1)
 

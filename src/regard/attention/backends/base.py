@@ -15,6 +15,27 @@ class Backend(ABC):
         judges_by_kind: Whether ``refuse`` and ``decline`` go by nothing but shapes, dtypes, the
             device, the options, the mask and whether gradients are wanted: what they said is then
             remembered for calls alike in these. Unless said, they are asked each time.
+
+    Example:
+        One for calls with a single key, which gets all the weight, so that its value is the answer:
+
+        >>> import torch
+        >>> from regard.attention import Backend, attend, explain, register_backend
+        >>> from regard.attention.plan import BACKENDS
+        >>> class OneKey(Backend):
+        ...     def refuse(self, request):
+        ...         asks_more = request.mask or request.dropout or request.return_lse
+        ...         is_one = request.key.shape[1:3] == (1, 1)  # of (B, G, M, D)
+        ...         return None if is_one and not asks_more else "it knows a single key only"
+        ...     def bytes_beyond(self, request):
+        ...         return 0
+        ...     def run(self, request):
+        ...         return request.value.expand(*request.query.shape[:3], -1), None
+        >>> register_backend("one_key", OneKey())
+        >>> query, key, value = torch.ones(3, 4), torch.ones(1, 4), torch.tensor([[7.0, 8.0]])
+        >>> explain(query, key, value).backend, attend(query, key, value).tolist()
+        ('one_key', [[7.0, 8.0], [7.0, 8.0], [7.0, 8.0]])
+        >>> del BACKENDS["one_key"]  # the others serve it again
     """
 
     judges_by_kind: ClassVar[bool] = False

@@ -131,8 +131,19 @@ def dense(tensor: Bool[Tensor, "..."]) -> Mask:
 def as_mask(mask: Mask | Bool[Tensor, "..."]) -> Mask:
     """The mask itself, or a boolean tensor made into one.
 
+    Args:
+        mask: A mask; or True where a query may look, broadcasting to (*batch, heads, N, M).
+
     Raises:
         ShapeError: It is neither.
+
+    Example:
+        >>> as_mask(torch.tensor([[True, False], [True, True]]))
+        dense([[True, False], [True, True]])
+        >>> from regard.attention import causal
+        >>> rule = causal()
+        >>> as_mask(rule) is rule
+        True
     """
     if isinstance(mask, Mask):
         return mask

@@ -79,6 +79,17 @@ class BoundMask:
         mask: The rule.
         grid: The sizes.
         said: What backends said of each kind of calls under it.
+
+    Example:
+        >>> from regard.attention import window
+        >>> bound = window(before=1, after=0).bind(batch=1, heads=1, queries=4, keys=4)
+        >>> bound.key_ranges(range(2, 4)), bound.width
+        ((range(1, 4),), 2)
+        >>> bound.penalty(torch.float32)
+        tensor([[0., -inf, -inf, -inf],
+                [0., 0., -inf, -inf],
+                [-inf, 0., 0., -inf],
+                [-inf, -inf, 0., 0.]])
     """
 
     mask: Rule

@@ -12,7 +12,14 @@ from torch import Tensor
 
 
 class Cover(Enum):
-    """What a whole tile looks like, where that is known without looking at every pair."""
+    """What a whole tile looks like, where that is known without looking at every pair.
+
+    Example:
+        >>> from regard.attention import lengths
+        >>> bound = lengths([2]).bind(batch=1, heads=1, queries=3, keys=4)
+        >>> bound.tile(range(3), range(0, 2)), bound.tile(range(3), range(2, 4))
+        (<Cover.ALL: 'all visible'>, <Cover.NONE: 'all hidden'>)
+    """
 
     ALL = "all visible"
     NONE = "all hidden"

@@ -55,6 +55,15 @@ def register_mask(name: str, make: Callable[..., Mask], allowed: Allowed) -> Non
 
     Raises:
         SettingError: There is no such kind of arguments.
+
+    Example:
+        >>> from regard.attention.masks import parse_mask
+        >>> register_mask("around", lambda size: window(before=size, after=size), NUMBER)
+        >>> print(parse_mask("around(1)").draw(3, 3))
+        1 1 .
+        1 1 1
+        . 1 1
+        >>> del RULES["around"]
     """
     check_choice("allowed", allowed, Allowed)
     RULES[name] = NamedMask(make, allowed)

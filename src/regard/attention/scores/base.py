@@ -18,10 +18,19 @@ class DotForm(NamedTuple):
     """A score written as ``scale · query · key + of_keys``, for the kernels that know only that.
 
     Attributes:
-        query: The queries to use instead.
-        key: The keys to use instead.
+        query: The queries to use instead, (B, H, N, D) of a width of their own.
+        key: The keys to use instead, (B, G, M, D).
         scale: What the dot product is multiplied by.
         of_keys: A number of each key, added whatever the query, (B, G, M); None adds nothing.
+
+    Example:
+        ``½ · 1 · 2 − 4`` and ``½ · 1 · 6 + 0``, and the same as a dot product alone:
+
+        >>> query, key = torch.tensor([[[[1.0]]]]), torch.tensor([[[[2.0], [6.0]]]])
+        >>> form = DotForm(query, key, scale=0.5, of_keys=torch.tensor([[[-4.0, 0.0]]]))
+        >>> alone = form.in_one_more_dimension()
+        >>> alone.key.tolist(), (alone.scale * alone.query @ alone.key.mT).tolist()
+        ([[[[2.0, -8.0], [6.0, 0.0]]]], [[[[-3.0, 3.0]]]])
     """
 
     query: Tensor
@@ -49,6 +58,16 @@ class Score(ABC):
         is_dot_product: Whether what ``as_dot`` gives is the score itself, and of the same form
             whatever the numbers in queries and keys.
         gives_new_tiles: Whether nobody else holds what ``tile`` gives, so that it may be changed.
+
+    Example:
+        A key matches the better, the nearer it is:
+
+        >>> from regard.attention import Score, weights
+        >>> class Nearness(Score):
+        ...     def tile(self, query, key):
+        ...         return -torch.cdist(query, key)
+        >>> weights(torch.tensor([[0.0]]), torch.tensor([[0.0], [1.0], [2.0]]), score=Nearness())
+        tensor([[0.6652, 0.2447, 0.0900]])
     """
 
     __slots__ = ()

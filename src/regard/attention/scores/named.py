@@ -27,5 +27,15 @@ def register_score(name: str, kind: type[Score]) -> None:
     Args:
         name: What it is called; a score of this name is replaced.
         kind: Its class, whose ``for_heads`` makes it.
+
+    Example:
+        >>> from regard.attention import Cosine
+        >>> register_score("cosine", Cosine)
+        >>> type(make_score("cosine", 2, 3)).__name__
+        'Cosine'
+        >>> from regard.models import TransformerConfig
+        >>> TransformerConfig(score="cosine").score
+        'cosine'
+        >>> del SCORES["cosine"]
     """
     SCORES[name] = kind

@@ -39,6 +39,11 @@ class BulkOptions:
         device: Where each worker computes.
         threads: Of the processor, for each worker. In what order sums are rounded depends on it, so
             that with as many the answers are the same byte for byte, wherever they are made.
+
+    Example:
+        >>> BulkOptions(output_format="text", decoding={"beam_size": 1})
+        BulkOptions(output_format='text', embed=False, decoding={'beam_size': 1},
+                    precision='auto', device='auto', threads=1)
     """
 
     output_format: OutputFormat = "jsonl"
@@ -58,6 +63,11 @@ class ShardReport:
         rows: How many were answered or noted as errors.
         errors: How many could not be answered.
         problem: Why the file could not be answered at all; None if it was.
+
+    Example:
+        >>> report = ShardReport(name="de/a.tsv", rows=500, errors=2, problem=None)
+        >>> f"{report.name}: {report.rows - report.errors} rows answered"
+        'de/a.tsv: 498 rows answered'
     """
 
     name: str
@@ -76,6 +86,27 @@ class Answerer:
     Raises:
         RunError: The run is damaged, or there is none.
         SettingError: An option is not for this run.
+
+    Example:
+        Of a run that answers by the two points it knows:
+
+        >>> import tempfile
+        >>> from regard.inference.bulk import find_shards
+        >>> from regard.runs import Run
+        >>> from regard.tasks import TASKS, recipe_from_table
+        >>> from regard.text.points import Point
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
+        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
+        ...     with run.new_tokenizer_folder() as folder:
+        ...         task.save(folder)
+        ...     run.finish(task.build_model().state_dict())
+        >>> _ = (home / "asked.txt").write_text("0.5", "utf-8")
+        >>> (shard,) = find_shards([home / "asked.txt"], home / "answers", ending=".txt")
+        >>> answerer = Answerer(home / "run", BulkOptions(output_format="text", device="cpu"))
+        >>> answerer.answer(shard).rows, shard.answers.read_text("utf-8").strip()
+        (1, '3')
     """
 
     def __init__(self, run: Path, options: BulkOptions) -> None:

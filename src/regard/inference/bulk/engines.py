@@ -39,7 +39,34 @@ _OBJECT_STORE = 100 * 2**20
 
 
 def local_engine(run: Path, options: BulkOptions, shards: Sequence[Shard]) -> Iterator[ShardReport]:
-    """Answers the shards one after the other in this process."""
+    """Answers the shards one after the other in this process.
+
+    Raises:
+        RunError: The run is damaged, or there is none; or the disk is full.
+        SettingError: An option is not for this run.
+
+    Example:
+        Of a run that answers by the two points it knows:
+
+        >>> import tempfile
+        >>> from regard.inference.bulk import find_shards
+        >>> from regard.runs import Run
+        >>> from regard.tasks import TASKS, recipe_from_table
+        >>> from regard.text.points import Point
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
+        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
+        ...     with run.new_tokenizer_folder() as folder:
+        ...         task.save(folder)
+        ...     run.finish(task.build_model().state_dict())
+        >>> for name, asked in (("a.txt", "0.5"), ("b.txt", "far")):
+        ...     _ = (home / name).write_text(asked, "utf-8")
+        >>> shards = find_shards([home / "*.txt"], home / "answers", ending=".jsonl")
+        >>> reports = local_engine(home / "run", BulkOptions(device="cpu"), shards)
+        >>> [(report.name, report.rows, report.errors) for report in reports]
+        [('a.txt', 1, 0), ('b.txt', 1, 1)]
+    """
     threads = torch.get_num_threads()
     answerer = Answerer(run, options)
     try:
@@ -60,6 +87,13 @@ def ray_engine(*, actors: int | None = None, address: str | None = None) -> Engi
 
     Raises:
         SettingError: Ray is not installed.
+
+    Example:
+        What ``answer_files`` takes as ``engine``; Ray starts when there is something to answer:
+
+        >>> engine = ray_engine(actors=2)
+        >>> engine.keywords
+        {'actors': 2, 'address': None}
     """
     if find_spec("ray") is None:
         raise SettingError(

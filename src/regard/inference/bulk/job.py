@@ -33,6 +33,12 @@ class BulkReport:
         rows: Rows of those answered now.
         errors: Rows of them that could not be answered.
         failed: Shards that could not be answered at all, with their problems.
+
+    Example:
+        >>> broken = ShardReport(name="c.tsv", rows=0, errors=0, problem="c.tsv: not UTF-8")
+        >>> report = BulkReport(answered=2, skipped=7, rows=900, errors=3, failed=[broken])
+        >>> f"{report.errors / report.rows:.1%}", [one.name for one in report.failed]
+        ('0.3%', ['c.tsv'])
     """
 
     answered: int
@@ -74,6 +80,26 @@ def answer_files(
         RunError: The folder holds something else, or answers made otherwise, or is in use; the run
             is damaged or has not finished; or the disk is full.
         SettingError: An option is not for this run.
+
+    Example:
+        Of a run that answers by the two points it knows:
+
+        >>> import tempfile
+        >>> from regard.tasks import TASKS, recipe_from_table
+        >>> from regard.text.points import Point
+        >>> recipe = recipe_from_table({"task": "regression", "model": {"is_learned": True}})
+        >>> known = [Point((0.0,), 2.0, ("x",), ""), Point((1.0,), 4.0, ("x",), "")]
+        >>> task, home = TASKS["regression"].task.learn(recipe, known), Path(tempfile.mkdtemp())
+        >>> with Run.create(home / "run", recipe.table(), recipe.task) as run:
+        ...     with run.new_tokenizer_folder() as folder:
+        ...         task.save(folder)
+        ...     run.finish(task.build_model().state_dict())
+        >>> _ = (home / "asked.txt").write_text("0.5", "utf-8")
+        >>> report = answer_files(home / "run", [home / "asked.txt"], home / "answers")
+        >>> report.answered, (home / "answers" / "asked.txt.jsonl").read_text("utf-8").strip()
+        (1, '{"value": 3.0}')
+        >>> answer_files(home / "run", [home / "asked.txt"], home / "answers").skipped
+        1
     """
     options, folder, run = options or BulkOptions(), Path(folder), Path(run)
     opened = Run.open(run)

@@ -26,6 +26,14 @@ class Shard:
         errors: Beside it, what is wrong with rows that could not be answered; absent if none is.
         size: Of the source, in bytes.
         modified: When the source was last written, in nanoseconds.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> _ = (home / "asked.txt").write_text("0.5", "utf-8")
+        >>> (shard,) = find_shards([home / "asked.txt"], home / "answers", ending=".jsonl")
+        >>> shard.name, shard.answers.name, shard.errors.name, shard.size, shard.is_answered
+        ('asked.txt', 'asked.txt.jsonl', 'asked.txt.errors.jsonl', 3, False)
     """
 
     name: str
@@ -56,6 +64,16 @@ def find_shards(inputs: Sequence[str | Path], folder: Path, *, ending: str) -> l
         DataError: Nothing is named, or something that is not there.
         SettingError: Two files would have one place for their answers, or the answers would lie
             among the files.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> for name in ("de/a.tsv", "fr/a.tsv"):
+        ...     (home / name).parent.mkdir()
+        ...     (home / name).touch()
+        >>> found = find_shards([home / "*/*.tsv"], home / "answers", ending=".jsonl")
+        >>> [shard.answers.relative_to(home).as_posix() for shard in found]
+        ['answers/de/a.tsv.jsonl', 'answers/fr/a.tsv.jsonl']
     """
     found: dict[str, Path] = {}
     for given in inputs:
