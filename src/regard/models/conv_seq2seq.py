@@ -29,6 +29,14 @@ class ConvState(DecodingState):
         past: The last inputs of each layer's convolution, all that it can see of earlier tokens.
         read: The source: the encoder's outputs z as keys, and with the embeddings added as values.
         length: Tokens so far.
+
+    Example:
+        >>> config = ConvSeq2SeqConfig(embed_dim=8, hidden_dim=6)
+        >>> model = ConvSeq2Seq(config, source_vocab=11, target_vocab=7).eval()
+        >>> state = model.start(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3]))
+        >>> _, state = model.step(torch.tensor([2, 2]), state)
+        >>> state.length, state.past[0].shape, state.select(torch.tensor([1, 1])).read.lengths
+        (1, torch.Size([2, 2, 6]), tensor([3, 3]))
     """
 
     past: tuple[Float[Tensor, "B P C"], ...]
@@ -51,6 +59,17 @@ class ConvSeq2Seq(Seq2Seq[ConvState]):
         source_vocab: Number of source ids.
         target_vocab: Number of target ids, V.
         shared_vocab: Whether both sides number the same tokens; the tables stay two all the same.
+
+    Raises:
+        SettingError: The kernel is even.
+
+    Example:
+        >>> config = ConvSeq2SeqConfig(embed_dim=8, hidden_dim=6)
+        >>> model = ConvSeq2Seq(config, source_vocab=11, target_vocab=7).eval()
+        >>> source, target = torch.ones(2, 5, dtype=torch.long), torch.ones(2, 4, dtype=torch.long)
+        >>> states, _ = model(source, torch.tensor([5, 3]), target)
+        >>> states.shape, model.project(states).shape
+        (torch.Size([2, 4, 8]), torch.Size([2, 4, 7]))
     """
 
     def __init__(

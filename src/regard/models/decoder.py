@@ -32,6 +32,13 @@ class DecoderState(DecodingState):
         past: Keys and values of the tokens so far, one cache per layer.
         padding: How many of them each row has too many, at its beginning; None is none.
         pending: The prompt's last tokens, not read yet; they take the place of the next step's.
+
+    Example:
+        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> model = Decoder(config, vocab_size=11).eval()
+        >>> state = model.start(torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([3, 2]))
+        >>> state.past[0].length, state.padding, state.pending
+        (2, tensor([0, 1]), tensor([7, 9]))
     """
 
     past: tuple[Cache, ...]

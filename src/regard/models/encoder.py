@@ -162,6 +162,13 @@ class MaskedLanguageModel(nn.Module):
         config: Sizes and options of the encoder.
         vocab_size: Number of token ids, V.
         pad_id: The id of padding.
+
+    Example:
+        >>> config = EncoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> model = MaskedLanguageModel(config, vocab_size=11).eval()
+        >>> states = model(torch.ones(2, 5, dtype=torch.long))
+        >>> model.project(states[:, 3]).shape, model.follows(states).shape
+        (torch.Size([2, 11]), torch.Size([2, 2]))
     """
 
     def __init__(self, config: EncoderConfig, *, vocab_size: int, pad_id: int = 0) -> None:

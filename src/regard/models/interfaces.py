@@ -23,6 +23,21 @@ class Seq2Seq(nn.Module, ABC, Generic[StateT]):
             the source stands.
         copying_layer: The layer of attention to the source by whose weights tokens are copied from
             it; None where none are.
+
+    Example:
+        >>> import torch
+        >>> class Echo(Seq2Seq):
+        ...     max_length = None
+        ...     def forward(self, source, source_lengths, target, target_lengths=None):
+        ...         return source[:, : target.shape[1]], None
+        ...     def project(self, states): return 9 * torch.eye(5)[states]
+        ...     def start(self, source, source_lengths): return source
+        ...     def step(self, token, state):
+        ...         return self.project(state[:, 0]).log_softmax(-1), state[:, 1:]
+        >>> model = Echo()
+        >>> log_probs, state = model.step(torch.tensor([2]), torch.tensor([[4, 3]]))
+        >>> log_probs.argmax(-1), state
+        (tensor([4]), tensor([[3]]))
     """
 
     max_length: int | None
@@ -78,6 +93,18 @@ class LanguageModel(nn.Module, ABC, Generic[StateT]):
         output_dim: Width of its states, C.
         is_recurrent: Whether a state of one size stands for all that was read; else what was read
             is looked at again, as far as the windows of training go.
+
+    Example:
+        >>> import torch
+        >>> class Counting(LanguageModel):
+        ...     max_length, output_dim = None, 5
+        ...     def forward(self, ids, lengths=None): return torch.eye(5)[(ids + 1) % 5]
+        ...     def project(self, states): return 9 * states
+        ...     def start(self, prompt, prompt_lengths): return None
+        ...     def step(self, token, state):
+        ...         return self.project(self(token)).log_softmax(-1), state
+        >>> Counting().step(torch.tensor([1, 4]), None)[0].argmax(-1)
+        tensor([2, 0])
     """
 
     max_length: int | None
@@ -88,7 +115,12 @@ class LanguageModel(nn.Module, ABC, Generic[StateT]):
     def forward(
         self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B N C"]:
-        """States for a whole text."""
+        """States for a whole text.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real; None is all.
+        """
 
     @abstractmethod
     def project(self, states: Float[Tensor, "*batch C"]) -> Float[Tensor, "*batch V"]:
@@ -96,7 +128,12 @@ class LanguageModel(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def start(self, prompt: Int[Tensor, "B S"], prompt_lengths: Int[Tensor, " B"]) -> StateT:
-        """The state before a continuation of each prompt, whose last token comes first."""
+        """The state before a continuation of each prompt, whose last token comes first.
+
+        Args:
+            prompt: Token ids, padded on the right; may have no columns.
+            prompt_lengths: How many of them are real, one at least unless there are no columns.
+        """
 
     @abstractmethod
     def step(self, token: Int[Tensor, " B"], state: StateT) -> tuple[Float[Tensor, "B V"], StateT]:
@@ -116,6 +153,11 @@ class Reader(nn.Module, ABC):
         output_dim: Width of its states, C.
         reads_apart: Whether it takes two texts each by itself; else both stand in one row.
         reads_features: Whether it is told what of each text stands in the other, as ``features``.
+
+    Example:
+        >>> from regard.models import BagReader, MatchReader
+        >>> [(each.reads_apart, each.reads_features) for each in (BagReader, MatchReader)]
+        [(False, False), (True, True)]
     """
 
     max_length: int | None
@@ -130,17 +172,44 @@ class TextReader(Reader):
     It is made from its settings and ``vocab_size``, ``parts_vocab`` where its settings have
     ``parts``, and ``num_features`` where it reads features. What else it takes by name
     (``segments``, ``parts``, ``features``) a head hands on.
+
+    Example:
+        >>> import torch
+        >>> from regard.models import Classifier, ClassifierConfig
+        >>> class Parity(TextReader):
+        ...     max_length, output_dim = None, 2
+        ...     def forward(self, ids, lengths=None): return torch.eye(2)[ids % 2]
+        >>> model = Classifier(ClassifierConfig(), Parity(), num_classes=3)
+        >>> model(torch.tensor([[4, 7, 9]]), torch.tensor([3])).shape
+        torch.Size([1, 3])
     """
 
     @abstractmethod
     def forward(
         self, ids: Int[Tensor, "B N"], lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B N C"]:
-        """The states; those of padding mean nothing."""
+        """The states; those of padding mean nothing.
+
+        Args:
+            ids: Token ids, padded on the right.
+            lengths: How many of them are real; None is all.
+        """
 
 
 class PairReader(Reader):
-    """What reads a text beside another; it is made as a ``TextReader`` that reads features is."""
+    """What reads a text beside another; it is made as a ``TextReader`` that reads features is.
+
+    Example:
+        >>> import torch
+        >>> class Shared(PairReader):
+        ...     max_length, output_dim = None, 1
+        ...     def forward(self, ids, lengths, *, other, other_lengths, features):
+        ...         return (ids[:, :, None] == other[:, None]).any(-1, keepdim=True).float()
+        >>> ids, other = torch.tensor([[4, 7, 9]]), torch.tensor([[7, 8]])
+        >>> lengths = {"lengths": torch.tensor([3]), "other_lengths": torch.tensor([2])}
+        >>> Shared()(ids, other=other, features=torch.zeros(1, 3, 0), **lengths).tolist()
+        [[[0.0], [1.0], [0.0]]]
+    """
 
     reads_apart = True
     reads_features = True
@@ -155,7 +224,15 @@ class PairReader(Reader):
         other_lengths: Int[Tensor, " S"],
         features: Float[Tensor, "R N F"],
     ) -> Float[Tensor, "R N C"]:
-        """The states of the text; a row of the other may serve several that follow each other."""
+        """The states of the text; a row of the other may serve several that follow each other.
+
+        Args:
+            ids: Token ids of the text, padded on the right.
+            lengths: How many of them are real.
+            other: Token ids of the text beside it, padded on the right; S divides R.
+            other_lengths: How many of those are real.
+            features: What is said of each token of the text besides.
+        """
 
 
 class PairClassifier(nn.Module, ABC):
@@ -166,6 +243,16 @@ class PairClassifier(nn.Module, ABC):
 
     Attributes:
         max_length: Longest text it can take, in tokens; None sets no limit.
+
+    Example:
+        >>> import torch
+        >>> class Longer(PairClassifier):
+        ...     max_length = None
+        ...     def forward(self, first, first_lengths, second, second_lengths):
+        ...         return torch.stack([first_lengths, second_lengths], dim=-1).float()
+        >>> ids = torch.ones(2, 5, dtype=torch.long)
+        >>> Longer()(ids, torch.tensor([5, 2]), ids, torch.tensor([1, 3])).argmax(-1)
+        tensor([0, 1])
     """
 
     max_length: int | None
@@ -180,4 +267,11 @@ class PairClassifier(nn.Module, ABC):
         second: Int[Tensor, "B M"],
         second_lengths: Int[Tensor, " B"],
     ) -> Float[Tensor, "B K"]:
-        """The logits."""
+        """The logits.
+
+        Args:
+            first: Token ids of the first text, padded on the right.
+            first_lengths: How many of them are real.
+            second: Token ids of the second text, padded on the right.
+            second_lengths: How many of those are real.
+        """

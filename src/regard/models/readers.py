@@ -21,6 +21,12 @@ class BagReader(TextReader):
         config: Sizes and options.
         vocab_size: Number of token ids, V.
         parts_vocab: Number of part ids, where words are read from their parts.
+
+    Example:
+        >>> reader = BagReader(BagReaderConfig(embed_dim=3), vocab_size=11).eval()
+        >>> states = reader(torch.tensor([[4, 7, 4], [7, 0, 0]]), torch.tensor([3, 1]))
+        >>> states.shape, torch.equal(states[0, 1], states[1, 0]), states.count_nonzero(dim=-1)
+        (torch.Size([2, 3, 3]), True, tensor([[3, 3, 3], [3, 0, 0]]))
     """
 
     def __init__(self, config: BagReaderConfig, *, vocab_size: int, parts_vocab: int = 0) -> None:
@@ -72,6 +78,13 @@ class RecurrentReader(TextReader):
         config: Sizes and options.
         vocab_size: Number of token ids, V.
         parts_vocab: Number of part ids, where words are read from their parts.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> reader = RecurrentReader(RecurrentReaderConfig(hidden_dim=2), vocab_size=11).eval()
+        >>> one, other = reader(torch.tensor([[4, 7], [4, 9]]))
+        >>> torch.isclose(one[0], other[0]).tolist()  # what comes later is read backwards alone
+        [True, True, False, False]
     """
 
     def __init__(
@@ -115,6 +128,11 @@ class ConvReader(TextReader):
         config: Sizes and options.
         vocab_size: Number of token ids, V.
         parts_vocab: Number of part ids, where words are read from their parts.
+
+    Example:
+        >>> reader = ConvReader(ConvReaderConfig(channels=4, widths=(2, 3)), vocab_size=11)
+        >>> reader(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 2])).shape
+        torch.Size([2, 5, 8])
     """
 
     def __init__(self, config: ConvReaderConfig, *, vocab_size: int, parts_vocab: int = 0) -> None:

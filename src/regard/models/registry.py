@@ -32,6 +32,12 @@ class Architecture(Generic[ModelT]):
     Attributes:
         config: Its settings.
         load: Gives its class, which needs torch; settings are told and checked without.
+
+    Example:
+        >>> found = LANGUAGE_MODELS["recurrent"]
+        >>> model = found.load()(found.config(embed_dim=8, hidden_dim=6), vocab_size=11)
+        >>> type(model).__name__, model.output_dim
+        ('RecurrentLm', 8)
     """
 
     config: type[object]
@@ -96,6 +102,20 @@ def register_model(name: str, config: type[object], model: "type[nn.Module]") ->
     Raises:
         SettingError: The name is taken, the class derives from none of these, or lacks something
             that they must have.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> class Calm(models.RecurrentLm):
+        ...     pass
+        >>> register_model("calm", RecurrentLmConfig, Calm)
+        >>> table = {"task": "language_modelling", "model": {"type": "calm", "cell": "gru"}}
+        >>> recipe_from_table(table).model.cell
+        'gru'
+        >>> register_model("calm", RecurrentLmConfig, models.RecurrentLm)
+        Traceback (most recent call last):
+        regard.errors.SettingError: name must be of no other model; got 'calm'. Choose another.
+        >>> LANGUAGE_MODELS.pop("calm").load() is Calm
+        True
     """
     found = [tables for kind, tables in _TABLES.items() if issubclass(model, getattr(models, kind))]
     if not found:

@@ -57,6 +57,13 @@ class RnnState(DecodingState):
         attention: What attention remembers.
         fed: The last step's answer, which the next one reads (Luong).
         source: Ids that may be copied.
+
+    Example:
+        >>> config = RnnSeq2SeqConfig(embed_dim=8, hidden_dim=6, attention_dim=5)
+        >>> model = RnnSeq2Seq(config, source_vocab=11, target_vocab=7).eval()
+        >>> state = model.start(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3]))
+        >>> state.layers[0].shape, state.memory.keys.shape, state.memory.values.shape
+        (torch.Size([2, 6]), torch.Size([2, 5, 5]), torch.Size([2, 5, 12]))
     """
 
     layers: tuple[Float[Tensor, "B ..."], ...]
@@ -88,6 +95,14 @@ class RnnSeq2Seq(Seq2Seq[RnnState]):
 
     Raises:
         SettingError: Words are to be copied between two vocabularies.
+
+    Example:
+        >>> config = RnnSeq2SeqConfig(embed_dim=8, hidden_dim=6, attention_dim=5)
+        >>> model = RnnSeq2Seq(config, source_vocab=11, target_vocab=7).eval()
+        >>> source, target = torch.ones(2, 5, dtype=torch.long), torch.ones(2, 4, dtype=torch.long)
+        >>> states, _ = model(source, torch.tensor([5, 3]), target)
+        >>> states.shape, model.project(states).shape
+        (torch.Size([2, 4, 8]), torch.Size([2, 4, 7]))
     """
 
     def __init__(

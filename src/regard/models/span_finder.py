@@ -24,6 +24,12 @@ class AnswerSpans:
         end: The last place of each, itself included.
         score: The sum of the two logits; −inf where a text has no place for an answer.
         none: The score of there being no answer.
+
+    Example:
+        >>> start, end = torch.tensor([[3.0, 1, 5, 0]]), torch.tensor([[3.0, 9, 1, 2]])
+        >>> passage = torch.tensor([[False, True, True, True]])
+        >>> best_spans(start, end, passage, max_length=2)
+        AnswerSpans(start=tensor([1]), end=tensor([1]), score=tensor([10.]), none=tensor([6.]))
     """
 
     start: Int[Tensor, " B"]

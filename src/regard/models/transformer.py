@@ -47,6 +47,14 @@ class TransformerState(DecodingState):
         memory: Keys and values of the source, one cache per decoder layer.
         source_lengths: Tokens of each source sentence, which bound what may be looked at.
         copying: Keys and ids of what may be copied, if anything may.
+
+    Example:
+        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16, num_decoder_layers=3)
+        >>> model = Transformer(config, source_vocab=11, target_vocab=7).eval()
+        >>> state = model.start(torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3]))
+        >>> _, state = model.step(torch.tensor([2, 2]), state)
+        >>> len(state.past), state.past[0].length, state.memory[0].key.shape
+        (3, 1, torch.Size([2, 2, 5, 4]))
     """
 
     past: tuple[Cache, ...]
@@ -68,6 +76,14 @@ class Transformer(Seq2Seq[TransformerState]):
 
     Raises:
         SettingError: Words are to be copied between two vocabularies, or heads cannot be turned.
+
+    Example:
+        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16)
+        >>> model = Transformer(config, source_vocab=11, target_vocab=7).eval()
+        >>> source, target = torch.ones(2, 5, dtype=torch.long), torch.ones(2, 4, dtype=torch.long)
+        >>> states, _ = model(source, torch.tensor([5, 3]), target)
+        >>> states.shape, model.project(states).shape
+        (torch.Size([2, 4, 8]), torch.Size([2, 4, 7]))
     """
 
     def __init__(

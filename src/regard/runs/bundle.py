@@ -30,8 +30,23 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 def is_bundle(path: Path) -> bool:
     """Whether it is a file, and by its name or its first bytes a bundle.
 
+    Args:
+        path: Where a bundle may be, or a folder, or nothing.
+
     Raises:
         RunError: The system does not say.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from regard.runs import Run
+        >>> home = Path(tempfile.mkdtemp())
+        >>> with Run.create(home / "run", {"task": "translation"}, "translation") as run:
+        ...     with run.new_tokenizer_folder() as folder:
+        ...         _ = (folder / "words.txt").write_text("love")
+        ...     run.finish({"w": torch.ones(2)}, {"steps": 10})
+        ...     run.pack(home / "run.regard", readme="A run.")
+        >>> is_bundle(home / "run.regard"), is_bundle(home / "run")
+        (True, False)
     """
     with explain_path(path):
         return path.is_file() and (path.suffix == SUFFIX or zipfile.is_zipfile(path))

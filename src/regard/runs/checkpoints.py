@@ -51,6 +51,17 @@ class Checkpoint:
 
     Attributes:
         folder: Where it lies; the folder's name is the step.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> saved = save_checkpoint(home, 400, {"w": torch.ones(2)}, {"seed": 1})
+        >>> saved.folder.name, saved.step, saved.load_model(), saved.load_trainer()
+        ('000000400', 400, {'w': tensor([1., 1.])}, {'seed': 1})
+        >>> _ = (saved.folder / "model.safetensors").write_bytes(b"")
+        >>> saved.check()
+        Traceback (most recent call last):
+        regard.runs.files.DamageError: ...
     """
 
     folder: Path
@@ -234,9 +245,20 @@ def average(saved: Sequence[Checkpoint]) -> dict[str, Shaped[Tensor, "..."]]:
     Averaging equal weights, or one checkpoint, gives them back exactly. Whole numbers and flags
     are taken from the last. Tied weights stay tied.
 
+    Args:
+        saved: Checkpoints of one model, one at least.
+
     Raises:
         DamageError: One of them is damaged; ``newest_checkpoints`` gives undamaged ones.
         RunError: None is given, or they are not of the same model.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> first = save_checkpoint(home, 10, {"w": torch.tensor([1.0, 2.0])}, None)
+        >>> second = save_checkpoint(home, 20, {"w": torch.tensor([3.0, 2.0])}, None)
+        >>> average([first, second])
+        {'w': tensor([2., 2.])}
     """
     if not saved:
         raise RunError("average must be given at least one checkpoint; got none.")

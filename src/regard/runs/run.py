@@ -87,8 +87,18 @@ _BEFORE_CARD = {"lock", RECIPE_FILE, DISTILLED_FILE}
 def is_run(path: str | Path) -> bool:
     """Whether a run has been made at ``path``, of whatever version and however damaged.
 
+    Args:
+        path: Where its folder may be.
+
     Raises:
         RunError: The system does not say, since the path is too long, or is not ours to look into.
+
+    Example:
+        >>> import tempfile
+        >>> home = Path(tempfile.mkdtemp())
+        >>> Run.create(home / "run", {"task": "translation"}, "translation").close()
+        >>> is_run(home / "run"), is_run(home)
+        (True, False)
     """
     with explain_path(Path(path)):
         return (Path(path) / CARD_FILE).exists()

@@ -80,6 +80,15 @@ def make_app(
         service: What answers.
         token: What ``Authorization: Bearer`` must say; None asks nobody.
         hosts: What the ``Host`` header may be; None allows any.
+
+    Example:
+        >>> from starlette.testclient import TestClient
+        >>> from regard.server import Limits
+        >>> client = TestClient(make_app(Service({}, Limits()), token="open sesame"))
+        >>> client.get("/health").json()["ready"], client.get("/runs").status_code
+        (True, 401)
+        >>> client.get("/runs", headers={"Authorization": "Bearer open sesame"}).json()
+        {'runs': []}
     """
     app = FastAPI(
         title="regard",

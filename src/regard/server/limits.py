@@ -28,6 +28,16 @@ class Limits:
         max_texts: Texts of one request.
         max_beam: Widest beam.
         patience: Seconds that a client may take to send its request.
+
+    Raises:
+        SettingError: A number is out of range.
+
+    Example:
+        >>> Limits(max_length=1_000_000).max_body
+        6001024
+        >>> Limits(max_batch=0)
+        Traceback (most recent call last):
+        regard.errors.SettingError: max_batch must be at least 1; got 0. Use 1 for no batches.
     """
 
     max_batch: Annotated[int, at_least(1, cure="Use 1 for no batches.")] = 64

@@ -54,6 +54,11 @@ def serve(
 
     Raises:
         SettingError: The address cannot be listened at.
+
+    Example:
+        >>> serve({}, port=70_000)
+        Traceback (most recent call last):
+        regard.errors.SettingError: port must be between 0 and 65535; got 70000.
     """
     listener = _listener(host, port)
     name = f"[{host}]" if ":" in host else host

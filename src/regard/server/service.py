@@ -65,6 +65,16 @@ class Service:
     Args:
         predictors: The models by name; requests that name none go to the first.
         limits: How much is taken on.
+
+    Example:
+        >>> async def drawing(service):
+        ...     asked = ExplainRequest(mask="causal()", queries=2, keys=3)
+        ...     found = await service.explain(asked, asyncio.Event().wait)
+        ...     await service.close()
+        ...     return found["drawing"]
+        >>> print(asyncio.run(drawing(Service({}, Limits()))))
+        1 1 .
+        1 1 1
     """
 
     def __init__(self, predictors: Mapping[str, Predictor], limits: Limits) -> None:

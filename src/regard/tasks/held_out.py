@@ -30,6 +30,11 @@ class Parts(Generic[ExampleT]):
         train: What the model learns from; and so does whatever is to stand beside it.
         valid: What it is validated on: the recipe's file, or some held out of the training text.
         test: What it is tested on, where that is a part of the training text; else none.
+
+    Example:
+        >>> parts = Parts(*hold_out_texts(range(30), lambda n: str(n % 10), unit="last digits"))
+        >>> len(parts.train), parts.valid, parts.test
+        (27, [0, 10, 20], ())
     """
 
     train: Sequence[ExampleT]

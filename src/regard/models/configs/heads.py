@@ -10,6 +10,15 @@ from regard.layers.choices import PoolingName
 class ClassifierConfig:
     """Options of the head.
 
+    Raises:
+        SettingError: A value is of another type, none of the choices, or out of range.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> recipe = recipe_from_table({"task": "classification", "head": {"pooling": "query"}})
+        >>> recipe.head.pooling, recipe.head.dropout
+        ('query', 0.2)
+
     Attributes:
         pooling: How a text becomes one vector: its ``first`` state, the ``mean``, the ``maximum``,
             or what a query gathers: a learned one (``query``; as in Zhou et al., 2016, with tanh
@@ -41,6 +50,15 @@ class ClassifierConfig:
 class SpanFinderConfig:
     """Options of the head.
 
+    Raises:
+        SettingError: The share is not at least 0 and below 1.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(SpanFinderConfig, {"dropout": 1.5}, where="head")
+        Traceback (most recent call last):
+        regard.errors.SettingError: head.dropout must be at least 0 and below 1; got 1.5.
+
     Attributes:
         dropout: Share dropped of the states while training.
     """
@@ -54,6 +72,14 @@ class SpanFinderConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggerConfig:
     """Options of the head.
+
+    Raises:
+        SettingError: A value is of another type or out of range.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> recipe_from_table({"task": "tagging", "head": {"crf": True}}).head
+        TaggerConfig(crf=True, dropout=0.3)
 
     Attributes:
         crf: Whether tags are scored together with their neighbours, instead of each by itself.

@@ -13,6 +13,21 @@ from regard.fields import Count, Positive, Share, check_fields
 class DecoderConfig:
     """Sizes and options of a decoder-only language model.
 
+    Raises:
+        SettingError: A value is none of the choices or out of range, or num_heads does not divide
+            model_dim, or num_key_heads not num_heads.
+
+    Example:
+        >>> from regard.models import Decoder
+        >>> sizes = {"model_dim": 8, "num_heads": 2, "num_layers": 1, "ffn_dim": 16}
+        >>> configs = [DecoderConfig(**sizes, positions=each) for each in ("learned", "rotary")]
+        >>> [Decoder(config, vocab_size=11).max_length for config in configs]
+        [1024, None]
+        >>> DecoderConfig(num_heads=4, num_key_heads=3)
+        Traceback (most recent call last):
+        regard.errors.SettingError: num_heads must be divisible by num_key_heads; got num_heads=4,
+        num_key_heads=3.
+
     Attributes:
         model_dim: Width of every state, C.
         num_heads: Attention heads per layer, H; divides model_dim.
@@ -59,6 +74,17 @@ class DecoderConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecurrentLmConfig:
     """Sizes and options of a recurrent language model.
+
+    Raises:
+        SettingError: A value is out of range, or φ is chosen of a cell that has its own.
+
+    Example:
+        >>> RecurrentLmConfig(cell="rnn", activation="relu").hidden_dim
+        256
+        >>> RecurrentLmConfig(cell="gru", activation="relu")
+        Traceback (most recent call last):
+        regard.errors.SettingError: activation must be tanh where cell is gru; got 'relu'.
+        Set cell = 'rnn' to choose.
 
     Attributes:
         cell: ``rnn``, ``gru`` or ``lstm``.

@@ -14,6 +14,18 @@ from regard.layers.choices import PartsName
 class EncoderConfig:
     """Sizes and options of an encoder; the defaults are a small BERT.
 
+    Raises:
+        SettingError: A value is out of range, or num_heads does not divide model_dim.
+
+    Example:
+        >>> from regard.config import build
+        >>> build(EncoderConfig, {"model_dim": 128, "num_heads": 2}, where="model").ffn_dim
+        1024
+        >>> build(EncoderConfig, {"model_dim": 510}, where="model")
+        Traceback (most recent call last):
+        regard.errors.SettingError: [model] model_dim must be divisible by num_heads; got
+        model_dim=510, num_heads=4.
+
     Attributes:
         model_dim: Width of every state, C.
         num_heads: Attention heads per layer, H; divides model_dim.
@@ -58,6 +70,15 @@ class EncoderConfig:
 class BagReaderConfig:
     """Sizes of embeddings alone.
 
+    Raises:
+        SettingError: A value is none of the choices or out of range.
+
+    Example:
+        >>> from regard.models import BagReader
+        >>> config = BagReaderConfig(embed_dim=100, parts="bag", parts_dim=28)
+        >>> BagReader(config, vocab_size=11, parts_vocab=7).output_dim
+        128
+
     Attributes:
         embed_dim: Width of the embeddings.
         dropout: Share dropped of them while training.
@@ -79,6 +100,19 @@ class BagReaderConfig:
 class RecurrentReaderConfig(BagReaderConfig):
     """Sizes of a recurrence in both directions.
 
+    Raises:
+        SettingError: A value is none of the choices or out of range.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "classification", "model": {"type": "recurrent", "cell": "gru"}}
+        >>> recipe_from_table(table).model.hidden_dim
+        128
+        >>> recipe_from_table({**table, "model": {"type": "recurrent", "cell": "lstn"}})
+        Traceback (most recent call last):
+        regard.errors.SettingError: model.cell must be one of gru, lstm, rnn; got 'lstn'.
+        Did you mean 'lstm'?
+
     Attributes:
         embed_dim: Width of the embeddings.
         dropout: Share dropped of them, and between layers, while training.
@@ -97,6 +131,17 @@ class RecurrentReaderConfig(BagReaderConfig):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConvReaderConfig(BagReaderConfig):
     """Sizes of convolutions side by side.
+
+    Raises:
+        SettingError: A value is none of the choices or out of range, or there is no width.
+
+    Example:
+        >>> from regard.models import ConvReader
+        >>> ConvReader(ConvReaderConfig(channels=50, widths=(2, 3, 4)), vocab_size=11).output_dim
+        150
+        >>> ConvReaderConfig(widths=())
+        Traceback (most recent call last):
+        regard.errors.SettingError: widths must hold at least one; got none.
 
     Attributes:
         embed_dim: Width of the embeddings.
@@ -120,6 +165,18 @@ class ConvReaderConfig(BagReaderConfig):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MatchReaderConfig:
     """Sizes of the reader.
+
+    Raises:
+        SettingError: A value is none of the choices or out of range, or a similarity is chosen
+            where nothing is compared.
+
+    Example:
+        >>> MatchReaderConfig(similarity="trilinear", compares=True).hidden_dim
+        64
+        >>> MatchReaderConfig(similarity="trilinear")
+        Traceback (most recent call last):
+        regard.errors.SettingError: similarity must be dot where compares is false; got 'trilinear'.
+        Set compares to true.
 
     Attributes:
         embed_dim: Width of the embeddings.
@@ -158,6 +215,15 @@ class MatchReaderConfig:
 class EsimConfig:
     """Sizes of the model.
 
+    Raises:
+        SettingError: A value is of another type or out of range.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "pair_matching", "model": {"type": "esim", "hidden_dim": 64}}
+        >>> recipe_from_table(table).model
+        EsimConfig(embed_dim=128, hidden_dim=64, dropout=0.3)
+
     Attributes:
         embed_dim: Width of the embeddings.
         hidden_dim: Width of one direction's state, and of the layer before the last.
@@ -175,6 +241,16 @@ class EsimConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryNetworkConfig:
     """Sizes of the model.
+
+    Raises:
+        SettingError: A value is none of the choices or out of range.
+
+    Example:
+        >>> from regard.config import as_saved, build
+        >>> build(MemoryNetworkConfig, {"num_hops": 2}, where="model").counted_from
+        'last'
+        >>> as_saved(MemoryNetworkConfig, {"num_hops": 2})["counted_from"]  # of an older run
+        'first'
 
     Attributes:
         model_dim: Width of memories and of the question, C.
@@ -202,6 +278,16 @@ class MemoryNetworkConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VisionTransformerConfig:
     """Sizes and options of a picture's encoder; the defaults suit pictures of 8 × 8 pixels.
+
+    Raises:
+        SettingError: A value is none of the choices or out of range, or num_heads does not divide
+            model_dim.
+
+    Example:
+        >>> from regard.models import VisionTransformer
+        >>> model = VisionTransformer(VisionTransformerConfig(patch=4), size=(8, 12), num_classes=3)
+        >>> model.patches.grid
+        (2, 3)
 
     Attributes:
         patch: Height and width of the squares that are read as one token each, in pixels.

@@ -11,6 +11,17 @@ from regard.fields import check_fields
 class KernelRegressionConfig:
     """Which kernel, and how far "near" reaches.
 
+    Raises:
+        SettingError: The kernel is none of the choices, or the bandwidth is not above 0.
+
+    Example:
+        >>> import torch
+        >>> from regard.models import KernelRegression
+        >>> places, seen = torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [4.0]])
+        >>> configs = [KernelRegressionConfig(bandwidth=each) for each in (0.1, float("inf"))]
+        >>> [KernelRegression(each)(places[:1], places, seen).item() for each in configs]
+        [2.0, 3.0]
+
     Attributes:
         kernel: ``gaussian``, ``laplace``, ``epanechnikov`` or ``box``.
         bandwidth: How far "near" reaches, at first. Infinite: every key counts the same, whatever

@@ -26,6 +26,19 @@ ScoreName = Literal["scaled_dot", "dot", "additive"] | Annotated[str, _check_reg
 class TransformerConfig:
     """Sizes and options of an encoder-decoder Transformer; the defaults are the paper's base model.
 
+    Raises:
+        SettingError: A value is none of the choices or out of range, num_heads does not divide
+            model_dim or num_key_heads not num_heads, or embeddings are to be normed by batches.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> config = recipe_from_table({"model": {"norm": "pre", "model_dim": 256}}).model
+        >>> config.norm, config.model_dim, config.num_heads
+        ('pre', 256, 8)
+        >>> recipe_from_table({"model": {"num_head": 4}})
+        Traceback (most recent call last):
+        regard.errors.SettingError: model.num_head is not a setting. Did you mean model.num_heads?
+
     Attributes:
         model_dim: Width of every state, C.
         num_heads: Attention heads per layer, H; divides model_dim.
@@ -119,6 +132,19 @@ class ConvSeq2SeqConfig:
     The defaults are the sizes that Gehring et al.'s code has for some 100,000 pairs; the paper's
     own, for millions, are 512 wide and 15 or 20 layers deep.
 
+    Raises:
+        SettingError: A value is of another type or out of range. That the kernel is odd is seen to
+            by the model.
+
+    Example:
+        >>> from regard.models import ConvSeq2Seq
+        >>> ConvSeq2Seq(ConvSeq2SeqConfig(kernel_size=5), source_vocab=9, target_vocab=9).max_length
+        1024
+        >>> ConvSeq2Seq(ConvSeq2SeqConfig(kernel_size=4), source_vocab=9, target_vocab=9)
+        Traceback (most recent call last):
+        regard.errors.SettingError: kernel_size must be odd, to have a middle, unless is_causal;
+        got 4.
+
     Attributes:
         embed_dim: Width of the embeddings of both sides, and of what attention compares.
         hidden_dim: Width of the convolutions' states.
@@ -151,6 +177,18 @@ class ConvSeq2SeqConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RnnSeq2SeqConfig:
     """Sizes and options of a recurrent encoder-decoder.
+
+    Raises:
+        SettingError: A value is none of the choices or out of range; two ways of looking are set
+            together, or one without a score; or embeddings are to be mixed without attention.
+
+    Example:
+        >>> RnnSeq2SeqConfig(attention="dot", decoder="luong", local="predictive").reach
+        10
+        >>> RnnSeq2SeqConfig(hard=True, local="monotonic")
+        Traceback (most recent call last):
+        regard.errors.SettingError: local, hard, and coverage or copy must not be set together; got
+        ["local='monotonic'", 'hard=True'].
 
     Attributes:
         cell: ``rnn``, ``gru`` or ``lstm``, in the encoder and the decoder.

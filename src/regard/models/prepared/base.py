@@ -34,6 +34,16 @@ class PreparedSeq2Seq(Seq2Seq[StateT]):
     Args:
         model: In evaluation mode.
         shortlist: What answers may be made of, by their sources; None is all tokens.
+
+    Example:
+        >>> import torch
+        >>> from regard.models import Transformer, TransformerConfig
+        >>> from regard.models.prepared import prepared
+        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16)
+        >>> model = Transformer(config, source_vocab=11, target_vocab=7).eval()
+        >>> ready, states = prepared(model), torch.ones(2, 4, 8)
+        >>> ready.max_length is None, torch.equal(ready.project(states), model.project(states))
+        (True, True)
     """
 
     _steps: ListingSteps[StateT]

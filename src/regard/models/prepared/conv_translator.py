@@ -29,6 +29,17 @@ class PreparedConvSeq2Seq(PreparedSeq2Seq[PreparedState]):
     Args:
         model: In evaluation mode.
         shortlist: What answers may be made of, by their sources; None is all tokens.
+
+    Example:
+        >>> from regard.models import ConvSeq2SeqConfig
+        >>> from regard.models.prepared import prepared
+        >>> config = ConvSeq2SeqConfig(embed_dim=8, hidden_dim=6)
+        >>> model = ConvSeq2Seq(config, source_vocab=11, target_vocab=11).eval()
+        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
+        >>> torch.equal(prepared(model)(ids, lengths, ids)[0], model(ids, lengths, ids)[0])
+        True
+        >>> PreparedConvSeq2Seq.refuse(model.double()) is None  # it must be in float32
+        False
     """
 
     model: ConvSeq2Seq

@@ -22,6 +22,16 @@ class PreparedDecoder(PreparedLanguageModel[PreparedState]):
 
     Args:
         model: In evaluation mode.
+
+    Example:
+        >>> from regard.models import DecoderConfig
+        >>> from regard.models.prepared import prepared
+        >>> config = DecoderConfig(model_dim=8, num_heads=2, num_layers=1, ffn_dim=16)
+        >>> model, ids = Decoder(config, vocab_size=11).eval(), torch.tensor([[5, 6, 7], [8, 9, 0]])
+        >>> torch.equal(prepared(model)(ids), model(ids))
+        True
+        >>> PreparedDecoder.refuse(model.double()) is None  # it must be in float32
+        False
     """
 
     model: Decoder

@@ -31,6 +31,16 @@ def in_precision(model: ModelT, precision: Precision) -> ModelT:
 
     Raises:
         SettingError: There is no such precision, or the processor or the model cannot do it.
+
+    Example:
+        >>> from regard.models import DecoderConfig
+        >>> model = Decoder(DecoderConfig(num_layers=1), vocab_size=11).eval()
+        >>> in_precision(model, "int8").layers[0].feed.inner
+        Int8Linear(256, 1024, bias=True)
+        >>> in_precision(nn.Linear(2, 3), "int8")
+        Traceback (most recent call last):
+        regard.errors.SettingError: precision must be one for this model; got int8, but it has no
+        layers of a Transformer. Use float32.
     """
     check_choice("precision", precision, Precision)
     if precision == "bfloat16":

@@ -34,6 +34,19 @@ def prepared(model: ModelT, *, shortlist: Shortlist | None = None) -> ModelT:
 
     Raises:
         SettingError: There is a shortlist, and the model cannot be prepared.
+
+    Example:
+        >>> import torch
+        >>> from regard.models import TransformerConfig
+        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16)
+        >>> model = Transformer(config, source_vocab=11, target_vocab=11).eval()
+        >>> ready, ids, lengths = prepared(model), torch.ones(2, 5).long(), torch.tensor([5, 3])
+        >>> torch.equal(ready(ids, lengths, ids)[0], model(ids, lengths, ids)[0])
+        True
+        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16, positions="t5")
+        >>> relative = Transformer(config, source_vocab=11, target_vocab=11).eval()
+        >>> prepared(relative) is relative
+        True
     """
     if shortlist is not None:
         check_shortlist(model)
@@ -58,6 +71,17 @@ def check_shortlist(model: nn.Module) -> None:
 
     Args:
         model: A sequence model in evaluation mode.
+
+    Raises:
+        SettingError: It is no translator, cannot be prepared, or somebody edits or observes its
+            attention.
+
+    Example:
+        >>> from regard.models import DecoderConfig
+        >>> check_shortlist(Decoder(DecoderConfig(num_layers=1), vocab_size=11))
+        Traceback (most recent call last):
+        regard.errors.SettingError: shortlist must go with a translator that can be prepared; got
+        Decoder. Answer without a shortlist.
     """
     reason: str | None = f"got {type(model).__name__}"
     if isinstance(model, Transformer):

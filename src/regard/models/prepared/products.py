@@ -134,6 +134,16 @@ class Int8Embedding(nn.Module):
         table: The vectors.
         scale: What vectors are multiplied by when they are looked up.
         is_output: Whether logits are asked of it.
+
+    Example:
+        >>> table = torch.tensor([[1.0, -0.5], [0.0, 2.0]])
+        >>> embedding = Int8Embedding(table, scale=10.0, is_output=False)
+        >>> embedding(torch.tensor([1, 0]))
+        tensor([[ 0.0000, 20.0000],
+                [10.0000, -5.0394]])
+        >>> embedding.dequantised()
+        tensor([[ 1.0000, -0.5039],
+                [ 0.0000,  2.0000]])
     """
 
     values: Tensor

@@ -24,6 +24,16 @@ class PreparedRecurrentLm(PreparedLanguageModel[RecurrentState]):
 
     Args:
         model: In evaluation mode.
+
+    Example:
+        >>> from regard.models import RecurrentLmConfig
+        >>> from regard.models.prepared import prepared
+        >>> config = RecurrentLmConfig(embed_dim=8, hidden_dim=6)
+        >>> model, ids = RecurrentLm(config, vocab_size=11).eval(), torch.tensor([[5, 6], [8, 9]])
+        >>> torch.equal(prepared(model)(ids), model(ids))
+        True
+        >>> PreparedRecurrentLm.refuse(model.double()) is None  # it must be in float32
+        False
     """
 
     is_recurrent = True

@@ -41,6 +41,18 @@ class PreparedRnnSeq2Seq(PreparedSeq2Seq[RecurrentState]):
     Args:
         model: In evaluation mode.
         shortlist: What answers may be made of, by their sources; None is all tokens.
+
+    Example:
+        >>> from regard.models import RnnSeq2SeqConfig
+        >>> from regard.models.prepared import prepared
+        >>> sizes = {"source_vocab": 11, "target_vocab": 11, "shared_vocab": True}
+        >>> config = RnnSeq2SeqConfig(embed_dim=8, hidden_dim=6, attention_dim=5)
+        >>> model = RnnSeq2Seq(config, **sizes).eval()
+        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
+        >>> torch.equal(prepared(model)(ids, lengths, ids)[0], model(ids, lengths, ids)[0])
+        True
+        >>> PreparedRnnSeq2Seq.refuse(RnnSeq2Seq(replace(config, copy=True), **sizes))
+        'it copies words'
     """
 
     model: RnnSeq2Seq

@@ -23,6 +23,18 @@ class PreparedTransformer(PreparedSeq2Seq[PreparedState]):
     Args:
         model: In evaluation mode.
         shortlist: What answers may be made of, by their sources; None is all tokens.
+
+    Example:
+        >>> from regard.models import TransformerConfig
+        >>> from regard.models.prepared import prepared
+        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16)
+        >>> model = Transformer(config, source_vocab=11, target_vocab=11).eval()
+        >>> ids, lengths = torch.ones(2, 5, dtype=torch.long), torch.tensor([5, 3])
+        >>> torch.equal(prepared(model)(ids, lengths, ids)[0], model(ids, lengths, ids)[0])
+        True
+        >>> config = TransformerConfig(model_dim=8, num_heads=2, ffn_dim=16, positions="t5")
+        >>> PreparedTransformer.refuse(Transformer(config, source_vocab=11, target_vocab=11))
+        'its positions are relative'
     """
 
     model: Transformer

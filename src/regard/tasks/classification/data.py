@@ -23,6 +23,11 @@ class LabelledText:
         label: None where it is asked for.
         aspect: What of the text is asked about; None where nothing is.
         where: ``file:line`` it was read at.
+
+    Example:
+        >>> from regard.tasks.classification import Classification
+        >>> Classification.checked(LabelledText("很甜", "good", "水果", "goods.tsv:3")).parts
+        ('水果: 很甜',)
     """
 
     text: str
@@ -40,6 +45,11 @@ class EncodedText:
         parts: Of each word's parts; None where words are not read from them.
         label: The label's number; -1 where it is not known.
         aspect: The aspect's number; 0 is that of aspects not met in training.
+
+    Example:
+        >>> text = EncodedText([7, 4, 9, 3], parts=None, label=1, aspect=0)
+        >>> text.without(1).ids
+        [7, 9, 3]
     """
 
     ids: list[int]

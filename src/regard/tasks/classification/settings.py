@@ -13,6 +13,19 @@ from regard.text.tables import Column
 class ClassificationData:
     """Where the labelled texts are.
 
+    Raises:
+        SettingError: A value is none of the choices or out of range, or two columns are one.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "classification", "data": {"train": "goods.tsv", "aspect": 3}}
+        >>> recipe_from_table(table).data.max_length
+        256
+        >>> ClassificationData(text=2)
+        Traceback (most recent call last):
+        regard.errors.SettingError: text, label and aspect must be different columns; got 2, 2
+        and 0.
+
     Attributes:
         train: TSV, CSV or JSONL files, or tables of Parquet or Arrow.
         valid: The same, for validation; empty takes a few examples from the training text.

@@ -79,6 +79,16 @@ class Classification(LabelTask[LabelledText, EncodedText, TextBatch]):
         tokenizer: Learned from the training texts; a ``Speller`` where words are read from parts.
         labels: In order of their numbers.
         aspects: In order of their numbers, from 1.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> recipe = recipe_from_table({"task": "classification", "tokenizer": {"type": "words"}})
+        >>> texts = {"good tea": "+", "bad": "-"}
+        >>> known = [LabelledText(text, label, None, "a:1") for text, label in texts.items()]
+        >>> task = Classification.learn(recipe, known)
+        >>> batch = task.collate(task.encode(known))
+        >>> task.labels, batch.ids.shape, batch.lengths, batch.labels
+        (['+', '-'], torch.Size([2, 3]), tensor([3, 2]), tensor([0, 1]))
     """
 
     unit: ClassVar[str] = "texts"

@@ -12,6 +12,17 @@ from regard.text.tables import Column
 class DocumentData(SequenceData):
     """Where documents are, and what is to be said of them.
 
+    Raises:
+        SettingError: A value is none of the choices or out of range, or two columns are one.
+
+    Example:
+        >>> DocumentData(train="tales.tsv", question=2, answer=3).max_length
+        2048
+        >>> DocumentData(train="tales.tsv", question=2)
+        Traceback (most recent call last):
+        regard.errors.SettingError: document, question and answer must be different columns; got 1,
+        2 and 2.
+
     Attributes:
         train: TSV or CSV files, or JSONL or tables (Parquet, Arrow) with "document" (or "context"),
             perhaps "question", and "answers" (a text or a list; or "answer", "summary",

@@ -35,7 +35,24 @@ from regard.text.tables import Field
 
 
 class GenerationTask(SequenceTask):
-    """An answer or a summary for a document."""
+    """An answer or a summary for a document.
+
+    Args:
+        recipe: Whose settings hold.
+        tokenizer: Of sources and targets.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> from regard.text import train_pair_tokenizer
+        >>> table = {"data": {"max_length": 4}, "tokenizer": {"type": "words"}}
+        >>> recipe = recipe_from_table({"task": "generation", **table})
+        >>> text = "It rained. We stayed in."
+        >>> task = GenerationTask(recipe, train_pair_tokenizer([text], [text], recipe.tokenizer))
+        >>> task.request({"document": text, "question": "Why?"}, "line 1").source
+        'Why? ‖ It rained. We stayed in.'
+        >>> task.parts(text)
+        ['It rained. We']
+    """
 
     metrics: ClassVar[Mapping[str, int]] = {"bleu": 1, "rouge_l": 1, "rouge_1": 1, "rouge_2": 1}
     reads_documents: ClassVar[bool] = True

@@ -11,6 +11,18 @@ from regard.text.records import OnBadLine
 class PicturesData:
     """Where the pictures are.
 
+    Raises:
+        SettingError: A value is none of the choices or out of range.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "image_classification", "data": {"example": "digits", "shift": 1}}
+        >>> recipe_from_table(table).data.shift
+        1
+        >>> PicturesData(shift=-1)
+        Traceback (most recent call last):
+        regard.errors.SettingError: shift must be at least 0; got -1.
+
     Attributes:
         train: JSONL files, each line an object with "pixels", rows of numbers (or of lists of
             numbers, such as red, green, blue), and "label". All pictures are of one size.

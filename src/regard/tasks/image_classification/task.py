@@ -91,6 +91,17 @@ class ImageClassification(LabelTask[Picture, EncodedPicture, PictureBatch]):
         mean: The mean pixel of training.
         deviation: How far its pixels are from that; their root mean square.
         darkest: The smallest number among them.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> pixels = np.array([[[0], [4]], [[4], [0]]], np.float32)
+        >>> known = [Picture(pixels, "up", "a:1"), Picture(pixels[::-1], "down", "a:2")]
+        >>> recipe = recipe_from_table({"task": "image_classification"})
+        >>> task = ImageClassification.learn(recipe, known)
+        >>> task.labels, task.shape, task.mean, task.deviation
+        (['down', 'up'], (2, 2, 1), 2.0, 2.0)
+        >>> task.encode(known)[0].pixels.tolist()
+        [[[-1.0, 1.0], [1.0, -1.0]]]
     """
 
     unit: ClassVar[str] = "pictures"

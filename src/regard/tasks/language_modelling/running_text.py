@@ -25,6 +25,11 @@ class Passage:
     Attributes:
         lines: Its lines, normalised.
         where: ``file:line`` it begins at.
+
+    Example:
+        >>> passage = Passage(("It rained.", "We stayed in."), "tale.txt:1")
+        >>> passage.beginning, passage.size
+        ('It rained. / We stayed in.…', 25)
     """
 
     lines: tuple[str, ...]

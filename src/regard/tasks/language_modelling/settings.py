@@ -25,6 +25,18 @@ class RunningTextData:
 class TextData(RunningTextData):
     """Where the running text is.
 
+    Raises:
+        SettingError: A value is out of range, or windows overlap by as much as they hold.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "language_modelling", "data": {"context": 64, "overlap": 32}}
+        >>> recipe_from_table(table).data.context
+        64
+        >>> TextData(overlap=256)
+        Traceback (most recent call last):
+        regard.errors.SettingError: overlap must be at least 0 and below context = 256; got 256.
+
     Attributes:
         train: Text files, which may end in .gz or .zst; or JSONL or tables (Parquet, Arrow).
         valid: The same, for validation; empty takes the end of the training text.

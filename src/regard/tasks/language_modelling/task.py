@@ -133,6 +133,18 @@ class LanguageModelling(
     Args:
         recipe: Whose settings hold.
         tokenizer: Learned from the training text.
+
+    Example:
+        >>> from regard.tasks import recipe_from_table
+        >>> table = {"task": "language_modelling", "tokenizer": {"type": "words"}}
+        >>> passage = Passage(("we ran", "we hid"), "tale.txt:1")
+        >>> task = LanguageModelling.learn(recipe_from_table(table), [passage])
+        >>> batch = task.collate(task.encode([passage]))
+        >>> batch.ids.shape, torch.equal(batch.ids[:, 1:], batch.labels[:, :-1])
+        (torch.Size([1, 6]), True)
+        >>> answer = Surprise(nats=12.0, tokens=6)
+        >>> {name: round(value, 3) for name, value in task.score([answer], [passage]).items()}
+        {'perplexity': 7.389, 'bits per byte': 1.237}
     """
 
     unit: ClassVar[str] = "passages"
